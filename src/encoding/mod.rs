@@ -1,0 +1,90 @@
+//! Encodings: values ↔ bytes, and nothing else (no files, no checksums, no types beyond the physical).
+//!
+//! Where this stands on the road: `ingest` hands the values of one column and one block to an encoder, which
+//! appends a *descriptor* (a small tree in pre-order: encoding number, parameters, children) and *buffers*
+//! to a [`Sink`]; `block` frames, places and checksums them. A reader parses the descriptor from a [`Source`]
+//! into a tree of closed enums that borrows the mapped bytes:
+//!
+//! | stream | enum | encodings |
+//! | --- | --- | --- |
+//! | whole numbers of 8 to 64 bits | [`ints::Ints`] | plain, constant, run-length, sequence, frame, delta, planes |
+//! | f32, f64 | [`floats::Floats`] | their bits as whole numbers, ALP, ALP-RD |
+//! | booleans and validity | [`bools::Bools`] | constant, runs, bitmap |
+//! | text, binary | [`strings::Strings`] | plain, constant, FSST, packed alphabets, hexadecimal words |
+//! | 128-bit decimals | [`wide::Wide`] | two streams of whole numbers, the high one mostly constant |
+//! | dictionary codes | [`ints::Ints`] of `u32` | as whole numbers; the dictionary is a stream of values of its own |
+//!
+//! One file an encoding, each with the same anatomy: what it is for, estimate, encode, parse, decode, get.
+//! A hub file per stream (`ints.rs`, …) holds the enum and the choice. Every decoder is memory-safe on any
+//! bytes: checksums are the business of `block`, and safety never rests on them.
+
+pub mod buffer;
+pub mod ints;
+pub mod profile;
+pub mod word;
+
+pub use buffer::{Buffer, Compression, Cuts, Sink, Source};
+pub use profile::{Options, Profile};
+pub use word::Word;
+
+use crate::error::{Error, Result};
+
+macro_rules! encodings {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
+        /// The closed set of encodings. Numbers are part of the format and never reused.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Encoding { $($(#[$doc])* $name = $number),* }
+
+        impl Encoding {
+            /// Every encoding, for tests, the chooser and `--force-encoding`.
+            pub const ALL: &'static [Encoding] = &[$(Encoding::$name),*];
+
+            /// The name that `sty inspect` prints.
+            pub fn name(self) -> &'static str {
+                match self { $(Encoding::$name => $text),* }
+            }
+
+            /// The encoding of a stored number.
+            pub fn from_u8(number: u8) -> Result<Self> {
+                match number {
+                    $($number => Ok(Encoding::$name),)*
+                    _ => Err(Error::Unsupported(format!("encoding number {number}, from a newer version?"))),
+                }
+            }
+        }
+    };
+}
+
+encodings! {
+    /// Values as they lie in memory.
+    Plain = 0, "plain";
+    /// One value for all rows.
+    Constant = 1, "constant";
+    /// Run ends and run values, each a stream of its own.
+    RunLength = 2, "run-length";
+    /// `first + step · row`.
+    Sequence = 3, "sequence";
+    /// `base + factor · code`, codes bit-packed, outliers patched.
+    Frame = 4, "frame";
+    /// Differences of neighbours, restarted in every vector.
+    Delta = 5, "delta";
+    /// Decimal floats as whole numbers (Afroozeh et al. 2023).
+    Alp = 6, "alp";
+    /// Real doubles: skewed left bits in a small dictionary, right bits packed.
+    AlpRd = 7, "alp-rd";
+    /// Codes into the sorted dictionary of the segment; code 0 is null.
+    Dictionary = 8, "dictionary";
+    /// Fast static symbol table (Boncz et al. 2020).
+    Fsst = 9, "fsst";
+    /// Strings over a small alphabet, bit-packed; by position where all have one length.
+    Packed = 10, "packed";
+    /// Hexadecimal text of one length as 8-byte words.
+    Hexadecimal = 11, "hexadecimal";
+    /// Byte planes of codes, entropy-coded.
+    Planes = 12, "planes";
+    /// One bit a row.
+    Bitmap = 13, "bitmap";
+    /// The bits of floats as whole numbers.
+    Bits = 14, "bits";
+}

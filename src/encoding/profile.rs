@@ -1,0 +1,76 @@
+//! Where the balance between size and speed lies.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::Encoding;
+use crate::error::{Error, Result};
+
+/// What the user asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Light encodings only: nothing that decodes below several GB/s.
+    Fast,
+    /// Light encodings, and entropy coding for columns where it shrinks the whole segment noticeably.
+    #[default]
+    Balanced,
+    /// The smallest that any encoding gives.
+    Small,
+}
+
+/// What an encoder may do with one column.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The table's profile.
+    pub profile: Profile,
+    /// Whether this column may spend decoding time on entropy coding (planes, zstd). The segment writer decides
+    /// it per column.
+    pub heavy: bool,
+    /// For tests and experiments: use this encoding at the top of the tree wherever it can hold the values.
+    pub force: Option<Encoding>,
+}
+
+impl Options {
+    /// Options of a profile before the segment writer has weighed columns: heavy only where the profile is small.
+    pub fn new(profile: Profile) -> Self {
+        Options { profile, heavy: profile == Profile::Small, force: None }
+    }
+
+    /// The options for child streams: the same, unforced.
+    #[must_use]
+    pub fn child(self) -> Self {
+        Options { force: None, ..self }
+    }
+
+    /// The zstd level for entropy-coded chunks.
+    pub fn zstd_level(&self) -> i32 {
+        match self.profile {
+            Profile::Fast => 1,
+            Profile::Balanced => 3,
+            Profile::Small => 9,
+        }
+    }
+}
+
+impl FromStr for Profile {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "fast" => Ok(Profile::Fast),
+            "balanced" => Ok(Profile::Balanced),
+            "small" => Ok(Profile::Small),
+            _ => Err(Error::InvalidInput(format!("unknown profile '{text}'; one of fast, balanced, small"))),
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Profile::Fast => "fast",
+            Profile::Balanced => "balanced",
+            Profile::Small => "small",
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! The errors of the library: six kinds, so that a caller (and an exit code) can tell them apart.
+
+use std::path::{Path, PathBuf};
+
+/// A result of the library.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong. Every message says what happened, where, and where it can, what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused.
+    #[error("{path}: {source}", path = .path.display())]
+    Io {
+        /// The file or directory concerned.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// Stored bytes are not what was written.
+    #[error("{file}: corrupt at byte {offset}: {what}", file = .file.display())]
+    Corrupt {
+        /// The damaged file (empty until the layer that knows the file fills it in).
+        file: PathBuf,
+        /// Offset in the file, in bytes.
+        offset: u64,
+        /// What does not fit.
+        what: String,
+    },
+    /// Well-formed, but written by a newer version or using a feature that this reader lacks.
+    #[error("unsupported: {0}")]
+    Unsupported(String),
+    /// The caller's data or request is wrong.
+    #[error("{0}")]
+    InvalidInput(String),
+    /// There is no such table, column or file.
+    #[error("{0}")]
+    NotFound(String),
+    /// A limit (memory, time, rejected rows, size of a structure) was reached.
+    #[error("limit exceeded: {0}")]
+    LimitExceeded(String),
+    /// The caller asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl Error {
+    /// An I/O error of `path`.
+    pub fn io(path: impl AsRef<Path>, source: std::io::Error) -> Self {
+        Error::Io { path: path.as_ref().to_path_buf(), source }
+    }
+
+    /// Corruption at `offset` of a structure whose file the caller does not know; see [`Error::at`].
+    pub fn corrupt(offset: u64, what: impl Into<String>) -> Self {
+        Error::Corrupt { file: PathBuf::new(), offset, what: what.into() }
+    }
+
+    /// Completes a corruption error with the file and the offset at which the structure starts there.
+    #[must_use]
+    pub fn at(self, path: impl AsRef<Path>, base: u64) -> Self {
+        match self {
+            Error::Corrupt { file, offset, what } if file.as_os_str().is_empty() => {
+                Error::Corrupt { file: path.as_ref().to_path_buf(), offset: base.saturating_add(offset), what }
+            }
+            other => other,
+        }
+    }
+}

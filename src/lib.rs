@@ -1,0 +1,15 @@
+//! Stylobate: a disk-backed, memory-mapped columnar store.
+//!
+//! The modules, in the order in which a byte travels from a file of rows to a segment and back to an answer;
+//! each imports only from those before it:
+
+pub mod bytes; // checked little-endian cursor and writer
+pub mod encoding;
+pub mod error; // the six kinds of failure
+pub mod limits; // every maximum that a reader believes
+pub mod model; // data types, schema, scalars // values <-> bytes
+
+pub use error::{Error, Result};
+
+#[cfg(target_endian = "big")]
+compile_error!("the format is little-endian and read in place; big-endian machines are not supported");

@@ -1,0 +1,33 @@
+//! Every maximum that a reader will believe. A length read from a file is compared with these, and with
+//! the bytes that are really there, before anything is allocated for it.
+
+/// Values in a vector, the unit of packing and of random access.
+pub const VECTOR: usize = 1024;
+/// Rows of a block by default.
+pub const BLOCK_ROWS: usize = 65_536;
+/// The most rows that a block may have.
+pub const MAX_BLOCK_ROWS: usize = 1 << 20;
+/// The most rows that a segment may have, and the default at which one is closed.
+pub const SEGMENT_ROWS: usize = 1 << 20;
+/// Uncompressed bytes of a chunk inside a block, unless a single vector is larger.
+pub const CHUNK_BYTES: usize = 256 << 10;
+/// The most uncompressed bytes that one chunk may claim (a vector of huge strings).
+pub const MAX_CHUNK_BYTES: usize = 1 << 30;
+/// The longest single text or binary value.
+pub const MAX_VALUE_BYTES: usize = 256 << 20;
+/// The most columns of a table.
+pub const MAX_COLUMNS: usize = 65_536;
+/// The longest column name, in bytes.
+pub const MAX_NAME_BYTES: usize = 1024;
+/// How deep encodings may nest (run-length of delta of …).
+pub const MAX_ENCODING_DEPTH: usize = 6;
+/// The most buffers of a block.
+pub const MAX_BUFFERS: usize = 4096;
+/// The most segments of one chunk of the manifest.
+pub const MAX_CHUNK_SEGMENTS: usize = 4096;
+/// The most chunks that a root lists.
+pub const MAX_ROOT_CHUNKS: usize = 1 << 20;
+/// Text bounds (min, max) are cut to this many bytes.
+pub const BOUND_BYTES: usize = 64;
+/// The largest dictionary of a segment: values.
+pub const MAX_DICTIONARY_VALUES: usize = SEGMENT_ROWS;

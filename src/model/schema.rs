@@ -1,0 +1,112 @@
+//! The schema of a table: named, typed columns with ids that are never reused.
+
+use std::sync::Arc;
+
+use super::DataType;
+use crate::error::{Error, Result};
+use crate::limits;
+
+/// A column's permanent number in its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ColumnId(pub u32);
+
+/// One column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Permanent id; segments know the column by it alone.
+    pub id: ColumnId,
+    /// Name, unique in the table.
+    pub name: Arc<str>,
+    /// Type as queries see it; a segment may hold a narrower one.
+    pub data_type: DataType,
+}
+
+/// The columns of a table, in the order in which `SELECT *` shows them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schema {
+    columns: Vec<Column>,
+    next_id: u32,
+}
+
+impl Schema {
+    /// A schema from stored parts; refuses duplicate names, duplicate ids and ids not below `next_id`.
+    pub fn from_parts(columns: Vec<Column>, next_id: u32) -> Result<Self> {
+        let mut names = std::collections::HashSet::new();
+        let mut ids = std::collections::HashSet::new();
+        for column in &columns {
+            check_name(&column.name)?;
+            if !names.insert(&*column.name) {
+                return Err(Error::InvalidInput(format!("column '{}' is named twice", column.name)));
+            }
+            if !ids.insert(column.id) || column.id.0 >= next_id {
+                return Err(Error::InvalidInput(format!("column id {} is used twice or not issued", column.id.0)));
+            }
+        }
+        if columns.len() > limits::MAX_COLUMNS {
+            return Err(Error::LimitExceeded(format!(
+                "{} columns; a table has at most {}",
+                columns.len(),
+                limits::MAX_COLUMNS
+            )));
+        }
+        Ok(Schema { columns, next_id })
+    }
+
+    /// Adds a column at the end, under a new id.
+    pub fn add(&mut self, name: &str, data_type: DataType) -> Result<ColumnId> {
+        let id = ColumnId(self.next_id);
+        let mut columns = std::mem::take(&mut self.columns);
+        columns.push(Column { id, name: Arc::from(name), data_type });
+        *self = Schema::from_parts(columns, self.next_id + 1)?;
+        Ok(id)
+    }
+
+    /// Adds many columns at the end, in order: linear where [`Schema::add`] one by one would not be.
+    pub fn from_names<'a>(columns: impl IntoIterator<Item = (&'a str, DataType)>) -> Result<Self> {
+        let columns: Vec<Column> = columns
+            .into_iter()
+            .enumerate()
+            .map(|(i, (name, data_type))| Column { id: ColumnId(i as u32), name: Arc::from(name), data_type })
+            .collect();
+        let next_id = columns.len() as u32;
+        Schema::from_parts(columns, next_id)
+    }
+
+    /// The columns in order.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The id that the next new column gets.
+    pub fn next_id(&self) -> u32 {
+        self.next_id
+    }
+
+    /// Position of the column with this name.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| &*c.name == name)
+    }
+
+    /// Widens a column in place; the caller has checked the lattice.
+    pub fn set_type(&mut self, position: usize, data_type: DataType) {
+        if let Some(column) = self.columns.get_mut(position) {
+            column.data_type = data_type;
+        }
+    }
+
+    /// The Arrow schema that queries see; every column is nullable.
+    pub fn to_arrow(&self) -> arrow_schema::SchemaRef {
+        let field = |c: &Column| arrow_schema::Field::new(&*c.name, c.data_type.to_arrow(), true);
+        Arc::new(arrow_schema::Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > limits::MAX_NAME_BYTES || name.contains('\0') {
+        return Err(Error::InvalidInput(format!(
+            "column name '{name}' must have 1 to {} bytes and no NUL",
+            limits::MAX_NAME_BYTES
+        )));
+    }
+    Ok(())
+}
