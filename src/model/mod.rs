@@ -6,6 +6,7 @@
 pub mod data_type;
 pub mod scalar;
 pub mod schema;
+pub mod stored;
 
 pub use data_type::{DataType, Physical, TimeUnit, WordWidth};
 pub use scalar::Scalar;
