@@ -18,7 +18,13 @@
 //! A hub file per stream (`ints.rs`, …) holds the enum and the choice. Every decoder is memory-safe on any
 //! bytes: checksums are the business of `block`, and safety never rests on them.
 
+mod alp;
+mod alp_rd;
+mod bits;
 pub mod buffer;
+mod exceptions;
+mod float;
+pub mod floats;
 pub mod ints;
 pub mod profile;
 pub mod word;

@@ -1,0 +1,164 @@
+//! Streams of f32 and f64: the closed set of their encodings, and the choice among them.
+//!
+//! `ingest` hands a block's values to [`encode`]; every bit comes back, −0.0 and NaN payloads too. Each encoding
+//! turns floats into streams of whole numbers, which `ints` packs.
+
+use std::ops::Range;
+
+pub use super::alp::Alp;
+pub use super::alp_rd::AlpRd;
+pub use super::bits::Bits;
+pub use super::exceptions::Exceptions;
+pub use super::float::Float;
+use super::{Encoding, Options, Sink, Source, Word, alp, alp_rd, bits};
+use crate::error::{Error, Result};
+
+/// The sample on which encodings compete: so many stretches of neighbours, that runs and differences show.
+const STRETCHES: usize = 8;
+/// Values of a stretch.
+const STRETCH: usize = 256;
+
+/// An encoded stream of floats, borrowing the block's bytes.
+#[derive(Debug)]
+pub enum Floats<'a, F: Float> {
+    /// Their bits as whole numbers.
+    Bits(Bits<'a, F>),
+    /// Decimals as whole numbers.
+    Alp(Alp<'a, F>),
+    /// Left and right bits apart.
+    AlpRd(AlpRd<'a, F>),
+}
+
+/// What to encode with.
+enum Choice {
+    Bits,
+    Alp(Option<alp::Scale>),
+    AlpRd(alp_rd::Cut),
+}
+
+/// Appends `values` to the sink under the smallest encoding that the options allow.
+pub fn encode<F: Float>(values: &[F], options: &Options, sink: &mut Sink) {
+    let child = options.child();
+    match options.force {
+        Some(Encoding::Bits) => bits::encode(values, &child, sink),
+        Some(Encoding::Alp) => apply(&Choice::Alp(alp::fit(values)), values, &child, sink),
+        Some(Encoding::AlpRd) => apply(&Choice::AlpRd(alp_rd::fit(values)), values, &child, sink),
+        // An encoding of whole numbers: the bits under it.
+        Some(_) => bits::encode(values, options, sink),
+        None => apply(&choose(values, &child), values, &child, sink),
+    }
+}
+
+fn apply<F: Float>(choice: &Choice, values: &[F], child: &Options, sink: &mut Sink) {
+    match choice {
+        Choice::Bits => bits::encode(values, child, sink),
+        Choice::Alp(scale) => alp::encode(values, *scale, child, sink),
+        Choice::AlpRd(cut) => alp_rd::encode(values, cut, child, sink),
+    }
+}
+
+/// Encodes a sample each way and takes the smallest; the simpler one where they are equal.
+fn choose<F: Float>(values: &[F], child: &Options) -> Choice {
+    let sample = sample(values);
+    let size = |choice: &Choice| {
+        let mut sink = Sink::new();
+        apply(choice, &sample, child, &mut sink);
+        sink.len()
+    };
+    let mut best = (size(&Choice::Bits), Choice::Bits);
+    if let Some(scale) = alp::fit(values) {
+        let alp = Choice::Alp(Some(scale));
+        let size = size(&alp);
+        if size < best.0 {
+            best = (size, alp);
+        }
+    }
+    // The right bits alone take this much, so that decimals never pay for the attempt.
+    let least = sample.len() * (F::Bits::BITS - alp_rd::MAX_LEFT) as usize / 8;
+    if best.0 > least {
+        let cut = Choice::AlpRd(alp_rd::fit(values));
+        // Decoding costs twice as much: it must save something.
+        if size(&cut) < best.0 - best.0 / 32 {
+            return cut;
+        }
+    }
+    best.1
+}
+
+/// Stretches spread evenly over `values`, or all of them when they are few.
+fn sample<F: Float>(values: &[F]) -> Vec<F> {
+    if values.len() <= STRETCHES * STRETCH {
+        return values.to_vec();
+    }
+    let step = (values.len() - STRETCH) / (STRETCHES - 1);
+    (0..STRETCHES).flat_map(|i| values[i * step..][..STRETCH].iter().copied()).collect()
+}
+
+impl<'a, F: Float> Floats<'a, F> {
+    /// Parses the stream of `rows` values at the source's position.
+    pub fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
+        match Encoding::from_u8(source.cursor.u8()?)? {
+            Encoding::Bits => Bits::parse(source, rows).map(Floats::Bits),
+            Encoding::Alp => Alp::parse(source, rows).map(Floats::Alp),
+            Encoding::AlpRd => AlpRd::parse(source, rows).map(Floats::AlpRd),
+            other => Err(source.cursor.corrupt(format!("{} cannot hold floats", other.name()))),
+        }
+    }
+
+    /// How many values the stream has.
+    pub fn rows(&self) -> usize {
+        match self {
+            Floats::Bits(bits) => bits.words.rows(),
+            Floats::Alp(alp) => alp.ints.rows(),
+            Floats::AlpRd(cut) => cut.rights.rows(),
+        }
+    }
+
+    /// The encoding at the top.
+    pub fn encoding(&self) -> Encoding {
+        match self {
+            Floats::Bits(_) => Encoding::Bits,
+            Floats::Alp(_) => Encoding::Alp,
+            Floats::AlpRd(_) => Encoding::AlpRd,
+        }
+    }
+
+    /// Appends the values of `rows` (whose start is a multiple of [`crate::limits::VECTOR`]) to `out`.
+    pub fn decode(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<()> {
+        check(&rows, self.rows())?;
+        match self {
+            Floats::Bits(bits) => bits.decode(rows, out),
+            Floats::Alp(alp) => alp.decode(rows, out),
+            Floats::AlpRd(cut) => cut.decode(rows, out),
+        }
+    }
+
+    /// The value of one row.
+    pub fn get(&self, row: usize) -> Result<F> {
+        check(&(row..row.saturating_add(1)), self.rows())?;
+        match self {
+            Floats::Bits(bits) => bits.get(row),
+            Floats::Alp(alp) => alp.get(row),
+            Floats::AlpRd(cut) => cut.get(row),
+        }
+    }
+
+    /// Appends a short description for `sty inspect`, such as `alp 2 decimals(frame 12 bit, 0 exceptions)`.
+    pub fn describe(&self, out: &mut String) {
+        match self {
+            Floats::Bits(bits) => bits.describe(out),
+            Floats::Alp(alp) => alp.describe(out),
+            Floats::AlpRd(cut) => cut.describe(out),
+        }
+    }
+}
+
+fn check(rows: &Range<usize>, all: usize) -> Result<()> {
+    if rows.start > rows.end || rows.end > all {
+        return Err(Error::InvalidInput(format!("rows {}..{} of a stream of {all}", rows.start, rows.end)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! Every bit pattern comes back under every encoding, and damaged bytes never panic.
+
+use super::*;
+use crate::encoding::Profile;
+use crate::limits::VECTOR;
+use proptest::prelude::*;
+
+const FORCED: [Option<Encoding>; 11] = [
+    None,
+    Some(Encoding::Bits),
+    Some(Encoding::Alp),
+    Some(Encoding::AlpRd),
+    Some(Encoding::Plain),
+    Some(Encoding::Constant),
+    Some(Encoding::RunLength),
+    Some(Encoding::Sequence),
+    Some(Encoding::Frame),
+    Some(Encoding::Delta),
+    Some(Encoding::Planes),
+];
+
+fn options(force: Option<Encoding>) -> Options {
+    Options { force, ..Options::new(Profile::Balanced) }
+}
+
+fn encoded<F: Float>(values: &[F], options: &Options) -> (Vec<u8>, Vec<u8>) {
+    let mut sink = Sink::new();
+    encode(values, options, &mut sink);
+    sink.into_parts()
+}
+
+fn words<F: Float>(values: &[F]) -> Vec<u64> {
+    values.iter().map(|v| v.to_word().to_u64()).collect()
+}
+
+fn round_trip<F: Float>(values: &[F], force: Option<Encoding>) -> Encoding {
+    let (head, payload) = encoded(values, &options(force));
+    let mut source = Source::new(&head, &payload);
+    let floats = Floats::<F>::parse(&mut source, values.len()).unwrap();
+    source.cursor.finish().unwrap();
+    assert_eq!(floats.rows(), values.len());
+    let mut out = vec![F::default()];
+    floats.decode(0..values.len(), &mut out).unwrap();
+    let expected = words(values);
+    assert_eq!(words(&out[1..]), expected, "{force:?}");
+    for start in (0..=values.len()).step_by(VECTOR) {
+        for end in [start, start + 1, start + VECTOR, values.len()] {
+            let end = end.clamp(start, values.len());
+            out.clear();
+            floats.decode(start..end, &mut out).unwrap();
+            assert_eq!(words(&out), expected[start..end], "{force:?} {start}..{end}");
+        }
+    }
+    for row in (0..values.len()).step_by(37).chain(values.len().checked_sub(1)) {
+        assert_eq!(floats.get(row).unwrap().to_word().to_u64(), expected[row], "{force:?} row {row}");
+    }
+    assert!(floats.get(values.len()).is_err());
+    assert!(floats.decode(0..values.len() + 1, &mut out).is_err());
+    let mut text = String::new();
+    floats.describe(&mut text);
+    assert!(text.starts_with(floats.encoding().name()), "{text}");
+    floats.encoding()
+}
+
+fn round_trips<F: Float>(values: &[F]) {
+    for force in FORCED {
+        let used = round_trip(values, force);
+        if let Some(Encoding::Alp | Encoding::AlpRd | Encoding::Bits) = force {
+            assert_eq!(Some(used), force);
+        }
+    }
+}
+
+fn lengths() -> impl Strategy<Value = usize> {
+    prop_oneof![0usize..40, Just(1023), Just(1024), Just(1025), Just(2048), 2049usize..5000]
+}
+
+/// One value of a kind; the numbers behind it are random.
+fn make(kind: u8, a: u64, special: bool) -> f64 {
+    const SPECIALS: [f64; 10] = [
+        -0.0,
+        0.0,
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::MAX,
+        f64::MIN,
+        f64::MIN_POSITIVE,
+        1e18,
+        9_007_199_254_740_993.0,
+    ];
+    if special && a.is_multiple_of(7) {
+        return SPECIALS[(a >> 8) as usize % SPECIALS.len()];
+    }
+    let small = (a >> 40) as i64 - (1 << 23);
+    match kind {
+        0..=6 => small as f64 / 10f64.powi(i32::from(kind)),
+        7 => f64::from_bits(a),
+        8 => f64::from((small as f32) / 1e5),
+        9 => (a >> 11) as f64,
+        10 => 1.0 + (a >> 12) as f64 / (1u64 << 52) as f64,
+        _ => f64::from((a >> 62) as u32),
+    }
+}
+
+fn numbers() -> impl Strategy<Value = Vec<f64>> {
+    (lengths(), 0u8..12, any::<bool>(), any::<u64>()).prop_map(|(n, kind, special, seed)| {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state ^ state >> 29
+        };
+        (0..n).map(|_| make(kind, next(), special)).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn doubles_come_back(values in numbers()) {
+        round_trips(&values);
+    }
+
+    #[test]
+    fn singles_come_back(values in numbers(), raw in any::<bool>()) {
+        let single = |v: &f64| if raw { f32::from_bits(v.to_bits() as u32) } else { *v as f32 };
+        round_trips(&values.iter().map(single).collect::<Vec<f32>>());
+    }
+
+    #[test]
+    fn damage_is_an_error_or_other_values(values in numbers(), at in any::<u32>(), cut in any::<bool>()) {
+        for force in FORCED {
+            let (mut head, mut payload) = encoded(&values, &options(force));
+            let at = at as usize % (head.len() + payload.len());
+            let (part, at) = if at < head.len() { (&mut head, at) } else { (&mut payload, at - head.len()) };
+            if cut { part.truncate(at) } else { part[at] ^= 1 << (at % 8) }
+            survive(&head, &payload, values.len());
+        }
+    }
+}
+
+fn survive(head: &[u8], payload: &[u8], rows: usize) {
+    if let Ok(floats) = Floats::<f64>::parse(&mut Source::new(head, payload), rows) {
+        let _ = floats.decode(0..rows, &mut Vec::new());
+        let _ = floats.decode(rows / VECTOR * VECTOR..rows, &mut Vec::new());
+        let _ = floats.get(rows / 2);
+        floats.describe(&mut String::new());
+    }
+}
+
+#[test]
+fn every_flip_and_truncation_of_a_head_is_survived() {
+    let mut values: Vec<f64> = (0..1500).map(|i| f64::from(i % 700) / 100.0).collect();
+    (values[3], values[1100], values[1499]) = (f64::NAN, -0.0, 1.0 / 3.0);
+    for force in [Encoding::Alp, Encoding::AlpRd, Encoding::Bits] {
+        let (head, payload) = encoded(&values, &options(Some(force)));
+        for at in 0..head.len() {
+            survive(&head[..at], &payload, values.len());
+            for bit in 0..8 {
+                let mut damaged = head.clone();
+                damaged[at] ^= 1 << bit;
+                survive(&damaged, &payload, values.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn decimals_need_no_exceptions() {
+    for places in 0..7 {
+        let values: Vec<f64> = (0..40_000).map(|i| f64::from(i * 37 - 500_000) / 10f64.powi(places)).collect();
+        let scale = alp::fit(&values);
+        let (head, payload) = encoded(&values, &options(Some(Encoding::Alp)));
+        let Floats::Alp(alp) = Floats::<f64>::parse(&mut Source::new(&head, &payload), values.len()).unwrap()
+        else {
+            panic!("not ALP");
+        };
+        assert!(scale.is_some());
+        assert_eq!(alp.exponent - alp.factor, places as u8);
+        assert!(alp.exceptions.len() <= 400, "{places} places: {} exceptions", alp.exceptions.len());
+        let singles: Vec<f32> = values.iter().map(|&v| v as f32).collect();
+        let (head, payload) = encoded(&singles, &options(Some(Encoding::Alp)));
+        let Floats::Alp(alp) = Floats::<f32>::parse(&mut Source::new(&head, &payload), values.len()).unwrap()
+        else {
+            panic!("not ALP");
+        };
+        assert!(alp.exceptions.is_empty(), "{places} places: {} exceptions", alp.exceptions.len());
+    }
+}
