@@ -89,8 +89,7 @@ fn decimals<F: Float>(v: F) -> Option<u8> {
     let wide = v.to_f64();
     for (power, places) in POWERS.iter().zip(0..=F::MAX_DECIMALS) {
         let scaled = wide * power;
-        // NaN must leave here too.
-        if !(scaled.abs() <= F::MAX_INT) {
+        if scaled.is_nan() || scaled.abs() > F::MAX_INT {
             return None;
         }
         if F::from_f64(F::widen(F::round(scaled)) / power).to_word() == v.to_word() {
