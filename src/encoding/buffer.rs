@@ -171,12 +171,19 @@ pub struct Source<'a> {
     payload: &'a [u8],
     depth: usize,
     buffers: usize,
+    verify: bool,
 }
 
 impl<'a> Source<'a> {
     /// Over a block's head (its descriptor only) and its payload.
     pub fn new(head: &'a [u8], payload: &'a [u8]) -> Self {
-        Source { cursor: Cursor::new(head), payload, depth: 0, buffers: 0 }
+        Source { cursor: Cursor::new(head), payload, depth: 0, buffers: 0, verify: false }
+    }
+
+    /// The same source, comparing the checksums of every buffer as it is parsed: the first touch of a block.
+    #[must_use]
+    pub fn verifying(self, verify: bool) -> Self {
+        Source { verify, ..self }
     }
 
     /// Parses a child stream, one level deeper; refuses nesting beyond the limit.
@@ -225,7 +232,12 @@ impl<'a> Source<'a> {
         if raw_at != raw_len || offset > self.payload.len() as u64 {
             return Err(self.cursor.corrupt("chunks do not add up to their buffer"));
         }
-        Ok(Buffer { codec, raw_len: raw_len as usize, payload: self.payload, offset: offset as usize, chunks })
+        let buffer =
+            Buffer { codec, raw_len: raw_len as usize, payload: self.payload, offset: offset as usize, chunks };
+        if self.verify {
+            buffer.verify()?;
+        }
+        Ok(buffer)
     }
 }
 
