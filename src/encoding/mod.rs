@@ -22,11 +22,15 @@ mod alp;
 mod alp_rd;
 mod bits;
 pub mod buffer;
+pub mod dictionary;
 mod exceptions;
 mod float;
 pub mod floats;
 pub mod ints;
+pub mod plain_strings;
 pub mod profile;
+mod ragged;
+pub mod strings;
 pub mod word;
 
 pub use buffer::{Buffer, Compression, Cuts, Sink, Source};

@@ -1,0 +1,114 @@
+//! Byte strings of varying length, as plain and FSST store them: a stream of lengths, the offset at which each
+//! vector's bytes start, and the bytes themselves, cut into chunks at vector boundaries.
+//!
+//! Lengths are those of the decoded values. They are not believed: whoever decodes a vector compares their sum
+//! with what the vector's bytes give.
+
+use std::ops::Range;
+
+use super::ints::{self, Ints};
+use super::{Buffer, Compression, Cuts, Options, Sink, Source};
+use crate::error::{Error, Result};
+use crate::limits::VECTOR;
+
+/// The reading end.
+#[derive(Debug)]
+pub(super) struct Ragged<'a> {
+    rows: usize,
+    lengths: Ints<'a, u32>,
+    starts: Ints<'a, u32>,
+    data: Buffer<'a>,
+}
+
+/// One vector, or the front of it, as a decoder sees it.
+pub(super) struct Vector<'b> {
+    /// The lengths of the values that are wanted.
+    pub(super) lengths: &'b [u32],
+    /// Their sum.
+    pub(super) total: u64,
+    /// The bytes of the whole vector.
+    pub(super) bytes: &'b [u8],
+    /// Whether all values of the vector are wanted, so that their bytes must be used up.
+    pub(super) whole: bool,
+}
+
+impl Vector<'_> {
+    /// What to say when lengths and bytes disagree.
+    pub(super) fn mismatch() -> Error {
+        Error::corrupt(0, "string lengths do not fit their bytes")
+    }
+}
+
+/// Appends the lengths of `values`, and `data`, in which vector `i` starts at `starts[i]`.
+pub(super) fn encode(
+    values: &[&[u8]],
+    starts: &[u32],
+    data: &[u8],
+    compression: Compression,
+    options: &Options,
+    sink: &mut Sink,
+) {
+    let lengths: Vec<u32> = values.iter().map(|v| v.len() as u32).collect();
+    ints::encode(&lengths, false, &options.child(), sink);
+    ints::encode(starts, false, &options.child(), sink);
+    sink.buffer(data, Cuts::At(starts), compression, options);
+}
+
+impl<'a> Ragged<'a> {
+    pub(super) fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
+        let lengths = source.child(|s| Ints::parse(s, rows))?;
+        let starts = source.child(|s| Ints::parse(s, rows.div_ceil(VECTOR)))?;
+        let data = source.buffer()?;
+        Ok(Ragged { rows, lengths, starts, data })
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Calls `f` with each vector of `rows`, in order.
+    pub(super) fn vectors(&self, rows: Range<usize>, mut f: impl FnMut(Vector<'_>) -> Result<()>) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let mut lengths = Vec::with_capacity(rows.len());
+        self.lengths.decode(rows.clone(), &mut lengths)?;
+        let mut starts = Vec::with_capacity(self.starts.rows());
+        self.starts.decode(0..self.starts.rows(), &mut starts)?;
+        for (lengths, vector) in lengths.chunks(VECTOR).zip(rows.start / VECTOR..) {
+            let last_row = vector * VECTOR + lengths.len();
+            let start = starts.get(vector).map_or(0, |&s| s as usize);
+            let end = starts.get(vector + 1).map_or(self.data.len(), |&s| s as usize);
+            f(Vector {
+                lengths,
+                total: lengths.iter().map(|&l| u64::from(l)).sum(),
+                bytes: &self.data.range(start..end)?,
+                whole: lengths.len() == VECTOR || last_row == self.rows,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Where the value of `row` lies among the decoded bytes of its vector, and the bytes of the vector.
+    pub(super) fn locate(&self, row: usize) -> Result<(Range<usize>, std::borrow::Cow<'_, [u8]>)> {
+        let vector = row / VECTOR;
+        let mut lengths = Vec::with_capacity(row % VECTOR + 1);
+        self.lengths.decode(vector * VECTOR..row + 1, &mut lengths)?;
+        let end: u64 = lengths.iter().map(|&l| u64::from(l)).sum();
+        let start = end - lengths.last().map_or(0, |&l| u64::from(l));
+        let first = self.starts.get(vector)? as usize;
+        let behind =
+            if vector + 1 < self.starts.rows() { self.starts.get(vector + 1)? as usize } else { self.data.len() };
+        Ok((start as usize..end as usize, self.data.range(first..behind)?))
+    }
+
+    /// Such as `lengths constant, lz4`.
+    pub(super) fn describe(&self, out: &mut String) {
+        out.push_str("lengths ");
+        self.lengths.describe(out);
+        if self.data.codec_name() != "none" {
+            out.push_str(", ");
+            out.push_str(self.data.codec_name());
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Streams of byte strings (text, binary): the closed set of their encodings, and the choice among them.
+//!
+//! | encoding | for | parts |
+//! | --- | --- | --- |
+//! | plain | anything; LZ4 or zstd on top | lengths, starts, bytes |
+//! | constant | one value | the value |
+
+use std::ops::Range;
+
+use super::plain_strings::{self, Plain};
+use super::{Encoding, Options, Sink, Source};
+use crate::error::{Error, Result};
+use crate::limits::{MAX_CHUNK_BYTES, MAX_VALUE_BYTES, VECTOR};
+
+/// The most bytes that one decoded batch holds: Arrow's offsets are signed 32-bit numbers.
+pub const MAX_BATCH_BYTES: usize = i32::MAX as usize;
+
+/// An encoded stream of byte strings, borrowing the block's bytes.
+#[derive(Debug)]
+pub enum Strings<'a> {
+    /// Bytes as they are.
+    Plain(Plain<'a>),
+    /// One value for all rows.
+    Constant {
+        /// How many rows.
+        rows: usize,
+        /// The value.
+        value: &'a [u8],
+    },
+}
+
+/// Decoded byte strings: their bytes back to back, and where each ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StringsOut {
+    /// The bytes of all values.
+    pub data: Vec<u8>,
+    /// For each value the offset in `data` behind its last byte; it starts where its predecessor ends.
+    pub ends: Vec<u32>,
+}
+
+impl StringsOut {
+    /// Nothing decoded yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Values decoded so far.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Forgets the values and keeps the memory.
+    pub fn clear(&mut self) {
+        self.data.clear();
+        self.ends.clear();
+    }
+
+    /// One value.
+    pub fn value(&self, index: usize) -> &[u8] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
+        &self.data[start..self.ends[index] as usize]
+    }
+
+    /// All values in order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|i| self.value(i))
+    }
+
+    /// Refuses `bytes` more when a batch could not hold them.
+    pub(super) fn check(&self, bytes: u64) -> Result<()> {
+        if self.data.len() as u64 + bytes > MAX_BATCH_BYTES as u64 {
+            return Err(Error::LimitExceeded(format!(
+                "{} bytes of strings in one batch, {MAX_BATCH_BYTES} fit; read fewer rows at a time",
+                self.data.len() as u64 + bytes
+            )));
+        }
+        Ok(())
+    }
+
+    /// Appends the ends of values of these lengths, whose bytes come next. The caller has checked their sum.
+    pub(super) fn push_ends(&mut self, lengths: &[u32]) {
+        let mut end = self.data.len() as u32;
+        self.ends.extend(lengths.iter().map(|&length| {
+            end = end.wrapping_add(length);
+            end
+        }));
+    }
+}
+
+/// Appends `values` to the sink under the smallest encoding that the options allow. Refuses what one block
+/// cannot hold.
+pub fn encode(values: &[&[u8]], options: &Options, sink: &mut Sink) -> Result<()> {
+    check_sizes(values)?;
+    match options.force {
+        None | Some(Encoding::Constant) if is_constant(values) => {
+            sink.head().u8(Encoding::Constant as u8);
+            sink.head().blob(values[0]);
+        }
+        _ => plain_strings::encode(values, options, sink),
+    }
+    Ok(())
+}
+
+fn is_constant(values: &[&[u8]]) -> bool {
+    values.first().is_some_and(|first| values.iter().all(|v| v == first))
+}
+
+/// Refuses values, vectors and blocks that are too large for their length fields.
+fn check_sizes(values: &[&[u8]]) -> Result<()> {
+    let mut total = 0u64;
+    for vector in values.chunks(VECTOR) {
+        let longest = vector.iter().map(|v| v.len()).max().unwrap_or(0);
+        let bytes: u64 = vector.iter().map(|v| v.len() as u64).sum();
+        total += bytes;
+        let refuse = |what: &str, bytes: u64, most: u64| {
+            Err(Error::LimitExceeded(format!("{what} of {bytes} bytes; at most {most} can be stored")))
+        };
+        if longest > MAX_VALUE_BYTES {
+            return refuse("a value", longest as u64, MAX_VALUE_BYTES as u64);
+        }
+        if bytes > MAX_CHUNK_BYTES as u64 {
+            return refuse("1,024 neighbouring values", bytes, MAX_CHUNK_BYTES as u64);
+        }
+        if total > u64::from(u32::MAX) {
+            return refuse("a block of strings", total, u64::from(u32::MAX));
+        }
+    }
+    Ok(())
+}
+
+impl<'a> Strings<'a> {
+    /// Parses the stream of `rows` values at the source's position.
+    pub fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
+        match Encoding::from_u8(source.cursor.u8()?)? {
+            Encoding::Plain => Ok(Strings::Plain(Plain::parse(source, rows)?)),
+            Encoding::Constant => Ok(Strings::Constant { rows, value: source.cursor.blob(MAX_VALUE_BYTES)? }),
+            other => Err(source.cursor.corrupt(format!("{} cannot hold strings", other.name()))),
+        }
+    }
+
+    /// How many values the stream has.
+    pub fn rows(&self) -> usize {
+        match self {
+            Strings::Plain(plain) => plain.rows(),
+            Strings::Constant { rows, .. } => *rows,
+        }
+    }
+
+    /// The encoding at the top.
+    pub fn encoding(&self) -> Encoding {
+        match self {
+            Strings::Plain(_) => Encoding::Plain,
+            Strings::Constant { .. } => Encoding::Constant,
+        }
+    }
+
+    /// Appends the values of `rows` (whose start is a multiple of [`VECTOR`]) to `out`. After an error `out` holds
+    /// what it held before.
+    pub fn decode(&self, rows: Range<usize>, out: &mut StringsOut) -> Result<()> {
+        check_range(&rows, self.rows())?;
+        if !rows.start.is_multiple_of(VECTOR) {
+            return Err(Error::InvalidInput(format!("row {} does not start a vector", rows.start)));
+        }
+        let (bytes, values) = (out.data.len(), out.ends.len());
+        let result = self.decode_any(rows, out);
+        if result.is_err() {
+            out.data.truncate(bytes);
+            out.ends.truncate(values);
+        }
+        result
+    }
+
+    fn decode_any(&self, rows: Range<usize>, out: &mut StringsOut) -> Result<()> {
+        match self {
+            Strings::Plain(plain) => plain.decode(rows, out),
+            Strings::Constant { value, .. } => {
+                out.check(value.len() as u64 * rows.len() as u64)?;
+                let first = out.data.len() + value.len();
+                out.ends.extend((0..rows.len()).map(|i| (first + i * value.len()) as u32));
+                out.data.extend_from_slice(&value.repeat(rows.len()));
+                Ok(())
+            }
+        }
+    }
+
+    /// The value of one row; at most one vector is decoded for it.
+    pub fn get(&self, row: usize) -> Result<Vec<u8>> {
+        check_range(&(row..row.saturating_add(1)), self.rows())?;
+        match self {
+            Strings::Plain(plain) => plain.get(row),
+            Strings::Constant { value, .. } => Ok(value.to_vec()),
+        }
+    }
+
+    /// Appends a short description for `sty inspect`, such as `fsst(frame 5 bit)`.
+    pub fn describe(&self, out: &mut String) {
+        match self {
+            Strings::Plain(plain) => plain.describe(out),
+            Strings::Constant { .. } => out.push_str("constant"),
+        }
+    }
+}
+
+fn check_range(rows: &Range<usize>, all: usize) -> Result<()> {
+    if rows.start > rows.end || rows.end > all {
+        return Err(Error::InvalidInput(format!("rows {}..{} of a stream of {all}", rows.start, rows.end)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "strings_tests.rs"]
+mod tests;
