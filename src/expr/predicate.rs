@@ -1,0 +1,111 @@
+//! The predicates that zone maps can judge.
+
+use crate::expr::Outcome;
+use crate::model::{ColumnId, DataType, Scalar};
+
+/// How a value is compared with a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `<>`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    /// The comparison with its sides exchanged: `5 < x` is `x > 5`.
+    #[must_use]
+    pub fn flipped(self) -> Self {
+        match self {
+            Comparison::Less => Comparison::Greater,
+            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+            Comparison::Greater => Comparison::Less,
+            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+            same => same,
+        }
+    }
+}
+
+/// A column as a predicate sees it: its values, widened without loss or by a cast that keeps order, to the type in
+/// which they are compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operand {
+    /// Which column.
+    pub column: ColumnId,
+    /// The type of the comparison; constants are scalars of this type.
+    pub data_type: DataType,
+}
+
+/// A condition on one row, in SQL's three-valued logic.
+///
+/// Floats compare as in DataFusion: by IEEE 754 `totalOrder` once −0.0 has been made 0.0.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Predicate {
+    /// The same for every row.
+    Constant(Outcome),
+    /// Not expressible here; may be anything.
+    Unknown,
+    /// A column against a constant that is not null.
+    Compare {
+        /// Left side.
+        operand: Operand,
+        /// Operator.
+        comparison: Comparison,
+        /// Right side.
+        value: Scalar,
+    },
+    /// A column among constants, of which none is null (`IN (…, NULL)` is `… OR NULL`).
+    In {
+        /// Left side.
+        operand: Operand,
+        /// The list.
+        values: Vec<Scalar>,
+    },
+    /// Text or bytes that start with a prefix: `LIKE 'prefix%'`.
+    StartsWith {
+        /// Left side.
+        operand: Operand,
+        /// The prefix.
+        prefix: Box<[u8]>,
+    },
+    /// `IS NULL` of a column.
+    IsNull(ColumnId),
+    /// `IS TRUE`, `IS FALSE`, `IS UNKNOWN` of a condition.
+    Is(Box<Predicate>, Outcome),
+    /// NOT.
+    Not(Box<Predicate>),
+    /// AND of all; true if there are none.
+    And(Vec<Predicate>),
+    /// OR of all; false if there are none.
+    Or(Vec<Predicate>),
+}
+
+impl Predicate {
+    /// Calls `f` with every column that the predicate looks at.
+    pub fn for_each_column(&self, f: &mut impl FnMut(ColumnId)) {
+        match self {
+            Predicate::Constant(_) | Predicate::Unknown => {}
+            Predicate::Compare { operand, .. }
+            | Predicate::In { operand, .. }
+            | Predicate::StartsWith { operand, .. } => f(operand.column),
+            Predicate::IsNull(column) => f(*column),
+            Predicate::Is(inner, _) | Predicate::Not(inner) => inner.for_each_column(f),
+            Predicate::And(all) | Predicate::Or(all) => all.iter().for_each(|p| p.for_each_column(f)),
+        }
+    }
+
+    /// Whether no statistics could ever decide it.
+    pub fn is_opaque(&self) -> bool {
+        let mut columns = 0;
+        self.for_each_column(&mut |_| columns += 1);
+        columns == 0 && !matches!(self, Predicate::Constant(_))
+    }
+}
