@@ -3,13 +3,13 @@
 //! The modules, in the order in which a byte travels from a file of rows to a segment and back to an answer;
 //! each imports only from those before it:
 
-pub mod block; // framed, checksummed, measured
-pub mod bytes; // checked little-endian cursor and writer
-pub mod encoding;
 pub mod error; // the six kinds of failure
-pub mod expr; // predicates free of any engine's types
 pub mod limits; // every maximum that a reader believes
-pub mod model; // data types, schema, scalars // values <-> bytes
+pub mod bytes; // checked little-endian cursor and writer
+pub mod model; // data types, schema, scalars
+pub mod encoding; // values <-> bytes
+pub mod block; // framed, checksummed, measured
+pub mod expr; // predicates free of any engine's types
 pub mod query; // pruning, and later the executor
 
 pub use error::{Error, Result};
