@@ -2,65 +2,74 @@
 //! decimals, such as money, as whole numbers.
 //!
 //! ```text
-//! encoding 6 (u8) │ exponent u8 │ factor u8 │ ints (stream of signed words) │ exceptions (bits of floats)
+//! encoding 6 (u8) │ exponent u8 │ head bits u8 │ ints (stream of signed words) │ exceptions (bits of floats)
 //! ```
 //!
-//! A value is `int · 10^factor · 10^-exponent`, two multiplications in f64 in this order (for f32, then rounded
-//! to f32). `exponent - factor` is the number of decimals; the multiplication by an inexact power is bit-exact for
-//! almost all values under a well chosen exponent, and far faster than a division. Whatever does not come
-//! back bit for bit (NaN, infinities, −0.0, more decimals) is an exception; its slot repeats a neighbour.
+//! A value is `int · 10^-exponent`, computed in f64 as `int · head + int · tail`, each operation rounded (for f32,
+//! the sum then rounded to f32). `head` is `10^-exponent` cut down to its first `head bits` significant bits, `tail`
+//! the f64 nearest to the rest. While `int · head` is exact, which takes `|int| < 2^(53 - head bits)`, the sum is the
+//! correctly rounded quotient but for one value in 2^(head bits) or so. The paper multiplies by `10^factor`, then by an
+//! inexact `10^-exponent`: as fast, but it misses 0.8 % of values with three or more decimals and a fifth of large
+//! amounts; a division misses none at a third of the speed. Decoding never falls as the int rises.
+//!
+//! Whatever does not come back bit for bit (NaN, infinities, −0.0, more decimals) is an exception; its slot repeats a
+//! neighbour.
 
 use std::ops::Range;
 
 use super::exceptions::{self, Exceptions};
 use super::float::Float;
 use super::ints::{self, Ints};
-use super::{Encoding, Options, Sink, Source, Word, bits};
+use super::{Encoding, Options, Sink, Source, Word, bits, floats};
 use crate::error::Result;
 use crate::limits::VECTOR;
 
-/// Values that are looked at to find the exponent.
+/// Values that are looked at to find the scale.
 const SAMPLE: usize = 512;
 /// Rows decoded at a time, so that the second pass finds them in the cache.
 const PIECE: usize = 4 * VECTOR;
 
+/// How many bits of the inverse power make its head, at most: enough for ints of 29 bits.
+const MOST_HEAD_BITS: u8 = 24;
+/// Significant bits of an f64.
+const MANTISSA_BITS: u8 = 53;
 const POWERS: [f64; 19] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18];
-const INVERSES: [f64; 19] = [
-    1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16,
-    1e-17, 1e-18,
-];
 
-/// An exponent and a factor with their powers.
+/// The power of ten between floats and whole numbers, and its inverse in two parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     exponent: u8,
-    factor: u8,
-    up: [f64; 2],
-    down: [f64; 2],
+    head_bits: u8,
+    power: f64,
+    head: f64,
+    tail: f64,
 }
 
 impl Scale {
-    /// Refuses an exponent beyond the table and a factor above the exponent.
-    fn new(exponent: u8, factor: u8) -> Option<Self> {
-        let (e, f) = (usize::from(exponent), usize::from(factor));
-        (e < POWERS.len() && f <= e).then(|| Scale {
-            exponent,
-            factor,
-            up: [POWERS[e], INVERSES[f]],
-            down: [POWERS[f], INVERSES[e]],
-        })
+    /// Refuses what no writer writes.
+    fn new(exponent: u8, head_bits: u8) -> Option<Self> {
+        let power = *POWERS.get(usize::from(exponent))?;
+        if !(1..=MANTISSA_BITS).contains(&head_bits) {
+            return None;
+        }
+        let inverse = 1.0 / power;
+        let head = f64::from_bits(inverse.to_bits() & (u64::MAX << (MANTISSA_BITS - head_bits)));
+        // The residual of a correctly rounded quotient is exact under a fused multiplication.
+        let rest = (-inverse).mul_add(power, 1.0) / power;
+        Some(Scale { exponent, head_bits, power, head, tail: (inverse - head) + rest })
     }
 
     /// The nearest whole number, within the range that decodes.
     #[inline(always)]
     fn encode<F: Float>(&self, v: F) -> F::Bits {
-        F::round((v.to_f64() * self.up[0] * self.up[1]).max(-F::MAX_INT).min(F::MAX_INT))
+        F::round((v.to_f64() * self.power).max(-F::MAX_INT).min(F::MAX_INT))
     }
 
     #[inline(always)]
     fn decode<F: Float>(&self, int: F::Bits) -> F {
-        F::from_f64(F::widen(int) * self.down[0] * self.down[1])
+        let int = F::widen(int);
+        F::from_f64(int * self.head + int * self.tail)
     }
 
     /// Whether `v` comes back bit for bit.
@@ -70,17 +79,16 @@ impl Scale {
     }
 }
 
-/// Exponent and factor for `values` by a sample of them, if ALP could make them any smaller.
+/// The scale for `values` by a sample of them, if ALP could make them any smaller.
 pub(super) fn fit<F: Float>(values: &[F]) -> Option<Scale> {
-    let sample: Vec<F> = values.iter().step_by(values.len().div_ceil(SAMPLE).max(1)).copied().collect();
+    let sample = floats::scattered(values, SAMPLE);
     let digits: Vec<Option<u8>> = sample.iter().map(|&v| decimals(v)).collect();
-    let places = (0..=F::MAX_DECIMALS).filter(|&p| digits.contains(&Some(p)));
-    let (cost, places) = places.map(|p| (cost(&sample, &digits, p), p)).min()?;
+    let exponents = (0..=F::MAX_DECIMALS).filter(|&e| digits.contains(&Some(e)));
+    let (cost, exponent) = exponents.map(|e| (cost(&sample, &digits, e), e)).min()?;
     if cost >= sample.len() as u64 * u64::from(F::Bits::BITS) {
         return None;
     }
-    let exponents = if F::Bits::BITS == 32 { places..=places } else { places..=F::MAX_DECIMALS };
-    let scales = exponents.filter_map(|e| Scale::new(e, e - places));
+    let scales = (4..=MOST_HEAD_BITS).rev().step_by(2).filter_map(|bits| Scale::new(exponent, bits));
     scales.min_by_key(|scale| sample.iter().filter(|&&v| !scale.holds(v)).count())
 }
 
@@ -116,7 +124,7 @@ fn cost<F: Float>(sample: &[F], digits: &[Option<u8>], places: u8) -> u64 {
 
 /// Appends `values` under `scale`, or where nothing fits (a forced encoding), mostly as exceptions.
 pub(super) fn encode<F: Float>(values: &[F], scale: Option<Scale>, child: &Options, sink: &mut Sink) {
-    let Some(scale) = scale.or_else(|| Scale::new(0, 0)) else { return };
+    let Some(scale) = scale.or_else(|| Scale::new(0, MOST_HEAD_BITS)) else { return };
     let mut ints: Vec<F::Bits> = Vec::with_capacity(values.len());
     let mut positions: Vec<u32> = Vec::new();
     for piece in values.chunks(VECTOR) {
@@ -134,7 +142,7 @@ pub(super) fn encode<F: Float>(values: &[F], scale: Option<Scale>, child: &Optio
     let words: Vec<F::Bits> = positions.iter().map(|&at| values[at as usize].to_word()).collect();
     sink.head().u8(Encoding::Alp as u8);
     sink.head().u8(scale.exponent);
-    sink.head().u8(scale.factor);
+    sink.head().u8(scale.head_bits);
     ints::encode(&ints, true, child, sink);
     exceptions::encode(&positions, &words, child, sink);
 }
@@ -152,10 +160,8 @@ fn fill<W: Word>(ints: &mut [W], positions: &[u32]) {
 /// Floats as whole numbers.
 #[derive(Debug)]
 pub struct Alp<'a, F: Float> {
-    /// Values are `ints · 10^factor · 10^-exponent`.
+    /// Values are `ints · 10^-exponent`.
     pub(crate) exponent: u8,
-    /// At most the exponent.
-    pub(crate) factor: u8,
     /// Signed, within ±[`Float::MAX_INT`]; at exceptions, a neighbour's.
     pub(crate) ints: Ints<'a, F::Bits>,
     /// Rows that have a value of their own, by its bits.
@@ -165,13 +171,18 @@ pub struct Alp<'a, F: Float> {
 
 impl<'a, F: Float> Alp<'a, F> {
     pub(super) fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
-        let (exponent, factor) = (source.cursor.u8()?, source.cursor.u8()?);
-        let Some(scale) = Scale::new(exponent, factor) else {
-            return Err(source.cursor.corrupt(format!("ALP exponent {exponent} with factor {factor}")));
+        let (exponent, head_bits) = (source.cursor.u8()?, source.cursor.u8()?);
+        let Some(scale) = Scale::new(exponent, head_bits) else {
+            return Err(source.cursor.corrupt(format!("ALP exponent {exponent}, head of {head_bits} bits")));
         };
         let ints = source.child(|s| Ints::parse(s, rows))?;
         let exceptions = Exceptions::parse(source, rows)?;
-        Ok(Alp { exponent, factor, ints, exceptions, scale })
+        Ok(Alp { exponent, ints, exceptions, scale })
+    }
+
+    /// The value of an int, for those who compare or sum in the integer form.
+    pub(crate) fn value(&self, int: F::Bits) -> F {
+        self.scale.decode(int)
     }
 
     pub(super) fn decode(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<()> {
@@ -198,7 +209,7 @@ impl<'a, F: Float> Alp<'a, F> {
     }
 
     pub(super) fn describe(&self, out: &mut String) {
-        out.push_str(&format!("alp {} decimals(", self.exponent - self.factor));
+        out.push_str(&format!("alp {} decimals(", self.exponent));
         self.ints.describe(out);
         out.push_str(&format!(", {} exceptions)", self.exceptions.len()));
     }

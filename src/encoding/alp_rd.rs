@@ -13,7 +13,7 @@ use std::ops::Range;
 use super::exceptions::{self, Exceptions};
 use super::float::Float;
 use super::ints::{self, Ints};
-use super::{Encoding, Options, Sink, Source, Word, bits};
+use super::{Encoding, Options, Sink, Source, Word, bits, floats};
 use crate::error::Result;
 use crate::limits::VECTOR;
 
@@ -35,8 +35,7 @@ pub(super) struct Cut {
 
 /// The cheapest cut for a sample of `values`.
 pub(super) fn fit<F: Float>(values: &[F]) -> Cut {
-    let step = values.len().div_ceil(SAMPLE).max(1);
-    let mut sample: Vec<u64> = values.iter().step_by(step).map(|v| v.to_word().to_u64()).collect();
+    let mut sample: Vec<u64> = floats::scattered(values, SAMPLE).iter().map(|v| v.to_word().to_u64()).collect();
     sample.sort_unstable();
     let mut best = (u64::MAX, Cut { right_bits: F::Bits::BITS - MAX_LEFT, lefts: vec![0] });
     for right_bits in F::Bits::BITS - MAX_LEFT..F::Bits::BITS {

@@ -94,6 +94,13 @@ fn sample<F: Float>(values: &[F]) -> Vec<F> {
     (0..STRETCHES).flat_map(|i| values[i * step..][..STRETCH].iter().copied()).collect()
 }
 
+/// About `n` values, one from each of as many equal parts, at places that no period of the data can follow.
+pub(super) fn scattered<F: Float>(values: &[F], n: usize) -> Vec<F> {
+    let step = values.len().div_ceil(n).max(1);
+    let hash = |part: usize| (part as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+    values.chunks(step).enumerate().map(|(part, chunk)| chunk[hash(part) as usize % chunk.len()]).collect()
+}
+
 impl<'a, F: Float> Floats<'a, F> {
     /// Parses the stream of `rows` values at the source's position.
     pub fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {

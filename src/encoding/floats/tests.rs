@@ -166,25 +166,37 @@ fn every_flip_and_truncation_of_a_head_is_survived() {
     }
 }
 
+fn alp_of<F: Float>(values: &[F]) -> (u8, usize) {
+    let (head, payload) = encoded(values, &options(Some(Encoding::Alp)));
+    match Floats::<F>::parse(&mut Source::new(&head, &payload), values.len()).unwrap() {
+        Floats::Alp(alp) => (alp.exponent, alp.exceptions.len()),
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn decimals_need_no_exceptions() {
-    for places in 0..7 {
-        let values: Vec<f64> = (0..40_000).map(|i| f64::from(i * 37 - 500_000) / 10f64.powi(places)).collect();
-        let scale = alp::fit(&values);
-        let (head, payload) = encoded(&values, &options(Some(Encoding::Alp)));
-        let Floats::Alp(alp) = Floats::<f64>::parse(&mut Source::new(&head, &payload), values.len()).unwrap()
-        else {
-            panic!("not ALP");
-        };
-        assert!(scale.is_some());
-        assert_eq!(alp.exponent - alp.factor, places as u8);
-        assert!(alp.exceptions.len() <= 400, "{places} places: {} exceptions", alp.exceptions.len());
-        let singles: Vec<f32> = values.iter().map(|&v| v as f32).collect();
-        let (head, payload) = encoded(&singles, &options(Some(Encoding::Alp)));
-        let Floats::Alp(alp) = Floats::<f32>::parse(&mut Source::new(&head, &payload), values.len()).unwrap()
-        else {
-            panic!("not ALP");
-        };
-        assert!(alp.exceptions.is_empty(), "{places} places: {} exceptions", alp.exceptions.len());
+    for (places, step) in (0..=9).flat_map(|places| [(places, 37), (places, 11_927), (places, 911_927_777i64)]) {
+        let values: Vec<f64> = (0..20_000).map(|i| (i * step - 500_000) as f64 / 10f64.powi(places)).collect();
+        let (exponent, exceptions) = alp_of(&values);
+        // Ints of 44 bits leave too few for the head.
+        let most = if step > 1 << 20 { 50 } else { 0 };
+        assert!(exponent == places as u8 && exceptions <= most, "10^-{exponent}, {exceptions} exceptions");
+        if step == 37 {
+            let singles: Vec<f32> = values.iter().map(|&v| v as f32).collect();
+            assert_eq!(alp_of(&singles), (places as u8, 0), "f32");
+        }
+    }
+}
+
+#[test]
+fn decoded_alp_rises_with_its_ints() {
+    let values: Vec<f64> = (0..3000).map(|i| f64::from(i) / 1e3).collect();
+    let (head, payload) = encoded(&values, &options(Some(Encoding::Alp)));
+    let Floats::Alp(alp) = Floats::<f64>::parse(&mut Source::new(&head, &payload), 3000).unwrap() else { panic!() };
+    for start in [0u64, 1 << 20, 1 << 29, 1 << 33, (1 << 50) - 9] {
+        for int in (start..start + 5000).filter(|&i| i < 1 << 51) {
+            assert!(alp.value(int) <= alp.value(int + 1), "{int}");
+        }
     }
 }
