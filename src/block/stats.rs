@@ -102,17 +102,13 @@ impl Stats {
     pub fn write(&self, physical: Physical, out: &mut Writer) {
         let flag = |on: bool, bit: u8| if on { bit } else { 0 };
         let exact = |bound: &Option<Bound>| bound.as_ref().is_some_and(|b| b.exact);
-        out.u8(
-            flag(self.min.is_some(), HAS_MIN)
-                | flag(self.max.is_some(), HAS_MAX)
-                | flag(exact(&self.min), MIN_EXACT)
-                | flag(exact(&self.max), MAX_EXACT)
-                | flag(self.sum.is_some(), HAS_SUM)
-                | flag(self.distinct.is_some(), HAS_DISTINCT),
-        );
-        out.u8(
-            flag(self.order.ascending, 1) | flag(self.order.descending, 2) | flag(self.order.strict, 4),
-        );
+        out.u8(flag(self.min.is_some(), HAS_MIN)
+            | flag(self.max.is_some(), HAS_MAX)
+            | flag(exact(&self.min), MIN_EXACT)
+            | flag(exact(&self.max), MAX_EXACT)
+            | flag(self.sum.is_some(), HAS_SUM)
+            | flag(self.distinct.is_some(), HAS_DISTINCT));
+        out.u8(flag(self.order.ascending, 1) | flag(self.order.descending, 2) | flag(self.order.strict, 4));
         out.u64(self.rows);
         out.u64(self.nulls);
         out.u64(self.nans);
@@ -153,11 +149,13 @@ fn seam(a: &Stats, b: &Stats) -> Order {
         return Order::default();
     }
     let compare = |a: &Option<Bound>, b: &Option<Bound>| {
-        a.as_ref().zip(b.as_ref()).filter(|(a, b)| a.exact && b.exact).and_then(|(a, b)| a.value.total_cmp(&b.value))
+        a.as_ref()
+            .zip(b.as_ref())
+            .filter(|(a, b)| a.exact && b.exact)
+            .and_then(|(a, b)| a.value.total_cmp(&b.value))
     };
     let (up, down) = (compare(&a.max, &b.min), compare(&a.min, &b.max));
-    let ascending =
-        a.order.ascending && b.order.ascending && matches!(up, Some(Ordering::Less | Ordering::Equal));
+    let ascending = a.order.ascending && b.order.ascending && matches!(up, Some(Ordering::Less | Ordering::Equal));
     let descending =
         a.order.descending && b.order.descending && matches!(down, Some(Ordering::Greater | Ordering::Equal));
     let differ = (ascending && up == Some(Ordering::Less)) || (descending && down == Some(Ordering::Greater));
@@ -246,7 +244,6 @@ mod tests {
             assert!(Stats::read(physical, &mut Cursor::new(&bytes[..cut])).is_err());
         }
     }
-
 
     #[test]
     fn long_maxima_are_rounded_up() {
