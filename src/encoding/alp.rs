@@ -79,13 +79,13 @@ impl Scale {
     }
 }
 
-/// The scale for `values` by a sample of them, if ALP could make them any smaller.
+/// The scale for `values` by a sample of them, if enough of them are decimals.
 pub(super) fn fit<F: Float>(values: &[F]) -> Option<Scale> {
     let sample = floats::scattered(values, SAMPLE);
     let digits: Vec<Option<u8>> = sample.iter().map(|&v| decimals(v)).collect();
     let exponents = (0..=F::MAX_DECIMALS).filter(|&e| digits.contains(&Some(e)));
-    let (cost, exponent) = exponents.map(|e| (cost(&sample, &digits, e), e)).min()?;
-    if cost >= sample.len() as u64 * u64::from(F::Bits::BITS) {
+    let (_, exponent) = exponents.map(|e| (cost(&sample, &digits, e), e)).min()?;
+    if digits.iter().flatten().filter(|&&d| d <= exponent).count() < sample.len() / 4 {
         return None;
     }
     let scales = (4..=MOST_HEAD_BITS).rev().step_by(2).filter_map(|bits| Scale::new(exponent, bits));
@@ -204,7 +204,7 @@ impl<'a, F: Float> Alp<'a, F> {
     pub(super) fn get(&self, row: usize) -> Result<F> {
         match self.exceptions.get(row)? {
             Some(word) => Ok(F::from_word(word)),
-            None => Ok(self.scale.decode(self.ints.get(row)?)),
+            None => Ok(self.value(self.ints.get(row)?)),
         }
     }
 
