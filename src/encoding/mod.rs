@@ -26,11 +26,17 @@ pub mod dictionary;
 mod exceptions;
 mod float;
 pub mod floats;
+pub mod fsst;
+pub mod hexadecimal;
 pub mod ints;
+mod kernels;
+pub mod packed;
 pub mod plain_strings;
 pub mod profile;
 mod ragged;
 pub mod strings;
+mod strings_choice;
+mod symbols;
 pub mod word;
 
 pub use buffer::{Buffer, Compression, Cuts, Sink, Source};

@@ -4,10 +4,20 @@
 //! | --- | --- | --- |
 //! | plain | anything; LZ4 or zstd on top | lengths, starts, bytes |
 //! | constant | one value | the value |
+//! | FSST | text | symbol table, lengths, starts, codes |
+//! | packed | small alphabets, by position where all have one length | alphabets, codes |
+//! | hexadecimal | hexadecimal text of one length, as numbers | a stream for every 8 bytes |
+//!
+//! The choice is made on a sample: each encoding that can hold the block's values encodes the sample, and the
+//! smallest wins, with a handicap for those that are slow to read.
 
 use std::ops::Range;
 
-use super::plain_strings::{self, Plain};
+use super::fsst::Fsst;
+use super::hexadecimal::Hexadecimal;
+use super::packed::Packed;
+use super::plain_strings::Plain;
+use super::strings_choice::{Plan, choose};
 use super::{Encoding, Options, Sink, Source};
 use crate::error::{Error, Result};
 use crate::limits::{MAX_CHUNK_BYTES, MAX_VALUE_BYTES, VECTOR};
@@ -27,6 +37,12 @@ pub enum Strings<'a> {
         /// The value.
         value: &'a [u8],
     },
+    /// Codes for frequent sequences of bytes.
+    Fsst(Fsst<'a>),
+    /// Small alphabets.
+    Packed(Packed<'a>),
+    /// Hexadecimal text as numbers.
+    Hexadecimal(Hexadecimal<'a>),
 }
 
 /// Decoded byte strings: their bytes back to back, and where each ends.
@@ -90,19 +106,25 @@ impl StringsOut {
             end
         }));
     }
+
+    /// Appends the ends of `values` values of `length` bytes each, whose bytes come next.
+    pub(super) fn push_equal_ends(&mut self, length: usize, values: usize) {
+        let first = self.data.len() + length;
+        self.ends.extend((0..values).map(|i| (first + i * length) as u32));
+    }
 }
 
 /// Appends `values` to the sink under the smallest encoding that the options allow. Refuses what one block
 /// cannot hold.
 pub fn encode(values: &[&[u8]], options: &Options, sink: &mut Sink) -> Result<()> {
     check_sizes(values)?;
-    match options.force {
-        None | Some(Encoding::Constant) if is_constant(values) => {
-            sink.head().u8(Encoding::Constant as u8);
-            sink.head().blob(values[0]);
-        }
-        _ => plain_strings::encode(values, options, sink),
+    if matches!(options.force, None | Some(Encoding::Constant)) && is_constant(values) {
+        sink.head().u8(Encoding::Constant as u8);
+        sink.head().blob(values.first().copied().unwrap_or_default());
+        return Ok(());
     }
+    let forced = options.force.and_then(|encoding| Plan::new(encoding, values, values));
+    forced.unwrap_or_else(|| choose(values, options)).encode(values, options, sink);
     Ok(())
 }
 
@@ -139,6 +161,9 @@ impl<'a> Strings<'a> {
         match Encoding::from_u8(source.cursor.u8()?)? {
             Encoding::Plain => Ok(Strings::Plain(Plain::parse(source, rows)?)),
             Encoding::Constant => Ok(Strings::Constant { rows, value: source.cursor.blob(MAX_VALUE_BYTES)? }),
+            Encoding::Fsst => Ok(Strings::Fsst(Fsst::parse(source, rows)?)),
+            Encoding::Packed => Ok(Strings::Packed(Packed::parse(source, rows)?)),
+            Encoding::Hexadecimal => Ok(Strings::Hexadecimal(Hexadecimal::parse(source, rows)?)),
             other => Err(source.cursor.corrupt(format!("{} cannot hold strings", other.name()))),
         }
     }
@@ -147,6 +172,9 @@ impl<'a> Strings<'a> {
     pub fn rows(&self) -> usize {
         match self {
             Strings::Plain(plain) => plain.rows(),
+            Strings::Fsst(fsst) => fsst.rows(),
+            Strings::Packed(packed) => packed.rows(),
+            Strings::Hexadecimal(hexadecimal) => hexadecimal.rows(),
             Strings::Constant { rows, .. } => *rows,
         }
     }
@@ -156,6 +184,9 @@ impl<'a> Strings<'a> {
         match self {
             Strings::Plain(_) => Encoding::Plain,
             Strings::Constant { .. } => Encoding::Constant,
+            Strings::Fsst(_) => Encoding::Fsst,
+            Strings::Packed(_) => Encoding::Packed,
+            Strings::Hexadecimal(_) => Encoding::Hexadecimal,
         }
     }
 
@@ -178,10 +209,12 @@ impl<'a> Strings<'a> {
     fn decode_any(&self, rows: Range<usize>, out: &mut StringsOut) -> Result<()> {
         match self {
             Strings::Plain(plain) => plain.decode(rows, out),
+            Strings::Fsst(fsst) => fsst.decode(rows, out),
+            Strings::Packed(packed) => packed.decode(rows, out),
+            Strings::Hexadecimal(hexadecimal) => hexadecimal.decode(rows, out),
             Strings::Constant { value, .. } => {
                 out.check(value.len() as u64 * rows.len() as u64)?;
-                let first = out.data.len() + value.len();
-                out.ends.extend((0..rows.len()).map(|i| (first + i * value.len()) as u32));
+                out.push_equal_ends(value.len(), rows.len());
                 out.data.extend_from_slice(&value.repeat(rows.len()));
                 Ok(())
             }
@@ -193,6 +226,9 @@ impl<'a> Strings<'a> {
         check_range(&(row..row.saturating_add(1)), self.rows())?;
         match self {
             Strings::Plain(plain) => plain.get(row),
+            Strings::Fsst(fsst) => fsst.get(row),
+            Strings::Packed(packed) => packed.get(row),
+            Strings::Hexadecimal(hexadecimal) => hexadecimal.get(row),
             Strings::Constant { value, .. } => Ok(value.to_vec()),
         }
     }
@@ -201,6 +237,9 @@ impl<'a> Strings<'a> {
     pub fn describe(&self, out: &mut String) {
         match self {
             Strings::Plain(plain) => plain.describe(out),
+            Strings::Fsst(fsst) => fsst.describe(out),
+            Strings::Packed(packed) => packed.describe(out),
+            Strings::Hexadecimal(hexadecimal) => hexadecimal.describe(out),
             Strings::Constant { .. } => out.push_str("constant"),
         }
     }

@@ -4,7 +4,8 @@ use super::*;
 use crate::encoding::Profile;
 
 /// The encodings that can be forced.
-const FORCED: &[Encoding] = &[Encoding::Plain, Encoding::Constant];
+const FORCED: &[Encoding] =
+    &[Encoding::Plain, Encoding::Constant, Encoding::Fsst, Encoding::Packed, Encoding::Hexadecimal];
 
 fn encoded(values: &[&[u8]], options: &Options) -> (Vec<u8>, Vec<u8>) {
     let mut sink = Sink::new();

@@ -1,0 +1,99 @@
+//! Decompression of FSST codes: the one place where the `fsst-rs` decompressor, which trusts its table and its
+//! output buffer, meets bytes that nobody vouches for.
+
+use fsst::{Decompressor, Symbol};
+
+/// The code that says: the next byte stands for itself.
+const ESCAPE: u8 = 255;
+/// Codes decompressed in one go, which bounds the room reserved beyond the output.
+const PIECE: usize = 64 << 10;
+
+/// A symbol table that the decompressor may trust: 255 symbols of 0 (unused) to 8 bytes.
+pub(crate) struct Table {
+    symbols: [Symbol; 255],
+    lengths: [u8; 255],
+}
+
+impl Table {
+    /// A table of up to 255 symbols, their lengths and their bytes back to back; `None` unless lengths are 1 to 8 and
+    /// add up to the bytes.
+    pub(crate) fn new(lengths: &[u8], mut bytes: &[u8]) -> Option<Self> {
+        let mut table = Table { symbols: [Symbol::ZERO; 255], lengths: [0; 255] };
+        table.lengths.get_mut(..lengths.len())?.copy_from_slice(lengths);
+        for (symbol, &length) in table.symbols.iter_mut().zip(lengths) {
+            let length = usize::from(length);
+            if length == 0 || length > 8 || length > bytes.len() {
+                return None;
+            }
+            let mut padded = [0; 8];
+            padded[..length].copy_from_slice(&bytes[..length]);
+            *symbol = Symbol::from_slice(&padded);
+            bytes = &bytes[length..];
+        }
+        bytes.is_empty().then_some(table)
+    }
+
+    /// Appends what `codes` stand for until they, or `enough` bytes, are reached. `None` if the codes end in an
+    /// escape without its byte.
+    pub(crate) fn decompress(&self, mut codes: &[u8], enough: usize, out: &mut Vec<u8>) -> Option<()> {
+        let decompressor = Decompressor::new(&self.symbols, &self.lengths);
+        let first = out.len();
+        while !codes.is_empty() && out.len() - first < enough {
+            let mut piece = codes.len().min(PIECE);
+            if ends_in_escape(&codes[..piece]) {
+                piece += 1;
+            }
+            if piece > codes.len() {
+                return None;
+            }
+            let (now, later) = codes.split_at(piece);
+            // A code writes at most 8 bytes, and the decompressor stores 8 whatever the symbol's length.
+            out.reserve(8 * (now.len() + 1));
+            let written = decompressor.decompress_into(now, out.spare_capacity_mut());
+            // SAFETY: the spare capacity holds 8 bytes for each code and no symbol is longer (`Table::new` checked
+            // the lengths), so the decompressor initialised `written` bytes of it.
+            unsafe { out.set_len(out.len() + written) };
+            codes = later;
+        }
+        Some(())
+    }
+}
+
+/// Whether the last code lacks its byte: escapes pair up with what follows, so a run of an odd number of them
+/// at the end leaves one open.
+fn ends_in_escape(codes: &[u8]) -> bool {
+    codes.iter().rev().take_while(|&&code| code == ESCAPE).count() % 2 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_and_codes_are_checked() {
+        assert!(Table::new(&[9], &[0; 9]).is_none());
+        assert!(Table::new(&[0], &[]).is_none());
+        assert!(Table::new(&[2, 2], b"abc").is_none());
+        assert!(Table::new(&[2], b"abc").is_none());
+        assert!(Table::new(&[1; 256], &[0; 256]).is_none());
+        let table = Table::new(&[2, 1], b"abc").unwrap();
+        let mut out = Vec::new();
+        table.decompress(&[0, 1, 255, 255, 7, 255, b'x'], usize::MAX, &mut out).unwrap();
+        assert_eq!(out, b"abc\xffx");
+        assert!(table.decompress(&[0, 255], usize::MAX, &mut out).is_none());
+        assert!(table.decompress(&[255; 3], usize::MAX, &mut out).is_none());
+    }
+
+    #[test]
+    fn pieces_do_not_part_an_escape_from_its_byte() {
+        let table = Table::new(&[8], b"abcdefgh").unwrap();
+        for shift in 0..3 {
+            let mut codes = vec![0u8; PIECE - shift];
+            codes.extend([255; 20]);
+            codes.extend([0; 3]);
+            let mut out = Vec::new();
+            table.decompress(&codes, usize::MAX, &mut out).unwrap();
+            assert_eq!(out.len(), (PIECE - shift) * 8 + 10 + 24);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The loops whose speed or whose callees need `unsafe`, each behind a safe function.
+
+pub(crate) mod fsst;

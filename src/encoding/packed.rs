@@ -1,0 +1,363 @@
+//! Strings over small alphabets, bit-packed: identifiers, codes, numbers as text, UUIDs.
+//!
+//! Where all strings have one length, each position has an alphabet of its own, so that a fixed prefix or a dash
+//! costs nothing; otherwise all characters share one alphabet and lengths are stored beside them.
+//!
+//! ```text
+//! fixed    0 u8 · length u16 · n−1 u8 · n alphabets · length × index of alphabet u8 · buffer
+//! varying  1 u8 · alphabet · lengths, starts, codes (see ragged)
+//! alphabet = size−1 u8 · bytes, ascending
+//! ```
+//!
+//! Characters are gathered into groups (see [`super::symbols`]), each a code of a fixed width; codes follow each
+//! other in the order of the text, the first in the lowest bits, and every vector starts at a byte. With varying
+//! lengths the strings of a vector are one text, whose last group is filled up with the first symbol.
+
+use std::cell::OnceCell;
+use std::ops::Range;
+
+use super::ragged::{self, Ragged, Vector};
+use super::strings::StringsOut;
+use super::symbols::{Alphabet, BitWriter, ByteSet, Group, MAX_CHARS, MAX_CODES, read_code};
+use super::{Buffer, Compression, Cuts, Encoding, Options, Sink, Source};
+use crate::error::{Error, Result};
+use crate::limits::VECTOR;
+
+/// The longest strings with an alphabet for each position.
+const MAX_FIXED: usize = 256;
+/// The largest alphabet of strings of varying length.
+const MAX_ALPHABET: usize = 64;
+
+/// What all values have in common.
+#[derive(Clone, Debug)]
+pub(super) enum Plan {
+    Fixed(Vec<Alphabet>),
+    Varying(Alphabet),
+}
+
+/// Alphabets that hold all of `values`, if they are small.
+pub(super) fn plan(values: &[&[u8]]) -> Option<Plan> {
+    let length = values.first()?.len();
+    if (1..=MAX_FIXED).contains(&length) && values.iter().all(|v| v.len() == length) {
+        return plan_fixed(values, length);
+    }
+    let mut seen = [false; 256];
+    for value in values {
+        value.iter().for_each(|&byte| seen[usize::from(byte)] = true);
+    }
+    let mut set = ByteSet::default();
+    (0..=255).filter(|&b| seen[usize::from(b)]).for_each(|b| set.insert(b));
+    let alphabet = set.alphabet();
+    (2..=MAX_ALPHABET).contains(&alphabet.len()).then_some(Plan::Varying(alphabet))
+}
+
+fn plan_fixed(values: &[&[u8]], length: usize) -> Option<Plan> {
+    let mut sets = vec![ByteSet::default(); length];
+    for value in values {
+        sets.iter_mut().zip(*value).for_each(|(set, &byte)| set.insert(byte));
+    }
+    let alphabets: Vec<Alphabet> = sets.into_iter().map(ByteSet::alphabet).collect();
+    // Nothing to gain where a position uses most bytes.
+    let bits: u32 = Group::gather(alphabets.iter()).iter().map(|g| g.width).sum();
+    (bits as usize <= 7 * length).then_some(Plan::Fixed(alphabets))
+}
+
+/// Appends `values`, which the plan holds.
+pub(super) fn encode(plan: &Plan, values: &[&[u8]], options: &Options, sink: &mut Sink) {
+    sink.head().u8(Encoding::Packed as u8);
+    match plan {
+        Plan::Fixed(alphabets) => encode_fixed(alphabets, values, options, sink),
+        Plan::Varying(alphabet) => encode_varying(alphabet, values, options, sink),
+    }
+}
+
+fn encode_fixed(alphabets: &[Alphabet], values: &[&[u8]], options: &Options, sink: &mut Sink) {
+    let mut distinct: Vec<&Alphabet> = Vec::new();
+    let index = |alphabet| {
+        distinct.iter().position(|&d| d == alphabet).unwrap_or_else(|| {
+            distinct.push(alphabet);
+            distinct.len() - 1
+        }) as u8
+    };
+    let indices: Vec<u8> = alphabets.iter().map(index).collect();
+    sink.head().u8(0);
+    sink.head().u16(alphabets.len() as u16);
+    sink.head().u8((distinct.len() - 1) as u8);
+    distinct.iter().for_each(|alphabet| put_alphabet(alphabet, sink));
+    sink.head().put(&indices);
+
+    let groups = Group::gather(alphabets.iter());
+    let addends: Vec<Vec<[u16; 256]>> = groups.iter().map(Group::addends).collect();
+    let mut bits = BitWriter::default();
+    for vector in values.chunks(VECTOR) {
+        for value in vector {
+            let mut rest = *value;
+            for (group, addends) in groups.iter().zip(&addends) {
+                let (now, later) = rest.split_at(group.chars());
+                bits.push(code(now, addends), group.width);
+                rest = later;
+            }
+        }
+        bits.align();
+    }
+    let cuts = Cuts::Every(row_bits(&groups) * VECTOR / 8);
+    sink.buffer(&bits.into_vec(), cuts, Compression::Packed, options);
+}
+
+fn encode_varying(alphabet: &Alphabet, values: &[&[u8]], options: &Options, sink: &mut Sink) {
+    sink.head().u8(1);
+    put_alphabet(alphabet, sink);
+    let group = repeated(alphabet);
+    let addends = group.addends();
+    let mut bits = BitWriter::default();
+    let mut text = Vec::new();
+    let (mut starts, mut start) = (Vec::with_capacity(values.len().div_ceil(VECTOR)), 0);
+    for vector in values.chunks(VECTOR) {
+        starts.push(start as u32);
+        text.clear();
+        vector.iter().for_each(|v| text.extend_from_slice(v));
+        text.chunks(group.chars()).for_each(|chars| bits.push(code(chars, &addends), group.width));
+        start = bits.align();
+    }
+    ragged::encode(values, &starts, &bits.into_vec(), Compression::Packed, options, sink);
+}
+
+#[inline]
+fn code(characters: &[u8], addends: &[[u16; 256]]) -> u64 {
+    characters.iter().zip(addends).map(|(&c, addends)| u64::from(addends[usize::from(c)])).sum()
+}
+
+fn put_alphabet(alphabet: &Alphabet, sink: &mut Sink) {
+    sink.head().u8((alphabet.len() - 1) as u8);
+    sink.head().put(alphabet.bytes());
+}
+
+fn take_alphabet(source: &mut Source<'_>) -> Result<Alphabet> {
+    let size = usize::from(source.cursor.u8()?) + 1;
+    let bytes = source.cursor.take(size)?;
+    Alphabet::new(bytes).ok_or_else(|| source.cursor.corrupt("alphabet is not in order"))
+}
+
+fn row_bits(groups: &[Group]) -> usize {
+    groups.iter().map(|g| g.width as usize).sum()
+}
+
+/// As many characters of one alphabet as a group takes.
+fn repeated(alphabet: &Alphabet) -> Group {
+    let chars = (1..=MAX_CHARS).rev().find(|&n| alphabet.len().pow(n as u32) <= MAX_CODES).unwrap_or(1);
+    Group::new(vec![alphabet.clone(); chars])
+}
+
+/// An encoded stream.
+#[derive(Debug)]
+pub enum Packed<'a> {
+    /// Strings of one length.
+    Fixed(Fixed<'a>),
+    /// Strings of varying length.
+    Varying(Varying<'a>),
+}
+
+/// Strings of one length.
+#[derive(Debug)]
+pub struct Fixed<'a> {
+    rows: usize,
+    length: usize,
+    groups: Vec<Group>,
+    row_bits: usize,
+    codes: Buffer<'a>,
+    /// Distinct tables, and the index of each group's.
+    tables: OnceCell<(Vec<Vec<u64>>, Vec<usize>)>,
+}
+
+/// Strings of varying length.
+#[derive(Debug)]
+pub struct Varying<'a> {
+    group: Group,
+    codes: Ragged<'a>,
+    table: OnceCell<Vec<u64>>,
+}
+
+impl<'a> Packed<'a> {
+    pub(super) fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
+        match source.cursor.u8()? {
+            0 => Fixed::parse(source, rows).map(Packed::Fixed),
+            1 => Varying::parse(source, rows).map(Packed::Varying),
+            shape => Err(source.cursor.corrupt(format!("packed strings of shape {shape}"))),
+        }
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        match self {
+            Packed::Fixed(fixed) => fixed.rows,
+            Packed::Varying(varying) => varying.codes.rows(),
+        }
+    }
+
+    pub(super) fn decode(&self, rows: Range<usize>, out: &mut StringsOut) -> Result<()> {
+        match self {
+            Packed::Fixed(fixed) => fixed.decode(rows, out),
+            Packed::Varying(varying) => varying.decode(rows, out),
+        }
+    }
+
+    pub(super) fn get(&self, row: usize) -> Result<Vec<u8>> {
+        match self {
+            Packed::Fixed(fixed) => fixed.get(row),
+            Packed::Varying(varying) => varying.get(row),
+        }
+    }
+
+    pub(super) fn describe(&self, out: &mut String) {
+        match self {
+            Packed::Fixed(fixed) => {
+                out.push_str(&format!("packed({} chars, {} bit)", fixed.length, fixed.row_bits))
+            }
+            Packed::Varying(varying) => {
+                let symbols = varying.group.alphabets.first().map_or(0, Alphabet::len);
+                out.push_str(&format!("packed({symbols} symbols, "));
+                varying.codes.describe(out);
+                out.push(')');
+            }
+        }
+    }
+}
+
+impl<'a> Fixed<'a> {
+    fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
+        let length = usize::from(source.cursor.u16()?);
+        if length == 0 || length > MAX_FIXED {
+            return Err(source.cursor.corrupt(format!("packed strings of {length} characters")));
+        }
+        let n = usize::from(source.cursor.u8()?) + 1;
+        let alphabets = (0..n).map(|_| take_alphabet(source)).collect::<Result<Vec<_>>>()?;
+        let indices = source.cursor.take(length)?;
+        let places: Option<Vec<&Alphabet>> = indices.iter().map(|&i| alphabets.get(usize::from(i))).collect();
+        let places = places.ok_or_else(|| source.cursor.corrupt("no such alphabet"))?;
+        let groups = Group::gather(places.into_iter());
+        let row_bits = row_bits(&groups);
+        let codes = source.buffer()?;
+        if codes.len() != (rows * row_bits).div_ceil(8) {
+            return Err(source.cursor.corrupt("packed strings have the wrong length"));
+        }
+        Ok(Fixed { rows, length, groups, row_bits, codes, tables: OnceCell::new() })
+    }
+
+    fn tables(&self) -> &(Vec<Vec<u64>>, Vec<usize>) {
+        self.tables.get_or_init(|| {
+            let (mut distinct, mut tables) = (Vec::<&Group>::new(), Vec::new());
+            let index = |group| {
+                distinct.iter().position(|&d| d == group).unwrap_or_else(|| {
+                    distinct.push(group);
+                    tables.push(group.table());
+                    distinct.len() - 1
+                })
+            };
+            let indices = self.groups.iter().map(index).collect();
+            (tables, indices)
+        })
+    }
+
+    fn decode(&self, rows: Range<usize>, out: &mut StringsOut) -> Result<()> {
+        let total = self.length * rows.len();
+        out.check(total as u64)?;
+        let (tables, indices) = self.tables();
+        let steps: Vec<(&Group, &[u64])> =
+            self.groups.iter().zip(indices.iter().filter_map(|&i| tables.get(i)).map(Vec::as_slice)).collect();
+        let first = out.data.len();
+        out.push_equal_ends(self.length, rows.len());
+        out.data.resize(first + total + MAX_CHARS, 0);
+        let mut at = first;
+        let mut unused = false;
+        for start in rows.clone().step_by(VECTOR) {
+            let vector = start..rows.end.min(start + VECTOR);
+            let bits = start * self.row_bits..vector.end * self.row_bits;
+            let codes = self.codes.range(bits.start / 8..bits.end.div_ceil(8))?;
+            let mut bit = 0;
+            for _ in vector {
+                for &(group, table) in &steps {
+                    let code = read_code(&codes, bit, group.width);
+                    unused |= code >= group.codes;
+                    out.data[at..at + MAX_CHARS].copy_from_slice(&table[code].to_le_bytes());
+                    at += group.chars();
+                    bit += group.width as usize;
+                }
+            }
+        }
+        out.data.truncate(first + total);
+        if unused { Err(unused_code()) } else { Ok(()) }
+    }
+
+    fn get(&self, row: usize) -> Result<Vec<u8>> {
+        let mut bit = row * self.row_bits;
+        let codes = self.codes.range(bit / 8..(bit + self.row_bits).div_ceil(8))?;
+        bit %= 8;
+        let mut text = Vec::with_capacity(self.length);
+        for group in &self.groups {
+            let characters = group.characters(read_code(&codes, bit, group.width)).ok_or_else(unused_code)?;
+            text.extend_from_slice(&characters.to_le_bytes()[..group.chars()]);
+            bit += group.width as usize;
+        }
+        Ok(text)
+    }
+}
+
+impl<'a> Varying<'a> {
+    fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
+        let alphabet = take_alphabet(source)?;
+        if !(2..=MAX_ALPHABET).contains(&alphabet.len()) {
+            return Err(source.cursor.corrupt(format!("alphabet of {} symbols", alphabet.len())));
+        }
+        Ok(Varying { group: repeated(&alphabet), codes: Ragged::parse(source, rows)?, table: OnceCell::new() })
+    }
+
+    fn decode(&self, rows: Range<usize>, out: &mut StringsOut) -> Result<()> {
+        let table = self.table.get_or_init(|| self.group.table());
+        let (chars, width) = (self.group.chars(), self.group.width);
+        let mut unused = false;
+        self.codes.vectors(rows, |vector| {
+            let groups = vector.total.div_ceil(chars as u64);
+            let bytes = groups.saturating_mul(u64::from(width)).div_ceil(8);
+            let stored = vector.bytes.len() as u64;
+            if bytes > stored || vector.whole && bytes != stored {
+                return Err(Vector::mismatch());
+            }
+            out.check(vector.total)?;
+            out.push_ends(vector.lengths);
+            let first = out.data.len();
+            out.data.resize(first + groups as usize * chars + MAX_CHARS, 0);
+            let mut at = first;
+            for i in 0..groups as usize {
+                let code = read_code(vector.bytes, i * width as usize, width);
+                unused |= code >= self.group.codes;
+                out.data[at..at + MAX_CHARS].copy_from_slice(&table[code].to_le_bytes());
+                at += chars;
+            }
+            out.data.truncate(first + vector.total as usize);
+            Ok(())
+        })?;
+        if unused { Err(unused_code()) } else { Ok(()) }
+    }
+
+    fn get(&self, row: usize) -> Result<Vec<u8>> {
+        let (place, codes) = self.codes.locate(row)?;
+        let (chars, width) = (self.group.chars(), self.group.width as usize);
+        let groups = place.start / chars..place.end.div_ceil(chars);
+        if groups.end.saturating_mul(width).div_ceil(8) > codes.len() {
+            return Err(Vector::mismatch());
+        }
+        let skip = place.start - groups.start * chars;
+        let mut text = Vec::with_capacity(groups.len() * chars);
+        for group in groups {
+            let code = read_code(&codes, group * width, self.group.width);
+            let characters = self.group.characters(code).ok_or_else(unused_code)?;
+            text.extend_from_slice(&characters.to_le_bytes()[..chars]);
+        }
+        text.drain(..skip);
+        text.truncate(place.len());
+        Ok(text)
+    }
+}
+
+fn unused_code() -> Error {
+    Error::corrupt(0, "packed strings hold a code that stands for nothing")
+}

@@ -1,0 +1,171 @@
+//! Groups of neighbouring symbols as one code, for [`super::packed`]: the alphabets of up to eight characters
+//! multiplied, as the digits of a number of mixed radix, the first character the most significant.
+//!
+//! Three decimal digits take 10 bits so, not 12; and one look-up in a table of at most 4,096 entries gives up to
+//! eight characters at a time.
+
+/// The most codes of a group.
+pub(super) const MAX_CODES: usize = 4096;
+/// The most characters of a group: what an 8-byte store writes.
+pub(super) const MAX_CHARS: usize = 8;
+
+/// The sorted distinct bytes that occur at one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Alphabet(Vec<u8>);
+
+/// A set of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ByteSet([u64; 4]);
+
+/// Neighbouring characters that share a code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    /// One alphabet a character.
+    pub(super) alphabets: Vec<Alphabet>,
+    /// Bits of a code.
+    pub(super) width: u32,
+    /// Codes in use.
+    pub(super) codes: usize,
+}
+
+impl ByteSet {
+    #[inline]
+    pub(super) fn insert(&mut self, byte: u8) {
+        self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
+    }
+
+    pub(super) fn alphabet(self) -> Alphabet {
+        Alphabet((0..=255).filter(|&b: &u8| self.0[usize::from(b >> 6)] >> (b & 63) & 1 == 1).collect())
+    }
+}
+
+impl Alphabet {
+    /// The alphabet of stored bytes, which must be strictly ascending and at least one.
+    pub(super) fn new(bytes: &[u8]) -> Option<Self> {
+        (!bytes.is_empty() && bytes.is_sorted_by(|a, b| a < b)).then(|| Alphabet(bytes.to_vec()))
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl Group {
+    pub(super) fn new(alphabets: Vec<Alphabet>) -> Self {
+        let codes: usize = alphabets.iter().map(Alphabet::len).product();
+        Group { alphabets, width: codes.next_power_of_two().trailing_zeros(), codes }
+    }
+
+    /// Gathers characters from the left while they fit: the rule is part of the format.
+    pub(super) fn gather<'a>(alphabets: impl Iterator<Item = &'a Alphabet>) -> Vec<Self> {
+        let mut groups = Vec::new();
+        let (mut group, mut codes) = (Vec::new(), 1);
+        for alphabet in alphabets {
+            if group.len() == MAX_CHARS || codes * alphabet.len() > MAX_CODES {
+                groups.push(Group::new(std::mem::take(&mut group)));
+                codes = 1;
+            }
+            codes *= alphabet.len();
+            group.push(alphabet.clone());
+        }
+        if !group.is_empty() {
+            groups.push(Group::new(group));
+        }
+        groups
+    }
+
+    pub(super) fn chars(&self) -> usize {
+        self.alphabets.len()
+    }
+
+    /// The characters of every code, the first in the lowest byte; codes that are not in use give zeros.
+    pub(super) fn table(&self) -> Vec<u64> {
+        let mut table = vec![0u64];
+        for (i, alphabet) in self.alphabets.iter().enumerate() {
+            let longer = |&front: &u64| alphabet.bytes().iter().map(move |&b| front | u64::from(b) << (8 * i));
+            table = table.iter().flat_map(longer).collect();
+        }
+        table.resize(1 << self.width, 0);
+        table
+    }
+
+    /// The characters of one code, the first in the lowest byte; `None` if it is not in use.
+    pub(super) fn characters(&self, code: usize) -> Option<u64> {
+        let mut rest = code;
+        let mut characters = 0;
+        for (i, alphabet) in self.alphabets.iter().enumerate().rev() {
+            characters |= u64::from(*alphabet.bytes().get(rest % alphabet.len())?) << (8 * i);
+            rest /= alphabet.len();
+        }
+        (rest == 0).then_some(characters)
+    }
+
+    /// What each byte adds to the code at each place of the group.
+    pub(super) fn addends(&self) -> Vec<[u16; 256]> {
+        let mut scale = 1;
+        let mut addends: Vec<[u16; 256]> = Vec::with_capacity(self.chars());
+        for alphabet in self.alphabets.iter().rev() {
+            let mut place = [0; 256];
+            for (symbol, &byte) in alphabet.bytes().iter().enumerate() {
+                place[usize::from(byte)] = (symbol * scale) as u16;
+            }
+            scale *= alphabet.len();
+            addends.push(place);
+        }
+        addends.reverse();
+        addends
+    }
+}
+
+/// Packs codes of varying width, the first in the lowest bits.
+#[derive(Debug, Default)]
+pub(super) struct BitWriter {
+    bytes: Vec<u8>,
+    bits: u64,
+    filled: u32,
+}
+
+impl BitWriter {
+    #[inline]
+    pub(super) fn push(&mut self, code: u64, width: u32) {
+        self.bits |= code << self.filled;
+        self.filled += width;
+        if self.filled >= 32 {
+            self.bytes.extend_from_slice(&(self.bits as u32).to_le_bytes());
+            self.bits >>= 32;
+            self.filled -= 32;
+        }
+    }
+
+    /// Fills up the last byte; returns the bytes so far.
+    pub(super) fn align(&mut self) -> usize {
+        let n = self.filled.div_ceil(8) as usize;
+        self.bytes.extend_from_slice(&self.bits.to_le_bytes()[..n]);
+        (self.bits, self.filled) = (0, 0);
+        self.bytes.len()
+    }
+
+    pub(super) fn into_vec(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// The code of `width` bits (at most 12) at `bit`; bits behind the end are zeros.
+#[inline]
+pub(super) fn read_code(bytes: &[u8], bit: usize, width: u32) -> usize {
+    let at = bit >> 3;
+    let word = match bytes.get(at..at + 4) {
+        Some(four) => u32::from_le_bytes([four[0], four[1], four[2], four[3]]),
+        None => {
+            let mut four = [0; 4];
+            let rest = bytes.get(at..).unwrap_or_default();
+            four[..rest.len()].copy_from_slice(rest);
+            u32::from_le_bytes(four)
+        }
+    };
+    (word >> (bit & 7)) as usize & ((1 << width) - 1)
+}
