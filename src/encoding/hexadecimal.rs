@@ -37,7 +37,7 @@ pub struct Hexadecimal<'a> {
 #[derive(Debug)]
 enum Column<'a> {
     Ints(Ints<'a, u64>),
-    Floats(Floats<'a, f64>),
+    Floats(Box<Floats<'a, f64>>),
 }
 
 /// What all values have in common.
@@ -135,7 +135,7 @@ impl<'a> Hexadecimal<'a> {
         for _ in 0..bytes.div_ceil(8) {
             columns.push(match source.cursor.u8()? {
                 0 => Column::Ints(source.child(|s| Ints::parse(s, rows))?),
-                1 => Column::Floats(source.child(|s| Floats::parse(s, rows))?),
+                1 => Column::Floats(Box::new(source.child(|s| Floats::parse(s, rows))?)),
                 kind => return Err(source.cursor.corrupt(format!("word column of kind {kind}"))),
             });
         }
