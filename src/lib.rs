@@ -6,6 +6,7 @@
 pub mod error; // the six kinds of failure
 pub mod limits; // every maximum that a reader believes
 pub mod bytes; // checked little-endian cursor and writer
+pub mod disk; // the only folder that touches the operating system
 pub mod model; // data types, schema, scalars
 pub mod encoding; // values <-> bytes
 pub mod block; // framed, checksummed, measured

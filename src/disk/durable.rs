@@ -1,0 +1,58 @@
+//! Files that are whole or not there: write, fsync, rename, fsync the directory.
+
+use std::path::{Path, PathBuf};
+
+use super::Disk;
+use crate::error::Result;
+
+/// How the name of a file ends that is not yet what it is to become; sweeps remove such files.
+pub const TEMPORARY: &str = ".tmp";
+
+/// Writes a new file and makes its bytes durable. Its name becomes durable with the next sync of the directory.
+pub fn write_new(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = disk.create(path)?;
+    file.write_all(bytes)?;
+    file.sync()
+}
+
+/// Puts `bytes` at `path`, atomically and durably: after any crash the file holds its old contents or the new.
+pub fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
+    let temporary = temporary_name(path);
+    let written = write_new(disk, &temporary, bytes).and_then(|()| disk.rename(&temporary, path));
+    if let Err(error) = written {
+        // Best effort: the next writer sweeps it otherwise.
+        let _ = disk.remove(&temporary);
+        return Err(error);
+    }
+    disk.sync_dir(parent(path))
+}
+
+/// Creates a directory and those missing above it, and makes their names durable.
+pub fn create_dir(disk: &dyn Disk, path: &Path) -> Result<()> {
+    let mut missing = Vec::new();
+    let mut at = Some(path);
+    while let Some(dir) = at.filter(|dir| !dir.as_os_str().is_empty()) {
+        if disk.exists(dir)? {
+            break;
+        }
+        missing.push(dir);
+        at = dir.parent();
+    }
+    disk.create_dir_all(path)?;
+    for dir in missing {
+        disk.sync_dir(parent(dir))?;
+    }
+    Ok(())
+}
+
+/// The directory that holds `path`; `.` for a bare name.
+pub fn parent(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn temporary_name(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", uuid::Uuid::now_v7().simple()));
+    name.push(TEMPORARY);
+    PathBuf::from(name)
+}

@@ -1,0 +1,58 @@
+//! One writer at a time.
+//!
+//! The lock is the operating system's (`flock`), held through an open descriptor: it ends with the process, however
+//! that ends, so there is no stale lock to clean up. The process id in the file is for people only.
+
+use std::path::Path;
+
+use super::{Disk, Lock, LockMode};
+use crate::error::{Error, Result};
+
+/// The exclusive right to write, until dropped.
+#[derive(Debug)]
+pub struct WriterLock {
+    held: Lock,
+}
+
+impl WriterLock {
+    /// Takes the lock file at `path`, or says who has it. `what` names the thing being written, for the message.
+    pub fn acquire(disk: &dyn Disk, path: &Path, what: &str) -> Result<WriterLock> {
+        let Some(held) = disk.try_lock(path, LockMode::Create)? else {
+            let holder = disk.read(path, 64).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+            let holder = match holder.trim() {
+                "" => String::new(),
+                pid => format!(" (pid {pid})"),
+            };
+            return Err(Error::InvalidInput(format!(
+                "{what} is being written by another process{holder}; there is one writer at a time, \
+                 try again when it has finished"
+            )));
+        };
+        // Where the disk is full the lock still holds, only without a name on it.
+        let _ = held.describe(format!("{}\n", std::process::id()).as_bytes());
+        Ok(WriterLock { held })
+    }
+}
+
+impl Drop for WriterLock {
+    fn drop(&mut self) {
+        let _ = self.held.describe(b"");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::RealDisk;
+
+    #[test]
+    fn the_second_writer_is_told_who_writes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("LOCK");
+        let first = WriterLock::acquire(&RealDisk, &path, "table 't'").unwrap();
+        let refusal = WriterLock::acquire(&RealDisk, &path, "table 't'").unwrap_err().to_string();
+        assert!(refusal.contains("table 't'") && refusal.contains(&std::process::id().to_string()), "{refusal}");
+        drop(first);
+        assert!(WriterLock::acquire(&RealDisk, &path, "table 't'").is_ok());
+    }
+}

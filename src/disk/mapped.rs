@@ -1,0 +1,197 @@
+//! The one mapping of the project, and a bounded cache of mappings.
+//!
+//! Bytes of a mapping are outside data twice over: they may be damaged, and another process may change them while
+//! they are looked at. Data files are written once and never changed by us, so that only a foreign hand does this.
+//! Decoders are memory-safe on any bytes and never rest safety on a checksum or on reading the same byte twice; a file
+//! that is cut short under a mapping raises SIGBUS, which is the operating system's answer and ends the process.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow_buffer::{Buffer, MutableBuffer};
+use memmap2::Mmap;
+
+use super::Disk;
+use crate::error::{Error, Result};
+
+/// The bytes of a whole file.
+pub enum Mapped {
+    /// Mapped from the file system.
+    Real(Mmap),
+    /// A copy in memory, aligned like a mapping: of empty files and of the simulated disk.
+    Memory(Buffer),
+}
+
+impl Mapped {
+    /// Maps an open file.
+    #[expect(clippy::disallowed_methods, reason = "the one mapping")]
+    pub(super) fn of_file(path: &Path, file: &File) -> Result<Mapped> {
+        let length = file.metadata().map_err(|source| Error::io(path, source))?.len();
+        if length == 0 {
+            return Ok(Mapped::of_bytes(&[]));
+        }
+        // SAFETY: memmap2 asks that the file is not changed while mapped, since the bytes are seen as `&[u8]`. Files
+        // that are mapped are immutable by the format: written once under a fresh uuid, only ever removed (which
+        // leaves mappings whole). Against a foreign process that writes into one, no reader relies on bytes staying
+        // as they were: lengths and offsets are taken out of the mapping once, by value, and checked; decoders are
+        // memory-safe on any bytes. Truncation raises SIGBUS and ends the process.
+        let map = unsafe { Mmap::map(file) }.map_err(|source| Error::io(path, source))?;
+        Ok(Mapped::Real(map))
+    }
+
+    /// A copy of bytes, at an address aligned to 64 bytes or more.
+    pub fn of_bytes(bytes: &[u8]) -> Mapped {
+        let mut buffer = MutableBuffer::with_capacity(bytes.len());
+        buffer.extend_from_slice(bytes);
+        Mapped::Memory(buffer.into())
+    }
+
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        match self {
+            Mapped::Real(map) => map,
+            Mapped::Memory(bytes) => bytes,
+        }
+    }
+
+    /// Asks the operating system to read a range ahead; a hint, whose failure means nothing.
+    pub fn will_need(&self, offset: usize, length: usize) {
+        if let Mapped::Real(map) = self
+            && offset.checked_add(length).is_some_and(|end| end <= map.len())
+        {
+            let _ = map.advise_range(memmap2::Advice::WillNeed, offset, length);
+        }
+    }
+}
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl fmt::Debug for Mapped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mapped({} bytes)", self.as_slice().len())
+    }
+}
+
+/// Mappings kept open, the least recently used one closed first. A mapping in use stays valid after it has left the
+/// cache: the cache only drops its own reference.
+///
+/// Names of data files are never reused, so a path stands for its bytes.
+#[derive(Debug)]
+pub struct MappingCache {
+    limit: usize,
+    state: Mutex<CacheState>,
+}
+
+#[derive(Debug, Default)]
+struct CacheState {
+    clock: u64,
+    maps: HashMap<PathBuf, (u64, Arc<Mapped>)>,
+}
+
+impl MappingCache {
+    /// Mappings that a cache holds by default: far below the 65,530 that Linux allows a process.
+    pub const DEFAULT_LIMIT: usize = 4096;
+
+    /// A cache of at most `limit` mappings (at least one).
+    pub fn new(limit: usize) -> Self {
+        MappingCache { limit: limit.max(1), state: Mutex::default() }
+    }
+
+    /// The mapping of a file, opened if it is not in the cache.
+    pub fn get(&self, disk: &dyn Disk, path: &Path) -> Result<Arc<Mapped>> {
+        {
+            let mut state = self.lock();
+            state.clock += 1;
+            let now = state.clock;
+            if let Some((used, map)) = state.maps.get_mut(path) {
+                *used = now;
+                return Ok(Arc::clone(map));
+            }
+        }
+        // Mapped without the lock held: two threads may both map the file, and one of the mappings is dropped.
+        let map = Arc::new(disk.map(path)?);
+        let mut state = self.lock();
+        let now = state.clock;
+        let kept = Arc::clone(&state.maps.entry(path.to_path_buf()).or_insert((now, map)).1);
+        if state.maps.len() > self.limit {
+            state.evict(self.limit);
+        }
+        Ok(kept)
+    }
+
+    /// Mappings held now.
+    pub fn len(&self) -> usize {
+        self.lock().maps.len()
+    }
+
+    /// Whether no mapping is held.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MappingCache {
+    fn default() -> Self {
+        MappingCache::new(Self::DEFAULT_LIMIT)
+    }
+}
+
+impl CacheState {
+    /// Drops the older part, an eighth at once, so that a scan over many files does not search at every step.
+    fn evict(&mut self, limit: usize) {
+        let keep = (limit - limit / 8).max(1);
+        let mut ages: Vec<u64> = self.maps.values().map(|(used, _)| *used).collect();
+        let drop = ages.len().saturating_sub(keep);
+        if drop == 0 {
+            return;
+        }
+        let (_, last_dropped, _) = ages.select_nth_unstable(drop - 1);
+        let last_dropped = *last_dropped;
+        self.maps.retain(|_, (used, _)| *used > last_dropped);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::RealDisk;
+
+    #[test]
+    fn the_cache_is_bounded_and_keeps_the_recent() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |i: usize| dir.path().join(i.to_string());
+        for i in 0..40 {
+            let mut file = RealDisk.create(&path(i)).unwrap();
+            file.write_all(&[i as u8; 3]).unwrap();
+        }
+        let cache = MappingCache::new(8);
+        let first = cache.get(&RealDisk, &path(0)).unwrap();
+        for i in 0..40 {
+            assert_eq!(cache.get(&RealDisk, &path(i)).unwrap().as_slice(), [i as u8; 3]);
+            assert!(cache.len() <= 8);
+        }
+        assert_eq!(first.as_slice(), [0; 3], "what is in use outlives the cache");
+        let recent = cache.get(&RealDisk, &path(39)).unwrap();
+        assert!(Arc::ptr_eq(&recent, &cache.get(&RealDisk, &path(39)).unwrap()));
+    }
+
+    #[test]
+    fn empty_files_map() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("empty");
+        RealDisk.create(&path).unwrap();
+        assert!(RealDisk.map(&path).unwrap().as_slice().is_empty());
+        assert_eq!(Mapped::of_bytes(&[1; 100]).as_slice().as_ptr() as usize % 64, 0);
+    }
+}

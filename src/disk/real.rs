@@ -1,0 +1,215 @@
+//! The machine's file system.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::{Disk, DiskFile, Entry, Held, Lock, LockMode, Mapped};
+use crate::error::{Error, Result};
+
+/// The machine's file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealDisk;
+
+#[derive(Debug)]
+struct RealFile {
+    path: PathBuf,
+    file: File,
+}
+
+#[derive(Debug)]
+struct RealLock {
+    path: PathBuf,
+    file: File,
+}
+
+/// Turns the operating system's error into ours, with the path.
+fn at<T>(path: &Path, result: std::io::Result<T>) -> Result<T> {
+    result.map_err(|source| Error::io(path, source))
+}
+
+/// fsync that reaches the medium: on Apple systems plain fsync stops at the drive's cache.
+fn sync(path: &Path, file: &File) -> Result<()> {
+    #[cfg(target_vendor = "apple")]
+    if rustix::fs::fcntl_fullfsync(file).is_ok() {
+        return Ok(());
+    }
+    at(path, file.sync_all())
+}
+
+impl Disk for RealDisk {
+    fn create(&self, path: &Path) -> Result<Box<dyn DiskFile>> {
+        let file = at(path, OpenOptions::new().write(true).create_new(true).open(path))?;
+        Ok(Box::new(RealFile { path: path.to_path_buf(), file }))
+    }
+
+    fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>> {
+        let file = at(path, File::open(path))?;
+        let length = at(path, file.metadata())?.len();
+        if length > limit {
+            return Err(too_long(path, length, limit));
+        }
+        let mut bytes = Vec::with_capacity(length as usize);
+        // The file may have grown since: never read more than was allowed.
+        at(path, file.take(limit).read_to_end(&mut bytes))?;
+        Ok(bytes)
+    }
+
+    fn map(&self, path: &Path) -> Result<Mapped> {
+        Mapped::of_file(path, &at(path, File::open(path))?)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in at(dir, fs::read_dir(dir))? {
+            let entry = at(dir, entry)?;
+            if let Ok(name) = entry.file_name().into_string() {
+                // Follows symbolic links: a table or a data directory may be one.
+                let is_dir = entry.path().is_dir();
+                entries.push(Entry { name, is_dir });
+            }
+        }
+        entries.sort();
+        Ok(entries)
+    }
+
+    fn len(&self, path: &Path) -> Result<u64> {
+        Ok(at(path, fs::metadata(path))?.len())
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        at(path, path.try_exists())
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the place behind Disk::rename")]
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        at(from, fs::rename(from, to))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the place behind Disk::remove")]
+    fn remove(&self, path: &Path) -> Result<()> {
+        at(path, fs::remove_file(path))
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        at(path, fs::remove_dir(path))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Result<()> {
+        at(path, fs::create_dir_all(path))
+    }
+
+    fn sync_file(&self, path: &Path) -> Result<()> {
+        sync(path, &at(path, File::open(path))?)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        sync(dir, &at(dir, File::open(dir))?)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn sync_fs(&self, dir: &Path) -> Result<bool> {
+        let handle = at(dir, File::open(dir))?;
+        at(dir, rustix::fs::syncfs(&handle).map_err(Into::into))?;
+        Ok(true)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn sync_fs(&self, _dir: &Path) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn try_lock(&self, path: &Path, mode: LockMode) -> Result<Option<Lock>> {
+        let (writable, operation) = match mode {
+            LockMode::Shared => (false, FlockOperation::NonBlockingLockShared),
+            LockMode::Exclusive | LockMode::Create => (true, FlockOperation::NonBlockingLockExclusive),
+        };
+        let mut options = OpenOptions::new();
+        options.read(true).write(writable).create(mode == LockMode::Create);
+        let file = at(path, options.open(path))?;
+        match retry(|| flock(&file, operation)) {
+            Ok(()) => {}
+            // A file system without locks: readers go on unprotected, for there the exclusive locks of gc fail too.
+            Err(Errno::NOLCK | Errno::NOTSUP | Errno::NOSYS | Errno::INVAL) if mode == LockMode::Shared => {}
+            Err(Errno::WOULDBLOCK) => return Ok(None),
+            Err(errno) => return Err(Error::io(path, errno.into())),
+        }
+        Ok(Some(Box::new(RealLock { path: path.to_path_buf(), file })))
+    }
+}
+
+impl DiskFile for RealFile {
+    fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
+        at(&self.path, self.file.write_all(bytes))
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        sync(&self.path, &self.file)
+    }
+}
+
+impl Held for RealLock {
+    fn is_linked(&self) -> Result<bool> {
+        Ok(at(&self.path, self.file.metadata())?.nlink() > 0)
+    }
+
+    fn describe(&self, contents: &[u8]) -> Result<()> {
+        at(&self.path, self.file.set_len(0))?;
+        at(&self.path, self.file.write_all_at(contents, 0))
+    }
+}
+
+/// Again after a signal.
+fn retry(mut call: impl FnMut() -> rustix::io::Result<()>) -> rustix::io::Result<()> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}
+
+/// The refusal of [`Disk::read`].
+pub(super) fn too_long(path: &Path, length: u64, limit: u64) -> Error {
+    let what = format!("{}: {length} bytes, at most {limit} are read", path.display());
+    Error::io(path, std::io::Error::new(ErrorKind::FileTooLarge, what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_locks_and_directories() {
+        let dir = tempfile::tempdir().unwrap();
+        let (disk, a, b) = (RealDisk, dir.path().join("a"), dir.path().join("b"));
+        let mut file = disk.create(&a).unwrap();
+        file.write_all(b"hello").unwrap();
+        file.sync().unwrap();
+        assert!(disk.create(&a).is_err(), "create never opens what is there");
+        assert_eq!(disk.read(&a, 5).unwrap(), b"hello");
+        assert!(disk.read(&a, 4).is_err());
+        assert_eq!(disk.map(&a).unwrap().as_slice(), b"hello");
+        let shared = disk.try_lock(&a, LockMode::Shared).unwrap().unwrap();
+        let other = disk.try_lock(&a, LockMode::Shared).unwrap();
+        assert!(other.is_some());
+        assert!(disk.try_lock(&a, LockMode::Exclusive).unwrap().is_none());
+        disk.rename(&a, &b).unwrap();
+        disk.sync_dir(dir.path()).unwrap();
+        assert!(disk.sync_fs(dir.path()).is_ok());
+        assert!(shared.is_linked().unwrap());
+        disk.remove(&b).unwrap();
+        assert!(!shared.is_linked().unwrap());
+        assert!(super::super::is_missing(&disk.try_lock(&b, LockMode::Exclusive).unwrap_err()));
+        let made = disk.try_lock(&b, LockMode::Create).unwrap().unwrap();
+        made.describe(b"pid 1").unwrap();
+        made.describe(b"x").unwrap();
+        assert_eq!(disk.read(&b, 9).unwrap(), b"x");
+        let entries = disk.list(dir.path()).unwrap();
+        assert_eq!(entries, [Entry { name: "b".into(), is_dir: false }]);
+    }
+}
