@@ -1,0 +1,200 @@
+//! `sty ingest`: rows in.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use stylobate::model::DataType;
+
+use super::paths::TablePath;
+use crate::args::missing_input;
+use crate::errors::Failure;
+use crate::terminal::When;
+use crate::units::parse_size;
+
+/// Add rows to a table, which is created if it does not exist
+///
+/// Reads CSV, TSV and Parquet, plain or compressed (.gz, .zst), from files, patterns and stdin. Types are
+/// inferred from the first rows and widened when later rows need it; columns are matched by name. Either all rows
+/// are added or none. A summary goes to stderr: rows, bytes in, bytes stored, ratio, seconds.
+///
+/// Examples:
+///   sty ingest db/trips trips-*.csv.gz
+///   zcat trips.csv.gz | sty ingest db/trips -
+///   sty ingest db/trips --no-header --names id,time,fare --schema fare:decimal(9,2) trips.csv
+///   sty ingest db/flights flights.parquet
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct IngestArgs {
+    /// The table: a directory in the store's directory
+    #[arg(value_name = "STORE/TABLE")]
+    pub(crate) table: TablePath,
+    /// Files, patterns such as 'trips-*.csv.gz', or - for stdin [default: stdin]
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Types of columns that are not to be inferred
+    #[arg(long, value_name = "NAME:TYPE,…", value_parser = parse_schema)]
+    pub(crate) schema: Option<Types>,
+    /// Names of the columns, in order
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub(crate) names: Vec<String>,
+    #[command(flatten)]
+    pub(crate) csv: CsvArgs,
+    /// Whether time or space matters more
+    #[arg(long, value_enum, default_value_t, env = "STY_PROFILE", hide_env = true)]
+    pub(crate) profile: ProfileArg,
+    /// Leave out columns of types that cannot be stored (lists, structs, maps)
+    #[arg(long)]
+    pub(crate) skip_unsupported: bool,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = parse_threads, env = "STY_THREADS", hide_env = true)]
+    pub(crate) threads: Option<usize>,
+    /// Memory to use at most, such as 1GiB
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "STY_MEMORY_LIMIT", hide_env = true)]
+    pub(crate) memory_limit: Option<u64>,
+    /// A progress bar on stderr; `auto` shows it on a terminal
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    pub(crate) progress: When,
+}
+
+/// How CSV input is read.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "CSV and TSV")]
+pub(crate) struct CsvArgs {
+    /// The first row has the column names [default: found out]
+    #[arg(long, overrides_with = "no_header")]
+    header: bool,
+    /// The first row is data
+    #[arg(long, overrides_with = "header")]
+    no_header: bool,
+    /// Character between fields; `tab` or '\t' for a tab [default: by the file's name, else a comma]
+    #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
+    pub(crate) delimiter: Option<u8>,
+    /// Character around fields
+    #[arg(long, value_name = "CHAR", value_parser = parse_byte, default_value = "\"")]
+    pub(crate) quote: u8,
+    /// Text that means null; may be repeated [default: the empty field]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) null: Vec<String>,
+    /// Rows that types are inferred from
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) infer_rows: usize,
+}
+
+impl CsvArgs {
+    /// Whether the first row has the names; `None` where the user did not say.
+    pub(crate) fn has_header(&self) -> Option<bool> {
+        match (self.header, self.no_header) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// `--profile`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProfileArg {
+    /// Fastest to read and write
+    Fast,
+    /// Small where it costs no query speed
+    #[default]
+    Balanced,
+    /// Smallest
+    Small,
+}
+
+/// What `--schema` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Types(pub(crate) Vec<(String, DataType)>);
+
+impl IngestArgs {
+    /// The inputs; `-` alone for stdin. If that is a terminal, help is printed instead of waiting.
+    pub(crate) fn inputs(&self) -> Result<Vec<PathBuf>, Failure> {
+        let files = if self.files.is_empty() { vec![PathBuf::from("-")] } else { self.files.clone() };
+        let stdin = files.iter().filter(|file| file.as_os_str() == "-").count();
+        if stdin > 1 {
+            return Err(Failure::usage("stdin (-) can be read only once"));
+        }
+        if stdin == 1 && io::stdin().is_terminal() {
+            return Err(missing_input("ingest"));
+        }
+        Ok(files)
+    }
+}
+
+/// Splits `name:type,…`; commas inside parentheses belong to the type, and the name ends at the last colon before
+/// the type's parentheses.
+fn parse_schema(text: &str) -> Result<Types, String> {
+    let mut types = Vec::new();
+    for part in split_outside_parentheses(text) {
+        let open = part.find('(').unwrap_or(part.len());
+        let colon = part.get(..open).and_then(|head| head.rfind(':'));
+        let (name, data_type) = colon
+            .and_then(|at| Some((part.get(..at)?.trim(), part.get(at + 1..)?)))
+            .filter(|(name, _)| !name.is_empty())
+            .ok_or_else(|| format!("'{part}' is not NAME:TYPE, as in fare:decimal(9,2)"))?;
+        if types.iter().any(|(known, _)| known == name) {
+            return Err(format!("column '{name}' is named twice"));
+        }
+        types.push((name.to_owned(), data_type.parse::<DataType>().map_err(|error| error.to_string())?));
+    }
+    Ok(Types(types))
+}
+
+fn split_outside_parentheses(text: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    let at_commas = |c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    };
+    text.split(at_commas).map(str::trim).filter(|part| !part.is_empty()).collect()
+}
+
+fn parse_byte(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        _ if text.eq_ignore_ascii_case("tab") || text == "\\t" => Ok(b'\t'),
+        [byte] if !matches!(byte, b'\n' | b'\r') => Ok(*byte),
+        _ => Err("one ASCII character is needed; `tab` for a tab".to_owned()),
+    }
+}
+
+/// A number of threads.
+pub(crate) fn parse_threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 1..=1024) => Ok(threads),
+        _ => Err("a number from 1 to 1024 is needed".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas() {
+        let shown = |text: &str| {
+            let Types(types) = parse_schema(text).unwrap();
+            types.iter().map(|(name, data_type)| format!("{name}={data_type}")).collect::<Vec<_>>()
+        };
+        assert_eq!(shown("id:int64, fare:decimal(9,2)"), ["id=int64", "fare=decimal(9,2)"]);
+        assert_eq!(shown("a:b:utf8,t:timestamp(us,+02:00),"), ["a:b=utf8", "t=timestamp(us,+02:00)"]);
+        for bad in ["id", ":int64", "id:int7", "a:utf8,a:utf8"] {
+            assert!(parse_schema(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn delimiters() {
+        assert_eq!(parse_byte("tab"), Ok(b'\t'));
+        assert_eq!(parse_byte("\\t"), Ok(b'\t'));
+        assert_eq!(parse_byte("|"), Ok(b'|'));
+        for bad in ["", "ab", "é", "\n"] {
+            assert!(parse_byte(bad).is_err(), "{bad}");
+        }
+    }
+}

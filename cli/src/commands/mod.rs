@@ -1,0 +1,30 @@
+//! The commands of `sty`: one file each, with its arguments and its `run`.
+
+mod completions;
+mod demo;
+mod ingest;
+mod inspect;
+mod paths;
+mod query;
+mod schema;
+mod tables;
+mod verify;
+
+use clap::Subcommand;
+
+use crate::args::Cli;
+use crate::context::Context;
+use crate::errors::Failure;
+
+/// What `sty` can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Completions(completions::CompletionsArgs),
+}
+
+/// Runs the command.
+pub(crate) fn run(cli: Cli, _context: &Context) -> Result<(), Failure> {
+    match cli.command {
+        Command::Completions(args) => completions::run(&args),
+    }
+}

@@ -1,0 +1,194 @@
+//! What a command reports when it fails, and how that looks on stderr: for people, or as one JSON object
+//! (`--error-format json`).
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde_json::json;
+
+use crate::exit::Exit;
+
+/// The look of an error on stderr.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ErrorFormat {
+    /// `error: …`, and a hint where there is one.
+    #[default]
+    Human,
+    /// One object: code, message, file, offset, hint.
+    Json,
+}
+
+/// Why a command stopped before its end.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The exit code to leave with.
+    pub(crate) exit: Exit,
+    /// A stable name for scripts, such as `not-found`.
+    pub(crate) code: &'static str,
+    /// What happened, where.
+    pub(crate) message: String,
+    /// The file concerned.
+    pub(crate) file: Option<PathBuf>,
+    /// Where in that file, in bytes.
+    pub(crate) offset: Option<u64>,
+    /// What to do about it.
+    pub(crate) hint: Option<String>,
+}
+
+impl Failure {
+    fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
+        Failure { exit, code, message: message.into(), file: None, offset: None, hint: None }
+    }
+
+    /// The command line asks for something that makes no sense.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Failure::new(Exit::Usage, "usage", message)
+    }
+
+    /// The query or its execution failed.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Failure::new(Exit::Failed, "failed", message)
+    }
+
+    /// The reader of stdout has gone: the work is over, and that is success.
+    pub(crate) fn closed() -> Self {
+        Failure::new(Exit::Done, "closed", "the output was closed")
+    }
+
+    /// Ctrl-C.
+    pub(crate) fn interrupted() -> Self {
+        Failure::new(Exit::Interrupted, "cancelled", "interrupted")
+    }
+
+    /// More rows were malformed than allowed.
+    pub(crate) fn rejected(message: impl Into<String>) -> Self {
+        Failure::new(Exit::Rejected, "rejected", message)
+    }
+
+    /// Bytes on disk are damaged, as `sty verify` found (the details went to stdout).
+    pub(crate) fn corrupt(message: impl Into<String>) -> Self {
+        Failure::new(Exit::Corrupt, "corrupt", message)
+    }
+
+    /// An I/O error of `path`; a closed pipe is no error.
+    pub(crate) fn io(path: &Path, source: &io::Error) -> Self {
+        let exit = match source.kind() {
+            io::ErrorKind::BrokenPipe => return Failure::closed(),
+            io::ErrorKind::NotFound => Exit::NotFound,
+            _ => Exit::Failed,
+        };
+        let code = if exit == Exit::NotFound { "not-found" } else { "io" };
+        let mut failure = Failure::new(exit, code, format!("{}: {source}", path.display()));
+        failure.file = Some(path.to_path_buf());
+        failure
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Writes the failure to stderr; nothing if it is a closed pipe.
+    pub(crate) fn report(&self, format: ErrorFormat, color: bool) {
+        if self.exit.is_success() {
+            return;
+        }
+        let text = match format {
+            ErrorFormat::Human => self.human(color),
+            ErrorFormat::Json => self.json(),
+        };
+        // Nobody is left to hear that stderr is closed.
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+    }
+
+    fn human(&self, color: bool) -> String {
+        let (red, cyan, reset) = if color { ("\x1b[1;31m", "\x1b[36m", "\x1b[0m") } else { ("", "", "") };
+        let mut text = format!("{red}error:{reset} {}\n", self.message);
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(text, "{cyan}hint:{reset} {hint}");
+        }
+        text
+    }
+
+    fn json(&self) -> String {
+        let object = json!({
+            "code": self.code,
+            "message": self.message,
+            "file": self.file.as_ref().map(|file| file.to_string_lossy()),
+            "offset": self.offset,
+            "hint": self.hint,
+        });
+        format!("{object}\n")
+    }
+}
+
+impl From<stylobate::Error> for Failure {
+    fn from(error: stylobate::Error) -> Self {
+        use stylobate::Error;
+        let message = error.to_string();
+        match error {
+            Error::Io { path, source } => Failure::io(&path, &source),
+            Error::Corrupt { file, offset, .. } => {
+                let mut failure = Failure::corrupt(message);
+                failure.file = Some(file);
+                failure.offset = Some(offset);
+                failure.hint("`sty verify` lists everything that is damaged in a store")
+            }
+            Error::Unsupported(_) => Failure::new(Exit::Failed, "unsupported", message),
+            Error::InvalidInput(_) => Failure::new(Exit::Failed, "invalid-input", message),
+            Error::NotFound(_) => Failure::new(Exit::NotFound, "not-found", message),
+            Error::LimitExceeded(_) => Failure::new(Exit::Limit, "limit-exceeded", message),
+            Error::Cancelled => Failure::interrupted(),
+            _ => Failure::failed(message),
+        }
+    }
+}
+
+impl From<arrow_schema::ArrowError> for Failure {
+    fn from(error: arrow_schema::ArrowError) -> Self {
+        match error {
+            arrow_schema::ArrowError::IoError(message, source) => {
+                if source.kind() == io::ErrorKind::BrokenPipe {
+                    return Failure::closed();
+                }
+                Failure::new(Exit::Failed, "io", message)
+            }
+            other => Failure::failed(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_library_error_has_its_exit_code() {
+        use stylobate::Error;
+        let exit = |error: Error| Failure::from(error).exit;
+        assert_eq!(exit(Error::corrupt(8, "bad magic")), Exit::Corrupt);
+        assert_eq!(exit(Error::Unsupported(String::new())), Exit::Failed);
+        assert_eq!(exit(Error::InvalidInput(String::new())), Exit::Failed);
+        assert_eq!(exit(Error::NotFound(String::new())), Exit::NotFound);
+        assert_eq!(exit(Error::LimitExceeded(String::new())), Exit::Limit);
+        assert_eq!(exit(Error::Cancelled), Exit::Interrupted);
+        assert_eq!(exit(Error::io("x", io::ErrorKind::NotFound.into())), Exit::NotFound);
+        assert_eq!(exit(Error::io("x", io::ErrorKind::PermissionDenied.into())), Exit::Failed);
+        assert_eq!(exit(Error::io("x", io::ErrorKind::BrokenPipe.into())), Exit::Done);
+    }
+
+    #[test]
+    fn json_is_one_object_with_every_key() {
+        let failure = Failure::from(stylobate::Error::corrupt(8, "bad \"magic\"").at("db/t/CURRENT", 4));
+        let value: serde_json::Value = serde_json::from_str(&failure.json()).unwrap();
+        assert_eq!(value["code"], "corrupt");
+        assert_eq!(value["file"], "db/t/CURRENT");
+        assert_eq!(value["offset"], 12);
+        assert!(value["message"].as_str().unwrap().contains("bad \"magic\""));
+        assert!(value["hint"].is_string());
+    }
+}

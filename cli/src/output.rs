@@ -1,0 +1,152 @@
+//! Where results go: stdout, or a file that appears under its name only when it is complete.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::errors::Failure;
+
+/// An open destination.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// The process's stdout, without the line buffer of the standard library; also pipes and devices by name.
+    Stream(File),
+    /// A file under a temporary name beside its target.
+    File {
+        /// What is being written.
+        temporary: NamedTempFile,
+        /// The name it gets at the end.
+        target: PathBuf,
+        /// Whether it may replace an existing file.
+        force: bool,
+    },
+}
+
+impl Output {
+    /// stdout.
+    pub(crate) fn stdout() -> Result<Self, Failure> {
+        let owned = io::stdout().as_fd().try_clone_to_owned();
+        let owned = owned.map_err(|error| Failure::io(Path::new("stdout"), &error))?;
+        Ok(Output::Stream(File::from(owned)))
+    }
+
+    /// The file of `-o`; stdout if there is none or it is `-`. An existing file is refused without `force`, now
+    /// rather than after the work. Pipes and devices are written as they are.
+    pub(crate) fn open(path: Option<&Path>, force: bool) -> Result<Self, Failure> {
+        let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
+            return Output::stdout();
+        };
+        let target = match path.metadata() {
+            Ok(found) if found.is_dir() => {
+                return Err(Failure::usage(format!("{}: is a directory; name a file", path.display())));
+            }
+            Ok(found) if !found.is_file() => {
+                let device = OpenOptions::new().write(true).open(path);
+                return device.map(Output::Stream).map_err(|error| Failure::io(path, &error));
+            }
+            Ok(_) if !force => return Err(exists(path)),
+            // Through a symbolic link, so that the link stays.
+            Ok(_) => path.canonicalize().map_err(|error| Failure::io(path, &error))?,
+            Err(_) => path.to_path_buf(),
+        };
+        let directory = match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let temporary = tempfile::Builder::new()
+            .prefix(".sty-")
+            .permissions(std::fs::Permissions::from_mode(0o666))
+            .tempfile_in(directory)
+            .map_err(|error| Failure::io(directory, &error))?;
+        Ok(Output::File { temporary, target, force })
+    }
+
+    /// Whether a person looks at it.
+    pub(crate) fn is_terminal(&self) -> bool {
+        matches!(self, Output::Stream(file) if file.is_terminal())
+    }
+
+    /// Whether it becomes a file of its own, as opposed to one end of a pipe.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self, Output::File { .. })
+    }
+
+    /// Completes it: a file gets its name.
+    pub(crate) fn commit(self) -> Result<(), Failure> {
+        let Output::File { temporary, target, force } = self else {
+            return Ok(());
+        };
+        let kept = if force { temporary.persist(&target) } else { temporary.persist_noclobber(&target) };
+        match kept {
+            Ok(_) => Ok(()),
+            Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => Err(exists(&target)),
+            Err(failed) => Err(Failure::io(&target, &failed.error)),
+        }
+    }
+
+    /// The failure that an I/O error of this destination means.
+    pub(crate) fn failure(&self, error: &io::Error) -> Failure {
+        match self {
+            Output::Stream(_) => Failure::io(Path::new("stdout"), error),
+            Output::File { target, .. } => Failure::io(target, error),
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Output::Stream(file) => file.write(bytes),
+            Output::File { temporary, .. } => temporary.as_file_mut().write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::usage(format!("{}: exists already", path.display())).hint("add --force to replace it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+
+    #[test]
+    fn a_file_appears_only_when_complete_and_is_replaced_only_by_force() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out.csv");
+        let mut output = Output::open(Some(&path), false).unwrap();
+        output.write_all(b"one").unwrap();
+        assert!(!path.exists());
+        output.commit().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"one");
+
+        assert_eq!(Output::open(Some(&path), false).unwrap_err().exit, Exit::Usage);
+        let mut output = Output::open(Some(&path), true).unwrap();
+        output.write_all(b"two").unwrap();
+        drop(output);
+        assert_eq!(std::fs::read(&path).unwrap(), b"one", "an abandoned output changes nothing");
+        let mut output = Output::open(Some(&path), true).unwrap();
+        output.write_all(b"two").unwrap();
+        output.commit().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        assert_eq!(directory.path().read_dir().unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn a_directory_and_a_missing_one_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(Output::open(Some(directory.path()), true).unwrap_err().exit, Exit::Usage);
+        let missing = directory.path().join("no/such/out.csv");
+        assert_eq!(Output::open(Some(&missing), false).unwrap_err().exit, Exit::NotFound);
+        assert!(!Output::open(Some(Path::new("/dev/null")), false).unwrap().is_file());
+    }
+}

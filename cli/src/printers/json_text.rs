@@ -1,0 +1,41 @@
+//! JSON strings.
+
+/// Appends `text` as a JSON string, escaping what has to be escaped and nothing else.
+pub(super) fn string(text: &str, out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    let mut done = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.extend_from_slice(&bytes[done..at]);
+        done = at + 1;
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            _ => {
+                let digits = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&digits);
+            }
+        }
+    }
+    out.extend_from_slice(&bytes[done..]);
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn any_text_reads_back() {
+        let all: String = (0..0x300).filter_map(char::from_u32).chain("\u{1f600}\u{ffff}".chars()).collect();
+        let mut out = Vec::new();
+        super::string(&all, &mut out);
+        assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), all);
+    }
+}

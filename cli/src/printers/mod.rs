@@ -1,0 +1,191 @@
+//! The last station of a query: Arrow batches in, text or files out, one file a format.
+//!
+//! A [`Printer`] takes the batches of one result one at a time and keeps none of them (the table keeps up to
+//! 10,000 rows to find its column widths). [`cells`] holds the rule by which values become text.
+
+mod arrow_ipc;
+mod cells;
+mod csv;
+mod json;
+mod json_text;
+mod markdown;
+mod number;
+mod parquet;
+mod plain_types;
+mod table;
+mod table_layout;
+mod time;
+
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsStr;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use clap::ValueEnum;
+
+use crate::errors::Failure;
+use crate::output::Output;
+use crate::terminal::Look;
+
+/// The formats in which results are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A box for people.
+    Table,
+    /// Comma-separated, with a header.
+    Csv,
+    /// Tab-separated, quoted like CSV, with a header.
+    Tsv,
+    /// One array of objects.
+    Json,
+    /// One object a line.
+    #[value(alias = "ndjson")]
+    Jsonl,
+    /// A table for documents.
+    #[value(alias = "md")]
+    Markdown,
+    /// Arrow IPC: a stream on stdout, a file with `-o`.
+    Arrow,
+    /// One Parquet file, zstd.
+    Parquet,
+}
+
+impl Format {
+    /// The format asked for, else the one that the output file's name says, else `table` on a terminal and
+    /// `csv` in a pipe.
+    pub(crate) fn choose(asked: Option<Format>, path: Option<&Path>, output: &Output) -> Format {
+        let named = || {
+            let extension = path?.extension().and_then(OsStr::to_str)?.to_ascii_lowercase();
+            Some(match extension.as_str() {
+                "csv" => Format::Csv,
+                "tsv" | "tab" => Format::Tsv,
+                "json" => Format::Json,
+                "jsonl" | "ndjson" => Format::Jsonl,
+                "md" | "markdown" => Format::Markdown,
+                "arrow" | "arrows" | "feather" | "ipc" => Format::Arrow,
+                "parquet" => Format::Parquet,
+                _ => return None,
+            })
+        };
+        let default = || if output.is_terminal() { Format::Table } else { Format::Csv };
+        asked.or_else(named).unwrap_or_else(default)
+    }
+
+    /// Whether the bytes are no text, and a terminal is no place for them.
+    pub(crate) fn is_binary(self) -> bool {
+        matches!(self, Format::Arrow | Format::Parquet)
+    }
+}
+
+/// How results are written, besides their format.
+#[derive(Clone, Debug)]
+pub(crate) struct PrintOptions {
+    /// Whether CSV and TSV start with the column names.
+    pub(crate) header: bool,
+    /// Rows to show at most.
+    pub(crate) max_rows: Option<u64>,
+    /// What the table may use: colours, box characters, width.
+    pub(crate) look: Look,
+}
+
+/// Writes one result.
+pub(crate) struct Printer {
+    rows: u64,
+    max_rows: Option<u64>,
+    cut: bool,
+    kind: Kind,
+}
+
+enum Kind {
+    Table(Box<table::TablePrinter>),
+    Csv(csv::CsvPrinter),
+    Json(json::JsonPrinter),
+    Markdown(markdown::MarkdownPrinter),
+    Arrow(Box<arrow_ipc::ArrowPrinter>),
+    Parquet(Box<parquet::ParquetPrinter>),
+}
+
+/// What was printed.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    /// The destination, for the next result or to be committed.
+    pub(crate) output: Output,
+    /// Rows written.
+    pub(crate) rows: u64,
+    /// Whether rows beyond `max_rows` were left out.
+    pub(crate) cut: bool,
+}
+
+impl Printer {
+    /// Starts a result of these columns.
+    pub(crate) fn new(
+        format: Format,
+        schema: &SchemaRef,
+        options: &PrintOptions,
+        output: Output,
+    ) -> Result<Self, Failure> {
+        if format.is_binary() && output.is_terminal() {
+            let hint = "name a file with -o, or pipe the output into a program that reads it";
+            return Err(Failure::usage("a terminal cannot show this format").hint(hint));
+        }
+        let kind = match format {
+            Format::Table => Kind::Table(Box::new(table::TablePrinter::new(schema, options.look, output))),
+            Format::Csv => Kind::Csv(csv::CsvPrinter::new(schema, b',', options.header, output)),
+            Format::Tsv => Kind::Csv(csv::CsvPrinter::new(schema, b'\t', options.header, output)),
+            Format::Json => Kind::Json(json::JsonPrinter::new(schema, json::Frame::Array, output)),
+            Format::Jsonl => Kind::Json(json::JsonPrinter::new(schema, json::Frame::Lines, output)),
+            Format::Markdown => Kind::Markdown(markdown::MarkdownPrinter::new(schema, output)),
+            Format::Arrow => Kind::Arrow(Box::new(arrow_ipc::ArrowPrinter::new(schema, output)?)),
+            Format::Parquet => Kind::Parquet(Box::new(parquet::ParquetPrinter::new(schema, output)?)),
+        };
+        Ok(Printer { rows: 0, max_rows: options.max_rows, cut: false, kind })
+    }
+
+    /// Writes a batch. `Break` says that no more rows are wanted: the query should be dropped.
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>, Failure> {
+        let wanted = self.max_rows.map_or(u64::MAX, |max| max.saturating_sub(self.rows));
+        let rows = batch.num_rows().min(usize::try_from(wanted).unwrap_or(usize::MAX));
+        self.cut |= rows < batch.num_rows();
+        self.rows += rows as u64;
+        let batch = batch.slice(0, rows);
+        match &mut self.kind {
+            Kind::Table(printer) => printer.write(&batch)?,
+            Kind::Csv(printer) => printer.write(&batch)?,
+            Kind::Json(printer) => printer.write(&batch)?,
+            Kind::Markdown(printer) => printer.write(&batch)?,
+            Kind::Arrow(printer) => printer.write(&batch)?,
+            Kind::Parquet(printer) => printer.write(&batch)?,
+        }
+        Ok(if self.cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    /// Writes what ends the result.
+    pub(crate) fn finish(self) -> Result<Finished, Failure> {
+        let output = match self.kind {
+            Kind::Table(printer) => printer.finish(),
+            Kind::Csv(printer) => printer.finish(),
+            Kind::Json(printer) => printer.finish(),
+            Kind::Markdown(printer) => printer.finish(),
+            Kind::Arrow(printer) => printer.finish(),
+            Kind::Parquet(printer) => printer.finish(),
+        }?;
+        Ok(Finished { output, rows: self.rows, cut: self.cut })
+    }
+}
+
+/// Writes what has been gathered, and empties it.
+fn flush(buffer: &mut Vec<u8>, output: &mut Output) -> Result<(), Failure> {
+    use std::io::Write as _;
+    let written = output.write_all(buffer);
+    buffer.clear();
+    written.map_err(|error| output.failure(&error))
+}
+
+/// Text is handed to the operating system in pieces of about this size.
+const FLUSH_AT: usize = 256 << 10;

@@ -1,0 +1,55 @@
+//! One Parquet file, zstd, in row groups of at most a million rows or 128 MiB, so that a result of any size is
+//! written in bounded memory. Parquet needs no seeking to be written: `> file.parquet` is as good as `-o`.
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+use super::plain_types::{plain_batch, plain_schema};
+use crate::errors::Failure;
+use crate::output::Output;
+
+const ROW_GROUP_ROWS: usize = 1_000_000;
+const ROW_GROUP_BYTES: usize = 128 << 20;
+
+/// Writes one result as Parquet.
+pub(super) struct ParquetPrinter {
+    schema: SchemaRef,
+    writer: ArrowWriter<Output>,
+}
+
+impl ParquetPrinter {
+    pub(super) fn new(schema: &SchemaRef, output: Output) -> Result<Self, Failure> {
+        let schema = plain_schema(schema);
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+            .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
+            .set_created_by(format!("stylobate {}", env!("CARGO_PKG_VERSION")))
+            .build();
+        let writer = ArrowWriter::try_new(output, schema.clone(), Some(properties)).map_err(failure)?;
+        Ok(ParquetPrinter { schema, writer })
+    }
+
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
+        let batch = plain_batch(batch, &self.schema)?;
+        self.writer.write(&batch).map_err(failure)
+    }
+
+    pub(super) fn finish(self) -> Result<Output, Failure> {
+        self.writer.into_inner().map_err(failure)
+    }
+}
+
+/// A closed pipe is hidden inside an error of the writer.
+fn failure(error: ParquetError) -> Failure {
+    if let ParquetError::External(source) = &error
+        && let Some(io) = source.downcast_ref::<std::io::Error>()
+    {
+        return Failure::io(std::path::Path::new("output"), io);
+    }
+    Failure::failed(format!("cannot write Parquet: {error}"))
+}

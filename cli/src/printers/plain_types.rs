@@ -1,0 +1,32 @@
+//! The types in which results leave for other programs: views of text and bytes, which many readers do not know
+//! and which may hold on to much larger buffers, become ordinary text and bytes.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+
+/// The schema with views replaced.
+pub(super) fn plain_schema(schema: &SchemaRef) -> SchemaRef {
+    let replace = |field: &Arc<Field>| match field.data_type() {
+        DataType::Utf8View => Arc::new(Field::clone(field).with_data_type(DataType::Utf8)),
+        DataType::BinaryView => Arc::new(Field::clone(field).with_data_type(DataType::Binary)),
+        _ => Arc::clone(field),
+    };
+    let fields: Vec<_> = schema.fields().iter().map(replace).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// The batch in the types of [`plain_schema`].
+pub(super) fn plain_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let columns = batch.columns().iter().zip(schema.fields()).map(|(array, field)| {
+        if array.data_type() == field.data_type() {
+            Ok(Arc::clone(array))
+        } else {
+            arrow_cast::cast(array, field.data_type())
+        }
+    });
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let rows = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &rows)
+}
