@@ -80,7 +80,8 @@ fn answer(error: &clap::Error) -> Exit {
 /// The command line could not be parsed, so `--error-format json` is looked for by hand.
 fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
     let args: Vec<OsString> = args.collect();
-    let pair = args.windows(2).any(|pair| matches!(pair, [flag, value] if flag == "--error-format" && value == "json"));
+    let pair =
+        args.windows(2).any(|pair| matches!(pair, [flag, value] if flag == "--error-format" && value == "json"));
     let joined = args.iter().any(|arg| arg == "--error-format=json");
     pair || joined || std::env::var_os("STY_ERROR_FORMAT").is_some_and(|value| value == "json")
 }

@@ -16,7 +16,9 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         "mb" => 1_000_000,
         "gb" => 1_000_000_000,
         "tb" => 1_000_000_000_000,
-        _ => return Err(format!("unknown unit '{unit}' in size '{text}'; write for example 512M, 2GiB or 1000000")),
+        _ => {
+            return Err(format!("unknown unit '{unit}' in size '{text}'; write for example 512M, 2GiB or 1000000"));
+        }
     };
     scale(number, factor as f64)
         .filter(|bytes| *bytes < u64::MAX as f64)

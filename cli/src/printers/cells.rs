@@ -27,8 +27,8 @@ use arrow_array::types::{
     UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    Array, ArrowPrimitiveType, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, LargeBinaryArray, LargeStringArray,
-    StringArray, StringViewArray,
+    Array, ArrowPrimitiveType, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, LargeBinaryArray,
+    LargeStringArray, StringArray, StringViewArray,
 };
 use arrow_buffer::NullBuffer;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
@@ -311,7 +311,11 @@ impl<'a> Kind<'a> {
                 self.write_text(row, out, b'T')?;
                 out.push(b'"');
             }
-            Kind::Date(_) | Kind::DateMillis(_) | Kind::Timestamp { .. } | Kind::Time32 { .. } | Kind::Time64 { .. } => {
+            Kind::Date(_)
+            | Kind::DateMillis(_)
+            | Kind::Timestamp { .. }
+            | Kind::Time32 { .. }
+            | Kind::Time64 { .. } => {
                 out.push(b'"');
                 self.write_text(row, out, b'T')?;
                 out.push(b'"');

@@ -1,0 +1,218 @@
+//! One expected text a format over every type; what is printed reads back as what it was.
+
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringViewArray};
+
+use super::samples::every_type;
+use super::{Format, PrintOptions, Printer};
+use crate::errors::Failure;
+use crate::output::Output;
+use crate::terminal::Look;
+
+fn options() -> PrintOptions {
+    PrintOptions { header: true, max_rows: None, look: Look::default() }
+}
+
+/// What the format makes of the batches, by way of a file.
+fn print(format: Format, batches: &[RecordBatch], options: &PrintOptions) -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out");
+    let output = Output::open(Some(&path), false).unwrap();
+    let mut printer = Printer::new(format, &batches[0].schema(), options, output).unwrap();
+    for batch in batches {
+        if printer.write(batch).unwrap() == ControlFlow::Break(()) {
+            break;
+        }
+    }
+    printer.finish().unwrap().output.commit().unwrap();
+    std::fs::read(&path).unwrap()
+}
+
+fn text(format: Format, batches: &[RecordBatch]) -> String {
+    String::from_utf8(print(format, batches, &options())).unwrap()
+}
+
+fn one_column(name: &str, array: ArrayRef) -> RecordBatch {
+    RecordBatch::try_from_iter_with_nullable([(name, array, true)]).unwrap()
+}
+
+#[test]
+fn csv_of_every_type() {
+    insta::assert_snapshot!(text(Format::Csv, &[every_type()]));
+}
+
+#[test]
+fn tsv_of_every_type() {
+    insta::assert_snapshot!(text(Format::Tsv, &[every_type()]));
+}
+
+#[test]
+fn json_of_every_type() {
+    insta::assert_snapshot!(text(Format::Json, &[every_type()]));
+}
+
+#[test]
+fn jsonl_of_every_type() {
+    insta::assert_snapshot!(text(Format::Jsonl, &[every_type()]));
+}
+
+#[test]
+fn markdown_of_every_type() {
+    insta::assert_snapshot!(text(Format::Markdown, &[every_type()]));
+}
+
+#[test]
+fn table_of_every_type() {
+    insta::assert_snapshot!(text(Format::Table, &[every_type()]));
+}
+
+#[test]
+fn table_on_a_terminal_of_80_columns() {
+    let look = Look { color: true, ascii: false, width: Some(80) };
+    let batch = every_type();
+    let narrow = batch.project(&[1, 9, 10, 11, 15]).unwrap();
+    let shown = |batch: &RecordBatch| {
+        let bytes = print(Format::Table, std::slice::from_ref(batch), &PrintOptions { look, ..options() });
+        String::from_utf8(bytes).unwrap().replace('\x1b', "␛")
+    };
+    insta::assert_snapshot!(format!("{}{}", shown(&narrow), shown(&batch)));
+}
+
+#[test]
+fn csv_reads_back() {
+    let batch = every_type();
+    for (format, delimiter) in [(Format::Csv, b','), (Format::Tsv, b'\t')] {
+        let printed = print(format, &[batch.clone(), batch.slice(1, 2)], &options());
+        let columns: Vec<&str> = vec!["int", "uint", "float", "text"];
+        let schema = Arc::new(batch.schema().project(&[0, 1, 2, 3, 10]).unwrap());
+        let all: Vec<_> = batch.schema().fields().iter().map(|_| arrow_schema::DataType::Utf8).collect();
+        let strings = arrow_schema::Schema::new(
+            all.into_iter()
+                .enumerate()
+                .map(|(at, t)| arrow_schema::Field::new(at.to_string(), t, true))
+                .collect::<Vec<_>>(),
+        );
+        let reader = arrow_csv::ReaderBuilder::new(Arc::new(strings)).with_header(true).with_delimiter(delimiter);
+        let read: Vec<RecordBatch> = reader.build(printed.as_slice()).unwrap().map(Result::unwrap).collect();
+        let field = |row: usize, name: &str| {
+            let at = batch.schema().index_of(name).unwrap();
+            let array = read[0].column(at).as_string::<i32>();
+            (!array.is_null(row)).then(|| array.value(row).to_owned())
+        };
+        assert_eq!(read[0].num_rows(), 6);
+        assert_eq!((columns.len(), schema.fields().len()), (4, 5));
+        for row in 0..3 {
+            let int = batch.column(1).as_primitive::<Int64Type>().value(row);
+            assert_eq!(field(row, "int").unwrap().parse::<i64>().unwrap(), int);
+            let uint = batch.column(2).as_primitive::<UInt64Type>().value(row);
+            assert_eq!(field(row, "uint").unwrap().parse::<u64>().unwrap(), uint);
+            let float = batch.column(3).as_primitive::<Float64Type>().value(row);
+            assert_eq!(field(row, "float").unwrap().parse::<f64>().unwrap().to_bits(), float.to_bits());
+        }
+        assert_eq!(field(1, "text").as_deref(), Some("a,b\t\"c\"\nd|\\"));
+        assert_eq!(field(3, "int"), None);
+    }
+}
+
+#[test]
+fn json_is_valid_and_exact() {
+    let printed = text(Format::Json, &[every_type(), every_type()]);
+    let rows: Vec<serde_json::Map<String, serde_json::Value>> = serde_json::from_str(&printed).unwrap();
+    assert_eq!(rows.len(), 8);
+    assert_eq!(rows[0]["uint"].as_u64(), Some(9_007_199_254_740_993));
+    assert_eq!(rows[1]["int"].as_i64(), Some(i64::MIN));
+    assert_eq!(rows[1]["text"], "a,b\t\"c\"\nd|\\");
+    assert_eq!(rows[2]["float"], "NaN");
+    assert_eq!(rows[1]["real"], "Infinity");
+    assert_eq!(rows[0]["list"], serde_json::json!([1, null]));
+    assert!(rows[3].values().all(serde_json::Value::is_null));
+    let lines = text(Format::Jsonl, &[every_type()]);
+    assert_eq!(lines.lines().filter(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()).count(), 4);
+}
+
+#[test]
+fn arrow_and_parquet_read_back() {
+    // The null type has no Parquet values of its own, and views come back as plain text.
+    let batch = every_type();
+    let plain =
+        super::plain_types::plain_batch(&batch, &super::plain_types::plain_schema(&batch.schema())).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out");
+    std::fs::File::create_new(&path).unwrap();
+    for format in [Format::Arrow, Format::Parquet] {
+        let output = Output::open(Some(&path), true).unwrap();
+        let mut printer = Printer::new(format, &batch.schema(), &options(), output).unwrap();
+        assert!(printer.write(&batch).unwrap().is_continue());
+        printer.finish().unwrap().output.commit().unwrap();
+        let file = File::open(&path).unwrap();
+        let read: Vec<RecordBatch> = if format == Format::Arrow {
+            arrow_ipc::reader::FileReader::try_new(file, None).unwrap().map(Result::unwrap).collect()
+        } else {
+            let builder = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+            builder.build().unwrap().map(Result::unwrap).collect()
+        };
+        assert_eq!(read.len(), 1);
+        for (name, (read, written)) in
+            plain.schema().fields().iter().zip(read[0].columns().iter().zip(plain.columns()))
+        {
+            let same = read.to_data() == written.to_data();
+            // NaN is not equal to itself.
+            assert!(same || name.name() == "float", "{format:?} {name}");
+        }
+    }
+}
+
+#[test]
+fn no_rows() {
+    let empty = every_type().slice(0, 0).project(&[0, 1]).unwrap();
+    assert_eq!(text(Format::Csv, &[empty.clone()]), "bool,int\n");
+    assert_eq!(text(Format::Json, &[empty.clone()]), "[]\n");
+    assert_eq!(text(Format::Jsonl, &[empty.clone()]), "");
+    assert_eq!(text(Format::Markdown, &[empty.clone()]), "| bool | int |\n| --- | ---: |\n");
+    assert_eq!(text(Format::Table, &[empty]), "┌──────┬─────┐\n│ bool │ int │\n├──────┼─────┤\n└──────┴─────┘\n");
+}
+
+#[test]
+fn max_rows_cuts_and_says_so() {
+    let batch = one_column("n", Arc::new(Int64Array::from_iter_values(0..10)));
+    let output = Output::open(Some(Path::new("/dev/null")), false).unwrap();
+    let limited = PrintOptions { max_rows: Some(15), ..options() };
+    let mut printer = Printer::new(Format::Csv, &batch.schema(), &limited, output).unwrap();
+    assert_eq!(printer.write(&batch).unwrap(), ControlFlow::Continue(()));
+    assert_eq!(printer.write(&batch).unwrap(), ControlFlow::Break(()));
+    let finished = printer.finish().unwrap();
+    assert_eq!((finished.rows, finished.cut), (15, true));
+}
+
+#[test]
+fn a_table_keeps_its_widths_after_the_sample() {
+    let long = one_column("n", Arc::new(Int64Array::from_iter_values(0..25_000)));
+    let printed = text(Format::Table, &[long.slice(0, 8_000), long.slice(8_000, 8_000), long.slice(16_000, 9_000)]);
+    assert_eq!(printed.lines().count(), 25_000 + 4);
+    assert_eq!(printed.lines().nth(3), Some("│    0 │"));
+    assert_eq!(printed.lines().nth(25_002), Some("│ 24999 │"));
+    assert!(printed.ends_with("└──────┘\n"));
+}
+
+#[test]
+fn a_closed_pipe_is_success() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let batch = one_column("s", Arc::new(StringViewArray::from_iter_values(["x"; 100])));
+    for format in [Format::Csv, Format::Json, Format::Markdown, Format::Arrow, Format::Parquet, Format::Table] {
+        let output = Output::Stream(File::from(std::os::fd::OwnedFd::from(writer.try_clone().unwrap())));
+        let failure: Failure = (|| {
+            let mut printer = Printer::new(format, &batch.schema(), &options(), output)?;
+            let _more = printer.write(&batch)?;
+            printer.finish().map(|_| ())
+        })()
+        .unwrap_err();
+        assert!(failure.exit.is_success(), "{format:?}: {failure:?}");
+    }
+}

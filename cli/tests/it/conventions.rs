@@ -1,0 +1,70 @@
+//! What holds for every command: help, exit codes, the form of errors, closed pipes.
+
+use std::process::{Command, Stdio};
+
+use super::{run, sty};
+
+#[test]
+fn help_goes_to_stdout_and_names_the_exit_codes() {
+    let (code, stdout, stderr) = run(&["--help"]);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    for line in ["Exit codes:", "2  the command line is wrong", "130  interrupted"] {
+        assert!(stdout.contains(line), "{stdout}");
+    }
+    let (code, short, _) = run(&["-h"]);
+    assert_eq!(code, 0);
+    assert!(short.len() < stdout.len());
+}
+
+#[test]
+fn the_version_is_the_packages() {
+    assert_eq!(run(&["--version"]), (0, format!("sty {}\n", env!("CARGO_PKG_VERSION")), String::new()));
+}
+
+#[test]
+fn a_wrong_command_line_is_2_and_leaves_stdout_alone() {
+    for args in [&[][..], &["frobnicate"], &["completions"], &["completions", "bash", "--color", "mauve"]] {
+        let (code, stdout, stderr) = run(args);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{args:?}");
+        assert!(!stderr.is_empty());
+    }
+}
+
+#[test]
+fn errors_as_json_are_one_object() {
+    for args in [&["--error-format", "json", "frobnicate"][..], &["frobnicate", "--error-format=json"]] {
+        let (code, stdout, stderr) = run(args);
+        assert_eq!((code, stdout.as_str()), (2, ""));
+        let object: serde_json::Value = serde_json::from_str(&stderr).unwrap();
+        assert_eq!(object["code"], "usage");
+        assert!(object["message"].as_str().unwrap().contains("frobnicate"));
+        for key in ["file", "offset", "hint"] {
+            assert!(object.get(key).is_some(), "{key}");
+        }
+    }
+    let output = sty(&["frobnicate"]).env("STY_ERROR_FORMAT", "json").output().unwrap();
+    assert!(serde_json::from_slice::<serde_json::Value>(&output.stderr).is_ok());
+}
+
+#[test]
+fn completions_know_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, stdout, stderr) = run(&["completions", shell]);
+        assert_eq!((code, stderr.as_str()), (0, ""));
+        assert!(stdout.contains("completions"));
+    }
+}
+
+#[test]
+fn a_closed_stdout_is_success_and_silent() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = Command::new(env!("CARGO_BIN_EXE_sty"))
+        .args(["completions", "bash"])
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}

@@ -1,0 +1,19 @@
+//! Whole commands, as a shell sees them: exit code, stdout, stderr.
+
+mod conventions;
+
+use assert_cmd::Command;
+
+/// `sty`, without anything of the caller's environment that changes its output.
+fn sty(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sty"));
+    command.args(args).env_remove("NO_COLOR").env_remove("STY_ERROR_FORMAT").env_remove("STY_FORMAT");
+    command
+}
+
+/// Exit code, stdout and stderr of a run with nothing on stdin.
+fn run(args: &[&str]) -> (i32, String, String) {
+    let output = sty(args).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
