@@ -11,6 +11,7 @@ mod commands;
 mod context;
 mod errors;
 mod exit;
+mod r#gen;
 mod output;
 mod printers;
 mod progress;

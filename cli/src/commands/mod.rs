@@ -2,6 +2,7 @@
 
 mod completions;
 mod demo;
+mod r#gen;
 mod ingest;
 mod inspect;
 mod paths;
@@ -19,12 +20,14 @@ use crate::errors::Failure;
 /// What `sty` can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Gen(r#gen::Args),
     Completions(completions::CompletionsArgs),
 }
 
 /// Runs the command.
 pub(crate) fn run(cli: Cli, _context: &Context) -> Result<(), Failure> {
     match cli.command {
+        Command::Gen(args) => Ok(r#gen::run(&args)?),
         Command::Completions(args) => completions::run(&args),
     }
 }
