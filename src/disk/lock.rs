@@ -18,7 +18,8 @@ impl WriterLock {
     /// Takes the lock file at `path`, or says who has it. `what` names the thing being written, for the message.
     pub fn acquire(disk: &dyn Disk, path: &Path, what: &str) -> Result<WriterLock> {
         let Some(held) = disk.try_lock(path, LockMode::Create)? else {
-            let holder = disk.read(path, 64).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+            let holder =
+                disk.read(path, 64).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
             let holder = match holder.trim() {
                 "" => String::new(),
                 pid => format!(" (pid {pid})"),

@@ -413,7 +413,9 @@ impl Disk for SimulatedDisk {
         let exclusive = mode != LockMode::Shared;
         let taken = self.call(path, |state| {
             let number = match state.file(path) {
-                Err(error) if error.kind() == ErrorKind::NotFound && mode == LockMode::Create => state.create(path)?,
+                Err(error) if error.kind() == ErrorKind::NotFound && mode == LockMode::Create => {
+                    state.create(path)?
+                }
                 found => found?,
             };
             let epoch = state.epoch;

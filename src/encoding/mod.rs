@@ -23,6 +23,8 @@ mod alp_rd;
 mod bits;
 pub mod buffer;
 pub mod dictionary;
+mod dictionary_pays;
+mod dictionary_words;
 mod exceptions;
 mod float;
 pub mod floats;

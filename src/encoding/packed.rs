@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use super::ragged::{self, Ragged, Vector};
 use super::strings::StringsOut;
-use super::symbols::{Alphabet, BitWriter, ByteSet, Group, MAX_CHARS, MAX_CODES, read_code};
+use super::symbols::{Alphabet, BitWriter, ByteSet, Group, MAX_CHARS, MAX_CODES, load, look_up, pad, read_code};
 use super::{Buffer, Compression, Cuts, Encoding, Options, Sink, Source};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
@@ -222,6 +222,22 @@ impl<'a> Packed<'a> {
     }
 }
 
+/// A group as the inner loop wants it.
+struct Step<'t> {
+    table: &'t [u64],
+    mask: usize,
+    codes: usize,
+    chars: usize,
+    width: usize,
+}
+
+impl<'t> Step<'t> {
+    fn new(group: &Group, table: &'t [u64]) -> Self {
+        let width = group.width as usize;
+        Step { table, mask: (1 << width) - 1, codes: group.codes, chars: group.chars(), width }
+    }
+}
+
 impl<'a> Fixed<'a> {
     fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
         let length = usize::from(source.cursor.u16()?);
@@ -261,30 +277,41 @@ impl<'a> Fixed<'a> {
         let total = self.length * rows.len();
         out.check(total as u64)?;
         let (tables, indices) = self.tables();
-        let steps: Vec<(&Group, &[u64])> =
-            self.groups.iter().zip(indices.iter().filter_map(|&i| tables.get(i)).map(Vec::as_slice)).collect();
+        let tables = indices.iter().filter_map(|&i| tables.get(i));
+        let steps: Vec<Step<'_>> =
+            self.groups.iter().zip(tables).map(|(group, table)| Step::new(group, table)).collect();
         let first = out.data.len();
         out.push_equal_ends(self.length, rows.len());
         out.data.resize(first + total + MAX_CHARS, 0);
-        let mut at = first;
-        let mut unused = false;
-        for start in rows.clone().step_by(VECTOR) {
-            let vector = start..rows.end.min(start + VECTOR);
-            let bits = start * self.row_bits..vector.end * self.row_bits;
-            let codes = self.codes.range(bits.start / 8..bits.end.div_ceil(8))?;
-            let mut bit = 0;
-            for _ in vector {
-                for &(group, table) in &steps {
-                    let code = read_code(&codes, bit, group.width);
-                    unused |= code >= group.codes;
-                    out.data[at..at + MAX_CHARS].copy_from_slice(&table[code].to_le_bytes());
-                    at += group.chars();
-                    bit += group.width as usize;
-                }
-            }
+        let mut padded = Vec::new();
+        let mut sound = true;
+        let vectors = rows.clone().step_by(VECTOR).map(|start| start..rows.end.min(start + VECTOR));
+        for vector in vectors {
+            let bits = vector.start * self.row_bits..vector.end * self.row_bits;
+            pad(&self.codes.range(bits.start / 8..bits.end.div_ceil(8))?, &mut padded);
+            let text = &mut out.data[first + (vector.start - rows.start) * self.length..];
+            sound &= self.look_up(&steps, &padded, vector.len(), text);
         }
         out.data.truncate(first + total);
-        if unused { Err(unused_code()) } else { Ok(()) }
+        if sound { Ok(()) } else { Err(unused_code()) }
+    }
+
+    /// Writes the text of `n` rows, the first at bit 0 of `padded`; returns whether all codes are in use.
+    fn look_up(&self, steps: &[Step<'_>], padded: &[u8], n: usize, text: &mut [u8]) -> bool {
+        let mut unused = false;
+        let mut bit = 0;
+        for row in 0..n {
+            let text = &mut text[row * self.length..][..self.length + MAX_CHARS];
+            let mut at = 0;
+            for step in steps {
+                let code = (load(padded, bit >> 3) >> (bit & 7)) as usize & step.mask;
+                unused |= code >= step.codes;
+                text[at..at + MAX_CHARS].copy_from_slice(&step.table[code].to_le_bytes());
+                at += step.chars;
+                bit += step.width;
+            }
+        }
+        !unused
     }
 
     fn get(&self, row: usize) -> Result<Vec<u8>> {
@@ -313,7 +340,7 @@ impl<'a> Varying<'a> {
     fn decode(&self, rows: Range<usize>, out: &mut StringsOut) -> Result<()> {
         let table = self.table.get_or_init(|| self.group.table());
         let (chars, width) = (self.group.chars(), self.group.width);
-        let mut unused = false;
+        let mut padded = Vec::new();
         self.codes.vectors(rows, |vector| {
             let groups = vector.total.div_ceil(chars as u64);
             let bytes = groups.saturating_mul(u64::from(width)).div_ceil(8);
@@ -325,17 +352,11 @@ impl<'a> Varying<'a> {
             out.push_ends(vector.lengths);
             let first = out.data.len();
             out.data.resize(first + groups as usize * chars + MAX_CHARS, 0);
-            let mut at = first;
-            for i in 0..groups as usize {
-                let code = read_code(vector.bytes, i * width as usize, width);
-                unused |= code >= self.group.codes;
-                out.data[at..at + MAX_CHARS].copy_from_slice(&table[code].to_le_bytes());
-                at += chars;
-            }
+            pad(vector.bytes, &mut padded);
+            let sound = look_up(&self.group, table, &padded, groups as usize, &mut out.data[first..]);
             out.data.truncate(first + vector.total as usize);
-            Ok(())
-        })?;
-        if unused { Err(unused_code()) } else { Ok(()) }
+            if sound { Ok(()) } else { Err(unused_code()) }
+        })
     }
 
     fn get(&self, row: usize) -> Result<Vec<u8>> {

@@ -155,17 +155,69 @@ impl BitWriter {
 }
 
 /// The code of `width` bits (at most 12) at `bit`; bits behind the end are zeros.
-#[inline]
 pub(super) fn read_code(bytes: &[u8], bit: usize, width: u32) -> usize {
-    let at = bit >> 3;
-    let word = match bytes.get(at..at + 4) {
-        Some(four) => u32::from_le_bytes([four[0], four[1], four[2], four[3]]),
-        None => {
-            let mut four = [0; 4];
-            let rest = bytes.get(at..).unwrap_or_default();
-            four[..rest.len()].copy_from_slice(rest);
-            u32::from_le_bytes(four)
+    let mut four = [0; 4];
+    let rest = bytes.get(bit >> 3..).unwrap_or_default();
+    let n = rest.len().min(4);
+    four[..n].copy_from_slice(&rest[..n]);
+    (u32::from_le_bytes(four) >> (bit & 7)) as usize & ((1 << width) - 1)
+}
+
+/// Copies `codes` to `padded`, with room behind them for an 8-byte load at any code.
+pub(super) fn pad(codes: &[u8], padded: &mut Vec<u8>) {
+    padded.clear();
+    padded.extend_from_slice(codes);
+    padded.extend_from_slice(&[0; 16]);
+}
+
+/// Looks up `count` codes of one group in `padded` (see [`pad`]) and writes their characters to `text`, which has
+/// room for one store of eight bytes behind the last. Returns whether all codes are in use.
+pub(super) fn look_up(group: &Group, table: &[u64], padded: &[u8], count: usize, text: &mut [u8]) -> bool {
+    match group.chars() {
+        1 => look_up_by::<1>(group, table, padded, count, text),
+        2 => look_up_by::<2>(group, table, padded, count, text),
+        3 => look_up_by::<3>(group, table, padded, count, text),
+        4 => look_up_by::<4>(group, table, padded, count, text),
+        5 => look_up_by::<5>(group, table, padded, count, text),
+        6 => look_up_by::<6>(group, table, padded, count, text),
+        7 => look_up_by::<7>(group, table, padded, count, text),
+        _ => look_up_by::<8>(group, table, padded, count, text),
+    }
+}
+
+fn look_up_by<const CHARS: usize>(
+    group: &Group,
+    table: &[u64],
+    padded: &[u8],
+    count: usize,
+    text: &mut [u8],
+) -> bool {
+    let width = group.width as usize;
+    let mask = (1u64 << width) - 1;
+    let mut most = 0;
+    // Eight codes start at a byte; two loads of 64 bits hold four each.
+    for batch in 0..count / 8 {
+        let at = batch * width;
+        let halves = [load(padded, at), load(padded, at + width / 2) >> (width % 2 * 4)];
+        let window = &mut text[batch * 8 * CHARS..][..8 * CHARS + 8];
+        for i in 0..8 {
+            let code = (halves[i / 4] >> (i % 4 * width) & mask) as usize;
+            most = most.max(code);
+            window[i * CHARS..i * CHARS + 8].copy_from_slice(&table[code].to_le_bytes());
         }
-    };
-    (word >> (bit & 7)) as usize & ((1 << width) - 1)
+    }
+    for i in count / 8 * 8..count {
+        let code = read_code(padded, i * width, group.width);
+        most = most.max(code);
+        text[i * CHARS..i * CHARS + 8].copy_from_slice(&table[code].to_le_bytes());
+    }
+    most < group.codes
+}
+
+/// Eight bytes at `at`.
+#[inline(always)]
+pub(super) fn load(bytes: &[u8], at: usize) -> u64 {
+    let mut eight = [0; 8];
+    eight.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(eight)
 }
