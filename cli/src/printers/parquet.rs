@@ -1,6 +1,9 @@
 //! One Parquet file, zstd, in row groups of at most a million rows or 128 MiB, so that a result of any size is
 //! written in bounded memory. Parquet needs no seeking to be written: `> file.parquet` is as good as `-o`.
 
+use std::io::{self, Write};
+use std::path::Path;
+
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
@@ -18,7 +21,21 @@ const ROW_GROUP_BYTES: usize = 128 << 20;
 /// Writes one result as Parquet.
 pub(super) struct ParquetPrinter {
     schema: SchemaRef,
-    writer: ArrowWriter<Output>,
+    writer: ArrowWriter<Lent>,
+}
+
+/// The output while the writer has it. It is taken back after the last flush, since the writer's own way of giving
+/// it back hides which I/O error occurred, and a closed pipe is none.
+struct Lent(Option<Output>);
+
+impl Write for Lent {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.as_mut().map_or(Ok(bytes.len()), |output| output.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.as_mut().map_or(Ok(()), Output::flush)
+    }
 }
 
 impl ParquetPrinter {
@@ -30,7 +47,7 @@ impl ParquetPrinter {
             .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
             .set_created_by(format!("stylobate {}", env!("CARGO_PKG_VERSION")))
             .build();
-        let writer = ArrowWriter::try_new(output, schema.clone(), Some(properties)).map_err(failure)?;
+        let writer = ArrowWriter::try_new(Lent(Some(output)), schema.clone(), Some(properties)).map_err(failure)?;
         Ok(ParquetPrinter { schema, writer })
     }
 
@@ -39,17 +56,19 @@ impl ParquetPrinter {
         self.writer.write(&batch).map_err(failure)
     }
 
-    pub(super) fn finish(self) -> Result<Output, Failure> {
-        self.writer.into_inner().map_err(failure)
+    pub(super) fn finish(mut self) -> Result<Output, Failure> {
+        self.writer.finish().map_err(failure)?;
+        let output = self.writer.inner_mut().0.take();
+        output.ok_or_else(|| Failure::failed("the Parquet file was finished twice"))
     }
 }
 
 /// A closed pipe is hidden inside an error of the writer.
 fn failure(error: ParquetError) -> Failure {
     if let ParquetError::External(source) = &error
-        && let Some(io) = source.downcast_ref::<std::io::Error>()
+        && let Some(io) = source.downcast_ref::<io::Error>()
     {
-        return Failure::io(std::path::Path::new("output"), io);
+        return Failure::io(Path::new("output"), io);
     }
     Failure::failed(format!("cannot write Parquet: {error}"))
 }

@@ -70,7 +70,10 @@ impl TablePrinter {
             let mut name = Vec::new();
             escape(field.name(), &mut name);
             let name = String::from_utf8_lossy(&name).into_owned();
-            wishes.push(Wish { width: name.width(), number: field.data_type().is_numeric() });
+            let data_type = field.data_type();
+            let number = data_type.is_numeric();
+            let rigid = number || data_type.is_temporal();
+            wishes.push(Wish { width: name.width(), number, rigid });
             names.push(name);
         }
         let (text, held, buffer) = (Vec::new(), Vec::new(), Vec::new());

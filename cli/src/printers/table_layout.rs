@@ -9,8 +9,10 @@ const SHORTEST_CUT: usize = 8;
 pub(super) struct Wish {
     /// Characters of its widest cell.
     pub(super) width: usize,
-    /// Numbers stand to the right and are never cut.
+    /// Numbers stand to the right.
     pub(super) number: bool,
+    /// A number or date means something else when it is cut.
+    pub(super) rigid: bool,
 }
 
 /// A column of the table as it is drawn.
@@ -37,7 +39,7 @@ pub(super) fn fit(wishes: &[Wish], room: Option<usize>) -> Vec<Shown> {
 
 fn cut_to(wishes: &[Wish], cut: usize) -> Vec<Shown> {
     let shown = |(column, wish): (usize, &Wish)| {
-        let width = if wish.number { wish.width } else { wish.width.min(cut) };
+        let width = if wish.rigid { wish.width } else { wish.width.min(cut) };
         Shown { column: Some(column), width }
     };
     wishes.iter().enumerate().map(shown).collect()
@@ -72,7 +74,7 @@ mod tests {
     use super::*;
 
     fn text(width: usize) -> Wish {
-        Wish { width, number: false }
+        Wish { width, number: false, rigid: false }
     }
 
     fn widths(wishes: &[Wish], room: usize) -> Vec<(Option<usize>, usize)> {
@@ -87,13 +89,13 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_and_numbers_are_not() {
-        let number = Wish { width: 20, number: true };
+        let number = Wish { width: 20, number: true, rigid: true };
         assert_eq!(widths(&[text(100), number, text(10)], 70), [(Some(0), 30), (Some(1), 20), (Some(2), 10)]);
     }
 
     #[test]
     fn the_middle_is_left_out_when_cutting_is_not_enough() {
-        let wishes = vec![Wish { width: 10, number: true }; 51];
+        let wishes = vec![Wish { width: 10, number: true, rigid: true }; 51];
         let shown = fit(&wishes, Some(80));
         assert!(drawn(&shown) <= 80);
         assert_eq!(shown.first().unwrap().column, Some(0));
@@ -104,7 +106,7 @@ mod tests {
     #[test]
     fn no_terminal_is_too_narrow() {
         for room in 0..40 {
-            let shown = fit(&[text(100), Wish { width: 30, number: true }, text(3)], Some(room));
+            let shown = fit(&[text(100), Wish { width: 30, number: true, rigid: true }, text(3)], Some(room));
             assert_eq!(shown[0].column, Some(0));
         }
         assert!(fit(&[], Some(10)).is_empty());

@@ -9,6 +9,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringViewArray};
 
+use arrow_schema::{DataType, Field, Schema};
+
 use super::samples::every_type;
 use super::{Format, PrintOptions, Printer};
 use crate::errors::Failure;
@@ -89,15 +91,8 @@ fn csv_reads_back() {
     let batch = every_type();
     for (format, delimiter) in [(Format::Csv, b','), (Format::Tsv, b'\t')] {
         let printed = print(format, &[batch.clone(), batch.slice(1, 2)], &options());
-        let columns: Vec<&str> = vec!["int", "uint", "float", "text"];
-        let schema = Arc::new(batch.schema().project(&[0, 1, 2, 3, 10]).unwrap());
-        let all: Vec<_> = batch.schema().fields().iter().map(|_| arrow_schema::DataType::Utf8).collect();
-        let strings = arrow_schema::Schema::new(
-            all.into_iter()
-                .enumerate()
-                .map(|(at, t)| arrow_schema::Field::new(at.to_string(), t, true))
-                .collect::<Vec<_>>(),
-        );
+        let strings = (0..batch.num_columns()).map(|at| Field::new(at.to_string(), DataType::Utf8, true));
+        let strings = Schema::new(strings.collect::<Vec<_>>());
         let reader = arrow_csv::ReaderBuilder::new(Arc::new(strings)).with_header(true).with_delimiter(delimiter);
         let read: Vec<RecordBatch> = reader.build(printed.as_slice()).unwrap().map(Result::unwrap).collect();
         let field = |row: usize, name: &str| {
@@ -106,7 +101,6 @@ fn csv_reads_back() {
             (!array.is_null(row)).then(|| array.value(row).to_owned())
         };
         assert_eq!(read[0].num_rows(), 6);
-        assert_eq!((columns.len(), schema.fields().len()), (4, 5));
         for row in 0..3 {
             let int = batch.column(1).as_primitive::<Int64Type>().value(row);
             assert_eq!(field(row, "int").unwrap().parse::<i64>().unwrap(), int);
@@ -131,7 +125,7 @@ fn json_is_valid_and_exact() {
     assert_eq!(rows[2]["float"], "NaN");
     assert_eq!(rows[1]["real"], "Infinity");
     assert_eq!(rows[0]["list"], serde_json::json!([1, null]));
-    assert!(rows[3].values().all(serde_json::Value::is_null));
+    assert!(rows[3].iter().all(|(name, value)| name == "pair" || value.is_null()));
     let lines = text(Format::Jsonl, &[every_type()]);
     assert_eq!(lines.lines().filter(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()).count(), 4);
 }
