@@ -181,6 +181,11 @@ impl Writer {
         self.bytes.resize(self.bytes.len().next_multiple_of(alignment), 0);
     }
 
+    /// Takes back everything behind the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.bytes.truncate(len);
+    }
+
     /// What was written.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes

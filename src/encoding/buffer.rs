@@ -48,6 +48,13 @@ pub enum Compression {
     Entropy,
 }
 
+/// A place in a [`Sink`].
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    head: usize,
+    payload: usize,
+}
+
 /// Collects what encoders write for one block.
 #[derive(Debug, Default)]
 pub struct Sink {
@@ -74,6 +81,22 @@ impl Sink {
     /// Whether nothing was written yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The place reached, to measure from and to go back to when another encoding turns out smaller.
+    pub fn mark(&self) -> Mark {
+        Mark { head: self.head.len(), payload: self.payload.len() }
+    }
+
+    /// Bytes written since `mark`.
+    pub fn bytes_since(&self, mark: Mark) -> usize {
+        self.len().saturating_sub(mark.head + mark.payload)
+    }
+
+    /// Takes back everything written since `mark`.
+    pub fn rollback(&mut self, mark: Mark) {
+        self.head.truncate(mark.head);
+        self.payload.truncate(mark.payload);
     }
 
     /// Head and payload, to be framed by `block`.

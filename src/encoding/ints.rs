@@ -1,95 +1,170 @@
-//! Streams of whole numbers: the closed set of their encodings, and the choice among them.
+//! Streams of whole numbers: the closed set of their encodings. The choice among them is in `choose.rs`, each
+//! encoding in the file of its name.
 
 use std::ops::Range;
 
-use super::{Compression, Cuts, Encoding, Options, Sink, Source, Word, buffer::Buffer};
+use super::choose::{self, Scope};
+use super::constant::Constant;
+use super::delta::Delta;
+use super::frame::Frame;
+use super::plain::Plain;
+use super::planes::Planes;
+use super::run_length::RunLength;
+use super::sequence::Sequence;
+use super::{Encoding, Options, Sink, Source, Word};
 use crate::error::{Error, Result};
-use crate::limits::VECTOR;
 
 /// An encoded stream of whole numbers, borrowing the block's bytes.
 #[derive(Debug)]
 pub enum Ints<'a, W: Word> {
     /// Values as they lie in memory.
-    Plain { rows: usize, values: Buffer<'a>, word: std::marker::PhantomData<W> },
+    Plain(Plain<'a>),
     /// One value for all rows.
-    Constant { rows: usize, value: W },
+    Constant(Constant<W>),
+    /// Run ends and run values.
+    RunLength(Box<RunLength<'a, W>>),
+    /// `first + step · row`.
+    Sequence(Sequence<W>),
+    /// `base + factor · code`.
+    Frame(Box<Frame<'a, W>>),
+    /// Differences of neighbours.
+    Delta(Box<Delta<'a, W>>),
+    /// Byte planes of codes.
+    Planes(Box<Planes<'a, W>>),
 }
 
 /// Appends `values` to the sink under the smallest encoding that the options allow. `signed` says how values
 /// compare.
 pub fn encode<W: Word>(values: &[W], signed: bool, options: &Options, sink: &mut Sink) {
-    let _ = signed;
-    match values.first() {
-        Some(&value) if values.iter().all(|&v| v == value) => {
-            sink.head().u8(Encoding::Constant as u8);
-            sink.head().u64(value.to_u64());
-        }
-        _ => {
-            sink.head().u8(Encoding::Plain as u8);
-            sink.buffer(bytemuck::cast_slice(values), Cuts::Every(VECTOR * W::BYTES), Compression::Plain, options);
-        }
-    }
+    choose::encode(values, signed, Scope::top(options), sink);
 }
 
 impl<'a, W: Word> Ints<'a, W> {
     /// Parses the stream of `rows` values at the source's position.
     pub fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
-        match Encoding::from_u8(source.cursor.u8()?)? {
-            Encoding::Constant => Ok(Ints::Constant { rows, value: W::from_u64(source.cursor.u64()?) }),
-            Encoding::Plain => {
-                let values = source.buffer()?;
-                if values.len() != rows * W::BYTES {
-                    return Err(source.cursor.corrupt("plain stream has the wrong length"));
-                }
-                Ok(Ints::Plain { rows, values, word: std::marker::PhantomData })
-            }
-            other => Err(source.cursor.corrupt(format!("{} cannot hold whole numbers", other.name()))),
-        }
+        Ok(match Encoding::from_u8(source.cursor.u8()?)? {
+            Encoding::Plain => Ints::Plain(Plain::parse::<W>(source, rows)?),
+            Encoding::Constant => Ints::Constant(Constant::parse(source, rows)?),
+            Encoding::RunLength => Ints::RunLength(Box::new(RunLength::parse(source, rows)?)),
+            Encoding::Sequence => Ints::Sequence(Sequence::parse(source, rows)?),
+            Encoding::Frame => Ints::Frame(Box::new(Frame::parse(source, rows)?)),
+            Encoding::Delta => Ints::Delta(Box::new(Delta::parse(source, rows)?)),
+            Encoding::Planes => Ints::Planes(Box::new(Planes::parse(source, rows)?)),
+            other => return Err(source.cursor.corrupt(format!("{} cannot hold whole numbers", other.name()))),
+        })
     }
 
     /// How many values the stream has.
     pub fn rows(&self) -> usize {
         match self {
-            Ints::Plain { rows, .. } | Ints::Constant { rows, .. } => *rows,
+            Ints::Plain(stream) => stream.rows(),
+            Ints::Constant(stream) => stream.rows(),
+            Ints::RunLength(stream) => stream.rows(),
+            Ints::Sequence(stream) => stream.rows(),
+            Ints::Frame(stream) => stream.rows(),
+            Ints::Delta(stream) => stream.rows(),
+            Ints::Planes(stream) => stream.rows(),
         }
     }
 
-    /// Appends the values of `rows` (whose start is a multiple of [`VECTOR`]) to `out`.
+    /// The encoding at the top.
+    pub fn encoding(&self) -> Encoding {
+        match self {
+            Ints::Plain(_) => Encoding::Plain,
+            Ints::Constant(_) => Encoding::Constant,
+            Ints::RunLength(_) => Encoding::RunLength,
+            Ints::Sequence(_) => Encoding::Sequence,
+            Ints::Frame(_) => Encoding::Frame,
+            Ints::Delta(_) => Encoding::Delta,
+            Ints::Planes(_) => Encoding::Planes,
+        }
+    }
+
+    /// Appends the values of `rows` (whose start is a multiple of [`VECTOR`](crate::limits::VECTOR)) to `out`.
     pub fn decode(&self, rows: Range<usize>, out: &mut Vec<W>) -> Result<()> {
         check(&rows, self.rows())?;
-        match self {
-            Ints::Constant { value, .. } => out.resize(out.len() + rows.len(), *value),
-            Ints::Plain { values, .. } => {
-                let bytes = values.range(rows.start * W::BYTES..rows.end * W::BYTES)?;
-                out.extend(bytes.chunks_exact(W::BYTES).map(bytemuck::pod_read_unaligned::<W>));
-            }
+        if !rows.start.is_multiple_of(crate::limits::VECTOR) {
+            return Err(Error::InvalidInput(format!("row {} is not the start of a vector", rows.start)));
         }
-        Ok(())
+        if rows.is_empty() {
+            return Ok(());
+        }
+        match self {
+            Ints::Plain(stream) => stream.decode(rows, out),
+            Ints::Constant(stream) => {
+                out.resize(out.len() + rows.len(), stream.value());
+                Ok(())
+            }
+            Ints::RunLength(stream) => stream.decode(rows, out),
+            Ints::Sequence(stream) => {
+                stream.decode(rows, out);
+                Ok(())
+            }
+            Ints::Frame(stream) => stream.decode(rows, out),
+            Ints::Delta(stream) => stream.decode(rows, out),
+            Ints::Planes(stream) => stream.decode(rows, out),
+        }
     }
 
     /// The value of one row.
     pub fn get(&self, row: usize) -> Result<W> {
-        check(&(row..row + 1), self.rows())?;
+        check(&(row..row.saturating_add(1)), self.rows())?;
         match self {
-            Ints::Constant { value, .. } => Ok(*value),
-            Ints::Plain { values, .. } => {
-                Ok(bytemuck::pod_read_unaligned(&values.range(row * W::BYTES..(row + 1) * W::BYTES)?))
-            }
+            Ints::Plain(stream) => stream.get(row),
+            Ints::Constant(stream) => Ok(stream.value()),
+            Ints::RunLength(stream) => stream.get(row),
+            Ints::Sequence(stream) => Ok(stream.value(row)),
+            Ints::Frame(stream) => stream.get(row),
+            Ints::Delta(stream) => stream.get(row),
+            Ints::Planes(stream) => stream.get(row),
         }
     }
 
-    /// Appends a short description for `sty inspect`, such as `run-length(constant, frame 12 bit)`.
+    /// Appends a short description for `sty inspect`, such as `run-length(delta(frame 6 bit), frame 12 bit)`.
     pub fn describe(&self, out: &mut String) {
-        out.push_str(match self {
-            Ints::Plain { .. } => "plain",
-            Ints::Constant { .. } => "constant",
-        });
+        out.push_str(self.encoding().name());
+        match self {
+            Ints::Plain(stream) if stream.values().codec_name() != "none" => {
+                *out += " ";
+                *out += stream.values().codec_name();
+            }
+            Ints::Plain(_) | Ints::Constant(_) | Ints::Sequence(_) => {}
+            Ints::RunLength(stream) => {
+                let (ends, values) = stream.children();
+                pair(ends, values, out);
+            }
+            Ints::Frame(stream) => {
+                *out += &format!(" {} bit", stream.width());
+                if stream.patch_count() > 0 {
+                    *out += &format!(" + {} patches", stream.patch_count());
+                }
+            }
+            Ints::Delta(stream) => {
+                *out += "(";
+                stream.children().1.describe(out);
+                *out += ")";
+            }
+            Ints::Planes(stream) => *out += &format!(" {}", stream.count()),
+        }
     }
 }
 
-fn check(rows: &Range<usize>, all: usize) -> Result<()> {
+fn pair<A: Word, B: Word>(a: &Ints<'_, A>, b: &Ints<'_, B>, out: &mut String) {
+    *out += "(";
+    a.describe(out);
+    *out += ", ";
+    b.describe(out);
+    *out += ")";
+}
+
+/// Refuses rows that the stream does not have.
+pub(super) fn check(rows: &Range<usize>, all: usize) -> Result<()> {
     if rows.start > rows.end || rows.end > all {
         return Err(Error::InvalidInput(format!("rows {}..{} of a stream of {all}", rows.start, rows.end)));
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "ints_tests.rs"]
+mod tests;

@@ -1,3 +1,4 @@
 //! The loops whose speed or whose callees need `unsafe`, each behind a safe function.
 
+pub(crate) mod bitpack;
 pub(crate) mod fsst;

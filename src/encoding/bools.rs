@@ -1,0 +1,222 @@
+//! Booleans and validity: constant, run ends, or one bit a row.
+//!
+//! ```text
+//! constant:   │ 1 │ value u8 │
+//! run-length: │ 2 │ first value u8 │ runs u32 │ ends: whole numbers of 32 bits │      values alternate
+//! bitmap:     │ 13 │ buffer: a bit a row, low bit first │
+//! ```
+
+use std::ops::Range;
+
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
+
+use super::{Buffer, Compression, Cuts, Encoding, Ints, Options, Sink, Source, ints};
+use crate::error::{Error, Result};
+use crate::limits::VECTOR;
+
+/// An encoded stream of booleans, borrowing the block's bytes.
+#[derive(Debug)]
+pub enum Bools<'a> {
+    /// One value for all rows.
+    Constant {
+        /// Rows of the stream.
+        rows: usize,
+        /// Their value.
+        value: bool,
+    },
+    /// Alternating runs.
+    Runs {
+        /// Rows of the stream.
+        rows: usize,
+        /// The value of the first run.
+        first: bool,
+        /// Where runs end (exclusive), rising up to the number of rows.
+        ends: Ints<'a, u32>,
+    },
+    /// One bit a row.
+    Bitmap {
+        /// Rows of the stream.
+        rows: usize,
+        /// The bits, low bit first.
+        bits: Buffer<'a>,
+    },
+}
+
+/// Appends `values` to the sink under the smallest encoding.
+pub fn encode(values: &BooleanBuffer, options: &Options, sink: &mut Sink) {
+    let (rows, ones) = (values.len(), values.count_set_bits());
+    if ones == 0 || ones == rows {
+        sink.head().u8(Encoding::Constant as u8);
+        return sink.head().u8(u8::from(ones > 0));
+    }
+    let forced = options.force;
+    let ends = run_ends(values);
+    let runs = ends.len() as f64;
+    let plausible = runs * (1.0 + (rows as f64 / runs).log2()) < rows as f64;
+    if forced == Some(Encoding::RunLength) || (plausible && forced.is_none()) {
+        let start = sink.mark();
+        sink.head().u8(Encoding::RunLength as u8);
+        sink.head().u8(u8::from(values.value(0)));
+        sink.head().count(ends.len());
+        ints::encode(&ends, false, &options.child(), sink);
+        if forced.is_some() || sink.bytes_since(start) < rows / 8 + 32 {
+            return;
+        }
+        sink.rollback(start);
+    }
+    sink.head().u8(Encoding::Bitmap as u8);
+    let mut bytes = values.sliced().as_slice().to_vec();
+    bytes.truncate(rows.div_ceil(8));
+    if let (Some(last), true) = (bytes.last_mut(), rows % 8 > 0) {
+        *last &= (1 << (rows % 8)) - 1;
+    }
+    let compression = if options.heavy { Compression::Entropy } else { Compression::Packed };
+    sink.buffer(&bytes, Cuts::Every(VECTOR / 8), compression, options);
+}
+
+/// Exclusive ends of the runs of equal values.
+fn run_ends(values: &BooleanBuffer) -> Vec<u32> {
+    let rows = values.len();
+    let first = !values.is_empty() && values.value(0);
+    let mut ends = Vec::new();
+    let mut last = if first { u64::MAX } else { 0 };
+    let mut base = 0;
+    for word in values.bit_chunks().iter_padded() {
+        // A set bit where a row differs from the one before it.
+        let mut changes = word ^ (word << 1 | last >> 63);
+        while changes != 0 {
+            let at = base + changes.trailing_zeros() as usize;
+            if at < rows {
+                ends.push(at as u32);
+            }
+            changes &= changes - 1;
+        }
+        last = word;
+        base += 64;
+    }
+    ends.push(rows as u32);
+    ends
+}
+
+impl<'a> Bools<'a> {
+    /// Parses the stream of `rows` values at the source's position.
+    pub fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
+        match Encoding::from_u8(source.cursor.u8()?)? {
+            Encoding::Constant => Ok(Bools::Constant { rows, value: flag(source)? }),
+            Encoding::RunLength => {
+                let first = flag(source)?;
+                let runs = source.cursor.u32()? as usize;
+                if runs > rows {
+                    return Err(source.cursor.corrupt(format!("{runs} runs in {rows} rows")));
+                }
+                let ends = source.child(|source| Ints::parse(source, runs))?;
+                Ok(Bools::Runs { rows, first, ends })
+            }
+            Encoding::Bitmap => {
+                let bits = source.buffer()?;
+                if bits.len() != rows.div_ceil(8) {
+                    return Err(source.cursor.corrupt("bitmap has the wrong length"));
+                }
+                Ok(Bools::Bitmap { rows, bits })
+            }
+            other => Err(source.cursor.corrupt(format!("{} cannot hold booleans", other.name()))),
+        }
+    }
+
+    /// How many values the stream has.
+    pub fn rows(&self) -> usize {
+        match self {
+            Bools::Constant { rows, .. } | Bools::Runs { rows, .. } | Bools::Bitmap { rows, .. } => *rows,
+        }
+    }
+
+    /// The encoding at the top.
+    pub fn encoding(&self) -> Encoding {
+        match self {
+            Bools::Constant { .. } => Encoding::Constant,
+            Bools::Runs { .. } => Encoding::RunLength,
+            Bools::Bitmap { .. } => Encoding::Bitmap,
+        }
+    }
+
+    /// The values of `rows`.
+    pub fn decode(&self, rows: Range<usize>) -> Result<BooleanBuffer> {
+        ints::check(&rows, self.rows())?;
+        match self {
+            Bools::Constant { value: true, .. } => Ok(BooleanBuffer::new_set(rows.len())),
+            Bools::Constant { value: false, .. } => Ok(BooleanBuffer::new_unset(rows.len())),
+            Bools::Runs { first, ends, .. } => decode_runs(*first, ends, rows),
+            Bools::Bitmap { bits, .. } => {
+                let bytes = bits.range(rows.start / 8..rows.end.div_ceil(8))?;
+                Ok(BooleanBuffer::new(bytes.into_owned().into(), rows.start % 8, rows.len()))
+            }
+        }
+    }
+
+    /// The value of one row.
+    pub fn get(&self, row: usize) -> Result<bool> {
+        ints::check(&(row..row.saturating_add(1)), self.rows())?;
+        match self {
+            Bools::Constant { value, .. } => Ok(*value),
+            Bools::Runs { first, ends, .. } => {
+                let (mut low, mut high) = (0, ends.rows());
+                while low < high {
+                    let middle = low + (high - low) / 2;
+                    if ends.get(middle)? as usize <= row {
+                        low = middle + 1;
+                    } else {
+                        high = middle;
+                    }
+                }
+                Ok(*first ^ (low % 2 == 1))
+            }
+            Bools::Bitmap { bits, .. } => {
+                let byte = bits.range(row / 8..row / 8 + 1)?;
+                Ok(byte.first().is_some_and(|byte| byte >> (row % 8) & 1 == 1))
+            }
+        }
+    }
+
+    /// Appends a short description for `sty inspect`.
+    pub fn describe(&self, out: &mut String) {
+        out.push_str(self.encoding().name());
+        if let Bools::Runs { ends, .. } = self {
+            out.push('(');
+            ends.describe(out);
+            out.push(')');
+        }
+    }
+}
+
+fn flag(source: &mut Source<'_>) -> Result<bool> {
+    match source.cursor.u8()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(source.cursor.corrupt(format!("boolean of value {other}"))),
+    }
+}
+
+fn decode_runs(first: bool, ends: &Ints<'_, u32>, rows: Range<usize>) -> Result<BooleanBuffer> {
+    let mut all = Vec::new();
+    ends.decode(0..ends.rows(), &mut all)?;
+    let mut out = BooleanBufferBuilder::new(rows.len());
+    let mut at = rows.start;
+    let skipped = all.partition_point(|&end| end as usize <= at);
+    let mut value = first ^ (skipped % 2 == 1);
+    for &end in all.iter().skip(skipped) {
+        let end = (end as usize).min(rows.end);
+        if at >= rows.end {
+            break;
+        }
+        if end <= at {
+            return Err(Error::corrupt(0, "run ends do not rise"));
+        }
+        out.append_n(end - at, value);
+        (at, value) = (end, !value);
+    }
+    if out.len() == rows.len() { Ok(out.finish()) } else { Err(Error::corrupt(0, "runs end before the rows do")) }
+}
+
+#[cfg(test)]
+#[path = "bools_tests.rs"]
+mod tests;

@@ -1,0 +1,212 @@
+//! The choice among the encodings of whole numbers. One pass over the block finds the facts that every estimate
+//! needs; samples of 1,024 rows feed the estimates of frame and delta; what a sample cannot tell (runs of runs,
+//! entropy) is tried in place and taken back if it is not smaller. The smallest wins, and a light encoding wins
+//! over a heavier one that saves less than 2 %.
+
+use super::frame::{self, Plan};
+use super::{Encoding, Options, Profile, Sink, Word, constant, delta, plain, planes, run_length, sequence};
+
+/// A heavier encoding must be smaller than this part of a lighter one.
+const WORTH: f64 = 0.98;
+/// Rows of a sample.
+const SAMPLE: usize = 1024;
+
+/// What an encoder may use at its place in the tree.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scope {
+    pub(super) options: Options,
+    level: u32,
+    refused: u32,
+}
+
+impl Scope {
+    /// At the top of a stream.
+    pub(super) fn top(options: &Options) -> Self {
+        Scope { options: *options, level: 0, refused: 0 }
+    }
+
+    /// For a child that shall not use `refused`. Nesting ends by itself: the third level is the last.
+    pub(super) fn child(self, refused: &[Encoding]) -> Self {
+        let level = self.level + 1;
+        let deep: &[Encoding] = match level {
+            0 | 1 => &[],
+            2 => &[Encoding::Delta, Encoding::RunLength],
+            _ => &[Encoding::Delta, Encoding::RunLength, Encoding::Planes],
+        };
+        let bits = refused.iter().chain(deep).fold(0, |bits, &e| bits | 1 << e as u32);
+        Scope { options: self.options.child(), level, refused: self.refused | bits }
+    }
+
+    fn allows(&self, encoding: Encoding) -> bool {
+        self.refused & 1 << encoding as u32 == 0
+    }
+
+    /// Whether an encoding here may have children.
+    pub(super) fn may_nest(&self) -> bool {
+        self.level < 3
+    }
+}
+
+/// `v` as a word whose unsigned order is the order of the values.
+#[inline(always)]
+pub(super) fn order<W: Word>(v: W, signed: bool) -> W {
+    if signed { v ^ (W::one() << (W::BITS as usize - 1)) } else { v }
+}
+
+/// Rows of a sample, spread evenly with some jitter so that no period of the data hides from it.
+pub(super) fn sample(rows: usize) -> impl Iterator<Item = usize> {
+    let n = rows.min(SAMPLE);
+    (0..n).map(move |k| {
+        let (from, to) = (k * rows / n, (k + 1) * rows / n);
+        let jitter = ((k as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize;
+        from + jitter % (to - from).max(1)
+    })
+}
+
+/// What one pass over the values finds.
+#[derive(Debug)]
+pub(super) struct Facts<W> {
+    pub(super) min: W,
+    pub(super) max: W,
+    pub(super) runs: usize,
+}
+
+impl<W: Word> Facts<W> {
+    pub(super) fn gather(values: &[W], signed: bool) -> Self {
+        let (mut min, mut max, mut changes) = (W::max_value(), W::default(), 0usize);
+        let mut last = values.first().copied().unwrap_or_default();
+        for chunk in values.chunks(SAMPLE) {
+            for &v in chunk {
+                let v = order(v, signed);
+                min = Ord::min(min, v);
+                max = Ord::max(max, v);
+            }
+            changes += usize::from(chunk.first() != Some(&last));
+            changes += chunk.iter().zip(chunk.iter().skip(1)).map(|(a, b)| usize::from(a != b)).sum::<usize>();
+            last = chunk.last().copied().unwrap_or(last);
+        }
+        Facts { min: order(min, signed), max: order(max, signed), runs: changes + 1 }
+    }
+}
+
+/// Appends `values` under the smallest encoding that the scope allows.
+pub(super) fn encode<W: Word>(values: &[W], signed: bool, scope: Scope, sink: &mut Sink) {
+    let Some(&first) = values.first() else { return constant::encode(W::default(), sink) };
+    let facts = Facts::gather(values, signed);
+    let forced = scope.options.force.is_some_and(|e| force(e, values, signed, &facts, scope, sink));
+    if forced {
+        return;
+    }
+    if facts.min == facts.max {
+        return constant::encode(first, sink);
+    }
+    if let Some(step) = sequence::step(values) {
+        return sequence::encode(first, step, sink);
+    }
+    let light = Light::choose(values, &facts, scope);
+    if try_heavier(values, signed, &facts, light.bits(), scope, sink) {
+        return;
+    }
+    match light {
+        Light::Plain(_) => plain::encode(values, &scope.options, sink),
+        Light::Frame(plan) => frame::encode(values, plan, scope, sink),
+        Light::Delta(_) => delta::encode(values, signed, scope, sink),
+    }
+}
+
+/// The encodings whose size a sample tells.
+enum Light<W> {
+    Plain(f64),
+    Frame(Plan<W>),
+    Delta(f64),
+}
+
+impl<W: Word> Light<W> {
+    fn choose(values: &[W], facts: &Facts<W>, scope: Scope) -> Self {
+        let plan = Plan::new(values, facts, scope.may_nest());
+        let (width, frame) = (plan.full, plan.bits);
+        let plain = plain::estimate::<W>(values.len());
+        let mut best = if frame < plain { Light::Frame(plan) } else { Light::Plain(plain) };
+        if values.len() >= 32 && scope.allows(Encoding::Delta) {
+            let delta = delta::estimate(values, width);
+            if delta < WORTH * best.bits() {
+                best = Light::Delta(delta);
+            }
+        }
+        best
+    }
+
+    fn bits(&self) -> f64 {
+        match self {
+            Light::Plain(bits) | Light::Delta(bits) => *bits,
+            Light::Frame(plan) => plan.bits,
+        }
+    }
+}
+
+/// Tries run-length and planes where they may be smaller than `bits`, and keeps the smallest that is.
+fn try_heavier<W: Word>(
+    values: &[W],
+    signed: bool,
+    facts: &Facts<W>,
+    mut bits: f64,
+    scope: Scope,
+    sink: &mut Sink,
+) -> bool {
+    let start = sink.mark();
+    let mut kept = false;
+    let rows = values.len();
+    if scope.allows(Encoding::RunLength)
+        && facts.runs <= rows / 2
+        && run_length::at_least(rows, facts.runs) < WORTH * bits
+    {
+        run_length::encode(values, signed, scope, sink);
+        let got = 8.0 * sink.bytes_since(start) as f64;
+        kept = got < WORTH * bits;
+        if kept {
+            bits = got;
+        } else {
+            sink.rollback(start);
+        }
+    }
+    let options = &scope.options;
+    if options.heavy && options.profile != Profile::Fast && scope.allows(Encoding::Planes) && rows >= SAMPLE {
+        let middle = sink.mark();
+        planes::encode(values, facts, options, sink);
+        if 8.0 * (sink.bytes_since(middle) as f64) >= WORTH * bits {
+            sink.rollback(middle);
+        } else {
+            if kept {
+                sink.rollback(start);
+                planes::encode(values, facts, options, sink);
+            }
+            kept = true;
+        }
+    }
+    kept
+}
+
+/// Encodes with `encoding` if it can hold the values.
+fn force<W: Word>(
+    encoding: Encoding,
+    values: &[W],
+    signed: bool,
+    facts: &Facts<W>,
+    scope: Scope,
+    sink: &mut Sink,
+) -> bool {
+    match (encoding, values.first()) {
+        (Encoding::Plain, _) => plain::encode(values, &scope.options, sink),
+        (Encoding::Constant, Some(&first)) if facts.min == facts.max => constant::encode(first, sink),
+        (Encoding::Sequence, Some(&first)) => match sequence::step(values) {
+            Some(step) => sequence::encode(first, step, sink),
+            None => return false,
+        },
+        (Encoding::RunLength, _) => run_length::encode(values, signed, scope, sink),
+        (Encoding::Frame, _) => frame::encode(values, Plan::new(values, facts, scope.may_nest()), scope, sink),
+        (Encoding::Delta, _) => delta::encode(values, signed, scope, sink),
+        (Encoding::Planes, _) => planes::encode(values, facts, &scope.options, sink),
+        _ => return false,
+    }
+    true
+}

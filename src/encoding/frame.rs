@@ -1,0 +1,329 @@
+//! Frame of reference: `base + factor · code`, codes bit-packed in vectors of 1,024, outliers patched.
+//!
+//! ```text
+//! head: │ base u64 │ factor u64 │ width u8 │ buffer: packed codes │ n u32 │ n > 0: positions, highs │
+//! ```
+//!
+//! The factor is the greatest common divisor of the distances from the minimum, so that microseconds that are
+//! whole seconds cost no more than seconds. The window of 2^width codes lies where the bulk of the values is;
+//! a value outside keeps its low `width` bits in place and its remaining bits (arithmetically shifted, so that
+//! values just below the window stay small) in a list of patches, sorted by row.
+
+use std::cell::OnceCell;
+use std::ops::Range;
+
+use super::choose::{self, Facts, Scope};
+use super::factor::{self, Factor};
+use super::kernels::bitpack;
+use super::{Buffer, Compression, Cuts, Encoding, Ints, Sink, Source, Word};
+use crate::error::{Error, Result};
+use crate::limits::VECTOR;
+
+/// Bits that a patch costs besides the bits above the width: its position and some overhead.
+const PATCH_BITS: f64 = 13.0;
+/// Bits of a frame's head, and of the heads of its patches.
+const HEAD_BITS: f64 = 8.0 * 60.0;
+const PATCH_HEAD_BITS: f64 = 8.0 * 100.0;
+
+/// Bits of the largest of `n` codes.
+fn bits_of(code: u64) -> u32 {
+    64 - code.leading_zeros()
+}
+
+/// The window of codes that costs least per value, outside values patched.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    /// First code of the window.
+    start: u64,
+    width: u32,
+    /// Bits a value, patches included.
+    pub(super) bits: f64,
+}
+
+impl Window {
+    /// Over sorted words whose distances from the first share a factor.
+    pub(super) fn of_sorted<W: Word>(sorted: &[W]) -> Self {
+        let first = sorted.first().copied().unwrap_or_default();
+        let offset = |v: W| Word::to_u64(v) - Word::to_u64(first);
+        let common = sorted.iter().try_fold(0, |g, &v| match factor::gcd(g, offset(v)) {
+            1 => Err(1),
+            g => Ok(g),
+        });
+        let factor = common.unwrap_or_else(|g| g).max(1);
+        let codes: Vec<u64> = sorted.iter().map(|&v| offset(v) / factor).collect();
+        Self::of_codes(&codes, bits_of(codes.last().copied().unwrap_or(0)), true)
+    }
+
+    /// Over sorted sampled codes, of which the largest in the whole stream has `full` bits. `patches` says whether
+    /// there may be any.
+    fn of_codes(codes: &[u64], full: u32, patches: bool) -> Self {
+        let mut best = Window { start: 0, width: full, bits: f64::from(full) };
+        if !patches {
+            return best;
+        }
+        for width in (0..full).rev() {
+            let (inside, start) = most_inside(codes, width);
+            let outside = codes.len() - inside;
+            if outside * 4 > codes.len() {
+                break;
+            }
+            let share = (outside as f64 + 0.5) / codes.len() as f64;
+            let bits = f64::from(width) + share * (PATCH_BITS + f64::from(full - width));
+            if bits < best.bits {
+                best = Window { start, width, bits };
+            }
+        }
+        best
+    }
+}
+
+/// The most sorted codes that a window of 2^width holds (width < 64), and the first of them.
+fn most_inside(codes: &[u64], width: u32) -> (usize, u64) {
+    let (mut best, mut end) = ((0, 0), 0);
+    for (i, &start) in codes.iter().enumerate() {
+        while codes.get(end).is_some_and(|&code| (code - start) >> width == 0) {
+            end += 1;
+        }
+        if end - i > best.0 {
+            best = (end - i, start);
+        }
+        if end == codes.len() {
+            break;
+        }
+    }
+    best
+}
+
+/// How a stream will be framed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan<W> {
+    min: W,
+    factor: Factor<W>,
+    window: Window,
+    /// Bits of the largest code counted from the minimum: the width that needs no patches.
+    pub(super) full: u32,
+    /// Estimated bits in all.
+    pub(super) bits: f64,
+}
+
+impl<W: Word> Plan<W> {
+    /// From the facts and a sample; `patches` says whether there may be any.
+    pub(super) fn new(values: &[W], facts: &Facts<W>, patches: bool) -> Self {
+        let mut offsets: Vec<W> = choose::sample(values.len()).map(|i| Word::sub(values[i], facts.min)).collect();
+        let factor = Factor::find(values, facts, &offsets);
+        offsets.sort_unstable();
+        let codes: Vec<u64> = offsets.iter().map(|&offset| Word::to_u64(factor.divide(offset))).collect();
+        let full = bits_of(Word::to_u64(factor.divide(Word::sub(facts.max, facts.min))));
+        let window = Window::of_codes(&codes, full, patches);
+        let rows = values.len() as f64;
+        let plain = f64::from(full) * rows + HEAD_BITS;
+        let patched = window.bits * rows + HEAD_BITS + PATCH_HEAD_BITS;
+        if window.width < full && patched < plain {
+            return Plan { min: facts.min, factor, window, full, bits: patched };
+        }
+        Plan {
+            min: facts.min,
+            factor,
+            window: Window { start: 0, width: full, bits: f64::from(full) },
+            full,
+            bits: plain,
+        }
+    }
+
+    fn unpatched(self) -> Self {
+        Plan { window: Window { start: 0, width: self.full, bits: f64::from(self.full) }, ..self }
+    }
+
+    fn base(&self) -> W {
+        Word::add(self.min, Word::mul(self.factor.value(), W::from_u64(self.window.start)))
+    }
+}
+
+/// Packed codes and patches.
+struct Packed<W> {
+    bytes: Vec<u8>,
+    positions: Vec<u32>,
+    highs: Vec<W>,
+}
+
+/// Appends a framed stream.
+pub(super) fn encode<W: Word>(values: &[W], plan: Plan<W>, scope: Scope, sink: &mut Sink) {
+    let (mut plan, mut packed) = (plan, pack(values, &plan));
+    let saved = values.len() as f64 * f64::from(plan.full - plan.window.width);
+    if packed.highs.len() as f64 * PATCH_BITS > saved {
+        // The sample misled: there are more outliers than it showed.
+        plan = plan.unpatched();
+        packed = pack(values, &plan);
+    }
+    let width = plan.window.width;
+    sink.head().u8(Encoding::Frame as u8);
+    sink.head().u64(Word::to_u64(plan.base()));
+    sink.head().u64(Word::to_u64(plan.factor.value()));
+    sink.head().u8(width as u8);
+    sink.buffer(&packed.bytes, Cuts::Every(bitpack::vector_len(width)), Compression::Packed, &scope.options);
+    sink.head().count(packed.positions.len());
+    if !packed.positions.is_empty() {
+        let scope = scope.child(&[Encoding::Planes, Encoding::RunLength]);
+        choose::encode(&packed.positions, false, scope, sink);
+        choose::encode(&packed.highs, true, scope, sink);
+    }
+}
+
+fn pack<W: Word>(values: &[W], plan: &Plan<W>) -> Packed<W> {
+    let width = plan.window.width;
+    let start = W::from_u64(plan.window.start);
+    let mask = W::from_u64(if width == 0 { 0 } else { u64::MAX >> (64 - width) });
+    let mut out = Packed {
+        bytes: Vec::with_capacity(bitpack::packed_len(width, values.len())),
+        positions: Vec::new(),
+        highs: Vec::new(),
+    };
+    let mut codes = [W::default(); VECTOR];
+    for (number, vector) in values.chunks(VECTOR).enumerate() {
+        let mut seen = W::default();
+        for (code, &v) in codes.iter_mut().zip(vector) {
+            *code = Word::sub(plan.factor.divide(Word::sub(v, plan.min)), start);
+            seen = seen | *code;
+        }
+        let codes = codes.get_mut(..vector.len()).unwrap_or_default();
+        if seen & mask != seen {
+            for (i, code) in codes.iter_mut().enumerate().filter(|(_, code)| **code & mask != **code) {
+                out.positions.push((number * VECTOR + i) as u32);
+                out.highs.push(W::from_u64((Word::to_i64(*code) >> width) as u64));
+                *code = *code & mask;
+            }
+        }
+        bitpack::pack(codes, width, &mut out.bytes);
+    }
+    out
+}
+
+/// A framed stream.
+#[derive(Debug)]
+pub struct Frame<'a, W: Word> {
+    rows: usize,
+    base: W,
+    factor: W,
+    width: u32,
+    codes: Buffer<'a>,
+    patches: Option<Patches<'a, W>>,
+}
+
+#[derive(Debug)]
+struct Patches<'a, W: Word> {
+    positions: Ints<'a, u32>,
+    highs: Ints<'a, W>,
+    decoded: OnceCell<(Vec<u32>, Vec<W>)>,
+}
+
+impl<'a, W: Word> Frame<'a, W> {
+    pub(super) fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
+        let (base, factor) = (W::from_u64(source.cursor.u64()?), W::from_u64(source.cursor.u64()?));
+        let width = u32::from(source.cursor.u8()?);
+        if width > W::BITS {
+            return Err(source.cursor.corrupt(format!("codes of {width} bits for values of {}", W::BITS)));
+        }
+        let codes = source.buffer()?;
+        if codes.len() != bitpack::packed_len(width, rows) {
+            return Err(source.cursor.corrupt("packed codes have the wrong length"));
+        }
+        let n = source.cursor.u32()? as usize;
+        if n > rows || (n > 0 && width == W::BITS) {
+            return Err(source.cursor.corrupt(format!("{n} patches for {rows} rows")));
+        }
+        let patches = if n == 0 { None } else { Some(Patches::parse(source, n)?) };
+        Ok(Frame { rows, base, factor, width, codes, patches })
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Bits of a packed code.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// How many values lie outside the window.
+    pub fn patch_count(&self) -> usize {
+        self.patches.as_ref().map_or(0, |patches| patches.positions.rows())
+    }
+
+    pub(super) fn decode(&self, rows: Range<usize>, out: &mut Vec<W>) -> Result<()> {
+        let from = out.len();
+        let start = rows.start / VECTOR * bitpack::vector_len(self.width);
+        // A range that ends inside a full vector needs that whole vector.
+        let end_row = rows.end.next_multiple_of(VECTOR).min(self.rows);
+        let bytes = self.codes.range(start..bitpack::packed_len(self.width, end_row))?;
+        if !bitpack::unpack(&bytes, self.width, end_row - rows.start, self.base, self.factor, out) {
+            return Err(Error::corrupt(0, "packed codes are too short"));
+        }
+        out.truncate(from + rows.len());
+        match &self.patches {
+            Some(patches) => patches.apply(rows, self, out.get_mut(from..).unwrap_or_default()),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn get(&self, row: usize) -> Result<W> {
+        let vector = bitpack::vector_len(self.width);
+        let start = row / VECTOR * vector;
+        let bytes = self.codes.range(start..(start + vector).min(self.codes.len()))?;
+        let code = bitpack::get(&bytes, self.width, self.rows, row)
+            .ok_or_else(|| Error::corrupt(0, "packed codes are too short"))?;
+        let value = Word::add(self.base, Word::mul(self.factor, W::from_u64(code)));
+        match &self.patches {
+            Some(patches) => Ok(Word::add(value, self.scaled(patches.high_of(row)?))),
+            None => Ok(value),
+        }
+    }
+
+    /// What a patch adds to the value.
+    fn scaled(&self, high: W) -> W {
+        let shifted = Word::to_u64(high).checked_shl(self.width).unwrap_or(0);
+        Word::mul(self.factor, W::from_u64(shifted))
+    }
+}
+
+impl<'a, W: Word> Patches<'a, W> {
+    fn parse(source: &mut Source<'a>, n: usize) -> Result<Self> {
+        let positions = source.child(|source| Ints::parse(source, n))?;
+        let highs = source.child(|source| Ints::parse(source, n))?;
+        Ok(Patches { positions, highs, decoded: OnceCell::new() })
+    }
+
+    fn apply(&self, rows: Range<usize>, frame: &Frame<'a, W>, out: &mut [W]) -> Result<()> {
+        if self.decoded.get().is_none() {
+            let (mut positions, mut highs) = (Vec::new(), Vec::new());
+            self.positions.decode(0..self.positions.rows(), &mut positions)?;
+            self.highs.decode(0..self.highs.rows(), &mut highs)?;
+            let _ = self.decoded.set((positions, highs));
+        }
+        let Some((positions, highs)) = self.decoded.get() else { return Ok(()) };
+        let first = positions.partition_point(|&position| (position as usize) < rows.start);
+        for (&position, &high) in positions.iter().zip(highs).skip(first) {
+            if position as usize >= rows.end {
+                break;
+            }
+            let Some(value) = (position as usize).checked_sub(rows.start).and_then(|i| out.get_mut(i)) else {
+                return Err(Error::corrupt(0, "positions of patches do not rise"));
+            };
+            *value = Word::add(*value, frame.scaled(high));
+        }
+        Ok(())
+    }
+
+    /// The patch of a row, or zero.
+    fn high_of(&self, row: usize) -> Result<W> {
+        let (mut low, mut high) = (0, self.positions.rows());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match (self.positions.get(middle)? as usize).cmp(&row) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return self.highs.get(middle),
+            }
+        }
+        Ok(W::default())
+    }
+}

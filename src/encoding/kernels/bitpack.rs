@@ -1,0 +1,211 @@
+//! Bit-packing of vectors of 1,024 codes.
+//!
+//! A full vector lies in the FastLanes order (Afroozeh and Boncz 2023) of the narrowest lane (8, 16, 32 or 64
+//! bits) that holds the width, and takes 128 · width bytes; a last vector of fewer codes lies in row order, bit
+//! after bit from the low end, padded to a whole byte. Unpacking runs in narrow lanes and widens at the end,
+//! which is where most of its speed comes from.
+
+use std::borrow::Cow;
+
+use fastlanes::BitPacking;
+
+use crate::encoding::Word;
+use crate::limits::VECTOR;
+
+/// Bytes of `rows` codes of `width` bits.
+pub(crate) fn packed_len(width: u32, rows: usize) -> usize {
+    let (full, rest) = (rows / VECTOR, rows % VECTOR);
+    full * vector_len(width) + (rest * width as usize).div_ceil(8)
+}
+
+/// Bytes of a full vector.
+pub(crate) fn vector_len(width: u32) -> usize {
+    VECTOR / 8 * width as usize
+}
+
+/// Calls `$go::<lane>` with the narrowest lane that holds `$width` bits.
+macro_rules! by_lane {
+    ($width:expr, $go:ident::<$($w:ident)?>($($arg:expr),*)) => {
+        match $width {
+            0..=8 => $go::<$($w,)? u8>($($arg),*),
+            9..=16 => $go::<$($w,)? u16>($($arg),*),
+            17..=32 => $go::<$($w,)? u32>($($arg),*),
+            _ => $go::<$($w,)? u64>($($arg),*),
+        }
+    };
+}
+
+/// Appends up to 1,024 codes, each below 2^width, packed.
+pub(crate) fn pack<W: Word>(codes: &[W], width: u32, out: &mut Vec<u8>) {
+    debug_assert!(width <= W::BITS && codes.len() <= VECTOR);
+    if codes.len() == VECTOR {
+        by_lane!(width, pack_vector::<W>(codes, width as usize, out));
+    } else {
+        pack_rest(codes, width, out);
+    }
+}
+
+fn pack_vector<W: Word, L: Word>(codes: &[W], width: usize, out: &mut Vec<u8>) {
+    let mut lanes = [L::default(); VECTOR];
+    for (lane, &code) in lanes.iter_mut().zip(codes) {
+        *lane = L::from_u64(Word::to_u64(code));
+    }
+    let mut words = [L::default(); VECTOR];
+    let Some(words) = words.get_mut(..VECTOR * width / L::BITS as usize) else { return };
+    // SAFETY: `lanes` has 1,024 words, `words` 1,024 · width / BITS of them, and width ≤ BITS of the lane by
+    // the choice of the lane (a larger width finds no such slice above).
+    unsafe { L::unchecked_pack(width, &lanes, words) };
+    out.extend_from_slice(bytemuck::cast_slice(words));
+}
+
+fn pack_rest<W: Word>(codes: &[W], width: u32, out: &mut Vec<u8>) {
+    let (mut held, mut bits) = (0u128, 0u32);
+    for &code in codes {
+        held |= u128::from(Word::to_u64(code)) << bits;
+        bits += width;
+        while bits >= 8 {
+            out.push(held as u8);
+            held >>= 8;
+            bits -= 8;
+        }
+    }
+    if bits > 0 {
+        out.push(held as u8);
+    }
+}
+
+/// Unpacks vectors that lie back to back in `bytes`, `rows` codes in all (only the last may be short), and appends
+/// `base + factor · code` of each. False, with less appended, when `bytes` are too few or the width too large.
+#[must_use]
+pub(crate) fn unpack<W: Word>(bytes: &[u8], width: u32, rows: usize, base: W, factor: W, out: &mut Vec<W>) -> bool {
+    if width > W::BITS || bytes.len() < packed_len(width, rows) {
+        return false;
+    }
+    out.reserve(rows);
+    if width == 0 {
+        out.resize(out.len() + rows, base);
+        return true;
+    }
+    let full = rows / VECTOR;
+    let (vectors, rest) = bytes.split_at(full * vector_len(width));
+    let whole = by_lane!(width, unpack_vectors::<W>(vectors, width as usize, base, factor, out));
+    let affine = |code: u64| Word::add(base, Word::mul(factor, W::from_u64(code)));
+    out.extend((0..rows % VECTOR).map(|i| affine(bits_at(rest, i * width as usize, width))));
+    whole
+}
+
+fn unpack_vectors<W: Word, L: Word>(bytes: &[u8], width: usize, base: W, factor: W, out: &mut Vec<W>) -> bool {
+    let mut lanes = [L::default(); VECTOR];
+    let one = W::from_u64(1);
+    // A 64-bit product of 32-bit halves is one instruction of vector units, a full one is not.
+    let narrow = L::BITS < 64 && W::BITS == 64 && Word::to_u64(factor) <= u64::from(u32::MAX);
+    for packed in bytes.chunks_exact(vector_len(width as u32)) {
+        if !unpack_lanes(packed, width, &mut lanes) {
+            return false;
+        }
+        if factor == one {
+            out.extend(lanes.iter().map(|&c| Word::add(base, W::from_u64(Word::to_u64(c)))));
+        } else if narrow {
+            let factor = Word::to_u64(factor) as u32;
+            let product = |c: L| u64::from(Word::to_u64(c) as u32) * u64::from(factor);
+            out.extend(lanes.iter().map(|&c| Word::add(base, W::from_u64(product(c)))));
+        } else {
+            let product = |c: L| Word::mul(factor, W::from_u64(Word::to_u64(c)));
+            out.extend(lanes.iter().map(|&c| Word::add(base, product(c))));
+        }
+    }
+    true
+}
+
+/// The words of a packed vector: in place when aligned, else a copy.
+fn words<L: Word>(bytes: &[u8]) -> Cow<'_, [L]> {
+    match bytemuck::try_cast_slice(bytes) {
+        Ok(words) => Cow::Borrowed(words),
+        Err(_) => Cow::Owned(bytemuck::pod_collect_to_vec(bytes)),
+    }
+}
+
+fn unpack_lanes<L: Word>(bytes: &[u8], width: usize, lanes: &mut [L; VECTOR]) -> bool {
+    let words = words::<L>(bytes);
+    if width > L::BITS as usize || words.len() != VECTOR * width / L::BITS as usize {
+        return false;
+    }
+    // SAFETY: the width fits the lane and the input has exactly 1,024 · width / BITS words, both just checked;
+    // the output is an array of 1,024.
+    unsafe { L::unchecked_unpack(width, &words, lanes) };
+    true
+}
+
+/// The code at `index` of a stream of `rows` packed codes, without unpacking its vector. `vector` are the bytes of
+/// the vector that holds it. None when they are too few.
+pub(crate) fn get(vector: &[u8], width: u32, rows: usize, index: usize) -> Option<u64> {
+    if width == 0 {
+        return Some(0);
+    }
+    let at = index % VECTOR;
+    if index / VECTOR < rows / VECTOR {
+        by_lane!(width, get_in_vector(vector, width as usize, at))
+    } else if vector.len() * 8 >= (at + 1) * width as usize {
+        Some(bits_at(vector, at * width as usize, width))
+    } else {
+        None
+    }
+}
+
+fn get_in_vector<L: BitPacking + Word>(bytes: &[u8], width: usize, at: usize) -> Option<u64> {
+    let words = words::<L>(bytes);
+    if width > L::BITS as usize || words.len() != VECTOR * width / L::BITS as usize || at >= VECTOR {
+        return None;
+    }
+    // SAFETY: the width fits the lane and the input has exactly 1,024 · width / BITS words, both just checked.
+    Some(Word::to_u64(unsafe { L::unchecked_unpack_single(width, &words, at) }))
+}
+
+/// `width` (1 to 64) bits from bit `bit` on, low end first; bits behind the end are zero.
+fn bits_at(bytes: &[u8], bit: usize, width: u32) -> u64 {
+    let from = bytes.get(bit / 8..).unwrap_or(&[]);
+    let n = from.len().min(16);
+    let mut window = [0u8; 16];
+    window[..n].copy_from_slice(&from[..n]);
+    let shifted = u128::from_le_bytes(window) >> (bit % 8);
+    shifted as u64 & (u64::MAX >> (64 - width))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip<W: Word>(rows: usize) {
+        for width in 0..=W::BITS {
+            let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
+            let codes: Vec<W> =
+                (0..rows as u64).map(|i| W::from_u64(i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 3 & mask)).collect();
+            let mut bytes = vec![0u8];
+            for vector in codes.chunks(VECTOR) {
+                pack(vector, width, &mut bytes);
+            }
+            // One byte off, so that the words are never aligned.
+            let bytes = &bytes[1..];
+            assert_eq!(bytes.len(), packed_len(width, rows));
+            let mut out = Vec::new();
+            assert!(unpack(bytes, width, rows, W::default(), W::from_u64(1), &mut out));
+            assert_eq!(out, codes);
+            for at in [0, rows / 3, rows / 2, rows - 1] {
+                let start = at / VECTOR * vector_len(width);
+                let end = (start + vector_len(width)).min(bytes.len());
+                assert_eq!(get(&bytes[start..end], width, rows, at), Some(Word::to_u64(codes[at])));
+            }
+            assert!(width == 0 || !unpack(&bytes[1..], width, rows, W::default(), W::default(), &mut out));
+        }
+    }
+
+    #[test]
+    fn every_width_round_trips() {
+        for rows in [1, 7, 1023, 1024, 1025, 2048] {
+            round_trip::<u8>(rows);
+            round_trip::<u16>(rows);
+            round_trip::<u32>(rows);
+            round_trip::<u64>(rows);
+        }
+    }
+}

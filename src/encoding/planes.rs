@@ -1,0 +1,337 @@
+//! Planes: codes `(value - base) / factor` cut into bytes, the bytes of one weight laid together and
+//! entropy-coded (zstd's Huffman stage), for skewed columns whose order has no pattern.
+//!
+//! ```text
+//! head: │ base u64 │ factor u64 │ planes u8 │ planes, the highest weight first │
+//! plane: │ kind u8 │ …
+//!   kind 1 to 16: so many distinct bytes, listed; as many rows to a byte as their number allows (none for one)
+//!   kind 0:       one byte a row
+//!   kind 255:     groups u16, then a buffer each: the bytes regrouped by the plane above
+//! ```
+//!
+//! Few distinct bytes are numbered and several rows written as the digits of one byte: the Huffman coder,
+//! which spends at least one bit a symbol, then pays for a rare high byte what it is worth, and finds no
+//! accidental matches. In a code of two planes the low bytes depend on the high one, so where it
+//! saves 1 % they are sorted (stably) by it and each group gets a code table of its own: the joint entropy.
+
+use std::cell::OnceCell;
+use std::ops::Range;
+
+use super::choose::Facts;
+use super::factor::Factor;
+use super::{Buffer, Compression, Cuts, Encoding, Options, Sink, Source, Word};
+use crate::error::{Error, Result};
+use crate::limits::VECTOR;
+
+/// The most distinct bytes that share a byte with other rows.
+const FEW: usize = 16;
+const RAW: u8 = 0;
+const GROUPED: u8 = 255;
+/// Groups are joined until they have this many bytes.
+const GROUP_BYTES: usize = 1024;
+/// What a group costs besides its entropy: descriptor and code table.
+const GROUP_BITS: f64 = 8.0 * 90.0;
+
+/// How many digits to base `symbols` fit a byte.
+fn digits(symbols: usize) -> usize {
+    match symbols {
+        0 | 1 => 0,
+        2 => 8,
+        3 => 5,
+        4 => 4,
+        5 | 6 => 3,
+        7..=FEW => 2,
+        _ => 1,
+    }
+}
+
+/// Appends a stream of planes of at least one value.
+pub(super) fn encode<W: Word>(values: &[W], facts: &Facts<W>, options: &Options, sink: &mut Sink) {
+    let sample: Vec<W> = super::choose::sample(values.len()).map(|i| Word::sub(values[i], facts.min)).collect();
+    let factor = Factor::find(values, facts, &sample);
+    let largest = Word::to_u64(factor.divide(Word::sub(facts.max, facts.min)));
+    let planes = (64 - largest.leading_zeros()).div_ceil(8) as usize;
+    sink.head().u8(Encoding::Planes as u8);
+    sink.head().u64(Word::to_u64(facts.min));
+    sink.head().u64(Word::to_u64(factor.value()));
+    sink.head().u8(planes as u8);
+    let mut above: Vec<u8> = Vec::new();
+    let mut plane = Vec::with_capacity(values.len());
+    for weight in (0..planes).rev() {
+        plane.clear();
+        let byte = |v: &W| (Word::to_u64(factor.divide(Word::sub(*v, facts.min))) >> (8 * weight)) as u8;
+        plane.extend(values.iter().map(byte));
+        let grouped = planes == 2 && weight == 0 && grouping_pays(&above, &plane);
+        if grouped {
+            encode_grouped(&above, &plane, options, sink)
+        } else {
+            encode_plane(&plane, options, sink)
+        }
+        std::mem::swap(&mut above, &mut plane);
+    }
+}
+
+fn histogram(plane: &[u8]) -> [u32; 256] {
+    let mut counts = [0; 256];
+    for &byte in plane {
+        counts[usize::from(byte)] += 1;
+    }
+    counts
+}
+
+fn entropy_bits(counts: &[u32]) -> f64 {
+    let rows: u32 = counts.iter().sum();
+    let bits = |&n: &u32| f64::from(n) * (f64::from(rows) / f64::from(n)).log2();
+    counts.iter().filter(|&&n| n > 0).map(bits).sum()
+}
+
+fn encode_plane(plane: &[u8], options: &Options, sink: &mut Sink) {
+    let counts = histogram(plane);
+    let symbols: Vec<u8> = (0..=255u8).filter(|&byte| counts[usize::from(byte)] > 0).collect();
+    if symbols.len() > FEW {
+        sink.head().u8(RAW);
+        sink.buffer(plane, Cuts::Every(VECTOR), Compression::Entropy, options);
+        return;
+    }
+    sink.head().u8(symbols.len() as u8);
+    sink.head().put(&symbols);
+    let per = digits(symbols.len());
+    if per == 0 {
+        return;
+    }
+    let mut rank = [0u8; 256];
+    for (i, &symbol) in symbols.iter().enumerate() {
+        rank[usize::from(symbol)] = i as u8;
+    }
+    let mut bytes = Vec::with_capacity(plane.len().div_ceil(per) + plane.len() / VECTOR);
+    for vector in plane.chunks(VECTOR) {
+        let byte =
+            |rows: &[u8]| rows.iter().rev().fold(0u8, |byte, &b| byte * symbols.len() as u8 + rank[usize::from(b)]);
+        bytes.extend(vector.chunks(per).map(byte));
+    }
+    sink.buffer(&bytes, Cuts::Every(VECTOR.div_ceil(per)), Compression::Entropy, options);
+}
+
+/// Whether sorting `low` by `high` saves more than 1 % of both.
+fn grouping_pays(high: &[u8], low: &[u8]) -> bool {
+    let highs = histogram(high);
+    let mut joint = vec![[0u32; 256]; 256];
+    for (&h, &l) in high.iter().zip(low) {
+        joint[usize::from(h)][usize::from(l)] += 1;
+    }
+    let alone = entropy_bits(&histogram(low));
+    let groups: f64 = joint.iter().zip(highs).filter(|(_, n)| *n > 0).map(|(g, _)| entropy_bits(g)).sum();
+    let heads = (low.len() / GROUP_BYTES).min(highs.iter().filter(|&&n| n > 0).count()) as f64 * GROUP_BITS;
+    let distinct = histogram(low).iter().filter(|&&n| n > 0).count();
+    distinct > FEW && groups + heads < alone - 0.01 * (alone + entropy_bits(&highs))
+}
+
+/// The start of every group of rows with the same high byte.
+fn group_starts(high: &[u8]) -> [u32; 256] {
+    let mut start = 0;
+    histogram(high).map(|n| {
+        let this = start;
+        start += n;
+        this
+    })
+}
+
+fn encode_grouped(high: &[u8], low: &[u8], options: &Options, sink: &mut Sink) {
+    let mut next = group_starts(high);
+    let mut sorted = vec![0u8; low.len()];
+    for (&h, &l) in high.iter().zip(low) {
+        let at = &mut next[usize::from(h)];
+        sorted[*at as usize] = l;
+        *at += 1;
+    }
+    // `next` has become the ends of the groups.
+    let (mut cuts, mut last) = (Vec::new(), 0);
+    for end in next.map(|end| end as usize) {
+        if end - last >= GROUP_BYTES {
+            cuts.push(last..end);
+            last = end;
+        }
+    }
+    if last < low.len() {
+        cuts.push(last..low.len());
+    }
+    sink.head().u8(GROUPED);
+    sink.head().u16(cuts.len() as u16);
+    for cut in cuts {
+        sink.buffer(&sorted[cut], Cuts::Every(VECTOR), Compression::Entropy, options);
+    }
+}
+
+/// A stream of byte planes.
+#[derive(Debug)]
+pub struct Planes<'a, W: Word> {
+    rows: usize,
+    base: W,
+    factor: W,
+    /// The highest weight first.
+    planes: Vec<Plane<'a>>,
+}
+
+#[derive(Debug)]
+enum Plane<'a> {
+    Raw(Buffer<'a>),
+    Few { symbols: &'a [u8], packed: Option<Buffer<'a>> },
+    Grouped { groups: Vec<Buffer<'a>>, in_row_order: OnceCell<Vec<u8>> },
+}
+
+impl<'a, W: Word> Planes<'a, W> {
+    pub(super) fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
+        let (base, factor) = (W::from_u64(source.cursor.u64()?), W::from_u64(source.cursor.u64()?));
+        let count = source.cursor.u8()?;
+        if usize::from(count) > W::BYTES {
+            return Err(source.cursor.corrupt(format!("{count} planes for values of {} bytes", W::BYTES)));
+        }
+        let mut planes = Vec::with_capacity(usize::from(count));
+        for i in 0..count {
+            planes.push(Plane::parse(source, rows, i > 0)?);
+        }
+        Ok(Planes { rows, base, factor, planes })
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// How many planes there are.
+    pub fn count(&self) -> usize {
+        self.planes.len()
+    }
+
+    pub(super) fn decode(&self, rows: Range<usize>, out: &mut Vec<W>) -> Result<()> {
+        let from = out.len();
+        out.resize(from + rows.len(), W::default());
+        let out = out.get_mut(from..).unwrap_or_default();
+        let (mut bytes, shift) = (Vec::with_capacity(rows.len()), W::from_u64(256));
+        for (i, plane) in self.planes.iter().enumerate() {
+            bytes.clear();
+            self.decode_plane(i, plane, rows.clone(), &mut bytes)?;
+            for (code, &byte) in out.iter_mut().zip(&bytes) {
+                *code = Word::add(Word::mul(*code, shift), W::from_u64(u64::from(byte)));
+            }
+        }
+        for code in out {
+            *code = Word::add(self.base, Word::mul(self.factor, *code));
+        }
+        Ok(())
+    }
+
+    pub(super) fn get(&self, row: usize) -> Result<W> {
+        let mut code = 0u64;
+        let vector = row - row % VECTOR;
+        let mut bytes = Vec::new();
+        for (i, plane) in self.planes.iter().enumerate() {
+            bytes.clear();
+            self.decode_plane(i, plane, vector..row + 1, &mut bytes)?;
+            code = code << 8 | u64::from(bytes.last().copied().unwrap_or(0));
+        }
+        Ok(Word::add(self.base, Word::mul(self.factor, W::from_u64(code))))
+    }
+
+    /// Appends the bytes of plane `i` for `rows`, whose start is the start of a vector.
+    fn decode_plane(&self, i: usize, plane: &Plane<'a>, rows: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+        match plane {
+            Plane::Raw(bytes) => out.extend_from_slice(&bytes.range(rows)?),
+            Plane::Few { symbols, packed: None } => {
+                out.resize(out.len() + rows.len(), symbols.first().copied().unwrap_or(0));
+            }
+            Plane::Few { symbols, packed: Some(packed) } => unpack_digits(symbols, packed, rows, out)?,
+            Plane::Grouped { groups, in_row_order } => {
+                if in_row_order.get().is_none() {
+                    let mut high = Vec::with_capacity(self.rows);
+                    if let Some((above, plane)) = i.checked_sub(1).and_then(|i| Some((i, self.planes.get(i)?))) {
+                        self.decode_plane(above, plane, 0..self.rows, &mut high)?;
+                    }
+                    let _ = in_row_order.set(ungroup(&high, groups)?);
+                }
+                out.extend_from_slice(in_row_order.get().and_then(|bytes| bytes.get(rows)).unwrap_or_default());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Plane<'a> {
+    fn parse(source: &mut Source<'a>, rows: usize, below: bool) -> Result<Self> {
+        match source.cursor.u8()? {
+            RAW => Ok(Plane::Raw(buffer_of(source, rows)?)),
+            GROUPED if below => {
+                let n = source.cursor.u16()?;
+                if n > 256 {
+                    return Err(source.cursor.corrupt(format!("{n} groups of bytes")));
+                }
+                let groups = (0..n).map(|_| source.buffer()).collect::<Result<Vec<_>>>()?;
+                if groups.iter().map(Buffer::len).sum::<usize>() != rows {
+                    return Err(source.cursor.corrupt("groups do not add up to the rows"));
+                }
+                Ok(Plane::Grouped { groups, in_row_order: OnceCell::new() })
+            }
+            n if usize::from(n) <= FEW => {
+                let symbols = source.cursor.take(usize::from(n))?;
+                let packed = match digits(symbols.len()) {
+                    0 => None,
+                    per => Some(buffer_of(source, few_len(rows, per))?),
+                };
+                Ok(Plane::Few { symbols, packed })
+            }
+            kind => Err(source.cursor.corrupt(format!("plane of kind {kind}"))),
+        }
+    }
+}
+
+fn buffer_of<'a>(source: &mut Source<'a>, len: usize) -> Result<Buffer<'a>> {
+    let buffer = source.buffer()?;
+    if buffer.len() == len {
+        Ok(buffer)
+    } else {
+        Err(source.cursor.corrupt(format!("plane of {} bytes instead of {len}", buffer.len())))
+    }
+}
+
+/// Bytes of `rows` rows of which `per` share a byte; every vector starts with a byte of its own.
+fn few_len(rows: usize, per: usize) -> usize {
+    rows / VECTOR * VECTOR.div_ceil(per) + (rows % VECTOR).div_ceil(per)
+}
+
+fn unpack_digits(symbols: &[u8], packed: &Buffer<'_>, rows: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+    let per = digits(symbols.len());
+    let mut table = [[0u8; 8]; 256];
+    for (byte, entry) in table.iter_mut().enumerate() {
+        let mut rest = byte;
+        for digit in entry.iter_mut().take(per) {
+            *digit = symbols.get(rest % symbols.len()).copied().unwrap_or(0);
+            rest /= symbols.len();
+        }
+    }
+    let bytes = packed.range(few_len(rows.start, per)..few_len(rows.end, per))?;
+    let mut left = rows.len();
+    for vector in bytes.chunks(VECTOR.div_ceil(per)) {
+        let end = out.len() + left.min(VECTOR);
+        for &byte in vector {
+            out.extend_from_slice(table[usize::from(byte)].get(..per).unwrap_or_default());
+        }
+        out.truncate(end);
+        left = left.saturating_sub(VECTOR);
+    }
+    Ok(())
+}
+
+/// Puts bytes that lie grouped by the plane above into the order of the rows.
+fn ungroup(high: &[u8], groups: &[Buffer<'_>]) -> Result<Vec<u8>> {
+    let mut sorted = Vec::with_capacity(high.len());
+    for group in groups {
+        sorted.extend_from_slice(&group.bytes()?);
+    }
+    let mut next = group_starts(high);
+    let mut low = Vec::with_capacity(high.len());
+    for &h in high {
+        let at = &mut next[usize::from(h)];
+        low.push(*sorted.get(*at as usize).ok_or_else(|| Error::corrupt(0, "groups of bytes are too short"))?);
+        *at += 1;
+    }
+    Ok(low)
+}
