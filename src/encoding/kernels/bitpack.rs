@@ -25,7 +25,7 @@ pub(crate) fn vector_len(width: u32) -> usize {
 
 /// Calls `$go::<lane>` with the narrowest lane that holds `$width` bits.
 macro_rules! by_lane {
-    ($width:expr, $go:ident::<$($w:ident)?>($($arg:expr),*)) => {
+    ($width:expr, $go:ident $(::<$w:ident>)? ($($arg:expr),*)) => {
         match $width {
             0..=8 => $go::<$($w,)? u8>($($arg),*),
             9..=16 => $go::<$($w,)? u16>($($arg),*),
