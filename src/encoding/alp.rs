@@ -31,6 +31,8 @@ const PIECE: usize = 4 * VECTOR;
 
 /// How many bits of the inverse power make its head, at most: enough for ints of 29 bits.
 const MOST_HEAD_BITS: u8 = 24;
+/// What an exception costs besides its bits: its position, and its share in slower scans.
+const EXCEPTION_BITS: u64 = 48;
 /// Significant bits of an f64.
 const MANTISSA_BITS: u8 = 53;
 const POWERS: [f64; 19] =
@@ -119,7 +121,7 @@ fn cost<F: Float>(sample: &[F], digits: &[Option<u8>], places: u8) -> u64 {
     }
     let width = u64::from(64 - ((high - low) as u64).leading_zeros());
     let all = sample.len() as u64;
-    all * width + (all - good) * u64::from(F::Bits::BITS + 16)
+    all * width + (all - good) * (u64::from(F::Bits::BITS) + EXCEPTION_BITS)
 }
 
 /// Appends `values` under `scale`, or where nothing fits (a forced encoding), mostly as exceptions.
