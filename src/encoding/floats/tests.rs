@@ -200,3 +200,34 @@ fn decoded_alp_rises_with_its_ints() {
         }
     }
 }
+
+/// The choice for a block, and its bytes a value.
+fn chosen<F: Float>(values: &[F]) -> (Encoding, f64) {
+    let (head, payload) = encoded(values, &options(None));
+    let floats = Floats::<F>::parse(&mut Source::new(&head, &payload), values.len()).unwrap();
+    (floats.encoding(), (head.len() + payload.len()) as f64 / values.len() as f64)
+}
+
+#[test]
+fn the_choice_finds_what_the_values_were() {
+    const ROWS: u64 = 20_000;
+    let noise = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20 ^ i;
+    let block = |make: &dyn Fn(u64) -> f64| (0..ROWS).map(|i| make(noise(i))).collect::<Vec<f64>>();
+    let cents = block(&|r| (r % 8000) as f64 / 100.0);
+    let degrees = block(&|r| (73_900_000.0 + (r % 200_000) as f64) / -1e6);
+    let narrow = |r: u64| f64::from(-73.9f32 - (r % 30_000) as f32 / 1e5);
+    let outliers = block(&|r| if r.is_multiple_of(97) { 0.0 } else { narrow(r) });
+    let measured = block(&|r| 20.0 + (r % (1 << 44)) as f64 / (1u64 << 43) as f64 * std::f64::consts::PI);
+    let singles: Vec<f32> = cents.iter().map(|&v| v as f32).collect();
+    for ((encoding, bytes), expected, most) in [
+        (chosen(&cents), Encoding::Alp, 1.7),
+        (chosen(&singles), Encoding::Alp, 1.7),
+        (chosen(&degrees), Encoding::Alp, 2.4),
+        (chosen(&block(&narrow)), Encoding::Bits, 2.2),
+        (chosen(&outliers), Encoding::Bits, 2.4),
+        (chosen(&vec![1.0 / 3.0; 20_000]), Encoding::Bits, 0.01),
+    ] {
+        assert!(encoding == expected && bytes <= most, "{encoding:?} with {bytes} bytes a value");
+    }
+    assert!(chosen(&measured).1 < 7.0);
+}
