@@ -54,6 +54,9 @@ pub(crate) fn write(
     std::fs::create_dir_all(directory).map_err(|error| Error::io(directory, error))?;
     let path = |file: u64| directory.join(format!("trips-{:04}.{}", file + 1, format.extension()));
     let paths: Vec<PathBuf> = (0..generator.files()).map(path).collect();
+    if let Some(path) = paths.iter().find(|path| path.exists()) {
+        return Err(Error::InvalidInput(format!("{} exists: remove it or name another directory", path.display())));
+    }
     let one = |(file, path): (usize, &PathBuf)| {
         let rows = generator.file_rows(file as u64);
         complete(directory, path, |out| match format {
@@ -81,9 +84,6 @@ fn complete(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::Result<()>,
 ) -> Result<u64> {
-    if path.exists() {
-        return Err(Error::InvalidInput(format!("{} exists: remove it or name another directory", path.display())));
-    }
     let io = |error| Error::io(path, error);
     let mut file = NamedTempFile::with_prefix_in(".trips-", directory).map_err(io)?;
     let mut out = BufWriter::with_capacity(1 << 20, file.as_file_mut());

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""The work of the peer engines, one process per run, so that its time and peak memory are its own.
+
+    peers.py ENGINE ingest FORMAT PATTERN STORE     rows into the engine's own files
+    peers.py duckdb parquet STORE FILE              the table as Parquet with zstd
+    peers.py duckdb query STORE SQL                 an answer as CSV on stdout
+    peers.py ENGINE version
+"""
+
+import sys
+
+INTEGERS = """trip_id rate_code_id passenger_count trip_type max_temperature min_temperature
+    pickup_nyct2010_gid pickup_borocode pickup_boroct2010 pickup_puma
+    dropoff_nyct2010_gid dropoff_borocode dropoff_boroct2010 dropoff_puma""".split()
+TIMES = ["pickup_datetime", "dropoff_datetime"]
+POINTS = ["pickup", "dropoff"]
+WORDS = """vendor_id store_and_fwd_flag payment_type cab_type
+    pickup_boroname pickup_ct2010 pickup_cdeligibil pickup_ntacode pickup_ntaname
+    dropoff_boroname dropoff_ct2010 dropoff_cdeligibil dropoff_ntacode dropoff_ntaname""".split()
+COLUMNS = """trip_id vendor_id pickup_datetime dropoff_datetime store_and_fwd_flag rate_code_id pickup_longitude
+    pickup_latitude dropoff_longitude dropoff_latitude passenger_count trip_distance fare_amount extra mta_tax
+    tip_amount tolls_amount ehail_fee improvement_surcharge total_amount payment_type trip_type pickup dropoff
+    cab_type precipitation snow_depth snowfall max_temperature min_temperature average_wind_speed
+    pickup_nyct2010_gid pickup_ctlabel pickup_borocode pickup_boroname pickup_ct2010 pickup_boroct2010
+    pickup_cdeligibil pickup_ntacode pickup_ntaname pickup_puma dropoff_nyct2010_gid dropoff_ctlabel
+    dropoff_borocode dropoff_boroname dropoff_ct2010 dropoff_boroct2010 dropoff_cdeligibil dropoff_ntacode
+    dropoff_ntaname dropoff_puma""".split()
+
+
+def types(integer, time, point, word, real):
+    """The type of every column; what is in no list is real."""
+    groups = [(INTEGERS, integer), (TIMES, time), (POINTS, point), (WORDS, word)]
+    named = {name: type for names, type in groups for name in names}
+    return {name: named.get(name, real) for name in COLUMNS}
+
+
+def duckdb_ingest(format, pattern, store):
+    import duckdb
+
+    if format == "parquet":
+        source = f"read_parquet('{pattern}')"
+    else:
+        columns = types("BIGINT", "TIMESTAMP", "VARCHAR", "VARCHAR", "DOUBLE")
+        source = f"read_csv('{pattern}', header=false, auto_detect=false, delim=',', quote='\"', columns={columns})"
+    connection = duckdb.connect(store)
+    connection.execute(f"CREATE TABLE trips AS SELECT * FROM {source}")
+    connection.execute("CHECKPOINT")
+    connection.close()
+
+
+def duckdb_parquet(store, file):
+    import duckdb
+
+    connection = duckdb.connect(store, read_only=True)
+    connection.execute(f"COPY trips TO '{file}' (FORMAT parquet, COMPRESSION zstd)")
+
+
+def duckdb_query(store, sql):
+    import duckdb
+
+    duckdb.connect(store, read_only=True).execute(f"COPY ({sql}) TO '/dev/stdout' (FORMAT csv, HEADER)")
+
+
+def chdb_ingest(format, pattern, store):
+    from chdb import session
+
+    columns = types("Nullable(Int64)", "Nullable(DateTime64(0, 'UTC'))", "Nullable(String)",
+                    "LowCardinality(Nullable(String))", "Nullable(Float64)")
+    columns["trip_id"] = "Int64"
+    columns = ", ".join(f"{name} {type}" for name, type in columns.items())
+    kind = "Parquet" if format == "parquet" else "CSV"
+    shape = columns.replace("'", "\\'")
+    table = session.Session(store)
+    table.query("CREATE DATABASE IF NOT EXISTS versus ENGINE = Atomic")
+    table.query(f"CREATE TABLE versus.trips ({columns}) ENGINE = MergeTree ORDER BY trip_id")
+    table.query(f"INSERT INTO versus.trips SELECT * FROM file('{pattern}', '{kind}', '{shape}')")
+    print(table.query("SELECT count() FROM versus.trips", "CSV"), end="", file=sys.stderr)
+    table.close()
+
+
+def chdb_version():
+    import chdb
+
+    return f"{chdb.__version__} (ClickHouse {chdb.query('SELECT version()', 'TSV').bytes().decode().strip()})"
+
+
+def duckdb_version():
+    import duckdb
+
+    return duckdb.__version__
+
+
+def main():
+    engine, task, *rest = sys.argv[1:]
+    result = globals()[f"{engine}_{task}"](*rest)
+    if result is not None:
+        print(result)
+
+
+if __name__ == "__main__":
+    main()
