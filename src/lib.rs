@@ -10,6 +10,8 @@ pub mod disk; // the only folder that touches the operating system
 pub mod model; // data types, schema, scalars
 pub mod encoding; // values <-> bytes
 pub mod block; // framed, checksummed, measured
+pub mod segment; // all columns of up to 2^20 rows in one run of bytes
+pub mod ingest; // rows in: sources, column builders, the pipeline
 pub mod expr; // predicates free of any engine's types
 pub mod query; // pruning, and later the executor
 

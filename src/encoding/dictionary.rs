@@ -162,6 +162,11 @@ impl Dictionary {
         self.ends.is_empty()
     }
 
+    /// The value of a code, which counts from 1.
+    pub fn value(&self, code: u32) -> &[u8] {
+        slice(&self.bytes, &self.ends, code as usize - 1)
+    }
+
     /// The values in order; the value at index `i` has code `i + 1`.
     pub fn values(&self) -> Vec<&[u8]> {
         (0..self.len()).map(|i| slice(&self.bytes, &self.ends, i)).collect()

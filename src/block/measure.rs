@@ -1,0 +1,173 @@
+//! Measures the statistics of a block's values, in one pass each over values that are in cache.
+
+use std::cmp::Ordering;
+
+use arrow_buffer::BooleanBuffer;
+
+use super::stats::{Bound, Order, Stats, lower_bound, upper_bound};
+use super::values::{Gathered, Values, to_number};
+use crate::encoding::Word;
+use crate::model::{Physical, Scalar};
+
+/// Statistics of gathered values of this physical type.
+pub fn measure(gathered: &Gathered<'_>, physical: Physical) -> Stats {
+    let nulls = gathered.nulls();
+    let mut stats = Stats { rows: gathered.rows as u64, nulls: nulls as u64, ..Stats::default() };
+    if nulls == gathered.rows {
+        return stats;
+    }
+    let signed = matches!(physical, Physical::Word { signed: true, .. });
+    let valid = gathered.validity.as_ref();
+    match &gathered.values {
+        Values::Null => {}
+        Values::Bool(bits) => bools(bits, gathered, &mut stats),
+        Values::W8(v) => words(v, signed, valid, &mut stats),
+        Values::W16(v) => words(v, signed, valid, &mut stats),
+        Values::W32(v) => words(v, signed, valid, &mut stats),
+        Values::W64(v) => words(v, signed, valid, &mut stats),
+        Values::F32(v) => floats(v, |v| f64::from(*v), valid, &mut stats),
+        Values::F64(v) => floats(v, |v| *v, valid, &mut stats),
+        Values::Wide(v) => {
+            order_of(v, Ord::cmp, &mut stats);
+            numbers(v.iter().map(|&v| v), Scalar::Int, &mut stats);
+            stats.sum = only_valid(v, valid).try_fold(0i128, |sum, &v| sum.checked_add(v));
+        }
+        Values::Bytes(v) => bytes(v, &mut stats),
+    }
+    stats
+}
+
+fn only_valid<'v, T>(values: &'v [T], valid: Option<&'v BooleanBuffer>) -> impl Iterator<Item = &'v T> {
+    values.iter().enumerate().filter(move |(i, _)| valid.is_none_or(|v| v.value(*i))).map(|(_, v)| v)
+}
+
+fn exact(value: Scalar) -> Option<Bound> {
+    Some(Bound { value, exact: true })
+}
+
+fn bools(bits: &BooleanBuffer, gathered: &Gathered<'_>, stats: &mut Stats) {
+    let values = stats.rows - stats.nulls;
+    let set = match &gathered.validity {
+        Some(valid) => (bits & valid).count_set_bits(),
+        None => bits.count_set_bits(),
+    } as u64;
+    stats.min = exact(Scalar::Int(i128::from(set == values)));
+    stats.max = exact(Scalar::Int(i128::from(set > 0)));
+    stats.distinct = Some(if set == 0 || set == values { 1 } else { 2 });
+}
+
+/// Null slots repeat a value that is there, so minimum and maximum may look at every slot.
+fn numbers<T: Copy + Ord>(values: impl Iterator<Item = T> + Clone, scalar: impl Fn(T) -> Scalar, stats: &mut Stats) {
+    stats.min = values.clone().min().and_then(|v| exact(scalar(v)));
+    stats.max = values.max().and_then(|v| exact(scalar(v)));
+}
+
+fn words<W: Word>(values: &[W], signed: bool, valid: Option<&BooleanBuffer>, stats: &mut Stats) {
+    // The sign bit flipped turns signed order into unsigned order.
+    let flip = if signed { W::from_u64(1 << (W::BITS - 1)) } else { W::default() };
+    let key = |value: W| Word::add(value, flip);
+    let (mut min, mut max) = (W::from_u64(u64::MAX), W::default());
+    for &value in values {
+        min = min.min(key(value));
+        max = max.max(key(value));
+    }
+    let (mut rises, mut falls, mut repeats) = (false, false, false);
+    for (&before, &value) in values.iter().zip(&values[1..]) {
+        rises |= key(value) > key(before);
+        falls |= key(value) < key(before);
+        repeats |= value == before;
+    }
+    let number = |flipped: W| to_number(key(flipped), signed);
+    stats.min = exact(Scalar::Int(number(min)));
+    stats.max = exact(Scalar::Int(number(max)));
+    if stats.nulls == 0 {
+        stats.order = Order { ascending: !falls, descending: !rises, strict: !repeats };
+    }
+    stats.sum = Some(match valid {
+        None => sum_words(values, signed),
+        Some(_) => only_valid(values, valid).fold(0, |sum, &v| sum + to_number(v, signed)),
+    });
+    let range = number(max) - number(min);
+    stats.distinct = Some(((range + 1).min(i128::from(stats.rows - stats.nulls))) as u64);
+}
+
+/// Sums in 64-bit halves so that the loop stays vectorisable: low and high 32 bits apart.
+fn sum_words<W: Word>(values: &[W], signed: bool) -> i128 {
+    let mut total = 0i128;
+    for part in values.chunks(1 << 20) {
+        if signed {
+            let (mut low, mut high) = (0u64, 0i64);
+            for &v in part {
+                let v = v.to_i64();
+                low += (v as u64) & 0xFFFF_FFFF;
+                high += v >> 32;
+            }
+            total += i128::from(low) + (i128::from(high) << 32);
+        } else {
+            let (mut low, mut high) = (0u64, 0u64);
+            for &v in part {
+                let v = v.to_u64();
+                low += v & 0xFFFF_FFFF;
+                high += v >> 32;
+            }
+            total += i128::from(low) + (i128::from(high) << 32);
+        }
+    }
+    total
+}
+
+fn floats<T>(values: &[T], widen: impl Fn(&T) -> f64, valid: Option<&BooleanBuffer>, stats: &mut Stats) {
+    // The integer that orders floats as IEEE 754 totalOrder does.
+    let key = |v: &T| {
+        let bits = widen(v).to_bits() as i64;
+        bits ^ (((bits >> 63) as u64) >> 1) as i64
+    };
+    let back = |key: i64| f64::from_bits((key ^ (((key >> 63) as u64) >> 1) as i64) as u64);
+    order_of(values, |a, b| key(a).cmp(&key(b)), stats);
+    numbers(values.iter().map(key), |key| Scalar::Float(back(key)), stats);
+    stats.nans = match valid {
+        None => values.iter().filter(|v| widen(v).is_nan()).count(),
+        Some(_) => only_valid(values, valid).filter(|v| widen(v).is_nan()).count(),
+    } as u64;
+}
+
+fn order_of<T>(values: &[T], compare: impl Fn(&T, &T) -> Ordering, stats: &mut Stats) {
+    if stats.nulls > 0 {
+        return;
+    }
+    let (mut rises, mut falls, mut equal) = (false, false, false);
+    for pair in values.windows(2) {
+        match compare(&pair[0], &pair[1]) {
+            Ordering::Less => rises = true,
+            Ordering::Greater => falls = true,
+            Ordering::Equal => equal = true,
+        }
+    }
+    stats.order = Order { ascending: !falls, descending: !rises, strict: !equal };
+}
+
+fn bytes(values: &[&[u8]], stats: &mut Stats) {
+    let (mut min, mut max) = (values[0], values[0]);
+    let (mut rises, mut falls, mut equal) = (false, false, false);
+    let mut last = values[0];
+    for &value in &values[1..] {
+        match value.cmp(last) {
+            // Most neighbours of a low-cardinality column are equal or known; only a change can move a bound.
+            Ordering::Equal => equal = true,
+            Ordering::Less => {
+                falls = true;
+                min = min.min(value);
+            }
+            Ordering::Greater => {
+                rises = true;
+                max = max.max(value);
+            }
+        }
+        last = value;
+    }
+    stats.min = Some(lower_bound(min));
+    stats.max = upper_bound(max);
+    if stats.nulls == 0 {
+        stats.order = Order { ascending: !falls, descending: !rises, strict: !equal };
+    }
+}

@@ -1,0 +1,315 @@
+//! The bytes of a block → Arrow arrays, any rows of it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, NullArray, StringViewArray, UInt32Array, make_array};
+use arrow_buffer::{BooleanBuffer, Buffer as ArrowBuffer, NullBuffer};
+use arrow_data::{ArrayData, ByteView};
+
+use super::writer::{ALL_NULL, ALL_VALID, BY_CODE, STREAM};
+use crate::encoding::bools::Bools;
+use crate::encoding::floats::Floats;
+use crate::encoding::ints::Ints;
+use crate::encoding::strings::{Strings, StringsOut};
+use crate::encoding::wide::Wide;
+use crate::encoding::{Source, Word, buffer::ALIGN};
+use crate::error::{Error, Result};
+use crate::model::{DataType, Physical, WordWidth};
+
+/// The values of a block, still encoded.
+#[derive(Debug)]
+pub enum Stream<'a> {
+    /// No values.
+    Null,
+    /// Booleans.
+    Bool(Bools<'a>),
+    /// 8-bit words.
+    W8(Ints<'a, u8>),
+    /// 16-bit words.
+    W16(Ints<'a, u16>),
+    /// 32-bit words.
+    W32(Ints<'a, u32>),
+    /// 64-bit words.
+    W64(Ints<'a, u64>),
+    /// binary32.
+    F32(Floats<'a, f32>),
+    /// binary64.
+    F64(Floats<'a, f64>),
+    /// Decimals.
+    Wide(Wide<'a>),
+    /// Text and bytes.
+    Bytes(Strings<'a>),
+    /// Codes into the segment's dictionary; 0 is null.
+    Codes(Ints<'a, u32>),
+}
+
+/// Which rows have a value.
+#[derive(Debug)]
+pub enum Validity<'a> {
+    /// All.
+    All,
+    /// None.
+    Nothing,
+    /// Those whose bit is set.
+    Stream(Bools<'a>),
+    /// Those whose code is not 0.
+    ByCode,
+}
+
+/// A parsed block: borrows the mapped bytes, decodes what it is asked for.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    rows: usize,
+    validity: Validity<'a>,
+    stream: Stream<'a>,
+}
+
+/// The values of a dictionary column's segment, decoded once; entry 0 is null.
+pub type Dictionary = ArrayRef;
+
+impl<'a> Reader<'a> {
+    /// Parses a block of `rows` rows whose head is `head_len` bytes; the caller has checked the head. With `verify`
+    /// the checksums of its payload are compared too.
+    pub fn parse(
+        bytes: &'a [u8],
+        head_len: usize,
+        rows: usize,
+        data_type: &DataType,
+        verify: bool,
+    ) -> Result<Self> {
+        let outside = || Error::corrupt(0, "head is longer than its block");
+        let head = bytes.get(..head_len).ok_or_else(outside)?;
+        let payload = bytes.get(head_len.next_multiple_of(ALIGN)..).unwrap_or(&[]);
+        let mut source = Source::new(head, payload).verifying(verify);
+        let (validity, by_code) = match source.cursor.u8()? {
+            ALL_VALID => (Validity::All, false),
+            ALL_NULL => (Validity::Nothing, false),
+            STREAM => (Validity::Stream(source.child(|s| Bools::parse(s, rows))?), false),
+            BY_CODE => (Validity::ByCode, true),
+            other => return Err(source.cursor.corrupt(format!("validity kind {other}"))),
+        };
+        let stream = if matches!(validity, Validity::Nothing) {
+            Stream::Null
+        } else if by_code {
+            Stream::Codes(Ints::parse(&mut source, rows)?)
+        } else {
+            parse_stream(&mut source, rows, data_type.physical())?
+        };
+        source.cursor.finish()?;
+        Ok(Reader { rows, validity, stream })
+    }
+
+    /// Rows of the block.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Which rows have a value.
+    pub fn validity(&self) -> &Validity<'a> {
+        &self.validity
+    }
+
+    /// The encoded values.
+    pub fn stream(&self) -> &Stream<'a> {
+        &self.stream
+    }
+
+    /// The encoding tree in words, for `sty inspect`.
+    pub fn describe(&self) -> String {
+        let mut out = String::new();
+        match &self.stream {
+            Stream::Null => out.push_str("null"),
+            Stream::Bool(s) => s.describe(&mut out),
+            Stream::W8(s) => s.describe(&mut out),
+            Stream::W16(s) => s.describe(&mut out),
+            Stream::W32(s) => s.describe(&mut out),
+            Stream::W64(s) => s.describe(&mut out),
+            Stream::F32(s) => s.describe(&mut out),
+            Stream::F64(s) => s.describe(&mut out),
+            Stream::Wide(s) => s.describe(&mut out),
+            Stream::Bytes(s) => s.describe(&mut out),
+            Stream::Codes(s) => {
+                out.push_str("dictionary(");
+                s.describe(&mut out);
+                out.push(')');
+            }
+        }
+        out
+    }
+
+    /// The rows `rows` (starting at a multiple of 1,024) as an Arrow array of the stored type.
+    pub fn decode(
+        &self,
+        rows: Range<usize>,
+        data_type: &DataType,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<ArrayRef> {
+        if rows.start > rows.end || rows.end > self.rows {
+            return Err(Error::InvalidInput(format!("rows {rows:?} of a block of {}", self.rows)));
+        }
+        let nulls = match &self.validity {
+            Validity::All | Validity::ByCode => None,
+            Validity::Nothing => return Ok(nothing(rows.len(), data_type)),
+            Validity::Stream(bools) => Some(NullBuffer::new(bools.decode(rows.clone())?)),
+        };
+        match &self.stream {
+            Stream::Null => Ok(nothing(rows.len(), data_type)),
+            Stream::Bool(s) => Ok(Arc::new(BooleanArray::new(s.decode(rows)?, nulls))),
+            Stream::W8(s) => words(s, rows, data_type, nulls),
+            Stream::W16(s) => words(s, rows, data_type, nulls),
+            Stream::W32(s) => words(s, rows, data_type, nulls),
+            Stream::W64(s) => words(s, rows, data_type, nulls),
+            Stream::F32(s) => {
+                let mut out = Vec::with_capacity(rows.len());
+                s.decode(rows, &mut out)?;
+                fixed(ArrowBuffer::from_vec(out), data_type, nulls)
+            }
+            Stream::F64(s) => {
+                let mut out = Vec::with_capacity(rows.len());
+                s.decode(rows, &mut out)?;
+                fixed(ArrowBuffer::from_vec(out), data_type, nulls)
+            }
+            Stream::Wide(s) => {
+                let mut out = Vec::with_capacity(rows.len());
+                s.decode(rows, &mut out)?;
+                fixed(ArrowBuffer::from_vec(out), data_type, nulls)
+            }
+            Stream::Bytes(s) => {
+                let mut out = StringsOut::default();
+                s.decode(rows, &mut out)?;
+                views(out, data_type, nulls)
+            }
+            Stream::Codes(s) => {
+                let mut codes = Vec::with_capacity(rows.len());
+                s.decode(rows, &mut codes)?;
+                let dictionary =
+                    dictionary.ok_or_else(|| Error::corrupt(0, "dictionary codes in a column without a dictionary"))?;
+                look_up(codes, dictionary)
+            }
+        }
+    }
+
+    /// The value of one row as an array of one, without decoding the block where the encoding allows.
+    pub fn get(&self, row: usize, data_type: &DataType, dictionary: Option<&Dictionary>) -> Result<ArrayRef> {
+        if row >= self.rows {
+            return Err(Error::InvalidInput(format!("row {row} of a block of {}", self.rows)));
+        }
+        let valid = match &self.validity {
+            Validity::All | Validity::ByCode => true,
+            Validity::Nothing => false,
+            Validity::Stream(bools) => bools.get(row)?,
+        };
+        if !valid {
+            return Ok(nothing(1, data_type));
+        }
+        let one = |buffer| fixed(buffer, data_type, None);
+        match &self.stream {
+            Stream::Null => Ok(nothing(1, data_type)),
+            Stream::Bool(s) => Ok(Arc::new(BooleanArray::new(BooleanBuffer::from(vec![s.get(row)?]), None))),
+            Stream::W8(s) => one(ArrowBuffer::from_vec(vec![s.get(row)?])),
+            Stream::W16(s) => one(ArrowBuffer::from_vec(vec![s.get(row)?])),
+            Stream::W32(s) => one(ArrowBuffer::from_vec(vec![s.get(row)?])),
+            Stream::W64(s) => one(ArrowBuffer::from_vec(vec![s.get(row)?])),
+            Stream::F32(s) => one(ArrowBuffer::from_vec(vec![s.get(row)?])),
+            Stream::F64(s) => one(ArrowBuffer::from_vec(vec![s.get(row)?])),
+            Stream::Wide(s) => one(ArrowBuffer::from_vec(vec![s.get(row)?])),
+            Stream::Bytes(s) => {
+                let data = s.get(row)?;
+                let ends = vec![u32::try_from(data.len()).unwrap_or(u32::MAX)];
+                views(StringsOut { data, ends }, data_type, None)
+            }
+            Stream::Codes(s) => {
+                let dictionary =
+                    dictionary.ok_or_else(|| Error::corrupt(0, "dictionary codes in a column without a dictionary"))?;
+                look_up(vec![s.get(row)?], dictionary)
+            }
+        }
+    }
+}
+
+fn parse_stream<'a>(source: &mut Source<'a>, rows: usize, physical: Physical) -> Result<Stream<'a>> {
+    Ok(match physical {
+        Physical::Null => Stream::Null,
+        Physical::Bool => Stream::Bool(Bools::parse(source, rows)?),
+        Physical::Word { width: WordWidth::W8, .. } => Stream::W8(Ints::parse(source, rows)?),
+        Physical::Word { width: WordWidth::W16, .. } => Stream::W16(Ints::parse(source, rows)?),
+        Physical::Word { width: WordWidth::W32, .. } => Stream::W32(Ints::parse(source, rows)?),
+        Physical::Word { width: WordWidth::W64, .. } => Stream::W64(Ints::parse(source, rows)?),
+        Physical::Float32 => Stream::F32(Floats::parse(source, rows)?),
+        Physical::Float64 => Stream::F64(Floats::parse(source, rows)?),
+        Physical::Wide => Stream::Wide(Wide::parse(source, rows)?),
+        Physical::Bytes => Stream::Bytes(Strings::parse(source, rows)?),
+    })
+}
+
+/// `rows` nulls of the type.
+pub fn nothing(rows: usize, data_type: &DataType) -> ArrayRef {
+    match data_type {
+        DataType::Null => Arc::new(NullArray::new(rows)),
+        other => arrow_array::new_null_array(&other.to_arrow(), rows),
+    }
+}
+
+fn words<W: Word + arrow_buffer::ArrowNativeType>(
+    stream: &Ints<'_, W>,
+    rows: Range<usize>,
+    data_type: &DataType,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let mut out: Vec<W> = Vec::with_capacity(rows.len());
+    stream.decode(rows, &mut out)?;
+    fixed(ArrowBuffer::from_vec(out), data_type, nulls)
+}
+
+/// A fixed-width array over a buffer of its values.
+fn fixed(values: ArrowBuffer, data_type: &DataType, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    let arrow = data_type.to_arrow();
+    let width = arrow.primitive_width().unwrap_or(1);
+    let rows = values.len() / width;
+    let data = ArrayData::builder(arrow).len(rows).add_buffer(values).nulls(nulls).build();
+    Ok(make_array(data.map_err(|e| Error::corrupt(0, e.to_string()))?))
+}
+
+/// Text or binary views over concatenated values; text is checked to be UTF-8, for mapped bytes are never trusted.
+pub fn views(out: StringsOut, data_type: &DataType, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    let bad = |what: &str| Error::corrupt(0, what.to_string());
+    let StringsOut { data, ends } = out;
+    let mut views: Vec<u128> = Vec::with_capacity(ends.len());
+    let mut start = 0usize;
+    for &end in &ends {
+        let value = data.get(start..end as usize).ok_or_else(|| bad("string ends outside its data"))?;
+        views.push(view(value, start as u32));
+        start = end as usize;
+    }
+    let buffers = vec![ArrowBuffer::from_vec(data)];
+    let (views, failed) = (views.into(), |e: arrow_schema::ArrowError| bad(&e.to_string()));
+    Ok(match data_type {
+        DataType::Utf8 => Arc::new(StringViewArray::try_new(views, buffers, nulls).map_err(failed)?) as ArrayRef,
+        _ => Arc::new(BinaryViewArray::try_new(views, buffers, nulls).map_err(failed)?),
+    })
+}
+
+/// Arrow's 16-byte view of a value at `offset` of the only buffer: short values inline, long ones by reference.
+fn view(value: &[u8], offset: u32) -> u128 {
+    let len = value.len() as u32;
+    if value.len() <= 12 {
+        let mut bytes = [0u8; 16];
+        bytes[..4].copy_from_slice(&len.to_le_bytes());
+        bytes[4..4 + value.len()].copy_from_slice(value);
+        return u128::from_le_bytes(bytes);
+    }
+    let prefix = value.first_chunk::<4>().map_or(0, |p| u32::from_le_bytes(*p));
+    ByteView { length: len, prefix, buffer_index: 0, offset }.as_u128()
+}
+
+/// The dictionary's values at `codes`.
+fn look_up(codes: Vec<u32>, dictionary: &Dictionary) -> Result<ArrayRef> {
+    let greatest = codes.iter().copied().max().unwrap_or(0);
+    if greatest as usize >= dictionary.len() {
+        let what = format!("code {greatest} in a dictionary of {} values", dictionary.len());
+        return Err(Error::corrupt(0, what));
+    }
+    arrow_select::take::take(dictionary, &UInt32Array::from(codes), None)
+        .map_err(|e| Error::corrupt(0, e.to_string()))
+}

@@ -1,0 +1,101 @@
+//! Values → the bytes of a block.
+//!
+//! ```text
+//! ┌──────────────────────────────────────────────┬──────┬─────────────────────────────┐
+//! │ head: validity kind u8 │ [validity] │ values │ pad  │ payload: buffers, 16-aligned│
+//! └──────────────────────────────────────────────┴──────┴─────────────────────────────┘
+//!   covered by the CRC in the column record        to 16  covered by the CRCs in the head
+//! ```
+//!
+//! A block knows neither its length nor its rows: the column record holds both, and is believed first.
+
+use super::values::{Gathered, Values};
+use crate::bytes::Writer;
+use crate::encoding::{Options, Sink, bools, buffer::ALIGN, floats, ints, strings, wide};
+use crate::error::Result;
+use crate::model::Physical;
+
+/// Every row has a value.
+pub(super) const ALL_VALID: u8 = 0;
+/// No row has one; no value stream follows.
+pub(super) const ALL_NULL: u8 = 1;
+/// A stream of booleans precedes the values.
+pub(super) const STREAM: u8 = 2;
+/// Values are dictionary codes, and code 0 is null.
+pub(super) const BY_CODE: u8 = 3;
+
+/// A block ready to be placed.
+#[derive(Debug)]
+pub struct EncodedBlock {
+    /// Head, padding, payload.
+    pub bytes: Vec<u8>,
+    /// Length of the head.
+    pub head_len: u32,
+    /// CRC32 of the head, before the identity is mixed in.
+    pub head_crc: u32,
+}
+
+/// Encodes plain values.
+pub fn encode(gathered: &Gathered<'_>, physical: Physical, options: &Options) -> Result<EncodedBlock> {
+    let mut sink = Sink::new();
+    match &gathered.validity {
+        None if gathered.rows > 0 && matches!(gathered.values, Values::Null) => sink.head().u8(ALL_NULL),
+        None => sink.head().u8(ALL_VALID),
+        Some(_) if gathered.nulls() == gathered.rows => sink.head().u8(ALL_NULL),
+        Some(validity) => {
+            sink.head().u8(STREAM);
+            bools::encode(validity, &options.child(), &mut sink);
+        }
+    }
+    if gathered.nulls() < gathered.rows {
+        encode_values(&gathered.values, physical, options, &mut sink)?;
+    }
+    Ok(frame(sink))
+}
+
+/// Encodes dictionary codes, 0 for null.
+pub fn encode_codes(codes: &[u32], options: &Options) -> EncodedBlock {
+    let mut sink = Sink::new();
+    sink.head().u8(BY_CODE);
+    ints::encode(codes, false, options, &mut sink);
+    frame(sink)
+}
+
+fn encode_values(values: &Values<'_>, physical: Physical, options: &Options, sink: &mut Sink) -> Result<()> {
+    let signed = matches!(physical, Physical::Word { signed: true, .. });
+    match values {
+        Values::Null => {}
+        Values::Bool(bits) => bools::encode(bits, options, sink),
+        Values::W8(v) => ints::encode(v, signed, options, sink),
+        Values::W16(v) => ints::encode(v, signed, options, sink),
+        Values::W32(v) => ints::encode(v, signed, options, sink),
+        Values::W64(v) => ints::encode(v, signed, options, sink),
+        Values::F32(v) => floats::encode(v, options, sink),
+        Values::F64(v) => floats::encode(v, options, sink),
+        Values::Wide(v) => wide::encode(v, options, sink),
+        Values::Bytes(v) => strings::encode(v, options, sink)?,
+    }
+    Ok(())
+}
+
+fn frame(sink: Sink) -> EncodedBlock {
+    let (head, payload) = sink.into_parts();
+    let (head_len, head_crc) = (head.len() as u32, crc32fast::hash(&head));
+    let mut out = Writer::new();
+    out.put(&head);
+    if !payload.is_empty() {
+        out.align(ALIGN);
+        out.put(&payload);
+    }
+    EncodedBlock { bytes: out.into_vec(), head_len, head_crc }
+}
+
+/// The checksum of a thing in its place: the CRC32 of its bytes, with that of its identity mixed in, so that an
+/// intact block in the wrong place is caught. CRC32 is linear, so the two can be computed at different times.
+pub fn placed_crc(bytes_crc: u32, segment: &[u8; 16], column: u32, block: u32) -> u32 {
+    let mut identity = Writer::new();
+    identity.put(segment);
+    identity.u32(column);
+    identity.u32(block);
+    bytes_crc ^ crc32fast::hash(identity.as_slice())
+}

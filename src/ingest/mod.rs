@@ -1,0 +1,3 @@
+//! x
+pub mod columns;
+pub mod pipeline;

@@ -1,0 +1,136 @@
+//! The parallel pipeline: parsing tasks → batches in input order → segments → encoded bytes in order.
+//!
+//! ```text
+//!  tasks (reader thread)      rayon workers                coordinator (caller's thread)
+//!  cut text, row groups  ──►  parse ─► batches  ──►  in order ─► SegmentBuilder ─► full
+//!                             encode columns    ◄──  one segment at a time  ◄──────┘
+//!                                   └─► bytes   ──►  in order ─► sink (writer thread: write, fsync)
+//! ```
+//!
+//! Memory is bounded by construction: a fixed number of tasks is in flight, one segment is being filled, one
+//! encoded and one written. What is in a segment depends on the input alone, never on threads or timing.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use arrow_array::RecordBatch;
+use rayon::ThreadPool;
+
+use super::columns::{SegmentBuilder, SegmentLimits, match_columns};
+use crate::encoding::Options;
+use crate::error::{Error, Result};
+use crate::model::Schema;
+use crate::segment::writer::{self, EncodedSegment};
+
+/// A piece of parsing work that any thread can do.
+pub type Task = Box<dyn FnOnce() -> Result<Vec<RecordBatch>> + Send>;
+
+/// What the pipeline is told.
+#[derive(Clone, Copy, Debug)]
+pub struct PipelineOptions {
+    /// When a segment is full.
+    pub segment: SegmentLimits,
+    /// How columns are encoded.
+    pub encoding: Options,
+    /// Parsing tasks in flight.
+    pub in_flight: usize,
+}
+
+/// Runs `tasks` on `pool` and hands encoded segments to `sink`, in order. `schema` grows and widens as batches
+/// need it. Returns the rows.
+pub fn run(
+    pool: &ThreadPool,
+    tasks: impl Iterator<Item = Result<Task>>,
+    schema: &mut Schema,
+    options: &PipelineOptions,
+    sink: &mut dyn FnMut(EncodedSegment) -> Result<()>,
+) -> Result<u64> {
+    let mut stage = Stage {
+        pool,
+        options,
+        builder: SegmentBuilder::new(options.segment),
+        encoding: None,
+        sink,
+        rows: 0,
+    };
+    let mut parsing: VecDeque<Receiver<Result<Vec<RecordBatch>>>> = VecDeque::new();
+    for task in tasks {
+        if parsing.len() >= options.in_flight {
+            stage.take(&mut parsing, schema)?;
+        }
+        let task = task?;
+        let (done, result) = sync_channel(1);
+        pool.spawn(move || deliver(&done, task()));
+        parsing.push_back(result);
+    }
+    while !parsing.is_empty() {
+        stage.take(&mut parsing, schema)?;
+    }
+    stage.close()?;
+    stage.drain()?;
+    Ok(stage.rows)
+}
+
+/// Sends a result; a coordinator that has given up no longer listens, which is fine.
+fn deliver<T>(to: &SyncSender<T>, result: T) {
+    let _ = to.send(result);
+}
+
+fn lost<T>(_: T) -> Error {
+    Error::LimitExceeded("a worker thread stopped without an answer (out of memory?)".into())
+}
+
+struct Stage<'a> {
+    pool: &'a ThreadPool,
+    options: &'a PipelineOptions,
+    builder: SegmentBuilder,
+    encoding: Option<Receiver<Result<EncodedSegment>>>,
+    sink: &'a mut dyn FnMut(EncodedSegment) -> Result<()>,
+    rows: u64,
+}
+
+impl Stage<'_> {
+    /// Takes the oldest parsed batches into the builder.
+    fn take(
+        &mut self,
+        parsing: &mut VecDeque<Receiver<Result<Vec<RecordBatch>>>>,
+        schema: &mut Schema,
+    ) -> Result<()> {
+        let Some(oldest) = parsing.pop_front() else { return Ok(()) };
+        for batch in oldest.recv().map_err(lost)?? {
+            let ids = match_columns(schema, &batch)?;
+            self.rows += batch.num_rows() as u64;
+            let mut rest = batch;
+            while let ControlFlow::Break(more) = self.builder.push(&rest, &ids)? {
+                self.close()?;
+                rest = more;
+                if rest.num_rows() == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the builder's rows to be encoded, after what was being encoded has reached the sink.
+    fn close(&mut self) -> Result<()> {
+        if self.builder.is_empty() {
+            return Ok(());
+        }
+        let input = self.builder.finish()?;
+        self.drain()?;
+        let (done, result) = sync_channel(1);
+        let options = self.options.encoding;
+        self.pool.spawn(move || deliver(&done, writer::encode(&input, &options)));
+        self.encoding = Some(result);
+        Ok(())
+    }
+
+    fn drain(&mut self) -> Result<()> {
+        match self.encoding.take() {
+            Some(encoding) => (self.sink)(encoding.recv().map_err(lost)??),
+            None => Ok(()),
+        }
+    }
+}

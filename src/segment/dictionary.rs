@@ -1,0 +1,260 @@
+//! Whether a column of a segment becomes dictionary codes, and the codes.
+//!
+//! The decision holds for the whole segment, so that a group-by on codes never meets a mixture. Values are sorted:
+//! codes keep order; code 0 is null.
+
+use arrow_array::{Array, ArrayRef, UInt32Array};
+
+use crate::block::{self, Gathered, Order, Piece, Stats, Values};
+use crate::encoding::dictionary::{
+    Dictionary, DictionaryBuilder, DictionaryLimits, WordDictionary, WordDictionaryBuilder, WordOrder,
+};
+use crate::encoding::{Encoding, Options, Word};
+use crate::error::{Error, Result};
+use crate::model::{DataType, Physical, WordWidth};
+
+/// A dictionary of strings that has this many rows a value pays without asking.
+const SURE_ROWS_PER_VALUE: usize = 64;
+/// A dictionary of words is looked at only up to this many values.
+const MAX_WORDS: usize = 1 << 16;
+/// A dictionary of words has to save this share, since words are quick to filter and group as they are.
+const WORD_SHARE: f64 = 0.9;
+/// Below this many rows a dictionary of words costs more metadata than it saves.
+const MIN_WORD_ROWS: usize = 4096;
+
+/// A column as codes.
+#[derive(Debug)]
+pub(super) struct Coded {
+    /// One a row of the segment; 0 is null.
+    pub(super) codes: Vec<u32>,
+    sorted: Sorted,
+    /// XXH3-128 of the values.
+    pub(super) hash: u128,
+}
+
+#[derive(Debug)]
+enum Sorted {
+    Bytes(Dictionary),
+    Words(Vec<u64>),
+}
+
+/// Decides for one column; `blocks` are its rows cut into blocks.
+pub(super) fn consider(
+    data_type: &DataType,
+    blocks: &[Vec<Piece<'_>>],
+    rows: usize,
+    options: &Options,
+) -> Result<Option<Coded>> {
+    let forced = options.force == Some(Encoding::Dictionary);
+    if rows == 0 || (options.force.is_some() && !forced) {
+        return Ok(None);
+    }
+    match (data_type.physical(), word_order(data_type.physical())) {
+        (Physical::Bytes, _) => bytes(data_type, blocks, rows, options, forced),
+        (physical, Some(order)) => words(data_type, physical, order, blocks, rows, options, forced),
+        _ => Ok(None),
+    }
+}
+
+fn word_order(physical: Physical) -> Option<WordOrder> {
+    match physical {
+        Physical::Word { width: WordWidth::W8, .. } => None,
+        Physical::Word { signed: true, .. } => Some(WordOrder::Signed),
+        Physical::Word { signed: false, .. } => Some(WordOrder::Unsigned),
+        Physical::Float32 => Some(WordOrder::Float32),
+        Physical::Float64 => Some(WordOrder::Float64),
+        _ => None,
+    }
+}
+
+fn bytes(
+    data_type: &DataType,
+    blocks: &[Vec<Piece<'_>>],
+    rows: usize,
+    options: &Options,
+    forced: bool,
+) -> Result<Option<Coded>> {
+    let mut builder = DictionaryBuilder::new(DictionaryLimits::default());
+    let mut ids = Vec::with_capacity(rows);
+    for pieces in blocks {
+        let gathered = block::gather(data_type, pieces)?;
+        let Values::Bytes(values) = &gathered.values else { return Ok(None) };
+        for (i, value) in values.iter().enumerate() {
+            // Provisional ids from 1, so that 0 stays null through the remapping.
+            let id = if gathered.is_valid(i) { builder.insert(value).map(|id| id + 1) } else { Some(0) };
+            let Some(id) = id else { return Ok(None) };
+            ids.push(id);
+        }
+        // Half of the rows distinct: every row is read twice for nothing.
+        if !forced && builder.len() > 1024 && builder.len() > ids.len() / 2 {
+            return Ok(None);
+        }
+    }
+    if builder.is_empty() {
+        return Ok(None); // nothing but nulls
+    }
+    let sure = forced || builder.len() <= ids.len() / SURE_ROWS_PER_VALUE;
+    let dictionary = builder.finish();
+    let codes = remap(&ids, &dictionary.remap);
+    let hash = dictionary.hash();
+    let coded = Coded { codes, sorted: Sorted::Bytes(dictionary), hash };
+    let keep = sure || coded.is_smaller(data_type, blocks, options, 1.0)?;
+    Ok(keep.then_some(coded))
+}
+
+fn remap(ids: &[u32], codes: &[u32]) -> Vec<u32> {
+    ids.iter().map(|&id| if id == 0 { 0 } else { codes[id as usize - 1] }).collect()
+}
+
+fn words(
+    data_type: &DataType,
+    physical: Physical,
+    order: WordOrder,
+    blocks: &[Vec<Piece<'_>>],
+    rows: usize,
+    options: &Options,
+    forced: bool,
+) -> Result<Option<Coded>> {
+    let sample = block::gather(data_type, &blocks[blocks.len() / 2])?;
+    if !forced && !words_may_pay(&sample, physical, order, rows, options)? {
+        return Ok(None);
+    }
+    let mut builder = WordDictionaryBuilder::new(if forced { rows } else { MAX_WORDS });
+    let mut ids = Vec::with_capacity(rows);
+    for pieces in blocks {
+        let gathered = block::gather(data_type, pieces)?;
+        let full = each_word(&gathered, order, |word| match word {
+            None => Some(ids.push(0)),
+            Some(word) => builder.insert(word).map(|id| ids.push(id + 1)),
+        });
+        if full.is_none() {
+            return Ok(None);
+        }
+    }
+    if builder.is_empty() {
+        return Ok(None);
+    }
+    let WordDictionary { values, remap: codes } = builder.finish(order);
+    let dictionary = WordDictionary { values, remap: Vec::new() };
+    let hash = dictionary.hash();
+    let coded = Coded { codes: remap(&ids, &codes), sorted: Sorted::Words(dictionary.values), hash };
+    let keep = forced || coded.is_smaller(data_type, blocks, options, WORD_SHARE)?;
+    Ok(keep.then_some(coded))
+}
+
+/// A cheap look at one block: few distinct values, and fewer bits a code than the light encodings need a value.
+fn words_may_pay(
+    sample: &Gathered<'_>,
+    physical: Physical,
+    order: WordOrder,
+    rows: usize,
+    options: &Options,
+) -> Result<bool> {
+    if rows < MIN_WORD_ROWS {
+        return Ok(false);
+    }
+    let mut builder = WordDictionaryBuilder::new(MAX_WORDS.min(sample.rows / 8));
+    if each_word(sample, order, |word| word.map_or(Some(()), |word| builder.insert(word).map(|_| ()))).is_none() {
+        return Ok(false);
+    }
+    let direct = block::encode(sample, physical, options)?.bytes.len() as f64;
+    let bits = f64::from((builder.len() as u32 + 1).next_power_of_two().trailing_zeros());
+    Ok(bits * sample.rows as f64 / 8.0 < direct * WORD_SHARE)
+}
+
+/// Calls `each` with every row's word (signed ones sign-extended), `None` for null, until it answers `None`.
+fn each_word(gathered: &Gathered<'_>, order: WordOrder, mut each: impl FnMut(Option<u64>) -> Option<()>) -> Option<()> {
+    let mut row = |i: usize, word: u64| each(gathered.is_valid(i).then_some(word));
+    let signed = order == WordOrder::Signed;
+    let extend = |zero: u64, sign: i64| if signed { sign as u64 } else { zero };
+    match &gathered.values {
+        Values::W16(v) => v.iter().enumerate().try_for_each(|(i, &w)| row(i, extend(w.to_u64(), w.to_i64()))),
+        Values::W32(v) => v.iter().enumerate().try_for_each(|(i, &w)| row(i, extend(w.to_u64(), w.to_i64()))),
+        Values::W64(v) => v.iter().enumerate().try_for_each(|(i, &w)| row(i, w)),
+        Values::F32(v) => v.iter().enumerate().try_for_each(|(i, w)| row(i, u64::from(w.to_bits()))),
+        Values::F64(v) => v.iter().enumerate().try_for_each(|(i, w)| row(i, w.to_bits())),
+        _ => None,
+    }
+}
+
+impl Coded {
+    /// Distinct values.
+    pub(super) fn distinct(&self) -> usize {
+        match &self.sorted {
+            Sorted::Bytes(dictionary) => dictionary.len(),
+            Sorted::Words(values) => values.len(),
+        }
+    }
+
+    /// The sorted values, ready to be encoded as a block.
+    pub(super) fn values(&self, physical: Physical) -> Gathered<'_> {
+        let values = match (&self.sorted, physical) {
+            (Sorted::Bytes(dictionary), _) => Values::Bytes(dictionary.values()),
+            (Sorted::Words(v), Physical::Word { width: WordWidth::W16, .. }) => {
+                Values::W16(v.iter().map(|&w| w as u16).collect())
+            }
+            (Sorted::Words(v), Physical::Word { width: WordWidth::W32, .. }) => {
+                Values::W32(v.iter().map(|&w| w as u32).collect())
+            }
+            (Sorted::Words(v), Physical::Float32) => {
+                Values::F32(v.iter().map(|&w| f32::from_bits(w as u32)).collect())
+            }
+            (Sorted::Words(v), Physical::Float64) => {
+                Values::F64(v.iter().map(|&w| f64::from_bits(w)).collect())
+            }
+            (Sorted::Words(v), _) => Values::W64(v.clone()),
+        };
+        Gathered { rows: self.distinct(), values, validity: None }
+    }
+
+    /// Whether codes and dictionary take less than `share` of what the values take under the light encodings,
+    /// judged by the middle block.
+    fn is_smaller(
+        &self,
+        data_type: &DataType,
+        blocks: &[Vec<Piece<'_>>],
+        options: &Options,
+        share: f64,
+    ) -> Result<bool> {
+        let (middle, physical) = (blocks.len() / 2, data_type.physical());
+        let start: usize = blocks[..middle].iter().flatten().map(|p| p.len).sum();
+        let gathered = block::gather(data_type, &blocks[middle])?;
+        let codes = &self.codes[start..start + gathered.rows];
+        let direct = block::encode(&gathered, physical, options)?.bytes.len();
+        let coded = block::encode_codes(codes, options).bytes.len();
+        let values = block::encode(&self.values(physical), physical, options)?.bytes.len();
+        let part = self.codes.len() as f64 / gathered.rows.max(1) as f64;
+        Ok(coded as f64 * part + values as f64 <= direct as f64 * part * share)
+    }
+
+    /// Statistics of one block of a column of strings from its codes alone: codes keep order.
+    pub(super) fn measure_bytes(&self, codes: &[u32]) -> Option<Stats> {
+        let Sorted::Bytes(dictionary) = &self.sorted else { return None };
+        let values = |code: u32| dictionary.value(code);
+        let nulls = codes.iter().filter(|&&c| c == 0).count();
+        let mut stats = Stats { rows: codes.len() as u64, nulls: nulls as u64, ..Stats::default() };
+        let max = codes.iter().copied().max().unwrap_or(0);
+        if max == 0 {
+            return Some(stats);
+        }
+        let min = codes.iter().copied().filter(|&c| c > 0).min().unwrap_or(max);
+        stats.min = Some(block::stats::lower_bound(values(min)));
+        stats.max = block::stats::upper_bound(values(max));
+        stats.distinct = Some(u64::from(max - min + 1).min(stats.rows - stats.nulls));
+        if nulls == 0 {
+            stats.order = Order {
+                ascending: codes.is_sorted(),
+                descending: codes.is_sorted_by(|a, b| a >= b),
+                strict: codes.windows(2).all(|w| w[0] != w[1]),
+            };
+        }
+        Some(stats)
+    }
+}
+
+/// A dictionary's values with null before them, so that code 0 is null.
+pub(super) fn with_null(values: &ArrayRef) -> Result<ArrayRef> {
+    let codes: UInt32Array =
+        std::iter::once(None).chain((0..values.len() as u32).map(Some)).collect();
+    arrow_select::take::take(values, &codes, None).map_err(|e| Error::corrupt(0, e.to_string()))
+}

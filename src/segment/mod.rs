@@ -1,0 +1,29 @@
+//! Segments: all columns of up to 2²⁰ rows, in one run of bytes of a file.
+//!
+//! ```text
+//! ┌───────────┬──────────────┬──────────────┬───┬──────────┬──────────┬───┬────────┬──────┐
+//! │ magic  8  │ column 0:    │ column 1:    │ … │ record 0 │ record 1 │ … │ footer │ tail │
+//! │ "STYSEG1" │ dict, blocks │ dict, blocks │   │          │          │   │        │  16  │
+//! └───────────┴──────────────┴──────────────┴───┴──────────┴──────────┴───┴────────┴──────┘
+//!   footer: fixed-width column directory (id, place and checksum of its record), typed sections that may be skipped
+//!   record: type, statistics, dictionary's place, and for every block its place, checksum and zone map
+//!   tail:   footer length u32, footer CRC32 u32, magic 8
+//! ```
+//!
+//! Where this stands on the road: `ingest` hands a segment's rows to [`writer`], which encodes columns in parallel
+//! and returns bytes to be written in one go; `query` opens a mapped segment with [`reader`], which touches only the
+//! footer and the records of the columns it is asked for. Offsets are relative to the segment's first byte, so that
+//! several segments can share a file.
+
+mod dictionary;
+pub mod footer;
+pub mod reader;
+pub mod record;
+#[cfg(test)]
+mod tests;
+pub mod writer;
+
+pub use footer::Footer;
+pub use reader::{Column, Segment};
+pub use record::{BlockPlace, ColumnRecord};
+pub use writer::{EncodedSegment, SegmentInput};

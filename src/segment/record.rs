@@ -1,0 +1,142 @@
+//! The record of one column in a segment: bytes ↔ type, statistics, places of blocks and dictionary. No I/O.
+
+use std::ops::Range;
+
+use crate::block::Stats;
+use crate::bytes::{Cursor, Writer};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::DataType;
+use crate::model::stored::{read_type, write_type};
+
+const HAS_DICTIONARY: u8 = 1;
+/// Bytes of a place.
+const PLACE_BYTES: usize = 24;
+
+/// Where a block lies and how to check its head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockPlace {
+    /// Offset from the segment's start.
+    pub offset: u64,
+    /// Bytes, head and payload.
+    pub len: u64,
+    /// Bytes of the head.
+    pub head_len: u32,
+    /// CRC32 of the head in this place.
+    pub head_crc: u32,
+}
+
+/// The dictionary of a column in a segment: its values as a block of their own, codes from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DictionaryPlace {
+    /// Values.
+    pub values: u32,
+    /// XXH3-128 of the values: equal dictionaries share codes.
+    pub hash: u128,
+    /// The block of the values.
+    pub place: BlockPlace,
+}
+
+/// Everything about a column but its values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnRecord {
+    /// The stored type; the table's may be wider.
+    pub data_type: DataType,
+    /// Of the whole segment.
+    pub stats: Stats,
+    /// Present when the blocks hold codes.
+    pub dictionary: Option<DictionaryPlace>,
+    /// In row order.
+    pub blocks: Vec<BlockPlace>,
+    /// Zone maps, one a block.
+    pub block_stats: Vec<Stats>,
+}
+
+impl BlockPlace {
+    fn write(&self, out: &mut Writer) {
+        out.u64(self.offset);
+        out.u64(self.len);
+        out.u32(self.head_len);
+        out.u32(self.head_crc);
+    }
+
+    fn read(cursor: &mut Cursor<'_>, segment_len: u64) -> Result<BlockPlace> {
+        let place = BlockPlace {
+            offset: cursor.u64()?,
+            len: cursor.u64()?,
+            head_len: cursor.u32()?,
+            head_crc: cursor.u32()?,
+        };
+        let inside = place.offset.checked_add(place.len).is_some_and(|end| end <= segment_len);
+        if !inside || u64::from(place.head_len) > place.len {
+            return Err(cursor.corrupt("a block lies outside its segment"));
+        }
+        Ok(place)
+    }
+
+    /// The bytes' range in the segment.
+    pub fn range(&self) -> Range<usize> {
+        self.offset as usize..(self.offset + self.len) as usize
+    }
+}
+
+impl ColumnRecord {
+    /// The stored form.
+    pub fn encode(&self) -> Vec<u8> {
+        let physical = self.data_type.physical();
+        let mut out = Writer::new();
+        write_type(&self.data_type, &mut out);
+        out.u8(if self.dictionary.is_some() { HAS_DICTIONARY } else { 0 });
+        self.stats.write(physical, &mut out);
+        if let Some(dictionary) = &self.dictionary {
+            out.u32(dictionary.values);
+            out.i128(dictionary.hash as i128);
+            dictionary.place.write(&mut out);
+        }
+        out.count(self.blocks.len());
+        for place in &self.blocks {
+            place.write(&mut out);
+        }
+        // The zone map of an only block is the segment's.
+        if self.blocks.len() > 1 {
+            for stats in &self.block_stats {
+                stats.write(physical, &mut out);
+            }
+        }
+        out.into_vec()
+    }
+
+    /// Parses a record whose checksum has been compared, of a segment of `segment_len` bytes and `rows` rows.
+    pub fn decode(bytes: &[u8], segment_len: u64, rows: u64, block_rows: u32) -> Result<ColumnRecord> {
+        let mut cursor = Cursor::new(bytes);
+        let data_type = read_type(&mut cursor)?;
+        let physical = data_type.physical();
+        let flags = cursor.u8()?;
+        if flags & !HAS_DICTIONARY != 0 {
+            return Err(Error::Unsupported(format!("column flags {flags:#x}, from a newer version")));
+        }
+        let stats = Stats::read(physical, &mut cursor)?;
+        let dictionary = if flags & HAS_DICTIONARY != 0 {
+            let (values, hash) = (cursor.u32()?, cursor.i128()? as u128);
+            if values as usize > limits::MAX_DICTIONARY_VALUES {
+                return Err(cursor.corrupt(format!("dictionary of {values} values")));
+            }
+            Some(DictionaryPlace { values, hash, place: BlockPlace::read(&mut cursor, segment_len)? })
+        } else {
+            None
+        };
+        let n = cursor.count(PLACE_BYTES, limits::SEGMENT_ROWS)?;
+        if n as u64 != rows.div_ceil(u64::from(block_rows)) || stats.rows != rows {
+            return Err(cursor.corrupt(format!("{n} blocks for {rows} rows")));
+        }
+        let blocks =
+            (0..n).map(|_| BlockPlace::read(&mut cursor, segment_len)).collect::<Result<Vec<_>>>()?;
+        let block_stats = if n == 1 {
+            vec![stats.clone()]
+        } else {
+            (0..n).map(|_| Stats::read(physical, &mut cursor)).collect::<Result<Vec<_>>>()?
+        };
+        cursor.finish()?;
+        Ok(ColumnRecord { data_type, stats, dictionary, blocks, block_stats })
+    }
+}

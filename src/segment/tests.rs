@@ -1,0 +1,221 @@
+//! What comes out of a segment is what went in: every type, every forced encoding, every profile.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, make_array};
+use arrow_data::ArrayData;
+use proptest::prelude::*;
+
+use super::writer::{InputColumn, SegmentInput, encode};
+use super::{EncodedSegment, Segment};
+use crate::disk::Mapped;
+use crate::encoding::{Encoding, Options, Profile};
+use crate::model::{ColumnId, DataType};
+
+const TYPES: &[&str] = &[
+    "null", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
+    "decimal(38,10)", "date", "timestamp(us)", "timestamp(ns,UTC)", "time(s)", "time(ns)", "utf8", "binary",
+];
+
+/// A generator of arrays that look like columns do: few values, runs, ramps, noise, extremes, with nulls.
+fn array(data_type: &DataType, rows: usize, shape: u8, seed: u64) -> ArrayRef {
+    let mut state = seed | 1;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let words: Vec<u64> = (0..rows as u64)
+        .map(|i| match shape % 8 {
+            0 => next(),
+            1 => next() % 5,
+            2 => i / 100,
+            3 => i * 1_000_000 + next() % 3 * 1_000_000,
+            4 => seed,
+            5 => [u64::MAX, 0, 1 << 63, (1 << 63) - 1, 1][next() as usize % 5],
+            6 => if next() % 50 == 0 { next() } else { next() % 900 },
+            _ => (next() % 100_000) as f64 as u64,
+        })
+        .collect();
+    let nulls: Option<Vec<bool>> = match (seed >> 8) % 4 {
+        0 => None,
+        1 => Some(words.iter().enumerate().map(|(i, _)| i % 7 != 3).collect()),
+        2 => Some(words.iter().enumerate().map(|(i, _)| i / 300 % 2 == 0).collect()),
+        _ => Some(vec![false; rows]),
+    };
+    let nulls = nulls.map(arrow_buffer::NullBuffer::from);
+    values(data_type, &words, nulls)
+}
+
+fn values(data_type: &DataType, words: &[u64], nulls: Option<arrow_buffer::NullBuffer>) -> ArrayRef {
+    let specials = [f64::NAN, -0.0, f64::INFINITY, f64::MIN_POSITIVE / 3.0, -1.5, f64::MAX];
+    let float = |w: u64| if w > 1 << 60 { specials[(w % 6) as usize] } else { (w % 1_000_000) as f64 / 100.0 };
+    let valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));
+    let text = |w: u64| match w % 5 {
+        0 => String::new(),
+        1 => format!("{w:x}"),
+        2 => format!("naïve → {w}"),
+        3 => format!("{:050X}", w),
+        _ => "x".repeat((w % 300) as usize),
+    };
+    let arrow = data_type.to_arrow();
+    match data_type {
+        DataType::Null => return Arc::new(arrow_array::NullArray::new(words.len())),
+        DataType::Bool => {
+            let bits = words.iter().map(|w| w % 2 == 1).collect();
+            return Arc::new(arrow_array::BooleanArray::new(bits, nulls));
+        }
+        DataType::Utf8 => {
+            let text = words.iter().enumerate().map(|(i, &w)| valid(i).then(|| text(w)));
+            return Arc::new(arrow_array::StringViewArray::from_iter(text));
+        }
+        DataType::Binary => {
+            let bytes = words.iter().enumerate().map(|(i, &w)| valid(i).then(|| text(w)));
+            return Arc::new(arrow_array::BinaryViewArray::from_iter(bytes));
+        }
+        _ => {}
+    }
+    let buffer = match arrow.primitive_width().unwrap() {
+        1 => arrow_buffer::Buffer::from_vec(words.iter().map(|&w| w as u8).collect::<Vec<_>>()),
+        2 => arrow_buffer::Buffer::from_vec(words.iter().map(|&w| w as u16).collect::<Vec<_>>()),
+        4 if arrow.is_floating() => {
+            arrow_buffer::Buffer::from_vec(words.iter().map(|&w| float(w) as f32).collect::<Vec<_>>())
+        }
+        4 => arrow_buffer::Buffer::from_vec(words.iter().map(|&w| w as u32).collect::<Vec<_>>()),
+        8 if arrow.is_floating() => {
+            arrow_buffer::Buffer::from_vec(words.iter().map(|&w| float(w)).collect::<Vec<_>>())
+        }
+        8 => arrow_buffer::Buffer::from_vec(words.to_vec()),
+        _ => arrow_buffer::Buffer::from_vec(
+            words.iter().map(|&w| i128::from(w as i64) * (1 << (w % 60))).collect::<Vec<_>>(),
+        ),
+    };
+    make_array(ArrayData::builder(arrow).len(words.len()).add_buffer(buffer).nulls(nulls).build().unwrap())
+}
+
+fn open(encoded: &EncodedSegment) -> Segment {
+    let bytes = encoded.parts.concat();
+    assert_eq!(bytes.len() as u64, encoded.len);
+    Segment::open(Arc::new(Mapped::of_bytes(&bytes)), "test.sty", 0, encoded.len).unwrap()
+}
+
+/// Bit for bit: `ArrayData` compares the bytes of values that are there.
+fn assert_same(a: &ArrayRef, b: &ArrayRef, what: &str) {
+    assert_eq!(a.logical_null_count(), b.logical_null_count(), "{what}");
+    assert_eq!(a.to_data(), b.to_data(), "{what}");
+}
+
+fn round_trip(types: &[DataType], rows: usize, shape: u8, seed: u64, options: &Options) {
+    let columns: Vec<InputColumn> = types
+        .iter()
+        .enumerate()
+        .map(|(i, data_type)| InputColumn {
+            id: ColumnId(i as u32 * 3),
+            data_type: data_type.clone(),
+            arrays: vec![array(data_type, rows, shape, seed)],
+        })
+        .collect();
+    let input = SegmentInput { rows, block_rows: 1024, columns };
+    let encoded = encode(&input, options).unwrap();
+    let segment = open(&encoded);
+    assert_eq!(segment.rows() as usize, rows);
+    for column in &input.columns {
+        let read = segment.column(column.id).unwrap().unwrap();
+        for b in 0..read.blocks() {
+            let range = segment.block_range(b);
+            let (start, len) = (range.start as usize, (range.end - range.start) as usize);
+            let what = format!("{} {options:?} block {b} {}", column.data_type, read.block(b).unwrap().reader().describe());
+            let expected = column.arrays[0].slice(start, len);
+            assert_same(&read.block(b).unwrap().decode(0..len).unwrap(), &expected, &what);
+            for row in [0, len / 2, len - 1] {
+                let one = read.block(b).unwrap().get(row, &column.data_type).unwrap();
+                assert_same(&one, &expected.slice(row, 1), &what);
+            }
+        }
+        let nulls = column.arrays[0].logical_null_count();
+        assert_eq!(read.stats().nulls as usize, nulls, "{}", column.data_type);
+    }
+    assert_eq!(segment.verify().unwrap(), encoded.len);
+    assert!(segment.column(ColumnId(1)).unwrap().is_none());
+}
+
+fn all_types() -> Vec<DataType> {
+    TYPES.iter().map(|t| t.parse().unwrap()).collect()
+}
+
+#[test]
+fn every_forced_encoding_holds_every_type() {
+    for &force in Encoding::ALL {
+        for shape in 0..8 {
+            for (rows, seed) in [(1, 0x100), (1500, 0x200 + u64::from(shape)), (2049, 0x1000)] {
+                let options = Options { force: Some(force), heavy: shape % 2 == 0, profile: Profile::Balanced };
+                round_trip(&all_types(), rows, shape, seed, &options);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn any_rows_round_trip(rows in 1usize..5000, shape in any::<u8>(), seed in any::<u64>(), profile in 0..3) {
+        let profile = [Profile::Fast, Profile::Balanced, Profile::Small][profile as usize];
+        round_trip(&all_types(), rows, shape, seed, &Options::new(profile));
+    }
+}
+
+/// Damaging any bit of a small segment gives an error or the right answer, never a panic.
+#[test]
+fn every_bit_flip_is_caught_or_harmless() {
+    let types = all_types();
+    let columns: Vec<InputColumn> = types
+        .iter()
+        .enumerate()
+        .map(|(i, t)| InputColumn { id: ColumnId(i as u32), data_type: t.clone(), arrays: vec![array(t, 40, 1, 0x101)] })
+        .collect();
+    let input = SegmentInput { rows: 40, block_rows: 1024, columns };
+    let encoded = encode(&input, &Options::new(Profile::Balanced)).unwrap();
+    let bytes = encoded.parts.concat();
+    let read_all = |bytes: &[u8]| -> crate::Result<Vec<ArrayRef>> {
+        let segment = Segment::open(Arc::new(Mapped::of_bytes(bytes)), "test.sty", 0, bytes.len() as u64)?;
+        let mut arrays = Vec::new();
+        for column in &input.columns {
+            if let Some(read) = segment.column(column.id)? {
+                arrays.push(read.block(0)?.decode(0..40)?);
+            }
+        }
+        Ok(arrays)
+    };
+    let right = read_all(&bytes).unwrap();
+    let mut damaged = bytes.clone();
+    for bit in 0..bytes.len() * 8 {
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        if let Ok(arrays) = read_all(&damaged) {
+            assert_eq!(arrays.len(), right.len());
+            for (a, b) in arrays.iter().zip(&right) {
+                assert_same(a, b, &format!("bit {bit}"));
+            }
+        }
+        damaged[bit / 8] ^= 1 << (bit % 8);
+    }
+    for cut in 0..bytes.len() {
+        assert!(read_all(&bytes[..cut]).is_err(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn the_same_rows_give_the_same_bytes_whatever_the_threads() {
+    let types = all_types();
+    let bytes = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let columns = types
+            .iter()
+            .enumerate()
+            .map(|(i, t)| InputColumn { id: ColumnId(i as u32), data_type: t.clone(), arrays: vec![array(t, 9000, 6, 7)] })
+            .collect();
+        let input = SegmentInput { rows: 9000, block_rows: 4096, columns };
+        pool.install(|| encode(&input, &Options::new(Profile::Balanced))).unwrap().parts.concat()
+    };
+    assert!(bytes(1) == bytes(4));
+}
