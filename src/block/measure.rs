@@ -57,7 +57,11 @@ fn bools(bits: &BooleanBuffer, gathered: &Gathered<'_>, stats: &mut Stats) {
 }
 
 /// Null slots repeat a value that is there, so minimum and maximum may look at every slot.
-fn numbers<T: Copy + Ord>(values: impl Iterator<Item = T> + Clone, scalar: impl Fn(T) -> Scalar, stats: &mut Stats) {
+fn numbers<T: Copy + Ord>(
+    values: impl Iterator<Item = T> + Clone,
+    scalar: impl Fn(T) -> Scalar,
+    stats: &mut Stats,
+) {
     stats.min = values.clone().min().and_then(|v| exact(scalar(v)));
     stats.max = values.max().and_then(|v| exact(scalar(v)));
 }

@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, NullArray, StringViewArray, UInt32Array, make_array};
+use arrow_array::{
+    Array, ArrayRef, BinaryViewArray, BooleanArray, NullArray, StringViewArray, UInt32Array, make_array,
+};
 use arrow_buffer::{BooleanBuffer, Buffer as ArrowBuffer, NullBuffer};
 use arrow_data::{ArrayData, ByteView};
 
@@ -183,8 +185,8 @@ impl<'a> Reader<'a> {
             Stream::Codes(s) => {
                 let mut codes = Vec::with_capacity(rows.len());
                 s.decode(rows, &mut codes)?;
-                let dictionary =
-                    dictionary.ok_or_else(|| Error::corrupt(0, "dictionary codes in a column without a dictionary"))?;
+                let dictionary = dictionary
+                    .ok_or_else(|| Error::corrupt(0, "dictionary codes in a column without a dictionary"))?;
                 look_up(codes, dictionary)
             }
         }
@@ -220,8 +222,8 @@ impl<'a> Reader<'a> {
                 views(StringsOut { data, ends }, data_type, None)
             }
             Stream::Codes(s) => {
-                let dictionary =
-                    dictionary.ok_or_else(|| Error::corrupt(0, "dictionary codes in a column without a dictionary"))?;
+                let dictionary = dictionary
+                    .ok_or_else(|| Error::corrupt(0, "dictionary codes in a column without a dictionary"))?;
                 look_up(vec![s.get(row)?], dictionary)
             }
         }

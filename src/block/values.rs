@@ -150,11 +150,7 @@ fn gather_fixed<T: arrow_buffer::ArrowNativeType + bytemuck::Pod>(
     Ok(out)
 }
 
-fn gather_bytes<'a>(
-    pieces: &[Piece<'a>],
-    rows: usize,
-    validity: Option<&BooleanBuffer>,
-) -> Result<Vec<&'a [u8]>> {
+fn gather_bytes<'a>(pieces: &[Piece<'a>], rows: usize, validity: Option<&BooleanBuffer>) -> Result<Vec<&'a [u8]>> {
     let mut out: Vec<&'a [u8]> = Vec::with_capacity(rows);
     for piece in pieces {
         let range = piece.start..piece.start + piece.len;

@@ -155,9 +155,12 @@ fn widen(name: &str, array: &ArrayRef, to: &DataType, readable: &arrow_schema::D
     if *to == DataType::Float64 {
         let beyond = |v: u64| v > EXACT_IN_F64;
         let inexact = match array.data_type() {
-            arrow_schema::DataType::Int64 => {
-                array.as_primitive::<Int64Type>().iter().flatten().find(|v| beyond(v.unsigned_abs())).map(i128::from)
-            }
+            arrow_schema::DataType::Int64 => array
+                .as_primitive::<Int64Type>()
+                .iter()
+                .flatten()
+                .find(|v| beyond(v.unsigned_abs()))
+                .map(i128::from),
             arrow_schema::DataType::UInt64 => {
                 array.as_primitive::<UInt64Type>().iter().flatten().find(|v| beyond(*v)).map(i128::from)
             }

@@ -46,14 +46,8 @@ pub fn run(
     options: &PipelineOptions,
     sink: &mut dyn FnMut(EncodedSegment) -> Result<()>,
 ) -> Result<u64> {
-    let mut stage = Stage {
-        pool,
-        options,
-        builder: SegmentBuilder::new(options.segment),
-        encoding: None,
-        sink,
-        rows: 0,
-    };
+    let mut stage =
+        Stage { pool, options, builder: SegmentBuilder::new(options.segment), encoding: None, sink, rows: 0 };
     let mut parsing: VecDeque<Receiver<Result<Vec<RecordBatch>>>> = VecDeque::new();
     for task in tasks {
         if parsing.len() >= options.in_flight {

@@ -163,7 +163,11 @@ fn words_may_pay(
 }
 
 /// Calls `each` with every row's word (signed ones sign-extended), `None` for null, until it answers `None`.
-fn each_word(gathered: &Gathered<'_>, order: WordOrder, mut each: impl FnMut(Option<u64>) -> Option<()>) -> Option<()> {
+fn each_word(
+    gathered: &Gathered<'_>,
+    order: WordOrder,
+    mut each: impl FnMut(Option<u64>) -> Option<()>,
+) -> Option<()> {
     let mut row = |i: usize, word: u64| each(gathered.is_valid(i).then_some(word));
     let signed = order == WordOrder::Signed;
     let extend = |zero: u64, sign: i64| if signed { sign as u64 } else { zero };
@@ -199,9 +203,7 @@ impl Coded {
             (Sorted::Words(v), Physical::Float32) => {
                 Values::F32(v.iter().map(|&w| f32::from_bits(w as u32)).collect())
             }
-            (Sorted::Words(v), Physical::Float64) => {
-                Values::F64(v.iter().map(|&w| f64::from_bits(w)).collect())
-            }
+            (Sorted::Words(v), Physical::Float64) => Values::F64(v.iter().map(|&w| f64::from_bits(w)).collect()),
             (Sorted::Words(v), _) => Values::W64(v.clone()),
         };
         Gathered { rows: self.distinct(), values, validity: None }
@@ -254,7 +256,6 @@ impl Coded {
 
 /// A dictionary's values with null before them, so that code 0 is null.
 pub(super) fn with_null(values: &ArrayRef) -> Result<ArrayRef> {
-    let codes: UInt32Array =
-        std::iter::once(None).chain((0..values.len() as u32).map(Some)).collect();
+    let codes: UInt32Array = std::iter::once(None).chain((0..values.len() as u32).map(Some)).collect();
     arrow_select::take::take(values, &codes, None).map_err(|e| Error::corrupt(0, e.to_string()))
 }

@@ -91,7 +91,8 @@ impl Footer {
         if tail.take(8).map_err(within)? != MAGIC || segment.get(..8) != Some(&MAGIC) {
             return Err(Error::corrupt(at as u64, "this is not a segment of version 1 (magic bytes differ)"));
         }
-        let start = at.checked_sub(len).ok_or_else(|| Error::corrupt(at as u64, "footer is longer than its segment"))?;
+        let start =
+            at.checked_sub(len).ok_or_else(|| Error::corrupt(at as u64, "footer is longer than its segment"))?;
         let footer = &segment[start..at];
         if crc32fast::hash(footer) != crc {
             return Err(Error::corrupt(start as u64, "checksum of the footer does not match"));
@@ -103,7 +104,9 @@ impl Footer {
         let mut cursor = Cursor::new(footer);
         let version = cursor.u16()?;
         if version != VERSION {
-            return Err(Error::Unsupported(format!("segment version {version}; this reader knows up to {VERSION}")));
+            return Err(Error::Unsupported(format!(
+                "segment version {version}; this reader knows up to {VERSION}"
+            )));
         }
         cursor.u16()?;
         let must = cursor.u64()?;

@@ -33,10 +33,9 @@ struct Bytes {
 
 impl Bytes {
     fn all(&self) -> Result<&[u8]> {
-        self.mapped
-            .as_slice()
-            .get(self.offset..self.offset + self.len)
-            .ok_or_else(|| Error::corrupt(self.offset as u64, "the file is shorter than its manifest says").at(&self.path, 0))
+        self.mapped.as_slice().get(self.offset..self.offset + self.len).ok_or_else(|| {
+            Error::corrupt(self.offset as u64, "the file is shorter than its manifest says").at(&self.path, 0)
+        })
     }
 
     /// Names the file in an error of something that starts at `offset` of the segment.

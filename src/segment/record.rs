@@ -129,8 +129,7 @@ impl ColumnRecord {
         if n as u64 != rows.div_ceil(u64::from(block_rows)) || stats.rows != rows {
             return Err(cursor.corrupt(format!("{n} blocks for {rows} rows")));
         }
-        let blocks =
-            (0..n).map(|_| BlockPlace::read(&mut cursor, segment_len)).collect::<Result<Vec<_>>>()?;
+        let blocks = (0..n).map(|_| BlockPlace::read(&mut cursor, segment_len)).collect::<Result<Vec<_>>>()?;
         let block_stats = if n == 1 {
             vec![stats.clone()]
         } else {

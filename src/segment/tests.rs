@@ -13,8 +13,26 @@ use crate::encoding::{Encoding, Options, Profile};
 use crate::model::{ColumnId, DataType};
 
 const TYPES: &[&str] = &[
-    "null", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
-    "decimal(38,10)", "date", "timestamp(us)", "timestamp(ns,UTC)", "time(s)", "time(ns)", "utf8", "binary",
+    "null",
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+    "decimal(38,10)",
+    "date",
+    "timestamp(us)",
+    "timestamp(ns,UTC)",
+    "time(s)",
+    "time(ns)",
+    "utf8",
+    "binary",
 ];
 
 /// A generator of arrays that look like columns do: few values, runs, ramps, noise, extremes, with nulls.
@@ -34,7 +52,13 @@ fn array(data_type: &DataType, rows: usize, shape: u8, seed: u64) -> ArrayRef {
             3 => i * 1_000_000 + next() % 3 * 1_000_000,
             4 => seed,
             5 => [u64::MAX, 0, 1 << 63, (1 << 63) - 1, 1][next() as usize % 5],
-            6 => if next() % 50 == 0 { next() } else { next() % 900 },
+            6 => {
+                if next() % 50 == 0 {
+                    next()
+                } else {
+                    next() % 900
+                }
+            }
             _ => (next() % 100_000) as f64 as u64,
         })
         .collect();
@@ -125,7 +149,11 @@ fn round_trip(types: &[DataType], rows: usize, shape: u8, seed: u64, options: &O
         for b in 0..read.blocks() {
             let range = segment.block_range(b);
             let (start, len) = (range.start as usize, (range.end - range.start) as usize);
-            let what = format!("{} {options:?} block {b} {}", column.data_type, read.block(b).unwrap().reader().describe());
+            let what = format!(
+                "{} {options:?} block {b} {}",
+                column.data_type,
+                read.block(b).unwrap().reader().describe()
+            );
             let expected = column.arrays[0].slice(start, len);
             assert_same(&read.block(b).unwrap().decode(0..len).unwrap(), &expected, &what);
             for row in [0, len / 2, len - 1] {
@@ -172,7 +200,11 @@ fn every_bit_flip_is_caught_or_harmless() {
     let columns: Vec<InputColumn> = types
         .iter()
         .enumerate()
-        .map(|(i, t)| InputColumn { id: ColumnId(i as u32), data_type: t.clone(), arrays: vec![array(t, 40, 1, 0x101)] })
+        .map(|(i, t)| InputColumn {
+            id: ColumnId(i as u32),
+            data_type: t.clone(),
+            arrays: vec![array(t, 40, 1, 0x101)],
+        })
         .collect();
     let input = SegmentInput { rows: 40, block_rows: 1024, columns };
     let encoded = encode(&input, &Options::new(Profile::Balanced)).unwrap();
@@ -212,7 +244,11 @@ fn the_same_rows_give_the_same_bytes_whatever_the_threads() {
         let columns = types
             .iter()
             .enumerate()
-            .map(|(i, t)| InputColumn { id: ColumnId(i as u32), data_type: t.clone(), arrays: vec![array(t, 9000, 6, 7)] })
+            .map(|(i, t)| InputColumn {
+                id: ColumnId(i as u32),
+                data_type: t.clone(),
+                arrays: vec![array(t, 9000, 6, 7)],
+            })
             .collect();
         let input = SegmentInput { rows: 9000, block_rows: 4096, columns };
         pool.install(|| encode(&input, &Options::new(Profile::Balanced))).unwrap().parts.concat()

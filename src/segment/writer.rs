@@ -80,8 +80,11 @@ impl EncodedColumn {
 
 /// Encodes a segment, in parallel on the current rayon pool. The same rows and options give the same bytes.
 pub fn encode(input: &SegmentInput, options: &Options) -> Result<EncodedSegment> {
-    let mut columns =
-        input.columns.par_iter().map(|column| Plan::new(column, input, options)?.encode(options)).collect::<Result<Vec<_>>>()?;
+    let mut columns = input
+        .columns
+        .par_iter()
+        .map(|column| Plan::new(column, input, options)?.encode(options))
+        .collect::<Result<Vec<_>>>()?;
     if options.profile == Profile::Balanced && !options.heavy {
         let total: usize = columns.iter().map(|(_, encoded)| encoded.len()).sum();
         columns.par_iter_mut().try_for_each(|(plan, encoded)| reconsider(plan, encoded, options, total))?;
@@ -152,7 +155,8 @@ impl<'a> Plan<'a> {
 fn reconsider(plan: &mut Plan<'_>, encoded: &mut EncodedColumn, options: &Options, total: usize) -> Result<()> {
     let heavy = Options { heavy: true, ..*options };
     let light: usize = encoded.blocks.iter().map(|b| b.bytes.len()).sum();
-    let pays = |saved: f64| saved >= total as f64 * HEAVY_SEGMENT_SHARE && saved >= light as f64 * HEAVY_COLUMN_SHARE;
+    let pays =
+        |saved: f64| saved >= total as f64 * HEAVY_SEGMENT_SHARE && saved >= light as f64 * HEAVY_COLUMN_SHARE;
     // Even a saving of three quarters would not matter to the segment.
     if !pays(light as f64 * 0.75) {
         return Ok(());
@@ -217,11 +221,8 @@ fn place(columns: Vec<EncodedColumn>, input: &SegmentInput) -> EncodedSegment {
             head_crc: block.head_crc,
             offset: put(block.bytes, &mut parts, ALIGN),
         };
-        let dictionary = column.dictionary.map(|(block, values, hash)| DictionaryPlace {
-            values,
-            hash,
-            place: settle(block),
-        });
+        let dictionary =
+            column.dictionary.map(|(block, values, hash)| DictionaryPlace { values, hash, place: settle(block) });
         let blocks = column.blocks.into_iter().map(&mut settle).collect();
         let record = ColumnRecord {
             data_type: column.data_type,
@@ -243,8 +244,7 @@ fn place(columns: Vec<EncodedColumn>, input: &SegmentInput) -> EncodedSegment {
         directory.push(DirectoryEntry { column: id, offset: put(bytes, &mut parts, 1), len, crc });
         stats.push((id, record.data_type, record.stats));
     }
-    let footer =
-        Footer { uuid, rows: input.rows as u64, block_rows: input.block_rows as u32, columns: directory };
+    let footer = Footer { uuid, rows: input.rows as u64, block_rows: input.block_rows as u32, columns: directory };
     let footer = footer.encode();
     let footer_crc = crc32fast::hash(&footer);
     let tail = Footer::tail(&footer);
