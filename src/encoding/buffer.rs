@@ -13,7 +13,7 @@
 //! chunks lie back to back, so such a buffer is one slice of the mapping.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 
 use super::{Options, Profile};
@@ -378,7 +378,7 @@ impl<'a> Buffer<'a> {
             let unpacked = match self.codec {
                 CODEC_NONE => Ok(stored.to_vec()),
                 CODEC_LZ4 => lz4_flex::block::decompress(stored, raw_len).map_err(|e| e.to_string()),
-                _ => zstd::bulk::decompress(stored, raw_len).map_err(|e| e.to_string()),
+                _ => unzstd(stored, raw_len).map_err(|e| e.to_string()),
             }
             .ok()
             .filter(|unpacked| unpacked.len() == raw_len)
@@ -387,6 +387,18 @@ impl<'a> Buffer<'a> {
         }
         Ok(chunk.unpacked.get().map_or(&[], Vec::as_slice))
     }
+}
+
+thread_local! {
+    /// Making a context costs as much as unpacking a small chunk with it.
+    static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+fn unzstd(stored: &[u8], raw_len: usize) -> std::io::Result<Vec<u8>> {
+    ZSTD.with_borrow_mut(|context| match context {
+        Some(context) => context.decompress(stored, raw_len),
+        None => context.insert(zstd::bulk::Decompressor::new()?).decompress(stored, raw_len),
+    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::{Encoding, Options, Profile, Sink, Word, constant, delta, plain, plan
 
 /// A heavier encoding must be smaller than this part of a lighter one.
 const WORTH: f64 = 0.98;
-/// Rows of a sample.
+/// The most rows of a sample; short streams (patches, runs) take a quarter.
 const SAMPLE: usize = 1024;
 
 /// What an encoder may use at its place in the tree.
@@ -55,7 +55,7 @@ pub(super) fn order<W: Word>(v: W, signed: bool) -> W {
 
 /// Rows of a sample, spread evenly with some jitter so that no period of the data hides from it.
 pub(super) fn sample(rows: usize) -> impl Iterator<Item = usize> {
-    let n = rows.min(SAMPLE);
+    let n = rows.min((rows / 32).clamp(SAMPLE / 4, SAMPLE));
     (0..n).map(move |k| {
         let (from, to) = (k * rows / n, (k + 1) * rows / n);
         let jitter = ((k as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize;

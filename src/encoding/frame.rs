@@ -292,14 +292,19 @@ impl<'a, W: Word> Patches<'a, W> {
         Ok(Patches { positions, highs, decoded: OnceCell::new() })
     }
 
-    fn apply(&self, rows: Range<usize>, frame: &Frame<'a, W>, out: &mut [W]) -> Result<()> {
+    /// All positions and high parts, decoded once.
+    fn all(&self) -> Result<(&[u32], &[W])> {
         if self.decoded.get().is_none() {
             let (mut positions, mut highs) = (Vec::new(), Vec::new());
             self.positions.decode(0..self.positions.rows(), &mut positions)?;
             self.highs.decode(0..self.highs.rows(), &mut highs)?;
             let _ = self.decoded.set((positions, highs));
         }
-        let Some((positions, highs)) = self.decoded.get() else { return Ok(()) };
+        Ok(self.decoded.get().map_or((&[], &[]), |(positions, highs)| (positions, highs)))
+    }
+
+    fn apply(&self, rows: Range<usize>, frame: &Frame<'a, W>, out: &mut [W]) -> Result<()> {
+        let (positions, highs) = self.all()?;
         let first = positions.partition_point(|&position| (position as usize) < rows.start);
         for (&position, &high) in positions.iter().zip(highs).skip(first) {
             if position as usize >= rows.end {
@@ -313,17 +318,10 @@ impl<'a, W: Word> Patches<'a, W> {
         Ok(())
     }
 
-    /// The patch of a row, or zero.
+    /// The patch of a row, or zero. The patches are few, and decoded at the first call.
     fn high_of(&self, row: usize) -> Result<W> {
-        let (mut low, mut high) = (0, self.positions.rows());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match (self.positions.get(middle)? as usize).cmp(&row) {
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
-                std::cmp::Ordering::Equal => return self.highs.get(middle),
-            }
-        }
-        Ok(W::default())
+        let (positions, highs) = self.all()?;
+        let found = positions.binary_search_by_key(&row, |&position| position as usize);
+        Ok(found.ok().and_then(|i| highs.get(i)).copied().unwrap_or_default())
     }
 }

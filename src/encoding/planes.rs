@@ -310,11 +310,16 @@ fn unpack_digits(symbols: &[u8], packed: &Buffer<'_>, rows: Range<usize>, out: &
     let bytes = packed.range(few_len(rows.start, per)..few_len(rows.end, per))?;
     let mut left = rows.len();
     for vector in bytes.chunks(VECTOR.div_ceil(per)) {
-        let end = out.len() + left.min(VECTOR);
+        // Eight bytes are written at a time, of which `per` stay.
+        let mut unpacked = [0u8; VECTOR + 16];
+        let mut at = 0;
         for &byte in vector {
-            out.extend_from_slice(table[usize::from(byte)].get(..per).unwrap_or_default());
+            if let Some(place) = unpacked.get_mut(at..at + 8) {
+                place.copy_from_slice(&table[usize::from(byte)]);
+            }
+            at += per;
         }
-        out.truncate(end);
+        out.extend_from_slice(unpacked.get(..left.min(VECTOR)).unwrap_or_default());
         left = left.saturating_sub(VECTOR);
     }
     Ok(())

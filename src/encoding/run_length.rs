@@ -86,19 +86,10 @@ impl<'a, W: Word> RunLength<'a, W> {
         if out.len() == until { Ok(()) } else { Err(Error::corrupt(0, "runs end before the rows do")) }
     }
 
+    /// Finds the run among all, which are decoded at the first call; the rows are not.
     pub(super) fn get(&self, row: usize) -> Result<W> {
-        let (mut low, mut high) = (0, self.ends.rows());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.ends.get(middle)? as usize <= row {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        if low == self.values.rows() {
-            return Err(Error::corrupt(0, "runs end before the rows do"));
-        }
-        self.values.get(low)
+        let (ends, values) = self.runs()?;
+        let run = ends.partition_point(|&end| end as usize <= row);
+        values.get(run).copied().ok_or_else(|| Error::corrupt(0, "runs end before the rows do"))
     }
 }
