@@ -86,7 +86,7 @@ fn shaped<W: Word>(shape: u8, rows: usize, seed: u64) -> Vec<W> {
         5 if random() >> 57 == 0 => random(),
         5 => 100u64.wrapping_sub(random() >> 58),
         6 => [0, u64::MAX, 1 << 63, (1 << 63) - 1, 128, 127][random() as usize % 6],
-        7 => (random() >> 60) * (random() >> 56) >> (random() >> 61),
+        7 => ((random() >> 60) * (random() >> 56)) >> (random() >> 61),
         8 => base.wrapping_add(i.wrapping_mul(base >> 7)),
         _ => base,
     };
