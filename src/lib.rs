@@ -11,8 +11,10 @@ pub mod model; // data types, schema, scalars
 pub mod encoding; // values <-> bytes
 pub mod block; // framed, checksummed, measured
 pub mod segment; // all columns of up to 2^20 rows in one run of bytes
-pub mod ingest; // rows in: sources, column builders, the pipeline
+pub mod manifest; // generations: which segments there are
+pub mod store; // tables, snapshots, the writer
 pub mod expr; // predicates free of any engine's types
+pub mod ingest; // rows in: sources, column builders, the pipeline
 pub mod query; // pruning, and later the executor
 
 pub use error::{Error, Result};

@@ -19,6 +19,8 @@ pub const MAX_VALUE_BYTES: usize = 256 << 20;
 pub const MAX_COLUMNS: usize = 65_536;
 /// The longest column name, in bytes.
 pub const MAX_NAME_BYTES: usize = 1024;
+/// The longest table name, in bytes: that of a directory.
+pub const MAX_TABLE_NAME_BYTES: usize = 255;
 /// How deep encodings may nest (run-length of delta of …).
 pub const MAX_ENCODING_DEPTH: usize = 6;
 /// The most buffers of a block.

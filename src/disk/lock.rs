@@ -8,6 +8,8 @@ use std::path::Path;
 use super::{Disk, Lock, LockMode};
 use crate::error::{Error, Result};
 
+const RETRIES: usize = 100;
+
 /// The exclusive right to write, until dropped.
 #[derive(Debug)]
 pub struct WriterLock {
@@ -17,7 +19,15 @@ pub struct WriterLock {
 impl WriterLock {
     /// Takes the lock file at `path`, or says who has it. `what` names the thing being written, for the message.
     pub fn acquire(disk: &dyn Disk, path: &Path, what: &str) -> Result<WriterLock> {
-        let Some(held) = disk.try_lock(path, LockMode::Create)? else {
+        let mut taken = disk.try_lock(path, LockMode::Create)?;
+        // Someone who gave up a table that never came to be took the lock file with it: make a new one.
+        for _ in 0..RETRIES {
+            match &taken {
+                Some(held) if !held.is_linked()? => taken = disk.try_lock(path, LockMode::Create)?,
+                _ => break,
+            }
+        }
+        let Some(held) = taken else {
             let holder =
                 disk.read(path, 64).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
             let holder = match holder.trim() {

@@ -411,6 +411,7 @@ impl Disk for SimulatedDisk {
 
     fn try_lock(&self, path: &Path, mode: LockMode) -> Result<Option<Lock>> {
         let exclusive = mode != LockMode::Shared;
+        let mut found_free = None;
         let taken = self.call(path, |state| {
             let number = match state.file(path) {
                 Err(error) if error.kind() == ErrorKind::NotFound && mode == LockMode::Create => {
@@ -428,12 +429,19 @@ impl Disk for SimulatedDisk {
             } else {
                 inode.shared += 1;
             }
-            Ok(Some((number, epoch)))
+            found_free = Some((number, epoch));
+            Ok(found_free)
         });
-        let lock = |(inode, epoch)| -> Lock {
-            Box::new(SimulatedLock { disk: self.clone(), path: path.to_path_buf(), inode, epoch, exclusive })
-        };
-        Ok(taken?.map(lock))
+        // Also where the call failed after its effect: then the lock is dropped here, as an operating system drops it
+        // with the descriptor.
+        let lock = found_free.map(|(inode, epoch)| SimulatedLock {
+            disk: self.clone(),
+            path: path.to_path_buf(),
+            inode,
+            epoch,
+            exclusive,
+        });
+        taken.map(|_| lock.map(|lock| Box::new(lock) as Lock))
     }
 }
 

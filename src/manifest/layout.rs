@@ -1,0 +1,119 @@
+//! Where the files of a table are.
+
+use std::path::{Component, Path, PathBuf};
+
+use uuid::Uuid;
+
+use super::Id;
+use crate::disk::durable::TEMPORARY;
+use crate::error::{Error, Result};
+use crate::limits;
+
+const ROOT: &str = ".root";
+const CHUNK: &str = ".chunk";
+const DATA: &str = ".sty";
+
+/// The directory of a table.
+#[derive(Clone, Debug)]
+pub struct TableDir {
+    path: PathBuf,
+}
+
+/// What the name of a file says it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Root(u64),
+    Chunk(Id),
+    Data(Id),
+    /// Not yet what it was to become.
+    Temporary,
+    /// Not ours: left alone.
+    Foreign,
+}
+
+impl TableDir {
+    /// The table in `path`.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        TableDir { path: path.into() }
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        self.path.file_name().and_then(|name| name.to_str()).unwrap_or("?")
+    }
+
+    /// The file that names the generation in force.
+    pub fn current(&self) -> PathBuf {
+        self.path.join("CURRENT")
+    }
+
+    /// The writer's lock.
+    pub fn lock(&self) -> PathBuf {
+        self.path.join("LOCK")
+    }
+
+    /// Roots and chunks.
+    pub fn manifest(&self) -> PathBuf {
+        self.path.join("manifest")
+    }
+
+    /// Segment files.
+    pub fn data(&self) -> PathBuf {
+        self.path.join("data")
+    }
+
+    /// The root of a generation.
+    pub fn root(&self, generation: u64) -> PathBuf {
+        self.manifest().join(format!("{generation:020}{ROOT}"))
+    }
+
+    /// A chunk.
+    pub fn chunk(&self, id: &Id) -> PathBuf {
+        self.manifest().join(format!("{}{CHUNK}", Uuid::from_bytes(*id)))
+    }
+
+    /// The directory of a partition; the empty one is `data` itself.
+    pub fn partition(&self, partition: &str) -> PathBuf {
+        if partition.is_empty() { self.data() } else { self.data().join(partition) }
+    }
+
+    /// A segment file.
+    pub fn data_file(&self, partition: &str, id: &Id) -> PathBuf {
+        self.partition(partition).join(format!("{}{DATA}", Uuid::from_bytes(*id)))
+    }
+}
+
+/// A fresh identifier for a file: rising with time, so that listings are in order of creation.
+pub fn new_id() -> Id {
+    Uuid::now_v7().into_bytes()
+}
+
+/// What a file name stands for.
+pub(super) fn kind(name: &str) -> Kind {
+    let id = |stem: &str| Uuid::try_parse(stem).ok().filter(|id| id.to_string() == stem).map(Uuid::into_bytes);
+    if name.ends_with(TEMPORARY) {
+        return Kind::Temporary;
+    }
+    if let Some(stem) = name.strip_suffix(ROOT) {
+        let number = stem.parse().ok().filter(|number: &u64| format!("{number:020}") == stem);
+        return number.map_or(Kind::Foreign, Kind::Root);
+    }
+    if let Some(stem) = name.strip_suffix(CHUNK) {
+        return id(stem).map_or(Kind::Foreign, Kind::Chunk);
+    }
+    name.strip_suffix(DATA).and_then(id).map_or(Kind::Foreign, Kind::Data)
+}
+
+/// Refuses partition paths that would lead out of the table's data directory.
+pub(crate) fn check_partition(partition: &str) -> Result<()> {
+    let plain = Path::new(partition).components().all(|part| matches!(part, Component::Normal(_)));
+    if plain && partition.len() <= limits::MAX_NAME_BYTES && !partition.contains('\0') {
+        return Ok(());
+    }
+    Err(Error::InvalidInput(format!("'{partition}' is not a partition path")))
+}

@@ -1,0 +1,29 @@
+//! The manifest: which segments a table has, and what is known of them without opening one.
+//!
+//! ```text
+//! CURRENT ──▶ manifest/<generation>.root ──▶ manifest/<uuid>.chunk, … ──▶ data/[<partition>/]<uuid>.sty, …
+//! one line     schema, options, rows,         up to 4,096 segments each,   one or more segments
+//!              list of chunks                  statistics column by column
+//! ```
+//!
+//! Where this stands on the road: the last step of an ingest ([`commit`]), the first of a query. Roots and chunks are
+//! immutable; generations share chunks, so that an append writes one chunk (merged with small ones before it, see
+//! [`commit::tail_to_merge`]) and a root, never the whole list. Each structure has its reader and writer side by side
+//! and does no I/O; only `commit` and `recover` touch the disk.
+
+pub mod chunk;
+pub mod codec;
+mod columns;
+pub mod commit;
+mod fixed;
+pub mod layout;
+pub mod recover;
+pub mod root;
+
+pub use chunk::{Chunk, ChunkBuilder, SegmentEntry};
+pub use columns::ColumnStats;
+pub use layout::TableDir;
+pub use root::{ChunkRef, Root, TableOptions};
+
+/// An identifier as its 16 bytes.
+pub type Id = [u8; 16];

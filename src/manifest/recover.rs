@@ -1,0 +1,189 @@
+//! Reading the generation in force, and clearing away what no generation names.
+//!
+//! A generation is live while `CURRENT` names it or a reader holds a shared lock on its root. [`sweep`] is run by the
+//! writer alone: when it opens the table (what a crashed writer left) and after each commit (what the commit before
+//! needed and nobody reads any more).
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::layout::{Kind, kind};
+use super::{Id, Root, TableDir, codec, commit, root};
+use crate::disk::{Disk, Entry, LockMode, is_missing};
+use crate::error::{Error, Result};
+
+/// `CURRENT` is one short line.
+const CURRENT_BYTES: u64 = 256;
+/// How deep partition directories nest.
+const MAX_DEPTH: usize = 16;
+
+/// The generation in force; `None` if the directory holds no table.
+pub fn current(disk: &dyn Disk, dir: &TableDir) -> Result<Option<u64>> {
+    let path = dir.current();
+    match disk.read(&path, CURRENT_BYTES) {
+        Ok(bytes) => codec::read_current(&bytes).map(Some).map_err(|error| error.at(path, 0)),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads the root of a generation.
+pub fn read_root(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Result<Root> {
+    let path = dir.root(generation);
+    let bytes = disk.read(&path, root::MAX_BYTES)?;
+    Root::parse(&bytes, generation).map_err(|error| error.at(path, 0))
+}
+
+/// The generation in force, as the holder of the writer's lock sees it: made durable first, for a writer before us may
+/// have lost power or heart between the rename of `CURRENT` and the sync of its directory.
+pub fn recover(disk: &dyn Disk, dir: &TableDir) -> Result<Option<Root>> {
+    let Some(generation) = current(disk, dir)? else {
+        return no_generation(disk, dir).map(|()| None);
+    };
+    disk.sync_dir(dir.path())?;
+    let root = read_root(disk, dir, generation);
+    root.map(Some).map_err(|error| match error {
+        error if is_missing(&error) => {
+            Error::corrupt(0, format!("it names generation {generation}, whose root is missing"))
+                .at(dir.current(), 0)
+        }
+        error => error,
+    })
+}
+
+/// Without `CURRENT` the table never had a generation, or only a first one that was not finished. Anything else means
+/// that `CURRENT` was lost, and nothing may be swept.
+fn no_generation(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
+    let last = list(disk, &dir.manifest())?.into_iter().filter_map(|entry| match kind(&entry.name) {
+        Kind::Root(generation) => Some(generation),
+        _ => None,
+    });
+    match last.max() {
+        Some(generation) if generation > 1 => {
+            let what =
+                format!("it is missing, and manifest/ has generation {generation}; restore it to use the table");
+            Err(Error::corrupt(0, what).at(dir.current(), 0))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How much of a table to sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Roots and chunks: enough after an append, which takes no segment away. No chunk is opened for it.
+    Manifest,
+    /// Data files too.
+    Everything,
+}
+
+/// Names of files that live generations need.
+#[derive(Debug, Default)]
+struct Live {
+    chunks: HashSet<Id>,
+    data: HashSet<Id>,
+}
+
+/// Frees generations that nobody reads, then removes every file of ours that no live generation names. Only for the
+/// holder of the writer's lock, with no transaction open. Returns how many files were removed.
+pub fn sweep(disk: &dyn Disk, dir: &TableDir, current: Option<&Root>, scope: Scope) -> Result<u64> {
+    let entries = list(disk, &dir.manifest())?;
+    let mut removed = 0;
+    let mut live = Live::default();
+    let mut roots: Vec<Root> = current.cloned().into_iter().collect();
+    for entry in &entries {
+        let Kind::Root(generation) = kind(&entry.name) else { continue };
+        let now = current.map_or(0, |root| root.generation);
+        if generation == now {
+            continue;
+        }
+        if remove_root(disk, dir, generation)? {
+            removed += 1;
+        } else {
+            roots.push(read_root(disk, dir, generation)?);
+        }
+    }
+    if removed > 0 {
+        // No root may come back that names files which are about to go.
+        disk.sync_dir(&dir.manifest())?;
+    }
+    for root in &roots {
+        live.add(disk, dir, root, scope)?;
+    }
+    for entry in &entries {
+        let dead = match kind(&entry.name) {
+            Kind::Chunk(id) => !live.chunks.contains(&id),
+            Kind::Temporary => true,
+            Kind::Root(_) | Kind::Data(_) | Kind::Foreign => false,
+        };
+        if dead {
+            disk.remove(&dir.manifest().join(&entry.name))?;
+            removed += 1;
+        }
+    }
+    for entry in list(disk, dir.path())? {
+        if kind(&entry.name) == Kind::Temporary && !entry.is_dir {
+            disk.remove(&dir.path().join(&entry.name))?;
+            removed += 1;
+        }
+    }
+    match scope {
+        Scope::Manifest => Ok(removed),
+        Scope::Everything => Ok(removed + sweep_data(disk, &dir.data(), &live, MAX_DEPTH)?),
+    }
+}
+
+/// Removes a root unless a reader holds it. The exclusive lock is kept until the name is gone: a reader that locks the
+/// root later sees that it has lost its name, and starts again from `CURRENT`.
+fn remove_root(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Result<bool> {
+    let path = dir.root(generation);
+    let Some(_lock) = disk.try_lock(&path, LockMode::Exclusive)? else { return Ok(false) };
+    disk.remove(&path)?;
+    Ok(true)
+}
+
+impl Live {
+    fn add(&mut self, disk: &dyn Disk, dir: &TableDir, root: &Root, scope: Scope) -> Result<()> {
+        for reference in &root.chunks {
+            if self.chunks.insert(reference.id) && scope == Scope::Everything {
+                let chunk = commit::open(disk, dir, reference)?;
+                let segments = chunk.segments().map_err(|error| error.at(dir.chunk(&reference.id), 0))?;
+                self.data.extend(segments.iter().map(|segment| segment.file));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sweep_data(disk: &dyn Disk, dir: &Path, live: &Live, depth: usize) -> Result<u64> {
+    let mut removed = 0;
+    for entry in list(disk, dir)? {
+        let path = dir.join(&entry.name);
+        if entry.is_dir {
+            if depth > 0 {
+                removed += sweep_data(disk, &path, live, depth - 1)?;
+                // Fails while something is in it.
+                let _ = disk.remove_dir(&path);
+            }
+            continue;
+        }
+        let dead = match kind(&entry.name) {
+            Kind::Data(id) => !live.data.contains(&id),
+            Kind::Temporary => true,
+            Kind::Root(_) | Kind::Chunk(_) | Kind::Foreign => false,
+        };
+        if dead {
+            disk.remove(&path)?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// The entries of a directory that may not be there yet.
+fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<Entry>> {
+    match disk.list(dir) {
+        Err(error) if is_missing(&error) => Ok(Vec::new()),
+        listed => listed,
+    }
+}

@@ -1,0 +1,21 @@
+//! A store: a directory of tables, each with immutable generations and one writer at a time.
+//!
+//! Where this stands on the road: an ingest opens a [`TableWriter`], writes data files through it and commits; a query
+//! opens a [`Snapshot`], which is one generation for as long as it lives, whatever writers do meanwhile. Opening reads
+//! `CURRENT` and one root; chunks and data files are touched only when they are asked for.
+
+pub mod snapshot;
+#[expect(clippy::module_inception, reason = "the folder's own noun")]
+pub mod store;
+pub mod table;
+#[cfg(test)]
+mod tests;
+pub mod verify;
+pub mod writer;
+
+pub use crate::manifest::{ColumnStats, SegmentEntry, TableOptions};
+pub use snapshot::Snapshot;
+pub use store::Store;
+pub use table::Table;
+pub use verify::VerifyReport;
+pub use writer::{Commit, DataFile, DataFiles, NewSegment, TableWriter};

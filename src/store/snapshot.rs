@@ -1,0 +1,173 @@
+//! One generation of a table, held against garbage collection while it is looked at.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use super::{ColumnStats, SegmentEntry, TableOptions};
+use crate::disk::{Disk, Lock, LockMode, Mapped, MappingCache, is_missing};
+use crate::error::{Error, Result};
+use crate::manifest::{Chunk, ChunkRef, Root, TableDir, commit, recover};
+use crate::model::{ColumnId, Schema};
+
+/// How often a reader starts again because a writer freed the generation under its hands.
+const RETRIES: usize = 1000;
+
+/// An immutable generation of a table; clones share it.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    dir: TableDir,
+    disk: Arc<dyn Disk>,
+    mappings: Arc<MappingCache>,
+    root: Root,
+    chunks: Vec<OnceLock<Arc<Chunk>>>,
+    segments: OnceLock<Arc<[SegmentEntry]>>,
+    /// Shared, on the root; it dies with the process.
+    _lock: Lock,
+}
+
+impl Snapshot {
+    pub(super) fn open(dir: &TableDir, disk: &Arc<dyn Disk>, mappings: &Arc<MappingCache>) -> Result<Snapshot> {
+        let (root, lock) = hold(&**disk, dir)?;
+        let chunks = root.chunks.iter().map(|_| OnceLock::new()).collect();
+        let inner = Inner {
+            dir: dir.clone(),
+            disk: Arc::clone(disk),
+            mappings: Arc::clone(mappings),
+            root,
+            chunks,
+            segments: OnceLock::new(),
+            _lock: lock,
+        };
+        Ok(Snapshot { inner: Arc::new(inner) })
+    }
+
+    /// The table's name.
+    pub fn table_name(&self) -> &str {
+        self.inner.dir.name()
+    }
+
+    /// Number of the generation.
+    pub fn generation(&self) -> u64 {
+        self.inner.root.generation
+    }
+
+    /// The columns.
+    pub fn schema(&self) -> &Schema {
+        &self.inner.root.schema
+    }
+
+    /// What the table was created with.
+    pub fn options(&self) -> TableOptions {
+        self.inner.root.options
+    }
+
+    /// Rows, without a look at any segment.
+    pub fn rows(&self) -> u64 {
+        self.inner.root.rows
+    }
+
+    /// What the root says of the chunks.
+    pub fn chunks(&self) -> &[ChunkRef] {
+        &self.inner.root.chunks
+    }
+
+    /// Where the table is.
+    pub fn dir(&self) -> &TableDir {
+        &self.inner.dir
+    }
+
+    /// The disk it is on.
+    pub fn disk(&self) -> &dyn Disk {
+        &*self.inner.disk
+    }
+
+    /// The root of this generation.
+    pub fn root(&self) -> &Root {
+        &self.inner.root
+    }
+
+    /// A chunk, opened at first use. `None` past the last one.
+    pub fn chunk(&self, at: usize) -> Result<Option<Arc<Chunk>>> {
+        let Some((slot, reference)) = self.inner.chunks.get(at).zip(self.inner.root.chunks.get(at)) else {
+            return Ok(None);
+        };
+        if let Some(chunk) = slot.get() {
+            return Ok(Some(Arc::clone(chunk)));
+        }
+        let chunk = Arc::new(commit::open(&*self.inner.disk, &self.inner.dir, reference)?);
+        Ok(Some(Arc::clone(slot.get_or_init(|| chunk))))
+    }
+
+    /// All segments, in the order of their rows.
+    pub fn segments(&self) -> Result<Arc<[SegmentEntry]>> {
+        if let Some(segments) = self.inner.segments.get() {
+            return Ok(Arc::clone(segments));
+        }
+        let mut all = Vec::new();
+        self.each_chunk(|chunk| {
+            all.extend_from_slice(chunk.segments()?);
+            Ok(())
+        })?;
+        Ok(Arc::clone(self.inner.segments.get_or_init(|| all.into())))
+    }
+
+    /// What the manifest knows of a column, one entry for each of [`Snapshot::segments`]; `None` where the segment
+    /// lacks the column (all its rows are null). Only this column's part of each chunk is read.
+    pub fn column_stats(&self, column: ColumnId) -> Result<Vec<Option<ColumnStats>>> {
+        let mut all = Vec::new();
+        self.each_chunk(|chunk| {
+            match chunk.column_stats(column)? {
+                Some(known) => all.extend(known),
+                None => all.resize(all.len() + chunk.segments()?.len(), None),
+            }
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    fn each_chunk(&self, mut visit: impl FnMut(&Chunk) -> Result<()>) -> Result<()> {
+        for (at, reference) in self.inner.root.chunks.iter().enumerate() {
+            if let Some(chunk) = self.chunk(at)? {
+                visit(&chunk).map_err(|error| error.at(self.inner.dir.chunk(&reference.id), 0))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The file that holds a segment.
+    pub fn path(&self, segment: &SegmentEntry) -> PathBuf {
+        self.inner.dir.data_file(&segment.partition, &segment.file)
+    }
+
+    /// The mapped file that holds a segment, from the store's cache of mappings. The segment is the range
+    /// `offset .. offset + length` of it, which may be beyond the end of a damaged file.
+    pub fn map(&self, segment: &SegmentEntry) -> Result<Arc<Mapped>> {
+        self.inner.mappings.get(&*self.inner.disk, &self.path(segment))
+    }
+}
+
+/// Reads the generation in force and takes a shared lock on its root. If a writer has freed it in between, there is a
+/// newer one.
+fn hold(disk: &dyn Disk, dir: &TableDir) -> Result<(Root, Lock)> {
+    let mut generation = 0;
+    for _ in 0..RETRIES {
+        generation = recover::current(disk, dir)?.ok_or_else(|| {
+            Error::NotFound(format!("there is no table '{}' ({})", dir.name(), dir.path().display()))
+        })?;
+        let lock = match disk.try_lock(&dir.root(generation), LockMode::Shared) {
+            Ok(lock) => lock,
+            Err(error) if is_missing(&error) => None,
+            Err(error) => return Err(error),
+        };
+        match lock {
+            Some(lock) if lock.is_linked()? => return Ok((recover::read_root(disk, dir, generation)?, lock)),
+            _ => {}
+        }
+    }
+    Err(Error::corrupt(0, format!("it names generation {generation}, whose root is missing")).at(dir.current(), 0))
+}

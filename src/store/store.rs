@@ -1,0 +1,86 @@
+//! The directory of tables.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Table;
+use crate::disk::{Disk, MappingCache, RealDisk, is_missing};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::manifest::TableDir;
+
+/// A store; clones share its cache of mappings.
+#[derive(Clone, Debug)]
+pub struct Store {
+    path: PathBuf,
+    disk: Arc<dyn Disk>,
+    mappings: Arc<MappingCache>,
+}
+
+impl Store {
+    /// The store in a directory of the machine. Nothing is read yet, and the directory need not exist.
+    pub fn open(path: impl Into<PathBuf>) -> Store {
+        Store::open_with(Arc::new(RealDisk), path)
+    }
+
+    /// The store in a directory of `disk`.
+    pub fn open_with(disk: Arc<dyn Disk>, path: impl Into<PathBuf>) -> Store {
+        Store { path: path.into(), disk, mappings: Arc::default() }
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the directory is there.
+    pub fn exists(&self) -> Result<bool> {
+        self.disk.exists(&self.path)
+    }
+
+    /// Names of the tables that have a generation, sorted.
+    pub fn tables(&self) -> Result<Vec<String>> {
+        let entries = self.disk.list(&self.path).map_err(|error| match error {
+            error if is_missing(&error) => {
+                Error::NotFound(format!("there is no store at '{}'", self.path.display()))
+            }
+            error => error,
+        })?;
+        let mut tables = Vec::new();
+        for entry in entries {
+            let named = entry.is_dir && check_name(&entry.name).is_ok();
+            if named && self.disk.exists(&self.dir(&entry.name).current())? {
+                tables.push(entry.name);
+            }
+        }
+        Ok(tables)
+    }
+
+    /// A table by name, whether it exists or is yet to be created.
+    pub fn table(&self, name: &str) -> Result<Table> {
+        check_name(name)?;
+        Ok(Table::new(self.dir(name), Arc::clone(&self.disk), Arc::clone(&self.mappings)))
+    }
+
+    /// Whether there is a table of this name.
+    pub fn has_table(&self, name: &str) -> Result<bool> {
+        check_name(name)?;
+        self.disk.exists(&self.dir(name).current())
+    }
+
+    fn dir(&self, name: &str) -> TableDir {
+        TableDir::new(self.path.join(name))
+    }
+}
+
+/// A table's name is the name of a directory, and never hidden.
+fn check_name(name: &str) -> Result<()> {
+    let long = name.is_empty() || name.len() > limits::MAX_TABLE_NAME_BYTES;
+    if long || name.starts_with('.') || name.contains(['/', '\\', '\0']) {
+        return Err(Error::InvalidInput(format!(
+            "'{name}' is not a table name: 1 to {} bytes, no '/' and no '.' at the start",
+            limits::MAX_TABLE_NAME_BYTES
+        )));
+    }
+    Ok(())
+}

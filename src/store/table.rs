@@ -1,0 +1,51 @@
+//! A table: where readers take snapshots and the writer its lock.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Snapshot, TableOptions, TableWriter};
+use crate::disk::{Disk, MappingCache};
+use crate::error::Result;
+use crate::manifest::{TableDir, recover};
+use crate::model::Schema;
+
+/// A table of a store; it may not exist yet.
+#[derive(Clone, Debug)]
+pub struct Table {
+    dir: TableDir,
+    disk: Arc<dyn Disk>,
+    mappings: Arc<MappingCache>,
+}
+
+impl Table {
+    pub(super) fn new(dir: TableDir, disk: Arc<dyn Disk>, mappings: Arc<MappingCache>) -> Self {
+        Table { dir, disk, mappings }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.dir.name()
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The generation in force, `None` if there is no table: cheap enough to ask before every query whether a
+    /// snapshot is still the newest.
+    pub fn generation(&self) -> Result<Option<u64>> {
+        recover::current(&*self.disk, &self.dir)
+    }
+
+    /// The generation in force, held until the snapshot is dropped.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        Snapshot::open(&self.dir, &self.disk, &self.mappings)
+    }
+
+    /// The right to write. `create` is used if the table does not exist; without it that is an error. A second writer
+    /// is refused.
+    pub fn writer(&self, create: Option<(Schema, TableOptions)>) -> Result<TableWriter> {
+        TableWriter::open(&self.dir, &self.disk, create)
+    }
+}

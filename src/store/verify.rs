@@ -1,0 +1,77 @@
+//! Checking a whole generation: every byte of the manifest, and each segment by a function that the caller gives.
+
+use std::sync::Arc;
+
+use super::{SegmentEntry, Snapshot};
+use crate::disk::Mapped;
+use crate::error::{Error, Result};
+use crate::manifest::recover;
+
+/// What a check found.
+#[derive(Debug, Default)]
+pub struct VerifyReport {
+    /// Chunks checked.
+    pub chunks: u64,
+    /// Segments checked.
+    pub segments: u64,
+    /// Rows that the manifest lists.
+    pub rows: u64,
+    /// Bytes of the manifest and of the segments.
+    pub bytes: u64,
+    /// Everything that is wrong, in order; empty for a sound table.
+    pub problems: Vec<Error>,
+}
+
+/// Checks a segment's bytes: given its entry, the mapped file and the range of it that is the segment's.
+pub type SegmentCheck<'a> = dyn FnMut(&SegmentEntry, &Arc<Mapped>) -> Result<()> + 'a;
+
+/// Checks the root and all chunks against their checksums, that files are as long as the manifest says, and every
+/// segment by `check`. Goes on after a problem, to find all.
+pub fn verify(snapshot: &Snapshot, check: &mut SegmentCheck<'_>) -> VerifyReport {
+    let mut report = VerifyReport::default();
+    // Read again: the snapshot's own copy was checked when it was opened.
+    match recover::read_root(snapshot.disk(), snapshot.dir(), snapshot.generation()) {
+        Ok(root) if root != *snapshot.root() => {
+            let error = Error::corrupt(0, "the root has changed since it was opened");
+            report.problems.push(error.at(snapshot.dir().root(snapshot.generation()), 0));
+        }
+        Ok(_) => {}
+        Err(error) => report.problems.push(error),
+    }
+    for at in 0..snapshot.chunks().len() {
+        if let Err(error) = verify_chunk(snapshot, at, check, &mut report) {
+            report.problems.push(error);
+        }
+    }
+    report
+}
+
+fn verify_chunk(
+    snapshot: &Snapshot,
+    at: usize,
+    check: &mut SegmentCheck<'_>,
+    report: &mut VerifyReport,
+) -> Result<()> {
+    let Some((chunk, reference)) = snapshot.chunk(at)?.zip(snapshot.chunks().get(at)) else { return Ok(()) };
+    let path = snapshot.dir().chunk(&reference.id);
+    report.chunks += 1;
+    report.bytes += reference.length;
+    let sound = chunk.verify(reference).map_err(|error| error.at(&path, 0));
+    for segment in chunk.segments().map_err(|error| error.at(&path, 0))? {
+        report.segments += 1;
+        report.rows += segment.rows;
+        report.bytes += segment.length;
+        let checked = snapshot.map(segment).and_then(|mapped| {
+            let end = segment.offset.saturating_add(segment.length);
+            if end > mapped.as_slice().len() as u64 {
+                let what = format!("the file ends here; a segment of it reaches to byte {end}");
+                return Err(Error::corrupt(mapped.as_slice().len() as u64, what));
+            }
+            check(segment, &mapped)
+        });
+        if let Err(error) = checked {
+            report.problems.push(error.at(snapshot.path(segment), 0));
+        }
+    }
+    sound
+}
