@@ -9,7 +9,7 @@ use crate::block::{self, Gathered, Order, Piece, Stats, Values};
 use crate::encoding::dictionary::{
     Dictionary, DictionaryBuilder, DictionaryLimits, WordDictionary, WordDictionaryBuilder, WordOrder,
 };
-use crate::encoding::{Encoding, Options, Word};
+use crate::encoding::{Encoding, Options, Profile, Word};
 use crate::error::{Error, Result};
 use crate::model::{DataType, Physical, WordWidth};
 
@@ -18,7 +18,7 @@ const SURE_ROWS_PER_VALUE: usize = 64;
 /// A dictionary of words is looked at only up to this many values.
 const MAX_WORDS: usize = 1 << 16;
 /// A dictionary of words has to save this share, since words are quick to filter and group as they are.
-const WORD_SHARE: f64 = 0.9;
+const WORD_SHARE: f64 = 0.95;
 /// Below this many rows a dictionary of words costs more metadata than it saves.
 const MIN_WORD_ROWS: usize = 4096;
 
@@ -157,8 +157,9 @@ fn words_may_pay(
     if each_word(sample, order, |word| word.map_or(Some(()), |word| builder.insert(word).map(|_| ()))).is_none() {
         return Ok(false);
     }
-    let direct = block::encode(sample, physical, options)?.bytes.len() as f64;
-    let bits = f64::from((builder.len() as u32 + 1).next_power_of_two().trailing_zeros());
+    let light = Options { heavy: false, profile: Profile::Balanced, ..*options };
+    let direct = block::encode(sample, physical, &light)?.bytes.len() as f64;
+    let bits = (builder.len() as f64 + 1.0).log2();
     Ok(bits * sample.rows as f64 / 8.0 < direct * WORD_SHARE)
 }
 
