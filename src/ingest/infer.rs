@@ -1,0 +1,166 @@
+//! The type of a column from the text of its fields.
+//!
+//! Each field leaves a set of types that it can be read as without loss ([`Kinds`]); a column's type is the first
+//! one, in the order of the set, that all its fields share, and text if there is none. So `007`, `+1` or an integer
+//! that no machine word holds make a column text, while `1` beside `1.5` makes it float64.
+
+use std::sync::Arc;
+
+use super::text::{Text, number, time};
+use crate::model::{DataType, TimeUnit};
+
+/// The types that every field seen so far can be read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kinds {
+    bits: u16,
+    any: bool,
+}
+
+const BOOL: u16 = 1 << 0;
+const INT: u16 = 1 << 1;
+const UINT: u16 = 1 << 2;
+const FLOAT: u16 = 1 << 3;
+const DATE: u16 = 1 << 4;
+const STAMP_US: u16 = 1 << 5;
+const STAMP_NS: u16 = 1 << 6;
+const ZONED_US: u16 = 1 << 7;
+const ZONED_NS: u16 = 1 << 8;
+const TIME_US: u16 = 1 << 9;
+const TIME_NS: u16 = 1 << 10;
+
+impl Default for Kinds {
+    fn default() -> Self {
+        Kinds { bits: u16::MAX, any: false }
+    }
+}
+
+impl Kinds {
+    /// Takes in a field that is not null.
+    #[inline]
+    pub fn add(&mut self, text: Text<'_>) {
+        self.any = true;
+        if self.bits != 0 {
+            self.bits &= kinds_of(text);
+        }
+    }
+
+    /// Takes in a quoted field without text: null in a column of anything but text, and no reason to be one.
+    pub fn add_quoted_empty(&mut self) {
+        self.any = true;
+    }
+
+    /// The type of a column of these fields.
+    pub fn data_type(&self) -> DataType {
+        if !self.any {
+            return DataType::Null;
+        }
+        if self.bits == u16::MAX {
+            return DataType::Utf8; // nothing but quoted empty fields
+        }
+        let zoned = |unit| DataType::Timestamp { unit, zone: Some(Arc::from("UTC")) };
+        match self.bits & self.bits.wrapping_neg() {
+            BOOL => DataType::Bool,
+            INT => DataType::Int64,
+            UINT => DataType::UInt64,
+            FLOAT => DataType::Float64,
+            DATE => DataType::Date,
+            STAMP_US => DataType::Timestamp { unit: TimeUnit::Microsecond, zone: None },
+            STAMP_NS => DataType::Timestamp { unit: TimeUnit::Nanosecond, zone: None },
+            ZONED_US => zoned(TimeUnit::Microsecond),
+            ZONED_NS => zoned(TimeUnit::Nanosecond),
+            TIME_US => DataType::Time { unit: TimeUnit::Microsecond },
+            TIME_NS => DataType::Time { unit: TimeUnit::Nanosecond },
+            _ => DataType::Utf8,
+        }
+    }
+}
+
+/// The types as which one field can be read without loss; none means text.
+fn kinds_of(text: Text<'_>) -> u16 {
+    let bytes = text.bytes();
+    match bytes.first() {
+        Some(b'0'..=b'9' | b'-' | b'.') => numeric(text) | temporal(text),
+        Some(b't' | b'T' | b'f' | b'F') if number::boolean(text).is_some() => BOOL,
+        Some(b'i' | b'I' | b'n' | b'N') if number::float64(text).is_some() => FLOAT,
+        _ => 0,
+    }
+}
+
+fn numeric(text: Text<'_>) -> u16 {
+    let float = if number::float64(text).is_some() { FLOAT } else { 0 };
+    let uint = if number::uint64(text).is_some() { UINT } else { 0 };
+    let int = if number::int64(text).is_some() { INT } else { 0 };
+    int | uint | float
+}
+
+fn temporal(text: Text<'_>) -> u16 {
+    let nanos = |instant: time::Instant| instant.ticks(TimeUnit::Nanosecond).is_some();
+    let micros = |instant: time::Instant| instant.digits <= 6;
+    if let Some(days) = time::date(text) {
+        let midnight = time::Instant { seconds: i64::from(days) * 86_400, nanos: 0, digits: 0, zoned: false };
+        let finer = if nanos(midnight) { STAMP_NS | ZONED_NS } else { 0 };
+        return DATE | STAMP_US | ZONED_US | finer;
+    }
+    let flags = |instant: time::Instant, us, ns| {
+        (if micros(instant) { us } else { 0 }) | (if nanos(instant) { ns } else { 0 })
+    };
+    if let Some(instant) = time::instant(text) {
+        let (us, ns) = if instant.zoned { (ZONED_US, ZONED_NS) } else { (STAMP_US, STAMP_NS) };
+        return flags(instant, us, ns);
+    }
+    time::time_of_day(text).map_or(0, |instant| flags(instant, TIME_US, TIME_NS))
+}
+
+/// The type of one field alone.
+pub fn type_of(text: Text<'_>) -> DataType {
+    let mut kinds = Kinds::default();
+    kinds.add(text);
+    kinds.data_type()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn infer(fields: &[&str]) -> String {
+        let mut kinds = Kinds::default();
+        for field in fields {
+            kinds.add((*field).into());
+        }
+        kinds.data_type().to_string()
+    }
+
+    #[test]
+    fn columns() {
+        for (fields, expected) in [
+            (&[][..], "null"),
+            (&["1", "2"], "int64"),
+            (&["1", "-2", "2.5"], "float64"),
+            (&["1", "nan", "-inf"], "float64"),
+            (&["1", "007"], "utf8"),
+            (&["1", "+1"], "utf8"),
+            (&["1.5", "00.5"], "utf8"),
+            (&["1", " 2"], "utf8"),
+            (&["18446744073709551615", "1"], "uint64"),
+            (&["18446744073709551615", "-1"], "utf8"),
+            (&["99999999999999999999"], "utf8"),
+            (&["9007199254740993", "1"], "int64"),
+            (&["9007199254740993", "1.5"], "utf8"),
+            (&["9007199254740992", "1.5"], "float64"),
+            (&["true", "FALSE"], "bool"),
+            (&["t", "f"], "utf8"),
+            (&["true", "1"], "utf8"),
+            (&["2013-08-01"], "date"),
+            (&["2013-08-01", "2013-08-01 08:14:37"], "timestamp(us)"),
+            (&["2013-08-01 08:14:37", "2013-08-01T08:14:37.1234567"], "timestamp(ns)"),
+            (&["2013-08-01 08:14:37Z", "2013-08-01T08:14:37+02:00"], "timestamp(us,UTC)"),
+            (&["2013-08-01 08:14:37Z", "2013-08-01T08:14:37"], "utf8"),
+            (&["9999-01-01", "2013-08-01T08:14:37.1234567"], "utf8"),
+            (&["08:14:37", "08:14:37.5"], "time(us)"),
+            (&["2013-08-01", "1"], "utf8"),
+            (&["-"], "utf8"),
+        ] {
+            assert_eq!(infer(fields), expected, "{fields:?}");
+        }
+    }
+}

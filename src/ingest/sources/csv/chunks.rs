@@ -1,0 +1,236 @@
+//! Cutting a stream of CSV bytes into pieces that parse independently.
+//!
+//! A chunk ends at the last row end within its size, or if a single row is longer at a row end as soon after as
+//! there is one; so boundaries depend on the bytes alone. Only quotes and line feeds matter here: a quote opens a
+//! quoted field where a field starts and nowhere else, exactly as the splitter sees it.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use memchr::{memchr, memchr_iter, memrchr};
+
+use super::CsvOptions;
+use crate::error::{Error, Result};
+use crate::ingest::sources::input::{Bytes, read_error};
+use crate::limits;
+
+/// Bytes of a chunk, unless one row is longer.
+pub const CHUNK_BYTES: usize = 4 << 20;
+
+/// Whole rows of raw text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CsvChunk {
+    /// The text; its last row always ends with a line feed, or inside an open quote.
+    pub text: Vec<u8>,
+    /// Number of the chunk in its input, from 0. The first one holds the header, if there is one.
+    pub number: u64,
+    /// Physical line of the first row, from 1.
+    pub line: u64,
+    /// Where the chunk starts in the uncompressed input.
+    pub offset: u64,
+}
+
+/// The chunks of one input, in order.
+pub struct CsvChunks {
+    name: PathBuf,
+    bytes: Bytes,
+    delimiter: u8,
+    quote: u8,
+    chunk_bytes: usize,
+    row_limit: usize,
+    carry: Vec<u8>,
+    next: (u64, u64, u64),
+    done: bool,
+}
+
+impl CsvChunks {
+    /// The chunks of `bytes`; `name` is for messages.
+    pub fn new(name: &Path, bytes: Bytes, options: &CsvOptions) -> Self {
+        CsvChunks {
+            name: name.to_path_buf(),
+            bytes,
+            delimiter: options.delimiter,
+            quote: options.quote,
+            chunk_bytes: CHUNK_BYTES,
+            row_limit: limits::MAX_VALUE_BYTES,
+            carry: Vec::new(),
+            next: (0, 1, 0),
+            done: false,
+        }
+    }
+
+    /// Chunks of another size than [`CHUNK_BYTES`].
+    #[must_use]
+    pub fn with_chunk_bytes(mut self, bytes: usize) -> Self {
+        self.chunk_bytes = bytes.max(1);
+        self
+    }
+
+    /// Rows (and so quoted fields) of more bytes than this are an error.
+    #[must_use]
+    pub fn with_row_limit(mut self, bytes: usize) -> Self {
+        self.row_limit = bytes.min(limits::MAX_VALUE_BYTES);
+        self
+    }
+
+    /// The input's name in messages.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// Reads until `text` holds `size` bytes; false at the end of the input.
+    fn fill(&mut self, text: &mut Vec<u8>, size: usize) -> Result<bool> {
+        let mut filled = text.len();
+        text.resize(size.max(filled), 0);
+        while let Some(free) = text.get_mut(filled..).filter(|free| !free.is_empty()) {
+            match self.bytes.read(free) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(read_error(&self.name, e)),
+            }
+        }
+        text.truncate(filled);
+        Ok(filled >= size)
+    }
+
+    fn read_chunk(&mut self) -> Result<Option<CsvChunk>> {
+        let mut text = Vec::with_capacity(self.chunk_bytes.max(self.carry.len()));
+        text.append(&mut self.carry);
+        // The first chunk has room for a byte-order mark.
+        let mut size = if self.next.0 == 0 { self.chunk_bytes.max(3) } else { self.chunk_bytes };
+        let mut ends = RowEnds::default();
+        loop {
+            let more = self.fill(&mut text, size)?;
+            if self.next.0 == 0 && ends.at == 0 {
+                self.check_start(&mut text)?;
+            }
+            if !more {
+                self.done = true;
+                break;
+            }
+            ends.advance(&text, self.delimiter, self.quote);
+            if ends.last > 0 {
+                self.carry.extend_from_slice(text.get(ends.last..).unwrap_or_default());
+                text.truncate(ends.last);
+                break;
+            }
+            if text.len() > self.row_limit {
+                return Err(self.row_too_long(&text, &ends));
+            }
+            size = text.len() + self.chunk_bytes;
+        }
+        if text.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(self.finish(text)))
+    }
+
+    fn finish(&mut self, mut text: Vec<u8>) -> CsvChunk {
+        let (number, line, offset) = self.next;
+        self.next.2 += text.len() as u64;
+        if text.last() != Some(&b'\n') {
+            text.push(b'\n');
+        }
+        self.next.0 += 1;
+        self.next.1 += memchr_iter(b'\n', &text).count() as u64;
+        CsvChunk { text, number, line, offset }
+    }
+
+    /// Drops a byte-order mark, and refuses UTF-16.
+    fn check_start(&mut self, text: &mut Vec<u8>) -> Result<()> {
+        if text.starts_with(&[0xef, 0xbb, 0xbf]) {
+            text.drain(..3);
+            self.next.2 = 3;
+        } else if text.starts_with(&[0xff, 0xfe]) || text.starts_with(&[0xfe, 0xff]) {
+            let name = self.name.display();
+            return Err(Error::Unsupported(format!(
+                "{name} is UTF-16; convert it to UTF-8 first, for example with iconv -f UTF-16 -t UTF-8"
+            )));
+        }
+        Ok(())
+    }
+
+    fn row_too_long(&self, text: &[u8], ends: &RowEnds) -> Error {
+        let name = self.name.display();
+        let limit = self.row_limit >> 20;
+        match ends.open {
+            Some(open) => {
+                let before = text.get(..open).unwrap_or_default();
+                let line = self.next.1 + memchr_iter(b'\n', before).count() as u64;
+                Error::LimitExceeded(format!(
+                    "{name}: the quoted field that starts in line {line} is longer than {limit} MiB; \
+                     is its closing quote missing, or the quote character another one (--quote)?"
+                ))
+            }
+            None => Error::LimitExceeded(format!(
+                "{name}: line {} is longer than {limit} MiB; is this a text file?",
+                self.next.1
+            )),
+        }
+    }
+}
+
+impl Iterator for CsvChunks {
+    type Item = Result<CsvChunk>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let chunk = self.read_chunk();
+        self.done |= chunk.is_err();
+        chunk.transpose()
+    }
+}
+
+/// The last row end of a growing text.
+#[derive(Debug, Default)]
+struct RowEnds {
+    /// Looked at so far.
+    at: usize,
+    /// Where the quoted field started that `at` is inside of.
+    open: Option<usize>,
+    /// Behind the last row end; 0 if there is none yet.
+    last: usize,
+}
+
+impl RowEnds {
+    fn advance(&mut self, text: &[u8], delimiter: u8, quote: u8) {
+        while let Some(rest) = text.get(self.at..).filter(|rest| !rest.is_empty()) {
+            let Some(found) = memchr(quote, rest) else {
+                if self.open.is_none() {
+                    self.note_row_end(rest);
+                }
+                self.at = text.len();
+                return;
+            };
+            let at = self.at + found;
+            if self.open.is_some() {
+                match text.get(at + 1) {
+                    None => {
+                        // The next byte tells whether this quote closes.
+                        self.at = at;
+                        return;
+                    }
+                    Some(next) if *next == quote => self.at = at + 2,
+                    Some(_) => (self.open, self.at) = (None, at + 1),
+                }
+            } else {
+                self.note_row_end(rest.get(..found).unwrap_or_default());
+                let before = at.checked_sub(1).and_then(|before| text.get(before));
+                if before.is_none_or(|before| *before == delimiter || *before == b'\n') {
+                    self.open = Some(at);
+                }
+                self.at = at + 1;
+            }
+        }
+    }
+
+    /// Takes in bytes from `at` on that are outside quotes.
+    fn note_row_end(&mut self, outside: &[u8]) {
+        if let Some(last) = memrchr(b'\n', outside) {
+            self.last = self.at + last + 1;
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! One column of a chunk under construction: fields parsed straight into the buffers of an Arrow array.
+
+use std::sync::Arc;
+
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
+};
+use arrow_array::{
+    ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, NullArray, PrimitiveArray, StringArray,
+};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+
+use super::split::{Field, Tile};
+use crate::ingest::text::{Text, number, time};
+use crate::model::{DataType, TimeUnit};
+
+/// How fields that are no values look.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    pub(super) quote: u8,
+    pub(super) nulls: Vec<Vec<u8>>,
+    pub(super) empty_is_null: bool,
+}
+
+impl Rules {
+    #[inline]
+    pub(super) fn is_null(&self, bytes: &[u8]) -> bool {
+        self.nulls.iter().any(|null| null == bytes)
+    }
+}
+
+/// The field's bytes, doubled quotes made single in `scratch` where there are any.
+#[inline]
+pub(super) fn unquoted<'a>(text: &'a [u8], field: Field, rules: &Rules, scratch: &'a mut Vec<u8>) -> Text<'a> {
+    let tail = text.get(field.start..).unwrap_or_default();
+    if !field.escaped {
+        return Text::new(tail, field.len);
+    }
+    scratch.clear();
+    unescape(Text::new(tail, field.len).bytes(), rules.quote, scratch);
+    Text::from(scratch.as_slice())
+}
+
+/// Appends a quoted field with its doubled quotes made single.
+fn unescape(mut bytes: &[u8], quote: u8, out: &mut Vec<u8>) {
+    while let Some(at) = memchr::memchr(quote, bytes) {
+        let (head, rest) = bytes.split_at((at + 1).min(bytes.len()));
+        out.extend_from_slice(head);
+        bytes = rest.strip_prefix(&[quote]).unwrap_or(rest);
+    }
+    out.extend_from_slice(bytes);
+}
+
+/// Bits appended one at a time.
+#[derive(Default)]
+struct Bits {
+    words: Vec<u64>,
+    word: u64,
+    len: usize,
+    ones: usize,
+}
+
+impl Bits {
+    #[inline]
+    fn push(&mut self, bit: bool) {
+        self.word |= u64::from(bit) << (self.len % 64);
+        self.ones += usize::from(bit);
+        self.len += 1;
+        if self.len.is_multiple_of(64) {
+            self.words.push(self.word);
+            self.word = 0;
+        }
+    }
+
+    fn finish(mut self) -> BooleanBuffer {
+        self.words.push(self.word);
+        BooleanBuffer::new(Buffer::from_vec(self.words), 0, self.len)
+    }
+}
+
+enum Values {
+    Null(usize),
+    Bool(Vec<bool>),
+    /// Signed words and everything counted in them; narrower types are cut down at the end.
+    Int(Vec<i64>),
+    UInt(Vec<u64>),
+    Float32(Vec<f32>),
+    Float64(Vec<f64>),
+    Date(Vec<i32>),
+    Wide(Vec<i128>),
+    Bytes {
+        offsets: Vec<i32>,
+        bytes: Vec<u8>,
+    },
+}
+
+/// A column and what it has so far.
+pub(super) struct Column {
+    data_type: DataType,
+    lenient: bool,
+    values: Values,
+    valid: Bits,
+}
+
+impl Column {
+    /// An empty column; `lenient` takes the spellings that only a user's word makes unambiguous.
+    pub(super) fn new(data_type: &DataType, lenient: bool) -> Self {
+        let values = match data_type {
+            DataType::Null => Values::Null(0),
+            DataType::Bool => Values::Bool(Vec::new()),
+            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => Values::UInt(Vec::new()),
+            DataType::Float32 => Values::Float32(Vec::new()),
+            DataType::Float64 => Values::Float64(Vec::new()),
+            DataType::Date => Values::Date(Vec::new()),
+            DataType::Decimal { .. } => Values::Wide(Vec::new()),
+            DataType::Utf8 | DataType::Binary => Values::Bytes { offsets: vec![0], bytes: Vec::new() },
+            _ => Values::Int(Vec::new()),
+        };
+        Column { data_type: data_type.clone(), lenient, values, valid: Bits::default() }
+    }
+
+    pub(super) fn data_type(&self) -> &DataType {
+        &self.data_type
+    }
+
+    /// Makes room for `rows` more rows.
+    pub(super) fn reserve(&mut self, rows: usize) {
+        match &mut self.values {
+            Values::Null(_) => return,
+            Values::Bool(v) => v.reserve(rows),
+            Values::Int(v) => v.reserve(rows),
+            Values::UInt(v) => v.reserve(rows),
+            Values::Float32(v) => v.reserve(rows),
+            Values::Float64(v) => v.reserve(rows),
+            Values::Date(v) => v.reserve(rows),
+            Values::Wide(v) => v.reserve(rows),
+            Values::Bytes { offsets, .. } => offsets.reserve(rows),
+        }
+        self.valid.words.reserve(rows / 64 + 1);
+    }
+
+    /// Appends a column of a tile, or says which row does not parse; the column is useless then.
+    pub(super) fn push(&mut self, tile: Tile<'_>, index: usize, rules: &Rules) -> Result<(), usize> {
+        let lenient = self.lenient;
+        let mut fill = Fill { tile, index, rules, valid: &mut self.valid };
+        let zoned = |zone: &Option<Arc<str>>| Zone::of(zone.as_deref(), lenient);
+        match (&mut self.values, &self.data_type) {
+            (Values::Null(rows), _) => fill.nulls(rows),
+            (Values::Bytes { offsets, bytes }, _) => fill.bytes(offsets, bytes),
+            (Values::Bool(out), _) => fill.values(out, number::boolean, lenient.then_some(number::boolean_lenient)),
+            (Values::Int(out), DataType::Timestamp { unit, zone }) => {
+                let (unit, zone) = (*unit, zoned(zone));
+                fill.values(out, |text| timestamp(text, unit, zone), strict_only())
+            }
+            (Values::Int(out), DataType::Time { unit }) => {
+                fill.values(out, |text| time::time_of_day(text)?.ticks(*unit), strict_only())
+            }
+            (Values::Int(out), DataType::Int64) => {
+                let loose = |text: Text<'_>| i64::try_from(number::int128_lenient(text)?).ok();
+                fill.values(out, number::int64, lenient.then_some(loose))
+            }
+            (Values::Int(out), narrow) => {
+                let bounds = signed_bounds(narrow);
+                let fits = |v: &i64| bounds.contains(v);
+                let loose = |text: Text<'_>| i64::try_from(number::int128_lenient(text)?).ok().filter(fits);
+                fill.values(out, |text| number::int64(text).filter(fits), lenient.then_some(loose))
+            }
+            (Values::UInt(out), data_type) => {
+                let most = unsigned_bound(data_type);
+                let fits = |v: &u64| *v <= most;
+                let loose = |text: Text<'_>| u64::try_from(number::int128_lenient(text)?).ok().filter(fits);
+                fill.values(out, |text| number::uint64(text).filter(fits), lenient.then_some(loose))
+            }
+            (Values::Float32(out), _) => fill.values(out, number::float32_lenient, strict_only()),
+            (Values::Float64(out), _) => {
+                fill.values(out, number::float64, lenient.then_some(number::float64_lenient))
+            }
+            (Values::Date(out), _) => fill.values(out, time::date, strict_only()),
+            (Values::Wide(out), DataType::Decimal { precision, scale }) => {
+                fill.values(out, |text| number::decimal(text, *precision, *scale), strict_only())
+            }
+            (Values::Wide(_), _) => Err(0),
+        }
+    }
+
+    /// The Arrow array, or the row whose text is not UTF-8.
+    pub(super) fn finish(self) -> Result<ArrayRef, usize> {
+        let nulls = self.valid.len - self.valid.ones;
+        let nulls = (nulls > 0).then(|| NullBuffer::new(self.valid.finish()));
+        Ok(match self.values {
+            Values::Null(rows) => Arc::new(NullArray::new(rows)),
+            Values::Bool(values) => Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls)),
+            Values::Int(values) => int_array(&self.data_type, values, nulls),
+            Values::UInt(values) => uint_array(&self.data_type, values, nulls),
+            Values::Float32(values) => array::<Float32Type>(values, nulls),
+            Values::Float64(values) => array::<Float64Type>(values, nulls),
+            Values::Date(values) => array::<Date32Type>(values, nulls),
+            Values::Wide(values) => {
+                let array = PrimitiveArray::<Decimal128Type>::new(ScalarBuffer::from(values), nulls);
+                Arc::new(array.with_data_type(self.data_type.to_arrow()))
+            }
+            Values::Bytes { offsets, bytes } => return bytes_array(&self.data_type, offsets, bytes, nulls),
+        })
+    }
+}
+
+fn strict_only<T>() -> Option<fn(Text<'_>) -> Option<T>> {
+    None
+}
+
+/// What a timestamp's text may say of a zone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Zone {
+    /// Nothing: a wall clock.
+    Absent,
+    /// It must name one.
+    Needed,
+    /// It may: without one it is UTC.
+    Optional,
+}
+
+impl Zone {
+    fn of(zone: Option<&str>, lenient: bool) -> Self {
+        match zone {
+            None => Zone::Absent,
+            Some("UTC" | "utc" | "Z" | "+00:00" | "Etc/UTC") if lenient => Zone::Optional,
+            Some(_) => Zone::Needed,
+        }
+    }
+}
+
+#[inline]
+fn timestamp(text: Text<'_>, unit: TimeUnit, zone: Zone) -> Option<i64> {
+    let Some(instant) = time::instant(text) else {
+        return i64::from(time::date(text)?).checked_mul(86_400)?.checked_mul(unit.per_second());
+    };
+    let allowed = match zone {
+        Zone::Absent => !instant.zoned,
+        Zone::Needed => instant.zoned,
+        Zone::Optional => true,
+    };
+    if allowed { instant.ticks(unit) } else { None }
+}
+
+fn signed_bounds(data_type: &DataType) -> std::ops::RangeInclusive<i64> {
+    match data_type {
+        DataType::Int8 => i64::from(i8::MIN)..=i64::from(i8::MAX),
+        DataType::Int16 => i64::from(i16::MIN)..=i64::from(i16::MAX),
+        DataType::Int32 => i64::from(i32::MIN)..=i64::from(i32::MAX),
+        _ => i64::MIN..=i64::MAX,
+    }
+}
+
+fn unsigned_bound(data_type: &DataType) -> u64 {
+    match data_type {
+        DataType::UInt8 => u64::from(u8::MAX),
+        DataType::UInt16 => u64::from(u16::MAX),
+        DataType::UInt32 => u64::from(u32::MAX),
+        _ => u64::MAX,
+    }
+}
+
+/// A column of a tile on its way into buffers.
+struct Fill<'a> {
+    tile: Tile<'a>,
+    index: usize,
+    rules: &'a Rules,
+    valid: &'a mut Bits,
+}
+
+impl Fill<'_> {
+    /// Fixed-width values.
+    #[inline]
+    fn values<T: Copy + Default>(
+        &mut self,
+        out: &mut Vec<T>,
+        strict: impl Fn(Text<'_>) -> Option<T>,
+        lenient: Option<impl Fn(Text<'_>) -> Option<T>>,
+    ) -> Result<(), usize> {
+        let text = self.tile.text();
+        let plain_nulls = self.rules.nulls.is_empty();
+        let mut scratch = Vec::new();
+        for (row, field) in self.tile.column(self.index).enumerate() {
+            if field.len == 0 {
+                out.push(T::default());
+                self.valid.push(false);
+                continue;
+            }
+            if !field.escaped && (plain_nulls || field.quoted) {
+                let tail = text.get(field.start..).unwrap_or_default();
+                if let Some(value) = strict(Text::new(tail, field.len)) {
+                    out.push(value);
+                    self.valid.push(true);
+                    continue;
+                }
+            }
+            let value = unquoted(text, field, self.rules, &mut scratch);
+            if !field.quoted && self.rules.is_null(value.bytes()) {
+                out.push(T::default());
+                self.valid.push(false);
+                continue;
+            }
+            let parsed = strict(value).or_else(|| lenient.as_ref().and_then(|lenient| lenient(value)));
+            out.push(parsed.ok_or(row)?);
+            self.valid.push(true);
+        }
+        Ok(())
+    }
+
+    /// A column without values.
+    fn nulls(&mut self, rows: &mut usize) -> Result<(), usize> {
+        let text = self.tile.text();
+        for (row, field) in self.tile.column(self.index).enumerate() {
+            let bytes = text.get(field.start..field.start + field.len).unwrap_or_default();
+            let null = !field.quoted && (field.len == 0 && self.rules.empty_is_null || self.rules.is_null(bytes));
+            if !null {
+                return Err(row);
+            }
+        }
+        *rows += self.tile.rows();
+        Ok(())
+    }
+
+    /// Text and binary.
+    fn bytes(&mut self, offsets: &mut Vec<i32>, out: &mut Vec<u8>) -> Result<(), usize> {
+        let text = self.tile.text();
+        for (row, field) in self.tile.column(self.index).enumerate() {
+            let tail = text.get(field.start..).unwrap_or_default();
+            let value = Text::new(tail, field.len);
+            let empty_null = field.len == 0 && self.rules.empty_is_null;
+            let null = !field.quoted && (empty_null || self.rules.is_null(value.bytes()));
+            if field.escaped {
+                unescape(value.bytes(), self.rules.quote, out);
+            } else if !null {
+                append(out, tail, field.len);
+            }
+            offsets.push(i32::try_from(out.len()).map_err(|_| row)?);
+            self.valid.push(!null);
+        }
+        Ok(())
+    }
+}
+
+/// Appends the first `len` bytes; short ones are copied as a whole word and cut off, which needs no call.
+#[inline]
+fn append(out: &mut Vec<u8>, tail: &[u8], len: usize) {
+    match tail.first_chunk::<16>() {
+        Some(word) if len <= 16 => {
+            let before = out.len();
+            out.extend_from_slice(word);
+            out.truncate(before + len);
+        }
+        _ => out.extend_from_slice(tail.get(..len).unwrap_or(tail)),
+    }
+}
+
+fn array<T: ArrowPrimitiveType>(values: Vec<T::Native>, nulls: Option<NullBuffer>) -> ArrayRef {
+    Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), nulls))
+}
+
+fn cut<T: ArrowPrimitiveType, V: Copy>(values: &[V], nulls: Option<NullBuffer>, f: fn(V) -> T::Native) -> ArrayRef {
+    array::<T>(values.iter().map(|v| f(*v)).collect(), nulls)
+}
+
+fn int_array(data_type: &DataType, values: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
+    match data_type {
+        DataType::Int8 => cut::<Int8Type, _>(&values, nulls, |v| v as i8),
+        DataType::Int16 => cut::<Int16Type, _>(&values, nulls, |v| v as i16),
+        DataType::Int32 => cut::<Int32Type, _>(&values, nulls, |v| v as i32),
+        DataType::Time { unit } => match unit {
+            TimeUnit::Second => cut::<Time32SecondType, _>(&values, nulls, |v| v as i32),
+            TimeUnit::Millisecond => cut::<Time32MillisecondType, _>(&values, nulls, |v| v as i32),
+            TimeUnit::Microsecond => array::<Time64MicrosecondType>(values, nulls),
+            TimeUnit::Nanosecond => array::<Time64NanosecondType>(values, nulls),
+        },
+        DataType::Timestamp { unit, zone } => {
+            let values = ScalarBuffer::from(values);
+            let zone = zone.clone();
+            match unit {
+                TimeUnit::Second => stamps::<TimestampSecondType>(values, nulls, zone),
+                TimeUnit::Millisecond => stamps::<TimestampMillisecondType>(values, nulls, zone),
+                TimeUnit::Microsecond => stamps::<TimestampMicrosecondType>(values, nulls, zone),
+                TimeUnit::Nanosecond => stamps::<TimestampNanosecondType>(values, nulls, zone),
+            }
+        }
+        _ => array::<Int64Type>(values, nulls),
+    }
+}
+
+fn stamps<T: arrow_array::types::ArrowTimestampType>(
+    values: ScalarBuffer<i64>,
+    nulls: Option<NullBuffer>,
+    zone: Option<Arc<str>>,
+) -> ArrayRef {
+    Arc::new(PrimitiveArray::<T>::new(values, nulls).with_timezone_opt(zone))
+}
+
+fn uint_array(data_type: &DataType, values: Vec<u64>, nulls: Option<NullBuffer>) -> ArrayRef {
+    match data_type {
+        DataType::UInt8 => cut::<UInt8Type, _>(&values, nulls, |v| v as u8),
+        DataType::UInt16 => cut::<UInt16Type, _>(&values, nulls, |v| v as u16),
+        DataType::UInt32 => cut::<UInt32Type, _>(&values, nulls, |v| v as u32),
+        _ => array::<UInt64Type>(values, nulls),
+    }
+}
+
+fn bytes_array(
+    data_type: &DataType,
+    offsets: Vec<i32>,
+    bytes: Vec<u8>,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef, usize> {
+    let (offsets, bytes) = (ScalarBuffer::from(offsets), Buffer::from_vec(bytes));
+    let bounds = OffsetBuffer::new(offsets.clone());
+    if *data_type == DataType::Binary {
+        return Ok(Arc::new(BinaryArray::new(bounds, bytes, nulls)));
+    }
+    match StringArray::try_new(bounds, bytes.clone(), nulls) {
+        Ok(array) => Ok(Arc::new(array)),
+        Err(_) => {
+            let value = |pair: &[i32]| match *pair {
+                [start, end] => bytes.get(start as usize..end as usize).unwrap_or_default(),
+                _ => &[],
+            };
+            Err(offsets.windows(2).position(|pair| std::str::from_utf8(value(pair)).is_err()).unwrap_or(0))
+        }
+    }
+}

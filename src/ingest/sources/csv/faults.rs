@@ -1,0 +1,107 @@
+//! What is wrong with an input, in words: file, line, column, value, and what to do.
+
+use memchr::memchr_iter;
+
+use super::chunks::CsvChunk;
+use super::schema::CsvSchema;
+use super::split::{Fault, Field, Splitter};
+use crate::error::Error;
+use crate::model::DataType;
+
+/// Characters of a value that a message shows.
+const SHOWN: usize = 80;
+
+/// The physical line of a position in the chunk.
+fn line_at(chunk: &CsvChunk, at: usize) -> u64 {
+    let before = chunk.text.get(..at).unwrap_or(&chunk.text);
+    chunk.line + memchr_iter(b'\n', before).count() as u64
+}
+
+/// A row that cannot be split.
+#[cold]
+pub(super) fn row_error(schema: &CsvSchema, chunk: &CsvChunk, fault: Fault) -> Error {
+    let file = schema.file.display();
+    let quote = char::from(schema.quote);
+    Error::InvalidInput(match fault {
+        Fault::Fields { at, found } => format!(
+            "{file}: line {}: {found} {}, expected {}; is the delimiter {:?} right (--delimiter), or a quote missing?",
+            line_at(chunk, at),
+            if found == 1 { "field" } else { "fields" },
+            schema.columns.len(),
+            char::from(schema.delimiter),
+        ),
+        Fault::AfterQuote { at } => format!(
+            "{file}: line {}: text after a closing quote; a quote inside a quoted field is written twice: {quote}{quote}",
+            line_at(chunk, at)
+        ),
+        Fault::Unterminated { at } => {
+            format!("{file}: line {}: a quoted field starts here and does not end in the file", line_at(chunk, at))
+        }
+    })
+}
+
+/// The field of a row of the chunk (counted from its first data row).
+pub(super) fn find_field(
+    schema: &CsvSchema,
+    chunk: &CsvChunk,
+    from: usize,
+    row: usize,
+    column: usize,
+) -> Option<Field> {
+    let mut splitter = Splitter::new(&chunk.text, from, schema.columns.len(), schema.delimiter, schema.quote);
+    let mut before = 0;
+    while let Ok(Some(tile)) = splitter.next_tile() {
+        if row < before + tile.rows() {
+            return tile.column(column).nth(row - before);
+        }
+        before += tile.rows();
+    }
+    None
+}
+
+/// A field that is not of its column's type.
+#[cold]
+pub(super) fn value_error(
+    schema: &CsvSchema,
+    chunk: &CsvChunk,
+    field: Field,
+    column: usize,
+    expected: &DataType,
+) -> Error {
+    let name = schema.columns.get(column).map_or("", |c| &*c.name);
+    let fixed = schema.columns.get(column).is_some_and(|c| c.fixed);
+    let value = chunk.text.get(field.start..field.start + field.len).unwrap_or_default();
+    let hint = if fixed { "--schema gives that type; as text it would be" } else { "to read the column as text:" };
+    Error::InvalidInput(format!(
+        "{}: line {}, column {} ('{name}'): '{}' is not of type {expected}; {hint} --schema {name}:utf8",
+        schema.file.display(),
+        line_at(chunk, field.start),
+        column + 1,
+        shown(value),
+    ))
+}
+
+/// A text that is not UTF-8.
+#[cold]
+pub(super) fn utf8_error(schema: &CsvSchema, chunk: &CsvChunk, field: Field, column: usize) -> Error {
+    let name = schema.columns.get(column).map_or("", |c| &*c.name);
+    let value = chunk.text.get(field.start..field.start + field.len).unwrap_or_default();
+    Error::InvalidInput(format!(
+        "{}: line {}, column {} ('{name}'): '{}' is not UTF-8; convert the file first, for example with \
+         iconv -f LATIN1 -t UTF-8, or keep the bytes: --schema {name}:binary",
+        schema.file.display(),
+        line_at(chunk, field.start),
+        column + 1,
+        shown(value),
+    ))
+}
+
+/// A value cut to what a message can hold.
+fn shown(value: &[u8]) -> String {
+    let text = String::from_utf8_lossy(value.get(..4 * SHOWN).unwrap_or(value));
+    let mut short: String = text.chars().take(SHOWN).collect();
+    if short.len() < value.len() && text.chars().count() > SHOWN {
+        short.push('…');
+    }
+    short
+}

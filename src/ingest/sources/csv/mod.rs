@@ -1,0 +1,101 @@
+//! CSV and TSV: text to typed Arrow batches, in three steps that a caller puts on threads as it likes.
+//!
+//! 1. [`CsvChunks`] cuts the bytes into chunks of whole rows, serially, at boundaries that depend on the bytes alone;
+//! 2. [`infer`] finds header, names and types from the first chunk;
+//! 3. [`parse_chunk`] turns one chunk into one batch, purely, so that chunks are parsed on all cores.
+//!
+//! **Grammar.** Rows end with LF or CRLF, the last one may go without. A quote at the start of a field opens a quoted
+//! field, in which delimiters and line ends are text and a doubled quote is one; a quote elsewhere is text. Nothing
+//! may stand between a closing quote and the next delimiter. Empty lines are skipped, except in input of a single
+//! column, where each is a null. Every row has the same number of fields; anything else is an error.
+//!
+//! **Nulls.** An unquoted empty field is null (unless told otherwise, and then still null in columns that are not
+//! text), and so is an unquoted field spelled like one of [`CsvOptions::nulls`]. A quoted empty field is the empty
+//! text; in a column that is not text it is null.
+//!
+//! **Widening.** Where a field does not parse as its column's inferred type, the chunk's column comes out in the next
+//! wider type of the lattice ([`crate::model::DataType::join`]), and the caller joins types over chunks. Columns whose
+//! type the user has named never widen, but take more spellings: blanks around numbers, `+1`, `007`, `t`.
+
+mod chunks;
+mod column;
+mod faults;
+mod parse;
+mod scan;
+mod schema;
+mod split;
+
+pub use chunks::{CHUNK_BYTES, CsvChunk, CsvChunks};
+pub use parse::{parse_chunk, parse_columns};
+pub use schema::{CsvColumn, CsvSchema, infer};
+
+use super::Format;
+use crate::error::{Error, Result};
+use crate::model::DataType;
+
+/// Rows that inference looks at by default.
+pub const INFER_ROWS: usize = 20_480;
+
+/// How to read the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CsvOptions {
+    /// Between fields; an ASCII character.
+    pub delimiter: u8,
+    /// Around fields; an ASCII character.
+    pub quote: u8,
+    /// Whether the first row holds names; `None` finds out.
+    pub header: Option<bool>,
+    /// Unquoted spellings of null besides the empty field.
+    pub nulls: Vec<String>,
+    /// Whether an unquoted empty field of a text column is null and not the empty text.
+    pub empty_is_null: bool,
+    /// Names for all columns, in place of a header's.
+    pub names: Option<Vec<String>>,
+    /// Types of some columns by name, taken as they are.
+    pub schema: Vec<(String, DataType)>,
+    /// Types that the table at hand has already, by name: preferred where the sample fits them, so that a column of
+    /// text goes on being text though this input has nothing but digits.
+    pub prior: Vec<(String, DataType)>,
+    /// Rows of the first chunk to infer from.
+    pub infer_rows: usize,
+}
+
+impl Default for CsvOptions {
+    fn default() -> Self {
+        CsvOptions {
+            delimiter: b',',
+            quote: b'"',
+            header: None,
+            nulls: Vec::new(),
+            empty_is_null: true,
+            names: None,
+            schema: Vec::new(),
+            prior: Vec::new(),
+            infer_rows: INFER_ROWS,
+        }
+    }
+}
+
+impl CsvOptions {
+    /// The defaults for a format: a tab as delimiter for TSV.
+    pub fn for_format(format: Format) -> Self {
+        let delimiter = if format == Format::Tsv { b'\t' } else { b',' };
+        CsvOptions { delimiter, ..CsvOptions::default() }
+    }
+
+    /// Refuses delimiters and quotes that cannot work.
+    pub fn check(&self) -> Result<()> {
+        let usable = |byte: u8| byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | 0);
+        if !usable(self.delimiter) || !usable(self.quote) || self.delimiter == self.quote {
+            return Err(Error::InvalidInput(format!(
+                "delimiter {:?} and quote {:?} must be two different ASCII characters, and no line ends",
+                char::from(self.delimiter),
+                char::from(self.quote)
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! One chunk of text to one Arrow batch.
+//!
+//! Rows are split tile by tile, and in each tile the columns are parsed one after the other, so that the work on a
+//! column is one tight loop. A column that turns out not to be of its type is left for a second pass over the
+//! chunk, which finds the wider type; that is rare, and costs nothing where it does not happen.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field as ArrowField, Schema as ArrowSchema};
+
+use super::chunks::CsvChunk;
+use super::column::{Column, unquoted};
+use super::faults::{find_field, row_error, utf8_error, value_error};
+use super::schema::{CsvSchema, add_field};
+use super::split::{Field, Splitter, Tile};
+use crate::error::{Error, Result};
+use crate::ingest::infer::{Kinds, type_of};
+use crate::model::DataType;
+
+/// The most bytes of a chunk: positions have 30 bits.
+const MAX_CHUNK: usize = 1 << 30;
+
+/// All columns of a chunk.
+pub fn parse_chunk(schema: &CsvSchema, chunk: &CsvChunk) -> Result<RecordBatch> {
+    let all: Vec<usize> = (0..schema.columns.len()).collect();
+    parse_columns(schema, chunk, &all)
+}
+
+/// The columns of a chunk at these positions, in this order.
+pub fn parse_columns(schema: &CsvSchema, chunk: &CsvChunk, positions: &[usize]) -> Result<RecordBatch> {
+    if chunk.text.len() >= MAX_CHUNK {
+        return Err(Error::LimitExceeded(format!("a chunk of CSV has {} bytes", chunk.text.len())));
+    }
+    if let Some(missing) = positions.iter().find(|p| **p >= schema.columns.len()) {
+        return Err(Error::NotFound(format!("the input has no column {}", missing + 1)));
+    }
+    let from = schema.data_start(chunk)?;
+    let mut parts: Vec<Part> = positions.iter().filter_map(|p| Part::new(schema, *p)).collect();
+    let rows = for_tiles(schema, chunk, from, |tile| {
+        parts.iter_mut().try_for_each(|part| part.push(schema, chunk, tile))
+    })?;
+    if parts.iter().any(|part| part.failed) {
+        widen(schema, chunk, from, &mut parts)?;
+    }
+    let mut fields = Vec::with_capacity(parts.len());
+    let mut arrays = Vec::with_capacity(parts.len());
+    for part in parts {
+        let (name, array) = part.finish(schema, chunk, from)?;
+        fields.push(ArrowField::new(name, array.data_type().clone(), true));
+        arrays.push(array);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
+        .map_err(|e| Error::InvalidInput(format!("{}: {e}", schema.file.display())))
+}
+
+/// Splits the chunk, and gives the number of its rows.
+fn for_tiles(
+    schema: &CsvSchema,
+    chunk: &CsvChunk,
+    from: usize,
+    mut f: impl FnMut(Tile<'_>) -> Result<()>,
+) -> Result<usize> {
+    let mut splitter = Splitter::new(&chunk.text, from, schema.columns.len(), schema.delimiter, schema.quote);
+    let mut rows = 0;
+    while let Some(tile) = splitter.next_tile().map_err(|fault| row_error(schema, chunk, fault))? {
+        rows += tile.rows();
+        f(tile)?;
+    }
+    Ok(rows)
+}
+
+/// A column on its way.
+struct Part {
+    position: usize,
+    fixed: bool,
+    column: Column,
+    failed: bool,
+    started: bool,
+}
+
+impl Part {
+    fn new(schema: &CsvSchema, position: usize) -> Option<Self> {
+        let column = schema.columns.get(position)?;
+        let (fixed, column) = (column.fixed, Column::new(&column.data_type, column.fixed));
+        Some(Part { position, fixed, column, failed: false, started: false })
+    }
+
+    fn push(&mut self, schema: &CsvSchema, chunk: &CsvChunk, tile: Tile<'_>) -> Result<()> {
+        if self.failed {
+            return Ok(());
+        }
+        if !self.started {
+            self.started = true;
+            self.column.reserve(expected_rows(chunk, tile));
+        }
+        let Err(row) = self.column.push(tile, self.position, &schema.rules) else {
+            return Ok(());
+        };
+        if !self.fixed {
+            self.failed = true;
+            return Ok(());
+        }
+        let field = tile.column(self.position).nth(row).unwrap_or(Field::NONE);
+        Err(value_error(schema, chunk, field, self.position, self.column.data_type()))
+    }
+
+    fn finish(self, schema: &CsvSchema, chunk: &CsvChunk, from: usize) -> Result<(String, ArrayRef)> {
+        let name = schema.columns.get(self.position).map_or("", |c| &*c.name).to_owned();
+        let position = self.position;
+        let array = self.column.finish().map_err(|row| {
+            let field = find_field(schema, chunk, from, row, position).unwrap_or(Field::NONE);
+            utf8_error(schema, chunk, field, position)
+        })?;
+        Ok((name, array))
+    }
+}
+
+/// The rows of the chunk, if they are all as long as those of its first tile.
+fn expected_rows(chunk: &CsvChunk, tile: Tile<'_>) -> usize {
+    let first = tile.column(0).next().map_or(0, |field| field.start);
+    let last = tile.column(0).last().map_or(0, |field| field.start);
+    let row_bytes = (last - first) / tile.rows().saturating_sub(1).max(1);
+    let bytes = chunk.text.len() - first;
+    // A sixteenth to spare; a row has at least its line feed.
+    let rows = bytes / row_bytes.max(1) + tile.rows();
+    rows + rows / 16
+}
+
+/// Finds a wider type for every failed column, and parses it again as that.
+fn widen(schema: &CsvSchema, chunk: &CsvChunk, from: usize, parts: &mut [Part]) -> Result<()> {
+    let mut wider: Vec<(usize, Wider)> = Vec::new();
+    for (i, part) in parts.iter().enumerate().filter(|(_, part)| part.failed) {
+        wider.push((i, Wider::new(part)));
+    }
+    for_tiles(schema, chunk, from, |tile| {
+        wider.iter_mut().try_for_each(|(_, wider)| wider.add(schema, chunk, tile))
+    })?;
+    for (i, wider) in wider {
+        if let Some(part) = parts.get_mut(i) {
+            // Fixed from here on: what does not parse now is an error; the spellings stay strict ones.
+            let column = Column::new(&wider.data_type(), false);
+            *part = Part { position: part.position, fixed: true, column, failed: false, started: false };
+        }
+    }
+    let mut again: Vec<&mut Part> = parts.iter_mut().filter(|part| part.fixed && !part.started).collect();
+    for_tiles(schema, chunk, from, |tile| again.iter_mut().try_for_each(|part| part.push(schema, chunk, tile)))?;
+    Ok(())
+}
+
+/// The search for a column's wider type.
+enum Wider {
+    /// No value was known before: whatever the chunk holds.
+    Any(usize, Kinds),
+    /// Along the lattice.
+    From(usize, DataType),
+}
+
+impl Wider {
+    fn new(part: &Part) -> Self {
+        match part.column.data_type() {
+            DataType::Null => Wider::Any(part.position, Kinds::default()),
+            data_type => Wider::From(part.position, data_type.clone()),
+        }
+    }
+
+    fn add(&mut self, schema: &CsvSchema, chunk: &CsvChunk, tile: Tile<'_>) -> Result<()> {
+        match self {
+            Wider::Any(position, kinds) => {
+                for field in tile.column(*position) {
+                    add_field(tile.text(), field, &schema.rules, kinds);
+                }
+                Ok(())
+            }
+            Wider::From(position, data_type) => climb(schema, chunk, tile, *position, data_type),
+        }
+    }
+
+    fn data_type(&self) -> DataType {
+        match self {
+            Wider::Any(_, kinds) => kinds.data_type(),
+            Wider::From(_, data_type) => data_type.clone(),
+        }
+    }
+}
+
+/// Widens the type as far as the tile's values need, or says which one has no place in the lattice.
+fn climb(
+    schema: &CsvSchema,
+    chunk: &CsvChunk,
+    tile: Tile<'_>,
+    position: usize,
+    data_type: &mut DataType,
+) -> Result<()> {
+    // What parses needs no look at its type: the tile is tried as a whole, row by row from where it fails.
+    let mut scratch = Vec::new();
+    loop {
+        let Err(row) = Column::new(data_type, false).push(tile, position, &schema.rules) else {
+            return Ok(());
+        };
+        let field = tile.column(position).nth(row).unwrap_or(Field::NONE);
+        let found = type_of(unquoted(tile.text(), field, &schema.rules, &mut scratch));
+        match data_type.join(&found) {
+            Some(wider) if wider != *data_type => *data_type = wider,
+            _ => return Err(value_error(schema, chunk, field, position, data_type)),
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Rows and fields: where each field of a chunk ends.
+//!
+//! The splitter walks the text in tiles of some 128 KiB, small enough that text and table stay in the cache
+//! while the columns of the tile are parsed one after the other. A tile's table is the plain list of separator
+//! positions; that every row has its right number of fields is checked afterwards, once per row. Only a tile
+//! with quotes, empty lines or errors takes slower paths.
+
+use super::scan::scan;
+use crate::limits;
+
+/// Bytes of text after which a tile is closed.
+const TILE_BYTES: usize = 128 << 10;
+/// The field is quoted.
+const QUOTED: u32 = 1 << 31;
+/// The field is quoted and has doubled quotes inside.
+const ESCAPED: u32 = 1 << 30;
+/// The position in a table entry.
+const POSITION: u32 = ESCAPED - 1;
+
+/// A row that is no row, and where in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The row that starts here has so many fields (or more).
+    Fields { at: usize, found: usize },
+    /// Text between a closing quote and the next delimiter.
+    AfterQuote { at: usize },
+    /// A quoted field starts here and never ends.
+    Unterminated { at: usize },
+}
+
+/// A field as it stands in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    /// First byte of the value, behind an opening quote.
+    pub(super) start: usize,
+    /// Bytes of the value, without the closing quote.
+    pub(super) len: usize,
+    /// Whether it stood in quotes.
+    pub(super) quoted: bool,
+    /// Whether quotes inside are doubled.
+    pub(super) escaped: bool,
+}
+
+impl Field {
+    /// A field that is not there.
+    pub(super) const NONE: Field = Field { start: 0, len: 0, quoted: false, escaped: false };
+}
+
+/// Some rows of a chunk.
+#[derive(Clone, Copy)]
+pub(super) struct Tile<'a> {
+    text: &'a [u8],
+    ends: &'a [u32],
+    starts: &'a [u32],
+    columns: usize,
+}
+
+impl<'a> Tile<'a> {
+    /// Rows of the tile.
+    pub(super) fn rows(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// The chunk's text.
+    pub(super) fn text(&self) -> &'a [u8] {
+        self.text
+    }
+
+    /// The fields of a column.
+    #[inline]
+    pub(super) fn column(&self, column: usize) -> impl Iterator<Item = Field> + use<'a> {
+        let (text, columns) = (self.text, self.columns);
+        let last = column + 1 == columns;
+        let first = column == 0;
+        // For the first column the entry before is that of another row, or of none: it is not used.
+        let ends = self.ends.get(column..).unwrap_or_default().iter().step_by(columns);
+        let before = self.ends.get(column.saturating_sub(1)..).unwrap_or_default().iter().step_by(columns);
+        ends.zip(before).zip(self.starts).map(move |((end, before), start)| {
+            let start = if first { *start } else { (*before & POSITION) + 1 } as usize;
+            field(text, start, *end, last)
+        })
+    }
+}
+
+/// The field from `start` to a table entry; the last one of a row drops a carriage return.
+#[inline]
+fn field(text: &[u8], start: usize, entry: u32, last: bool) -> Field {
+    let mut end = (entry & POSITION) as usize;
+    if last && end > start && text.get(end - 1) == Some(&b'\r') {
+        end -= 1;
+    }
+    if entry & QUOTED == 0 {
+        return Field { start, len: end - start, quoted: false, escaped: false };
+    }
+    let len = (end - start).saturating_sub(2);
+    Field { start: start + 1, len, quoted: true, escaped: entry & ESCAPED != 0 }
+}
+
+/// Finds the fields of a chunk, tile by tile.
+pub(super) struct Splitter<'a> {
+    text: &'a [u8],
+    columns: usize,
+    delimiter: u8,
+    quote: u8,
+    /// Scanned so far.
+    at: usize,
+    /// Separators found and not yet handed out.
+    ends: Vec<u32>,
+    /// Row starts of the tile at hand.
+    starts: Vec<u32>,
+    /// Entries of `ends` that belong to the tile handed out.
+    used: usize,
+    /// Where the row starts whose fields are not all found.
+    row_start: usize,
+    newlines: usize,
+    quoting: Quoting,
+}
+
+/// What the scan knows about the field at hand.
+#[derive(Default)]
+struct Quoting {
+    flags: u32,
+    inside: bool,
+    /// Quotes before this position are dealt with.
+    resume: usize,
+    /// Opening quote, then the position behind the closing one.
+    opened: usize,
+    closed: usize,
+    fault: Option<Fault>,
+}
+
+impl<'a> Splitter<'a> {
+    /// Rows of `columns` fields in `text` from `from` on.
+    pub(super) fn new(text: &'a [u8], from: usize, columns: usize, delimiter: u8, quote: u8) -> Self {
+        Splitter {
+            text,
+            columns: columns.max(1),
+            delimiter,
+            quote,
+            at: from,
+            ends: Vec::new(),
+            starts: Vec::new(),
+            used: 0,
+            row_start: from,
+            newlines: 0,
+            quoting: Quoting::default(),
+        }
+    }
+
+    /// The next rows; `None` at the end.
+    pub(super) fn next_tile(&mut self) -> Result<Option<Tile<'_>>, Fault> {
+        loop {
+            self.ends.drain(..self.used);
+            (self.used, self.newlines) = (0, 0);
+            self.starts.clear();
+            self.scan_tile()?;
+            if self.newlines == 0 {
+                return self.finish().map(|()| None);
+            }
+            if !self.regular_rows() {
+                self.sort_out_rows()?;
+            }
+            if !self.starts.is_empty() {
+                let ends = self.ends.get(..self.used).unwrap_or_default();
+                return Ok(Some(Tile { text: self.text, ends, starts: &self.starts, columns: self.columns }));
+            }
+        }
+    }
+
+    /// Scans until a tile is full and has a row end, or the text is over.
+    fn scan_tile(&mut self) -> Result<(), Fault> {
+        let begin = self.at;
+        while self.at < self.text.len() && (self.at - begin < TILE_BYTES || self.newlines == 0) {
+            self.scan_block();
+            if let Some(fault) = self.quoting.fault {
+                return Err(fault);
+            }
+            if self.newlines == 0 && self.ends.len() > self.columns.max(limits::MAX_COLUMNS) {
+                return Err(Fault::Fields { at: self.row_start, found: self.ends.len() });
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn scan_block(&mut self) {
+        let base = self.at;
+        self.at += 64;
+        let rest = self.text.get(base..).unwrap_or_default();
+        let masks = match rest.first_chunk::<64>() {
+            Some(block) => scan(block, self.delimiter, self.quote),
+            None => {
+                let mut block = [0; 64];
+                for (to, from) in block.iter_mut().zip(rest) {
+                    *to = *from;
+                }
+                scan(&block, self.delimiter, self.quote)
+            }
+        };
+        if masks.quotes == 0 && !self.quoting.inside && self.quoting.flags == 0 {
+            self.newlines += masks.newlines.count_ones() as usize;
+            self.ends.reserve(64);
+            let mut bits = masks.separators;
+            while bits != 0 {
+                self.ends.push(base as u32 + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
+        } else {
+            let mut bits = masks.separators | masks.quotes;
+            while bits != 0 {
+                let bit = bits.trailing_zeros();
+                self.step(base + bit as usize, masks.quotes >> bit & 1 == 1, masks.newlines >> bit & 1 == 1);
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    /// A quote or separator, where there are quotes about.
+    fn step(&mut self, at: usize, is_quote: bool, is_newline: bool) {
+        let field_start = self.ends.last().map_or(self.row_start, |end| (end & POSITION) as usize + 1);
+        let state = &mut self.quoting;
+        if at < state.resume {
+            return;
+        }
+        if state.inside {
+            if is_quote && self.text.get(at + 1) == Some(&self.quote) {
+                state.flags |= ESCAPED;
+                state.resume = at + 2;
+            } else if is_quote {
+                (state.inside, state.closed) = (false, at + 1);
+            }
+        } else if is_quote {
+            if at == field_start {
+                (state.inside, state.flags, state.opened) = (true, QUOTED, at);
+            }
+        } else {
+            if state.flags != 0 && state.closed != at {
+                let between = self.text.get(state.closed..at).unwrap_or_default();
+                if !(is_newline && between == b"\r") {
+                    state.fault = state.fault.or(Some(Fault::AfterQuote { at: state.closed }));
+                }
+            }
+            self.ends.push(at as u32 | state.flags);
+            self.newlines += usize::from(is_newline);
+            state.flags = 0;
+        }
+    }
+
+    /// Accepts the tile if every row has its number of fields.
+    fn regular_rows(&mut self) -> bool {
+        let (columns, rows) = (self.columns, self.newlines);
+        let Some(table) = self.ends.get(..rows.saturating_mul(columns)) else {
+            return false;
+        };
+        let mut start = self.row_start;
+        for row in table.chunks_exact(columns) {
+            let end = row.last().map_or(0, |end| (end & POSITION) as usize);
+            if self.text.get(end) != Some(&b'\n') {
+                return false;
+            }
+            self.starts.push(start as u32);
+            start = end + 1;
+        }
+        (self.used, self.row_start) = (table.len(), start);
+        true
+    }
+
+    /// Takes the tile row by row: drops empty lines, and names the row with the wrong number of fields.
+    fn sort_out_rows(&mut self) -> Result<(), Fault> {
+        self.starts.clear();
+        let ends = std::mem::take(&mut self.ends);
+        let mut row = Vec::new();
+        for end in &ends {
+            row.push(*end);
+            let position = (end & POSITION) as usize;
+            if self.text.get(position) != Some(&b'\n') {
+                continue;
+            }
+            let empty = matches!(self.text.get(self.row_start..position), Some([] | [b'\r']));
+            if row.len() == self.columns {
+                self.starts.push(self.row_start as u32);
+                self.ends.append(&mut row);
+            } else if !(empty && row.len() == 1) {
+                return Err(Fault::Fields { at: self.row_start, found: row.len() });
+            }
+            row.clear();
+            self.row_start = position + 1;
+        }
+        self.used = self.ends.len();
+        self.ends.append(&mut row);
+        Ok(())
+    }
+
+    /// At the end of the text nothing may be left open.
+    fn finish(&self) -> Result<(), Fault> {
+        if self.quoting.inside {
+            return Err(Fault::Unterminated { at: self.quoting.opened });
+        }
+        if self.row_start < self.text.len() {
+            return Err(Fault::Fields { at: self.row_start, found: self.ends.len() + 1 });
+        }
+        Ok(())
+    }
+}
+
+/// The fields of the first row that is not an empty line, and where the next row starts; `None` if all are empty.
+pub(super) fn first_row(text: &[u8], delimiter: u8, quote: u8) -> Result<Option<(Vec<Field>, usize)>, Fault> {
+    let blank = |line: &[u8]| matches!(line, [] | [b'\r']);
+    let mut begin = 0;
+    loop {
+        let rest = text.get(begin..).unwrap_or_default();
+        let Some(end) = memchr::memchr(b'\n', rest) else {
+            return Ok(None);
+        };
+        if !blank(rest.get(..end).unwrap_or_default()) {
+            break;
+        }
+        begin += end + 1;
+    }
+    // One column, so that the splitter's list is taken as it comes.
+    let mut splitter = Splitter::new(text, begin, 1, delimiter, quote);
+    while splitter.at < text.len() && splitter.newlines == 0 {
+        splitter.scan_block();
+        if splitter.ends.len() > 2 * limits::MAX_COLUMNS {
+            return Err(Fault::Fields { at: begin, found: splitter.ends.len() });
+        }
+    }
+    let newline = |end: &u32| text.get((end & POSITION) as usize) == Some(&b'\n');
+    let Some(last) = splitter.ends.iter().position(newline) else {
+        splitter.finish()?;
+        return Ok(None);
+    };
+    let mut start = begin;
+    let mut fields = Vec::with_capacity(last + 1);
+    for (i, end) in splitter.ends.iter().take(last + 1).enumerate() {
+        fields.push(field(text, start, *end, i == last));
+        start = (end & POSITION) as usize + 1;
+    }
+    match splitter.quoting.fault {
+        Some(Fault::AfterQuote { at }) if at < start => Err(Fault::AfterQuote { at }),
+        _ => Ok(Some((fields, start))),
+    }
+}

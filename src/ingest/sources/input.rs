@@ -1,0 +1,256 @@
+//! Inputs as the user names them, and opening one: compression and format found, bytes counted.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::ahead::{Compression, decompress, read_full, recognise};
+use crate::error::{Error, Result};
+
+/// A stream of bytes that may move to another thread.
+pub type Bytes = Box<dyn Read + Send>;
+
+/// Where bytes come from.
+pub struct Input {
+    name: PathBuf,
+    source: Source,
+    consumed: Arc<AtomicU64>,
+}
+
+enum Source {
+    Path,
+    Stdin,
+    Reader(Bytes),
+}
+
+/// How rows are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Comma-separated values, or with another delimiter.
+    Csv,
+    /// Tab-separated values, with the same quoting.
+    Tsv,
+    /// Apache Parquet.
+    Parquet,
+}
+
+/// An input whose first bytes have been looked at.
+pub struct Opened {
+    /// Name for messages.
+    pub name: PathBuf,
+    /// What the bytes are.
+    pub format: Format,
+    /// The file itself, where the bytes are a plain file that may be read from several places.
+    pub path: Option<PathBuf>,
+    /// All bytes from the start, decompressed.
+    pub bytes: Bytes,
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened").field("name", &self.name).field("format", &self.format).finish_non_exhaustive()
+    }
+}
+
+impl Input {
+    /// A file.
+    pub fn path(path: impl Into<PathBuf>) -> Self {
+        Input { name: path.into(), source: Source::Path, consumed: Arc::default() }
+    }
+
+    /// Standard input.
+    pub fn stdin() -> Self {
+        Input { name: PathBuf::from("<stdin>"), source: Source::Stdin, consumed: Arc::default() }
+    }
+
+    /// Any stream of bytes; its format is guessed as a file of this name would be.
+    pub fn reader(name: impl Into<PathBuf>, bytes: Bytes) -> Self {
+        Input { name: name.into(), source: Source::Reader(bytes), consumed: Arc::default() }
+    }
+
+    /// The name for messages.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// Bytes of the file as it lies on disk, where they are known: the whole that [`Input::consumed`] counts up to.
+    pub fn size(&self) -> Option<u64> {
+        match self.source {
+            Source::Path => std::fs::metadata(&self.name).ok().filter(|m| m.is_file()).map(|m| m.len()),
+            _ => None,
+        }
+    }
+
+    /// The count of bytes taken from the input so far (compressed ones, if it is compressed); it goes on counting
+    /// while the opened input is read. A Parquet file read by its path is not counted here.
+    pub fn consumed(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.consumed)
+    }
+
+    /// Opens the input, and finds out its compression by its first bytes and its format by those or its name.
+    pub fn open(self) -> Result<Opened> {
+        let Input { name, source, consumed } = self;
+        let is_file = matches!(source, Source::Path) && name.is_file();
+        let raw: Bytes = match source {
+            Source::Path => Box::new(open_file(&name)?),
+            Source::Stdin => Box::new(io::stdin()),
+            Source::Reader(bytes) => bytes,
+        };
+        let (head, raw) = peek(&name, Box::new(Counted { raw, consumed }))?;
+        let compression = recognise(&head).map_err(|method| {
+            Error::Unsupported(format!(
+                "{} is compressed with {method}; decompress it and pipe it in: … | sty ingest STORE/TABLE -",
+                name.display()
+            ))
+        })?;
+        let plain = decompress(raw, compression).map_err(|e| read_error(&name, e))?;
+        let (head, bytes) = if compression == Compression::None { (head, plain) } else { peek(&name, plain)? };
+        let format = find_format(&name, &head)?;
+        let path = (is_file && compression == Compression::None).then(|| name.clone());
+        Ok(Opened { name, format, path, bytes })
+    }
+}
+
+fn open_file(path: &Path) -> Result<File> {
+    File::open(path).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => Error::NotFound(format!("{}: there is no such file", path.display())),
+        _ => Error::io(path, e),
+    })
+}
+
+/// The first bytes, and a stream that still has them.
+fn peek(name: &Path, mut bytes: Bytes) -> Result<(Vec<u8>, Bytes)> {
+    let mut head = vec![0; 8];
+    let n = read_full(&mut *bytes, &mut head).map_err(|e| read_error(name, e))?;
+    head.truncate(n);
+    Ok((head.clone(), Box::new(Cursor::new(head).chain(bytes))))
+}
+
+/// An error while reading an input: damage of compressed data is the input's fault, all else the system's.
+pub(super) fn read_error(name: &Path, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
+            Error::InvalidInput(format!("{}: the compressed data are damaged or cut off: {error}", name.display()))
+        }
+        // zstd reports damage without a kind of its own, and without an error number of the system.
+        _ if error.raw_os_error().is_none() => Error::InvalidInput(format!("{}: {error}", name.display())),
+        _ => Error::io(name, error),
+    }
+}
+
+/// The format by magic number, else by the name without the suffix of its compression, else CSV.
+fn find_format(name: &Path, head: &[u8]) -> Result<Format> {
+    if head.starts_with(b"PAR1") {
+        return Ok(Format::Parquet);
+    }
+    let lower = name.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let suffixes = [".gz", ".gzip", ".zst", ".zstd"];
+    let stem = suffixes.iter().find_map(|suffix| lower.strip_suffix(suffix)).unwrap_or(&lower);
+    let extension = stem.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let refused = |what: &str| {
+        Err(Error::Unsupported(format!("{}: {what} input; CSV, TSV and Parquet are read", name.display())))
+    };
+    match extension {
+        _ if head.starts_with(b"ARROW1") => refused("Arrow IPC"),
+        "arrow" | "feather" => refused("Arrow IPC"),
+        "json" | "jsonl" | "ndjson" => refused("JSON"),
+        "parquet" => Err(Error::InvalidInput(format!("{} is not a Parquet file", name.display()))),
+        "tsv" | "tab" => Ok(Format::Tsv),
+        _ => Ok(Format::Csv),
+    }
+}
+
+/// Counts what is read.
+struct Counted {
+    raw: Bytes,
+    consumed: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.raw.read(buffer)?;
+        self.consumed.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+/// The inputs that arguments name: files, `-` for standard input, directories (the files inside, sorted, without
+/// those whose names start with `.` or `_`) and glob patterns.
+pub fn expand(arguments: &[String]) -> Result<Vec<Input>> {
+    let mut inputs = Vec::new();
+    for argument in arguments {
+        let path = Path::new(argument);
+        if argument == "-" {
+            inputs.push(Input::stdin());
+        } else if path.is_dir() {
+            push_directory(path, &mut inputs)?;
+        } else if path.exists() {
+            inputs.push(Input::path(path));
+        } else {
+            push_pattern(argument, &mut inputs)?;
+        }
+    }
+    Ok(inputs)
+}
+
+fn push_pattern(pattern: &str, inputs: &mut Vec<Input>) -> Result<()> {
+    if !pattern.contains(['*', '?', '[']) {
+        return Err(Error::NotFound(format!("{pattern}: there is no such file")));
+    }
+    let before = inputs.len();
+    let matches = glob::glob(pattern)
+        .map_err(|e| Error::InvalidInput(format!("{pattern}: not a pattern of file names: {e}")))?;
+    for found in matches {
+        let path = found.map_err(|e| Error::io(e.path().to_path_buf(), e.into()))?;
+        if path.is_dir() {
+            push_directory(&path, inputs)?;
+        } else {
+            inputs.push(Input::path(path));
+        }
+    }
+    if inputs.len() == before {
+        return Err(Error::NotFound(format!("{pattern}: no file matches")));
+    }
+    Ok(())
+}
+
+fn push_directory(directory: &Path, inputs: &mut Vec<Input>) -> Result<()> {
+    let before = inputs.len();
+    let mut waiting = vec![directory.to_path_buf()];
+    while let Some(path) = waiting.pop() {
+        if !path.is_dir() {
+            inputs.push(Input::path(path));
+            continue;
+        }
+        let entries = std::fs::read_dir(&path).map_err(|e| Error::io(&path, e))?;
+        let mut inside = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|e| Error::io(&path, e))?;
+            let is_link_to_directory = entry.file_type().is_ok_and(|t| t.is_symlink()) && entry.path().is_dir();
+            let name = entry.file_name();
+            let hidden = matches!(name.as_encoded_bytes().first(), Some(b'.' | b'_'));
+            if !hidden && !is_link_to_directory {
+                inside.push(entry.path());
+            }
+        }
+        inside.sort_unstable_by(|a, b| b.cmp(a));
+        waiting.append(&mut inside);
+    }
+    if inputs.len() == before {
+        return Err(Error::NotFound(format!("{}: there are no files in this directory", directory.display())));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "input_tests.rs"]
+mod tests;

@@ -1,0 +1,79 @@
+//! Text to values, one field at a time: the parsers that CSV columns and type inference share.
+//!
+//! Every parser takes a slice that *starts* with the field and the field's length: what lies behind the field
+//! lets it load whole machine words without looking at the length first. The `strict` parsers accept only text
+//! from which nothing is lost and that nobody writes for anything else (`007` and `+1` are no numbers); the
+//! lenient ones serve columns whose type the user has named.
+
+pub mod number;
+pub mod time;
+
+/// A field with whatever lies behind it.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<'a> {
+    tail: &'a [u8],
+    len: usize,
+}
+
+impl<'a> Text<'a> {
+    /// The first `len` bytes of `tail` (all of it, where it is shorter).
+    #[inline]
+    pub fn new(tail: &'a [u8], len: usize) -> Self {
+        Text { tail, len: len.min(tail.len()) }
+    }
+
+    /// The field alone.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.tail.get(..self.len).unwrap_or_default()
+    }
+
+    /// Length of the field.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the field has no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The field from byte `n` on.
+    #[inline]
+    pub fn skip(&self, n: usize) -> Self {
+        let n = n.min(self.len);
+        Text { tail: self.tail.get(n..).unwrap_or_default(), len: self.len - n }
+    }
+
+    /// Eight bytes from `at`, of which those behind the field mean nothing.
+    #[inline]
+    pub fn word(&self, at: usize) -> u64 {
+        match self.tail.get(at..at + 8).and_then(|bytes| bytes.first_chunk::<8>()) {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None => self.short_word(at),
+        }
+    }
+
+    #[cold]
+    fn short_word(&self, at: usize) -> u64 {
+        let mut bytes = [0; 8];
+        for (to, from) in bytes.iter_mut().zip(self.tail.get(at..).unwrap_or_default()) {
+            *to = *from;
+        }
+        u64::from_le_bytes(bytes)
+    }
+}
+
+impl<'a> From<&'a [u8]> for Text<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Text { tail: bytes, len: bytes.len() }
+    }
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        text.as_bytes().into()
+    }
+}

@@ -1,0 +1,284 @@
+//! Integers, floats, decimals and booleans from text.
+//!
+//! Short numbers are taken eight digits at a time in one machine word; a float of up to 16 characters is its
+//! digits divided by a power of ten, which is correctly rounded as long as both are exact in a double. All else
+//! goes to `fast_float2`.
+
+use super::Text;
+
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+/// Whole numbers up to this are exact in a double.
+const EXACT: u64 = 1 << 53;
+
+const POWERS: [f64; 17] =
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16];
+
+/// The value of eight digits (first digit in the lowest byte), or `None` if a byte is no digit.
+#[inline]
+fn eight_digits(word: u64) -> Option<u64> {
+    let digits = word ^ ZEROS;
+    if (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & HIGHS != 0 {
+        return None;
+    }
+    let pairs = (digits.wrapping_mul(10).wrapping_add(digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let quads = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    Some(quads.wrapping_mul(10_000).wrapping_add(quads >> 32) & 0xffff_ffff)
+}
+
+/// `len` digits (1 to 8) of `word`, the rest ignored.
+#[inline]
+fn up_to_eight(word: u64, len: usize) -> Option<u64> {
+    let shift = 64 - 8 * (len as u32).clamp(1, 8);
+    let padding = ZEROS & !(u64::MAX << shift);
+    eight_digits((word << shift) | padding)
+}
+
+/// The value of a run of digits, leading zeros allowed.
+#[inline]
+fn digits(text: Text<'_>) -> Option<u64> {
+    match text.len() {
+        0 => None,
+        len @ 1..=8 => up_to_eight(text.word(0), len),
+        len @ 9..=16 => {
+            let high = up_to_eight(text.word(0), len - 8)?;
+            Some(high * 100_000_000 + eight_digits(text.word(len - 8))?)
+        }
+        _ => many_digits(text.bytes()),
+    }
+}
+
+fn many_digits(bytes: &[u8]) -> Option<u64> {
+    bytes.iter().try_fold(0_u64, |value, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// Whether digits start with a zero that a number would not be written with.
+#[inline]
+fn padded(text: Text<'_>) -> bool {
+    let word = text.word(0);
+    word as u8 == b'0' && text.len() > 1 && ((word >> 8) as u8).is_ascii_digit()
+}
+
+#[inline]
+fn split_sign(text: Text<'_>) -> (bool, Text<'_>) {
+    if text.word(0) as u8 == b'-' { (true, text.skip(1)) } else { (false, text) }
+}
+
+#[inline]
+fn signed(negative: bool, magnitude: u64) -> Option<i64> {
+    if negative { 0_i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
+}
+
+/// A signed integer without `+`, blanks or leading zeros; `-0` is none, for its sign would be lost.
+#[inline]
+pub fn int64(text: Text<'_>) -> Option<i64> {
+    let (negative, rest) = split_sign(text);
+    if padded(rest) {
+        return None;
+    }
+    let magnitude = digits(rest)?;
+    if negative && magnitude == 0 {
+        return None;
+    }
+    signed(negative, magnitude)
+}
+
+/// An unsigned integer without `+`, blanks or leading zeros.
+#[inline]
+pub fn uint64(text: Text<'_>) -> Option<u64> {
+    if padded(text) { None } else { digits(text) }
+}
+
+/// An integer as a person may write it: blanks around it, `+`, leading zeros.
+pub fn int128_lenient(text: Text<'_>) -> Option<i128> {
+    let bytes = text.bytes().trim_ascii();
+    let (negative, bytes) = match bytes {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, bytes),
+    };
+    let magnitude = i128::from(digits(bytes.into())?);
+    Some(if negative { -magnitude } else { magnitude })
+}
+
+/// A double, where nothing is lost but digits behind the point: a whole number must be exact, and leading zeros
+/// and `+` make it text.
+#[inline]
+pub fn float64(text: Text<'_>) -> Option<f64> {
+    match float_fast(text) {
+        Some(value) => Some(value),
+        None => float_slow(text.bytes()),
+    }
+}
+
+#[inline]
+fn float_fast(text: Text<'_>) -> Option<f64> {
+    let (negative, rest) = split_sign(text);
+    if padded(rest) {
+        return None;
+    }
+    let len = rest.len();
+    let (mantissa, scale) = if len <= 8 {
+        let word = rest.word(0);
+        let dot = find_dot(word).min(len);
+        let (joined, count) = cut_dot(word, dot, len);
+        if count == 0 {
+            return None;
+        }
+        (up_to_eight(joined, count)?, count - dot)
+    } else {
+        long_mantissa(rest)?
+    };
+    let value = mantissa as f64 / POWERS.get(scale)?;
+    Some(if negative { -value } else { value })
+}
+
+/// Index of the first `.` in the word; 8 or more if there is none.
+#[inline]
+fn find_dot(word: u64) -> usize {
+    let x = word ^ 0x2e2e_2e2e_2e2e_2e2e;
+    let zero = x.wrapping_sub(0x0101_0101_0101_0101) & !x & HIGHS;
+    (zero.trailing_zeros() / 8) as usize
+}
+
+/// The word without its byte `dot`, and how many digits are left.
+#[inline]
+fn cut_dot(word: u64, dot: usize, len: usize) -> (u64, usize) {
+    if dot >= len {
+        return (word, len);
+    }
+    let low = !(u64::MAX << (8 * dot));
+    ((word & low) | ((word >> 8) & !low), len - 1)
+}
+
+/// Digits and scale of 9 to 16 characters with at most one point, if the digits are exact in a double.
+#[inline]
+fn long_mantissa(text: Text<'_>) -> Option<(u64, usize)> {
+    let len = text.len();
+    if len > 16 {
+        return None;
+    }
+    let wide = u128::from(text.word(0)) | (u128::from(text.word(8)) << 64);
+    let (low, high) = (find_dot(wide as u64), find_dot((wide >> 64) as u64));
+    let dot = if low < 8 { low } else { 8 + high }.min(len);
+    let (joined, count) = if dot < len {
+        let keep = !(u128::MAX << (8 * dot));
+        ((wide & keep) | ((wide >> 8) & !keep), len - 1)
+    } else {
+        (wide, len)
+    };
+    // The last 8 digits, and the 0 to 8 before them.
+    let back = 8 * (16 - count.clamp(8, 16)) as u32;
+    let aligned = joined << back;
+    let tail = eight_digits((aligned >> 64) as u64)?;
+    let head = if count > 8 { up_to_eight(joined as u64, count - 8)? } else { 0 };
+    let mantissa = head * 100_000_000 + tail;
+    (mantissa <= EXACT).then_some((mantissa, count - dot))
+}
+
+#[cold]
+fn float_slow(bytes: &[u8]) -> Option<f64> {
+    let magnitude = bytes.strip_prefix(b"-").unwrap_or(bytes);
+    match magnitude {
+        [] | [b'+', ..] => return None,
+        [b'0', b'0'..=b'9', ..] => return None,
+        _ => {}
+    }
+    if magnitude.iter().all(u8::is_ascii_digit) && !exact_in_double(magnitude) {
+        return None;
+    }
+    finite_or_spelled(bytes)
+}
+
+/// Whether a whole number of up to 38 digits survives the way to a double and back.
+fn exact_in_double(digits: &[u8]) -> bool {
+    let parse = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u128>().ok();
+    // Powers of two times an odd number of at most 53 bits.
+    parse(digits).is_some_and(|v| v == 0 || 128 - v.leading_zeros() - v.trailing_zeros() <= 53)
+}
+
+/// What `fast_float2` reads, except a number that overflows to infinity.
+fn finite_or_spelled(bytes: &[u8]) -> Option<f64> {
+    let value: f64 = fast_float2::parse(bytes).ok()?;
+    let spelled = bytes.iter().any(|b| matches!(b, b'i' | b'I'));
+    (!value.is_infinite() || spelled).then_some(value)
+}
+
+/// A double as a person may write it: blanks, `+`, leading zeros, whole numbers rounded.
+pub fn float64_lenient(text: Text<'_>) -> Option<f64> {
+    let bytes = text.bytes().trim_ascii();
+    finite_or_spelled(bytes.strip_prefix(b"+").unwrap_or(bytes))
+}
+
+/// A single-precision float, rounded once.
+pub fn float32_lenient(text: Text<'_>) -> Option<f32> {
+    let bytes = text.bytes().trim_ascii();
+    let bytes = bytes.strip_prefix(b"+").unwrap_or(bytes);
+    let value: f32 = fast_float2::parse(bytes).ok()?;
+    let spelled = bytes.iter().any(|b| matches!(b, b'i' | b'I'));
+    (!value.is_infinite() || spelled).then_some(value)
+}
+
+/// A decimal as a whole number of units of `10^-scale`; digits that do not fit make it `None`.
+pub fn decimal(text: Text<'_>, precision: u8, scale: i8) -> Option<i128> {
+    let bytes = text.bytes().trim_ascii();
+    let (negative, bytes) = match bytes {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, bytes),
+    };
+    let point = bytes.iter().position(|b| *b == b'.').unwrap_or(bytes.len());
+    let (whole, fraction) = bytes.split_at(point);
+    let fraction = fraction.strip_prefix(b".").unwrap_or(fraction);
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let scale = usize::try_from(scale).ok()?;
+    let (kept, cut) = fraction.split_at(fraction.len().min(scale));
+    if cut.iter().any(|b| *b != b'0') {
+        return None;
+    }
+    let zeros = std::iter::repeat_n(&b'0', scale - kept.len());
+    let units = whole.iter().chain(kept).chain(zeros).try_fold(0_i128, |value, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value.checked_mul(10)?.checked_add(i128::from(digit))
+    })?;
+    let bound = 10_i128.checked_pow(u32::from(precision))?;
+    (units < bound).then_some(if negative { -units } else { units })
+}
+
+/// `true` or `false` in any case.
+#[inline]
+pub fn boolean(text: Text<'_>) -> Option<bool> {
+    let bytes = text.bytes();
+    if bytes.eq_ignore_ascii_case(b"true") {
+        Some(true)
+    } else if bytes.eq_ignore_ascii_case(b"false") {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// The spellings of a truth value that databases write: `true`, `t`, `yes`, `y`, `on`, `1` and their opposites.
+pub fn boolean_lenient(text: Text<'_>) -> Option<bool> {
+    let lower = text.bytes().trim_ascii().to_ascii_lowercase();
+    match lower.as_slice() {
+        b"true" | b"t" | b"yes" | b"y" | b"on" | b"1" => Some(true),
+        b"false" | b"f" | b"no" | b"n" | b"off" | b"0" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "number_tests.rs"]
+mod tests;

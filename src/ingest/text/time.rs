@@ -1,0 +1,265 @@
+//! Dates, times of day and timestamps from text: `2013-08-01`, `08:14:37.5`, `2013-08-01T08:14:37Z`.
+//!
+//! Digits are checked and combined in machine words, as in [`super::number`]; the calendar is the proleptic
+//! Gregorian one of ISO 8601, years 0000 to 9999.
+
+use super::Text;
+use crate::model::TimeUnit;
+
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+const DAYS_BEFORE: [u16; 13] = [0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
+
+/// A point of time as text gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instant {
+    /// Seconds since 1970-01-01T00:00:00, of UTC if there is a zone.
+    pub seconds: i64,
+    /// Nanoseconds of the second.
+    pub nanos: u32,
+    /// Digits behind the second's point, trailing zeros included.
+    pub digits: u8,
+    /// Whether the text names a zone (`Z` or an offset).
+    pub zoned: bool,
+}
+
+/// Four two-digit numbers from eight digits (first digit in the lowest byte).
+#[inline]
+fn four_pairs(word: u64) -> Option<[u32; 4]> {
+    let digits = word ^ 0x3030_3030_3030_3030;
+    if (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & HIGHS != 0 {
+        return None;
+    }
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
+    let pair = |at: u32| ((pairs >> (16 * at)) & 0xff) as u32;
+    Some([pair(0), pair(1), pair(2), pair(3)])
+}
+
+/// Days since 1970-01-01 of a `YYYY-MM-DD` that fills the text.
+#[inline]
+pub fn date(text: Text<'_>) -> Option<i32> {
+    if text.len() == 10 { date_at(text) } else { None }
+}
+
+/// Days of the date in the first ten bytes.
+#[inline]
+fn date_at(text: Text<'_>) -> Option<i32> {
+    let (head, tail) = (text.word(0), text.word(2));
+    if head & 0xff00_00ff_0000_0000 != 0x2d00_002d_0000_0000 {
+        return None;
+    }
+    // YYYY, MM and DD side by side.
+    let joined = (head & 0xffff_ffff) | ((head >> 8) & 0x0000_ffff_0000_0000) | (tail & 0xffff_0000_0000_0000);
+    let [century, year, month, day] = four_pairs(joined)?;
+    days(century * 100 + year, month, day)
+}
+
+fn is_leap(year: u32) -> bool {
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+}
+
+/// Days since 1970-01-01, or `None` if there is no such day.
+#[inline]
+fn days(year: u32, month: u32, day: u32) -> Option<i32> {
+    let before = u32::from(*DAYS_BEFORE.get(month as usize)?);
+    let leap = is_leap(year);
+    let longest = match month {
+        2 => 28 + u32::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    if day == 0 || day > longest {
+        return None;
+    }
+    // Leap days before this year, year 0 being one.
+    let leaps = (year + 3) / 4 - (year + 99) / 100 + (year + 399) / 400;
+    let day_of_year = before + u32::from(leap && month > 2) + day - 1;
+    Some((year * 365 + leaps + day_of_year) as i32 - 719_528)
+}
+
+/// Seconds since midnight of the `HH:MM:SS` in the first eight bytes.
+#[inline]
+fn clock_at(text: Text<'_>) -> Option<u32> {
+    let word = text.word(0);
+    if word & 0x0000_ff00_00ff_0000 != 0x0000_3a00_003a_0000 {
+        return None;
+    }
+    let joined = (word & 0xffff)
+        | ((word >> 8) & 0xffff_0000)
+        | ((word >> 16) & 0x0000_ffff_0000_0000)
+        | 0x3030_0000_0000_0000;
+    let [hour, minute, second, _] = four_pairs(joined)?;
+    (hour < 24 && minute < 60 && second < 60).then_some(hour * 3600 + minute * 60 + second)
+}
+
+/// Nanoseconds and digits of a fraction of 1 to 9 digits at the start, without its point.
+fn fraction(bytes: &[u8]) -> Option<(u32, u8)> {
+    let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
+    if digits == 0 || digits > 9 {
+        return None;
+    }
+    let value = bytes.iter().take(digits).fold(0_u32, |v, b| v * 10 + u32::from(b - b'0'));
+    Some((value * 10_u32.pow(9 - digits as u32), digits as u8))
+}
+
+/// Seconds east of UTC of `Z`, `±HH`, `±HHMM` or `±HH:MM`.
+fn offset(bytes: &[u8]) -> Option<i64> {
+    let (sign, digits) = match bytes {
+        b"Z" | b"z" => return Some(0),
+        [b'+', rest @ ..] => (1, rest),
+        [b'-', rest @ ..] => (-1, rest),
+        _ => return None,
+    };
+    let (h1, h2, m1, m2) = match *digits {
+        [h1, h2] => (h1, h2, b'0', b'0'),
+        [h1, h2, m1, m2] | [h1, h2, b':', m1, m2] => (h1, h2, m1, m2),
+        _ => return None,
+    };
+    if ![h1, h2, m1, m2].iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let pair = |a: u8, b: u8| i64::from(a - b'0') * 10 + i64::from(b - b'0');
+    let (hours, minutes) = (pair(h1, h2), pair(m1, m2));
+    (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+}
+
+/// A date, `T` or one blank, a time, and optionally a fraction and a zone.
+#[inline]
+pub fn instant(text: Text<'_>) -> Option<Instant> {
+    if text.len() < 19 || !matches!(text.word(10) as u8, b' ' | b'T' | b't') {
+        return None;
+    }
+    let day = i64::from(date_at(text)?);
+    let clock = i64::from(clock_at(text.skip(11))?);
+    let whole = Instant { seconds: day * 86_400 + clock, nanos: 0, digits: 0, zoned: false };
+    if text.len() == 19 { Some(whole) } else { with_rest(whole, text.skip(19).bytes()) }
+}
+
+fn with_rest(mut instant: Instant, rest: &[u8]) -> Option<Instant> {
+    let mut rest = rest;
+    if let [b'.' | b',', digits @ ..] = rest {
+        (instant.nanos, instant.digits) = fraction(digits)?;
+        rest = digits.get(usize::from(instant.digits)..)?;
+    }
+    if !rest.is_empty() {
+        // PostgreSQL writes no blank before the zone, others do.
+        instant.seconds -= offset(rest.strip_prefix(b" ").unwrap_or(rest))?;
+        instant.zoned = true;
+    }
+    Some(instant)
+}
+
+/// A time of day, as seconds and nanoseconds since midnight with the number of fractional digits.
+#[inline]
+pub fn time_of_day(text: Text<'_>) -> Option<Instant> {
+    if text.len() < 8 {
+        return None;
+    }
+    let whole = Instant { seconds: i64::from(clock_at(text)?), nanos: 0, digits: 0, zoned: false };
+    if text.len() == 8 {
+        return Some(whole);
+    }
+    with_rest(whole, text.skip(8).bytes()).filter(|instant| !instant.zoned)
+}
+
+impl Instant {
+    /// The instant counted in `unit`, if it is a whole number of them and fits.
+    #[inline]
+    pub fn ticks(&self, unit: TimeUnit) -> Option<i64> {
+        let per_second = unit.per_second();
+        let whole = self.seconds.checked_mul(per_second)?;
+        if self.nanos == 0 {
+            return Some(whole);
+        }
+        let nanos_per_tick = 1_000_000_000 / per_second;
+        let nanos = i64::from(self.nanos);
+        if nanos % nanos_per_tick != 0 {
+            return None;
+        }
+        whole.checked_add(nanos / nanos_per_tick)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn micros(text: &str) -> Option<i64> {
+        instant(text.into()).and_then(|i| i.ticks(TimeUnit::Microsecond))
+    }
+
+    #[test]
+    fn every_day_of_the_calendar() {
+        let mut expected = -719_528;
+        for year in 0..=9999_u32 {
+            for month in 1..=12_u32 {
+                let longest = match month {
+                    2 if is_leap(year) => 29,
+                    2 => 28,
+                    4 | 6 | 9 | 11 => 30,
+                    _ => 31,
+                };
+                for day in [1, longest] {
+                    let text = format!("{year:04}-{month:02}-{day:02}");
+                    let days = expected + day - 1;
+                    assert_eq!(date(text.as_str().into()), Some(days), "{text}");
+                }
+                expected += longest;
+                let beyond = format!("{year:04}-{month:02}-{:02}", longest + 1);
+                assert_eq!(date(beyond.as_str().into()), None);
+            }
+        }
+        assert_eq!(date("1970-01-01".into()), Some(0));
+        assert_eq!(date("2000-03-01".into()), Some(11_017));
+        for bad in ["2013-8-01", "2013/08/01", "2013-00-10", "2013-13-01", "2013-01-00", "20130801", "2013-08-0x"] {
+            assert_eq!(date(bad.into()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn timestamps() {
+        assert_eq!(micros("2013-08-01 08:14:37"), Some(1_375_344_877_000_000));
+        assert_eq!(micros("2013-08-01T08:14:37.5"), Some(1_375_344_877_500_000));
+        assert_eq!(micros("2013-08-01T08:14:37.5Z"), Some(1_375_344_877_500_000));
+        assert_eq!(micros("2013-08-01 10:14:37+02:00"), Some(1_375_344_877_000_000));
+        assert_eq!(micros("2013-08-01 10:14:37 +02"), Some(1_375_344_877_000_000));
+        assert_eq!(micros("1969-12-31 23:59:59.999999"), Some(-1));
+        assert_eq!(micros("2013-08-01 08:14:37.1234567"), None);
+        assert_eq!(
+            instant("2013-08-01 08:14:37.1234567".into()).and_then(|i| i.ticks(TimeUnit::Nanosecond)),
+            Some(1_375_344_877_123_456_700)
+        );
+        for bad in [
+            "2013-08-01 24:00:00",
+            "2013-08-01 08:60:00",
+            "2013-08-01 08:14:60",
+            "2013-08-01 08:14",
+            "2013-08-01_08:14:37",
+            "2013-08-01 08:14:37.",
+            "2013-08-01 08:14:37.1234567890",
+            "2013-08-01 08:14:37x",
+            "2013-08-01 08:14:37+2",
+            "2013-08-01 08-14-37",
+        ] {
+            assert_eq!(instant(bad.into()), None, "{bad}");
+        }
+        assert_eq!(instant("9999-01-01 00:00:00".into()).and_then(|i| i.ticks(TimeUnit::Nanosecond)), None);
+    }
+
+    #[test]
+    fn times_of_day() {
+        let micros = |text: &str| time_of_day(text.into()).and_then(|t| t.ticks(TimeUnit::Microsecond));
+        assert_eq!(micros("08:14:37"), Some(29_677_000_000));
+        assert_eq!(micros("23:59:59.000001"), Some(86_399_000_001));
+        assert_eq!(micros("08:14:37Z"), None);
+        assert_eq!(micros("8:14:37"), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..40)) {
+            let text = Text::from(bytes.as_slice());
+            let _ = (date(text), instant(text), time_of_day(text));
+        }
+    }
+}
