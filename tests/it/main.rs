@@ -1,0 +1,8 @@
+//! The library as its users see it, in one test binary. Builds without DataFusion (`--no-default-features`).
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
+
+mod columns;
+mod damage;
+mod example;
+mod golden;
