@@ -1,6 +1,6 @@
 //! The library as its users see it, in one test binary. Builds without DataFusion (`--no-default-features`).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod columns;
 mod damage;
