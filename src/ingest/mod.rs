@@ -8,3 +8,4 @@ pub mod infer; // types from a sample
 pub mod sources; // CSV, TSV, Parquet
 pub mod columns; // batches to the rows of a segment
 pub mod pipeline; // everything in parallel, in order
+pub mod load; // a whole ingest, one commit

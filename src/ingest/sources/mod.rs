@@ -7,6 +7,8 @@
 mod ahead;
 pub mod csv;
 mod input;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 
 pub use csv::{CsvChunk, CsvChunks, CsvColumn, CsvOptions, CsvSchema, infer, parse_chunk, parse_columns};
 pub use input::{Bytes, Format, Input, Opened, expand};

@@ -1,0 +1,267 @@
+//! A whole ingest: inputs → segments of a table → one commit, all or nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use super::columns::{EXACT_IN_F64, SegmentLimits};
+use super::pipeline::{self, PipelineOptions, Task};
+use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema};
+#[cfg(feature = "parquet")]
+use super::sources::parquet::{ParquetSource, Spooled};
+use super::sources::{Format, Input, Opened};
+use crate::encoding::{Encoding, Options, Profile};
+use crate::error::{Error, Result};
+use crate::model::{DataType, Scalar, Schema};
+use crate::segment::EncodedSegment;
+use crate::store::{DataFiles, NewSegment, TableWriter};
+
+/// Bytes of values in memory at which a segment is closed, unless a memory limit asks for less.
+const SEGMENT_BYTES: usize = 192 << 20;
+/// The smallest segment that a memory limit can force.
+const MIN_SEGMENT_BYTES: usize = 4 << 20;
+/// What one text chunk takes while it is parsed: its text, and the arrays made of it.
+const TASK_BYTES: usize = 16 << 20;
+
+/// How to load.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// How to read CSV. The delimiter counts only where `delimiter` says so.
+    pub csv: CsvOptions,
+    /// The delimiter that was asked for; otherwise the format decides.
+    pub delimiter: Option<u8>,
+    /// Leave out columns of types that a table cannot hold, instead of failing.
+    pub skip_unsupported: bool,
+    /// The balance of size and speed; `None` takes the table's.
+    pub profile: Option<Profile>,
+    /// For tests: the encoding to use wherever it can.
+    pub force: Option<Encoding>,
+    /// Worker threads.
+    pub threads: usize,
+    /// Bound on anonymous memory, in bytes.
+    pub memory_limit: Option<u64>,
+}
+
+/// What an ingest did.
+#[derive(Clone, Debug, Default)]
+pub struct LoadReport {
+    /// Rows read, all of them stored.
+    pub rows: u64,
+    /// Bytes read from the inputs, as they are (compressed ones compressed).
+    pub bytes_in: u64,
+    /// Bytes of the new segments.
+    pub bytes_stored: u64,
+    /// Bytes of the new manifest files.
+    pub bytes_metadata: u64,
+    /// New segments.
+    pub segments: u64,
+    /// Columns left out because of their type.
+    pub skipped: Vec<String>,
+    /// Wall-clock time, commit included.
+    pub elapsed: Duration,
+}
+
+/// Loads `inputs` into the table that `writer` holds, and commits. On any error nothing is committed.
+pub fn load(mut writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> Result<LoadReport> {
+    let started = Instant::now();
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(options.threads)
+        .thread_name(|i| format!("ingest-{i}"))
+        .build()
+        .map_err(|e| Error::LimitExceeded(format!("no threads: {e}")))?;
+    let before = writer.schema().clone();
+    let mut schema = before.clone();
+    let consumed: Vec<_> = inputs.iter().map(Input::consumed).collect();
+    let mut skipped = Vec::new();
+    let pipeline = pipeline_options(&writer, options);
+    let mut report = LoadReport::default();
+    let (to_disk, encoded) = sync_channel::<EncodedSegment>(1);
+    let files = writer.data_files();
+    let (rows, segments) = std::thread::scope(|scope| {
+        let storing = scope.spawn(move || store_segments(&files, encoded));
+        let tasks = Tasks { inputs: inputs.into_iter(), current: None, options, before: &before, skipped: &mut skipped, consumed: Arc::default() };
+        let rows = feed(&pool, tasks, &mut schema, &pipeline, to_disk);
+        let segments = storing.join().unwrap_or_else(|_| Err(Error::LimitExceeded("the writing thread stopped".into())));
+        // A failure to write also ends the feeding, and is the one to report.
+        segments.and_then(|segments| rows.map(|rows| (rows, segments)))
+    })?;
+    check_widening(&writer, &before, &schema)?;
+    report.segments = segments.len() as u64;
+    report.bytes_stored = segments.iter().map(|s| s.length).sum();
+    report.bytes_metadata = writer.commit(schema, segments)?.metadata_bytes;
+    report.rows = rows;
+    report.bytes_in = consumed.iter().map(|c| c.load(Ordering::Relaxed)).sum();
+    report.skipped = skipped;
+    report.elapsed = started.elapsed();
+    Ok(report)
+}
+
+fn pipeline_options(writer: &TableWriter, options: &LoadOptions) -> PipelineOptions {
+    let table = writer.options();
+    let in_flight = options.threads * 2;
+    // One segment fills, one is encoded (and doubled while its bytes appear), the rest is text on its way.
+    let bytes = match options.memory_limit {
+        None => SEGMENT_BYTES,
+        Some(limit) => {
+            let left = (limit as usize).saturating_sub(in_flight * TASK_BYTES) / 4;
+            left.clamp(MIN_SEGMENT_BYTES, SEGMENT_BYTES)
+        }
+    };
+    PipelineOptions {
+        segment: SegmentLimits { rows: table.segment_rows as usize, bytes, block_rows: table.block_rows as usize },
+        encoding: Options { force: options.force, ..Options::new(options.profile.unwrap_or(table.profile)) },
+        in_flight,
+    }
+}
+
+/// Runs the pipeline; the channel to the writing thread closes when it returns.
+fn feed(
+    pool: &rayon::ThreadPool,
+    tasks: Tasks<'_>,
+    schema: &mut Schema,
+    options: &PipelineOptions,
+    to_disk: SyncSender<EncodedSegment>,
+) -> Result<u64> {
+    let stopped = |_| Error::Cancelled;
+    pipeline::run(pool, tasks, schema, options, &mut |segment| to_disk.send(segment).map_err(stopped))
+}
+
+/// The writing thread: each segment becomes a durable file of its own, in one write.
+fn store_segments(files: &DataFiles, encoded: Receiver<EncodedSegment>) -> Result<Vec<NewSegment>> {
+    let mut segments = Vec::new();
+    for segment in encoded {
+        let mut file = files.create()?;
+        file.write_all(&segment.parts.concat())?;
+        file.sync()?;
+        segments.push(NewSegment {
+            file: file.uuid(),
+            offset: 0,
+            length: segment.len,
+            uuid: segment.uuid,
+            footer_crc: segment.footer_crc,
+            rows: segment.rows,
+            stats: segment.stats,
+        });
+    }
+    Ok(segments)
+}
+
+/// A column that becomes f64 must not have stored integers beyond 2⁵³: reading them back would round.
+fn check_widening(writer: &TableWriter, before: &Schema, after: &Schema) -> Result<()> {
+    for (old, new) in before.columns().iter().zip(after.columns()) {
+        let inexact = old.data_type.widens_exactly_if(&new.data_type) && new.data_type == DataType::Float64;
+        if !inexact {
+            continue;
+        }
+        let beyond = |bound: &Option<crate::block::Bound>| {
+            bound.as_ref().is_some_and(|b| matches!(b.value, Scalar::Int(v) if v.unsigned_abs() > u128::from(EXACT_IN_F64)))
+        };
+        if writer.column_stats(old.id)?.iter().any(|stats| beyond(&stats.min) || beyond(&stats.max)) {
+            return Err(Error::InvalidInput(format!(
+                "column '{}' is {} with values that float64 cannot hold exactly, and the input has fractions; \
+                 load it with --schema {}:{}",
+                old.name, old.data_type, old.name, old.data_type
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The parsing tasks of all inputs, in order.
+struct Tasks<'a> {
+    inputs: std::vec::IntoIter<Input>,
+    current: Option<Current>,
+    options: &'a LoadOptions,
+    before: &'a Schema,
+    skipped: &'a mut Vec<String>,
+    /// Bytes read from the input at hand.
+    consumed: Arc<AtomicU64>,
+}
+
+enum Current {
+    Csv { first: Option<CsvChunk>, chunks: CsvChunks, schema: Arc<CsvSchema> },
+    Other(Box<dyn Iterator<Item = Result<Task>>>),
+}
+
+impl Iterator for Tasks<'_> {
+    type Item = Result<Task>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let next = match &mut self.current {
+                None => None,
+                Some(Current::Other(tasks)) => tasks.next(),
+                Some(Current::Csv { first, chunks, schema }) => {
+                    first.take().map(Ok).or_else(|| chunks.next()).map(|chunk| csv_task(chunk, schema))
+                }
+            };
+            if next.is_some() {
+                return next;
+            }
+            let input = self.inputs.next()?;
+            match self.open(input) {
+                Ok(current) => self.current = Some(current),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>) -> Result<Task> {
+    let (chunk, schema) = (chunk?, schema.clone());
+    Ok(Box::new(move || Ok(vec![csv::parse_chunk(&schema, &chunk)?])))
+}
+
+impl Tasks<'_> {
+    fn open(&mut self, input: Input) -> Result<Current> {
+        self.consumed = input.consumed();
+        let opened = input.open()?;
+        match opened.format {
+            Format::Csv | Format::Tsv => self.open_csv(opened),
+            #[cfg(feature = "parquet")]
+            Format::Parquet => self.open_parquet(opened),
+            #[cfg(not(feature = "parquet"))]
+            Format::Parquet => Err(Error::Unsupported("this build does not read Parquet".into())),
+        }
+    }
+
+    /// Small row groups are decoded by workers, large ones batch by batch on the caller's thread while workers encode.
+    #[cfg(feature = "parquet")]
+    fn open_parquet(&mut self, opened: Opened) -> Result<Current> {
+        let spooled = Spooled::of(opened)?;
+        let (source, skipped) = ParquetSource::open(spooled.path(), self.options.skip_unsupported)?;
+        self.skipped.extend(skipped);
+        let consumed = self.consumed.clone();
+        let tasks = (0..source.groups()).flat_map(move |group| {
+            let _keep = &spooled;
+            consumed.fetch_add(source.stored_bytes(group), Ordering::Relaxed);
+            let tasks: Box<dyn Iterator<Item = Result<Task>>> = if source.is_small(group) {
+                let source = source.clone();
+                let task: Task = Box::new(move || source.read(group)?.collect());
+                Box::new(std::iter::once(Ok(task)))
+            } else {
+                match source.read(group) {
+                    Ok(batches) => Box::new(batches.map(|batch| {
+                        let batch = batch?;
+                        Ok(Box::new(move || Ok(vec![batch])) as Task)
+                    })),
+                    Err(error) => Box::new(std::iter::once(Err(error))),
+                }
+            };
+            tasks
+        });
+        Ok(Current::Other(Box::new(tasks)))
+    }
+
+    fn open_csv(&self, opened: Opened) -> Result<Current> {
+        let mut options = self.options.csv.clone();
+        options.delimiter =
+            self.options.delimiter.unwrap_or_else(|| CsvOptions::for_format(opened.format).delimiter);
+        options.prior = self.before.columns().iter().map(|c| (c.name.to_string(), c.data_type.clone())).collect();
+        let mut chunks = CsvChunks::new(&opened.name, opened.bytes, &options);
+        let first = chunks.next().transpose()?;
+        let schema = Arc::new(csv::infer(&opened.name, &options, first.as_ref())?);
+        Ok(Current::Csv { first, chunks, schema })
+    }
+}

@@ -1,0 +1,120 @@
+//! Parquet files: row groups decoded in parallel, in order, in bounded memory.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+
+use super::Opened;
+use crate::error::{Error, Result};
+use crate::model::DataType;
+
+/// Rows of a batch.
+const BATCH_ROWS: usize = 65_536;
+/// Row groups with more bytes than this (decompressed) are not decoded whole by one worker.
+const WHOLE_GROUP_BYTES: i64 = 48 << 20;
+
+/// A Parquet file that can be read at any place: the file itself, or a temporary copy of what came through a pipe or
+/// a compressed file, gone when this is dropped.
+#[derive(Debug)]
+pub enum Spooled {
+    /// The file as named.
+    InPlace(PathBuf),
+    /// A copy.
+    Copied(tempfile::NamedTempFile),
+}
+
+impl Spooled {
+    /// Makes an opened input seekable.
+    pub fn of(opened: Opened) -> Result<Self> {
+        if let Some(path) = opened.path {
+            return Ok(Spooled::InPlace(path));
+        }
+        let mut bytes = opened.bytes;
+        let mut copy = tempfile::NamedTempFile::new().map_err(|e| Error::io(std::env::temp_dir(), e))?;
+        std::io::copy(&mut bytes, &mut copy).map_err(|e| Error::io(&opened.name, e))?;
+        Ok(Spooled::Copied(copy))
+    }
+
+    /// Where to read.
+    pub fn path(&self) -> &Path {
+        match self {
+            Spooled::InPlace(path) => path,
+            Spooled::Copied(copy) => copy.path(),
+        }
+    }
+}
+
+/// An open Parquet file.
+#[derive(Clone, Debug)]
+pub struct ParquetSource {
+    path: Arc<PathBuf>,
+    metadata: ArrowReaderMetadata,
+    /// Positions of the columns that are read.
+    columns: Arc<Vec<usize>>,
+}
+
+impl ParquetSource {
+    /// Opens a file. A column of a type that a table cannot hold is an error that names it or, with
+    /// `skip_unsupported`, left out and named in the second result.
+    pub fn open(path: &Path, skip_unsupported: bool) -> Result<(Self, Vec<String>)> {
+        let file = File::open(path).map_err(|e| Error::io(path, e))?;
+        let metadata =
+            ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| bad(path, &e.to_string()))?;
+        let (mut columns, mut skipped) = (Vec::new(), Vec::new());
+        for (i, field) in metadata.schema().fields().iter().enumerate() {
+            match DataType::from_arrow(field.data_type()) {
+                Some(_) => columns.push(i),
+                None if skip_unsupported => skipped.push(field.name().clone()),
+                None => {
+                    return Err(Error::Unsupported(format!(
+                        "{}: column '{}' has type {}, which a table cannot hold yet; \
+                         leave such columns out with --skip-unsupported",
+                        path.display(),
+                        field.name(),
+                        field.data_type()
+                    )));
+                }
+            }
+        }
+        Ok((ParquetSource { path: Arc::new(path.to_path_buf()), metadata, columns: Arc::new(columns) }, skipped))
+    }
+
+    /// Row groups.
+    pub fn groups(&self) -> usize {
+        self.metadata.metadata().num_row_groups()
+    }
+
+    /// Whether a row group is small enough to be decoded by one worker in one go.
+    pub fn is_small(&self, group: usize) -> bool {
+        self.metadata.metadata().row_group(group).total_byte_size() <= WHOLE_GROUP_BYTES
+    }
+
+    /// Bytes of a row group in the file.
+    pub fn stored_bytes(&self, group: usize) -> u64 {
+        u64::try_from(self.metadata.metadata().row_group(group).compressed_size()).unwrap_or(0)
+    }
+
+    /// The rows of a row group.
+    pub fn read(&self, group: usize) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
+        let file = File::open(&*self.path).map_err(|e| Error::io(&*self.path, e))?;
+        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), self.columns.iter().copied());
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+            .with_row_groups(vec![group])
+            .with_projection(mask)
+            .with_batch_size(BATCH_ROWS)
+            .build()
+            .map_err(|e| bad(&self.path, &e.to_string()))?;
+        let path = self.path.clone();
+        Ok(reader.map(move |batch| {
+            batch.map_err(|e| bad(&path, &format!("row group {group}: {e}")))
+        }))
+    }
+}
+
+fn bad(path: &Path, what: &str) -> Error {
+    Error::InvalidInput(format!("{}: cannot be read as Parquet: {what}", path.display()))
+}
