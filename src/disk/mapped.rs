@@ -5,16 +5,15 @@
 //! Decoders are memory-safe on any bytes and never rest safety on a checksum or on reading the same byte twice; a file
 //! that is cut short under a mapping raises SIGBUS, which is the operating system's answer and ends the process.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use arrow_buffer::{Buffer, MutableBuffer};
 use memmap2::Mmap;
 
-use super::Disk;
+use super::{Disk, Lru};
 use crate::error::{Error, Result};
 
 /// The bytes of a whole file.
@@ -85,14 +84,7 @@ impl fmt::Debug for Mapped {
 /// Names of data files are never reused, so a path stands for its bytes.
 #[derive(Debug)]
 pub struct MappingCache {
-    limit: usize,
-    state: Mutex<CacheState>,
-}
-
-#[derive(Debug, Default)]
-struct CacheState {
-    clock: u64,
-    maps: HashMap<PathBuf, (u64, Arc<Mapped>)>,
+    maps: Lru<PathBuf, Mapped>,
 }
 
 impl MappingCache {
@@ -101,64 +93,28 @@ impl MappingCache {
 
     /// A cache of at most `limit` mappings (at least one).
     pub fn new(limit: usize) -> Self {
-        MappingCache { limit: limit.max(1), state: Mutex::default() }
+        MappingCache { maps: Lru::new(limit) }
     }
 
     /// The mapping of a file, opened if it is not in the cache.
     pub fn get(&self, disk: &dyn Disk, path: &Path) -> Result<Arc<Mapped>> {
-        {
-            let mut state = self.lock();
-            state.clock += 1;
-            let now = state.clock;
-            if let Some((used, map)) = state.maps.get_mut(path) {
-                *used = now;
-                return Ok(Arc::clone(map));
-            }
-        }
-        // Mapped without the lock held: two threads may both map the file, and one of the mappings is dropped.
-        let map = Arc::new(disk.map(path)?);
-        let mut state = self.lock();
-        let now = state.clock;
-        let kept = Arc::clone(&state.maps.entry(path.to_path_buf()).or_insert((now, map)).1);
-        if state.maps.len() > self.limit {
-            state.evict(self.limit);
-        }
-        Ok(kept)
+        self.maps.get_or_open(path, || disk.map(path))
     }
 
     /// Mappings held now.
     pub fn len(&self) -> usize {
-        self.lock().maps.len()
+        self.maps.len()
     }
 
     /// Whether no mapping is held.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-
-    fn lock(&self) -> MutexGuard<'_, CacheState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Default for MappingCache {
     fn default() -> Self {
         MappingCache::new(Self::DEFAULT_LIMIT)
-    }
-}
-
-impl CacheState {
-    /// Drops the older part, an eighth at once, so that a scan over many files does not search at every step.
-    fn evict(&mut self, limit: usize) {
-        let keep = (limit - limit / 8).max(1);
-        let mut ages: Vec<u64> = self.maps.values().map(|(used, _)| *used).collect();
-        let drop = ages.len().saturating_sub(keep);
-        if drop == 0 {
-            return;
-        }
-        let (_, last_dropped, _) = ages.select_nth_unstable(drop - 1);
-        let last_dropped = *last_dropped;
-        self.maps.retain(|_, (used, _)| *used > last_dropped);
     }
 }
 

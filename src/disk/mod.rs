@@ -8,13 +8,15 @@
 //! | file | what |
 //! | --- | --- |
 //! | `real.rs` | the machine's file system |
-//! | `mapped.rs` | the one mapping, and a bounded cache of mappings |
+//! | `mapped.rs` | the one mapping, and a cache of mappings |
+//! | `lru.rs` | a bounded cache |
 //! | `durable.rs` | write, fsync, rename, fsync the directory |
 //! | `lock.rs` | one writer at a time |
 //! | `simulated.rs` | a live and a durable image in memory, for fault injection |
 
 pub mod durable;
 pub mod lock;
+pub mod lru;
 pub mod mapped;
 pub mod real;
 pub mod simulated;
@@ -23,6 +25,7 @@ use std::fmt::Debug;
 use std::path::Path;
 
 pub use lock::WriterLock;
+pub use lru::Lru;
 pub use mapped::{Mapped, MappingCache};
 pub use real::RealDisk;
 

@@ -82,6 +82,12 @@ impl Footer {
         out.into_vec()
     }
 
+    /// The footer's checksum as the tail of a segment gives it: what a manifest entry names.
+    pub fn stored_crc(segment: &[u8]) -> Option<u32> {
+        let tail = segment.last_chunk::<TAIL_BYTES>()?;
+        Some(u32::from_le_bytes([tail[4], tail[5], tail[6], tail[7]]))
+    }
+
     /// Finds and parses the footer at the end of a segment's bytes.
     pub fn parse(segment: &[u8]) -> Result<Footer> {
         let at = segment.len().saturating_sub(TAIL_BYTES);

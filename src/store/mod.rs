@@ -19,3 +19,22 @@ pub use store::Store;
 pub use table::Table;
 pub use verify::VerifyReport;
 pub use writer::{Commit, DataFile, DataFiles, NewSegment, TableWriter};
+
+use crate::disk::{Lru, MappingCache};
+use crate::manifest::Id;
+use crate::segment::Segment;
+
+/// What the tables of an open store share. Both caches count against the mappings of the process, for an open segment
+/// keeps its file mapped.
+#[derive(Debug)]
+struct Caches {
+    mappings: MappingCache,
+    /// By file, offset and identity.
+    segments: Lru<(Id, u64, Id), Segment>,
+}
+
+impl Default for Caches {
+    fn default() -> Self {
+        Caches { mappings: MappingCache::default(), segments: Lru::new(MappingCache::DEFAULT_LIMIT) }
+    }
+}

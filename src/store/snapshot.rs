@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use super::{ColumnStats, SegmentEntry, TableOptions};
-use crate::disk::{Disk, Lock, LockMode, Mapped, MappingCache, is_missing};
+use super::{Caches, ColumnStats, SegmentEntry, TableOptions};
+use crate::disk::{Disk, Lock, LockMode, Mapped, is_missing};
 use crate::error::{Error, Result};
 use crate::manifest::{Chunk, ChunkRef, Root, TableDir, commit, recover};
 use crate::model::{ColumnId, Schema};
+use crate::segment::{Footer, Segment};
 
 /// How often a reader starts again because a writer freed the generation under its hands.
 const RETRIES: usize = 1000;
@@ -22,7 +23,7 @@ pub struct Snapshot {
 struct Inner {
     dir: TableDir,
     disk: Arc<dyn Disk>,
-    mappings: Arc<MappingCache>,
+    caches: Arc<Caches>,
     root: Root,
     chunks: Vec<OnceLock<Arc<Chunk>>>,
     segments: OnceLock<Arc<[SegmentEntry]>>,
@@ -31,13 +32,13 @@ struct Inner {
 }
 
 impl Snapshot {
-    pub(super) fn open(dir: &TableDir, disk: &Arc<dyn Disk>, mappings: &Arc<MappingCache>) -> Result<Snapshot> {
+    pub(super) fn open(dir: &TableDir, disk: &Arc<dyn Disk>, caches: &Arc<Caches>) -> Result<Snapshot> {
         let (root, lock) = hold(&**disk, dir)?;
         let chunks = root.chunks.iter().map(|_| OnceLock::new()).collect();
         let inner = Inner {
             dir: dir.clone(),
             disk: Arc::clone(disk),
-            mappings: Arc::clone(mappings),
+            caches: Arc::clone(caches),
             root,
             chunks,
             segments: OnceLock::new(),
@@ -147,8 +148,29 @@ impl Snapshot {
     /// The mapped file that holds a segment, from the store's cache of mappings. The segment is the range
     /// `offset .. offset + length` of it, which may be beyond the end of a damaged file.
     pub fn map(&self, segment: &SegmentEntry) -> Result<Arc<Mapped>> {
-        self.inner.mappings.get(&*self.inner.disk, &self.path(segment))
+        self.inner.caches.mappings.get(&*self.inner.disk, &self.path(segment))
     }
+
+    /// An open segment, from the store's cache: what was parsed and verified of it once is not again while it stays
+    /// there.
+    pub fn open_segment(&self, entry: &SegmentEntry) -> Result<Arc<Segment>> {
+        let key = (entry.file, entry.offset, entry.uuid);
+        let open = || open_segment(entry, self.map(entry)?, self.path(entry));
+        self.inner.caches.segments.get_or_open(&key, open)
+    }
+}
+
+/// Opens a segment, and checks that it is the one that the manifest means.
+pub(super) fn open_segment(entry: &SegmentEntry, mapped: Arc<Mapped>, path: PathBuf) -> Result<Segment> {
+    let segment = Segment::open(Arc::clone(&mapped), &path, entry.offset, entry.length)?;
+    // Opening has checked that the range lies within the file, and the footer against this checksum.
+    let end = entry.offset.saturating_add(entry.length);
+    let footer_crc = mapped.as_slice().get(..end as usize).and_then(Footer::stored_crc);
+    let same = segment.footer().uuid == entry.uuid && segment.rows() == entry.rows;
+    if !same || footer_crc != Some(entry.footer_crc) {
+        return Err(Error::corrupt(entry.offset, "this is not the segment that the manifest names").at(path, 0));
+    }
+    Ok(segment)
 }
 
 /// Reads the generation in force and takes a shared lock on its root. If a writer has freed it in between, there is a

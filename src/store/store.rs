@@ -3,18 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Table;
-use crate::disk::{Disk, MappingCache, RealDisk, is_missing};
+use super::{Caches, Table};
+use crate::disk::{Disk, RealDisk, is_missing};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::manifest::TableDir;
 
-/// A store; clones share its cache of mappings.
+/// A store; clones share its caches.
 #[derive(Clone, Debug)]
 pub struct Store {
     path: PathBuf,
     disk: Arc<dyn Disk>,
-    mappings: Arc<MappingCache>,
+    caches: Arc<Caches>,
 }
 
 impl Store {
@@ -25,7 +25,7 @@ impl Store {
 
     /// The store in a directory of `disk`.
     pub fn open_with(disk: Arc<dyn Disk>, path: impl Into<PathBuf>) -> Store {
-        Store { path: path.into(), disk, mappings: Arc::default() }
+        Store { path: path.into(), disk, caches: Arc::default() }
     }
 
     /// Its directory.
@@ -59,7 +59,7 @@ impl Store {
     /// A table by name, whether it exists or is yet to be created.
     pub fn table(&self, name: &str) -> Result<Table> {
         check_name(name)?;
-        Ok(Table::new(self.dir(name), Arc::clone(&self.disk), Arc::clone(&self.mappings)))
+        Ok(Table::new(self.dir(name), Arc::clone(&self.disk), Arc::clone(&self.caches)))
     }
 
     /// Whether there is a table of this name.

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Snapshot, TableOptions, TableWriter};
-use crate::disk::{Disk, MappingCache};
+use super::{Caches, Snapshot, TableOptions, TableWriter};
+use crate::disk::Disk;
 use crate::error::Result;
 use crate::manifest::{TableDir, recover};
 use crate::model::Schema;
@@ -14,12 +14,12 @@ use crate::model::Schema;
 pub struct Table {
     dir: TableDir,
     disk: Arc<dyn Disk>,
-    mappings: Arc<MappingCache>,
+    caches: Arc<Caches>,
 }
 
 impl Table {
-    pub(super) fn new(dir: TableDir, disk: Arc<dyn Disk>, mappings: Arc<MappingCache>) -> Self {
-        Table { dir, disk, mappings }
+    pub(super) fn new(dir: TableDir, disk: Arc<dyn Disk>, caches: Arc<Caches>) -> Self {
+        Table { dir, disk, caches }
     }
 
     /// Its name.
@@ -40,7 +40,7 @@ impl Table {
 
     /// The generation in force, held until the snapshot is dropped.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        Snapshot::open(&self.dir, &self.disk, &self.mappings)
+        Snapshot::open(&self.dir, &self.disk, &self.caches)
     }
 
     /// The right to write. `create` is used if the table does not exist; without it that is an error. A second writer
