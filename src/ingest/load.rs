@@ -1,7 +1,7 @@
 //! A whole ingest: inputs → segments of a table → one commit, all or nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,8 @@ pub struct LoadOptions {
     pub threads: usize,
     /// Bound on anonymous memory, in bytes.
     pub memory_limit: Option<u64>,
+    /// Set from outside to stop; nothing is committed then.
+    pub cancelled: Arc<AtomicBool>,
 }
 
 /// What an ingest did.
@@ -80,9 +82,17 @@ pub fn load(mut writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) 
     let files = writer.data_files();
     let (rows, segments) = std::thread::scope(|scope| {
         let storing = scope.spawn(move || store_segments(&files, encoded));
-        let tasks = Tasks { inputs: inputs.into_iter(), current: None, options, before: &before, skipped: &mut skipped, consumed: Arc::default() };
+        let tasks = Tasks {
+            inputs: inputs.into_iter(),
+            current: None,
+            options,
+            before: &before,
+            skipped: &mut skipped,
+            consumed: Arc::default(),
+        };
         let rows = feed(&pool, tasks, &mut schema, &pipeline, to_disk);
-        let segments = storing.join().unwrap_or_else(|_| Err(Error::LimitExceeded("the writing thread stopped".into())));
+        let segments =
+            storing.join().unwrap_or_else(|_| Err(Error::LimitExceeded("the writing thread stopped".into())));
         // A failure to write also ends the feeding, and is the one to report.
         segments.and_then(|segments| rows.map(|rows| (rows, segments)))
     })?;
@@ -155,7 +165,9 @@ fn check_widening(writer: &TableWriter, before: &Schema, after: &Schema) -> Resu
             continue;
         }
         let beyond = |bound: &Option<crate::block::Bound>| {
-            bound.as_ref().is_some_and(|b| matches!(b.value, Scalar::Int(v) if v.unsigned_abs() > u128::from(EXACT_IN_F64)))
+            bound
+                .as_ref()
+                .is_some_and(|b| matches!(b.value, Scalar::Int(v) if v.unsigned_abs() > u128::from(EXACT_IN_F64)))
         };
         if writer.column_stats(old.id)?.iter().any(|stats| beyond(&stats.min) || beyond(&stats.max)) {
             return Err(Error::InvalidInput(format!(
@@ -188,6 +200,9 @@ impl Iterator for Tasks<'_> {
     type Item = Result<Task>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if self.options.cancelled.load(Ordering::Relaxed) {
+            return Some(Err(Error::Cancelled));
+        }
         loop {
             let next = match &mut self.current {
                 None => None,

@@ -3,14 +3,24 @@
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use clap::{Args, ValueEnum};
-use stylobate::model::DataType;
+use stylobate::encoding::Profile;
+use stylobate::ingest::load::{LoadOptions, LoadReport, load};
+use stylobate::ingest::sources::{CsvOptions, Input, expand};
+use stylobate::model::{DataType, Schema};
+use stylobate::store::{Store, TableOptions};
 
 use super::paths::TablePath;
 use crate::args::missing_input;
+use crate::context::Context;
 use crate::errors::Failure;
+use crate::progress::Progress;
+use crate::signals;
 use crate::terminal::When;
-use crate::units::parse_size;
+use crate::units::{parse_size, show_count, show_duration, show_size};
 
 /// Add rows to a table, which is created if it does not exist
 ///
@@ -40,9 +50,9 @@ pub(crate) struct IngestArgs {
     pub(crate) names: Vec<String>,
     #[command(flatten)]
     pub(crate) csv: CsvArgs,
-    /// Whether time or space matters more
-    #[arg(long, value_enum, default_value_t, env = "STY_PROFILE", hide_env = true)]
-    pub(crate) profile: ProfileArg,
+    /// Whether time or space matters more [default: the table's; balanced for a new one]
+    #[arg(long, value_enum, env = "STY_PROFILE", hide_env = true)]
+    pub(crate) profile: Option<ProfileArg>,
     /// Leave out columns of types that cannot be stored (lists, structs, maps)
     #[arg(long)]
     pub(crate) skip_unsupported: bool,
@@ -93,12 +103,11 @@ impl CsvArgs {
 }
 
 /// `--profile`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProfileArg {
     /// Fastest to read and write
     Fast,
     /// Small where it costs no query speed
-    #[default]
     Balanced,
     /// Smallest
     Small,
@@ -120,6 +129,89 @@ impl IngestArgs {
             return Err(missing_input("ingest"));
         }
         Ok(files)
+    }
+}
+
+/// Runs `sty ingest`.
+pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
+    let names: Vec<String> = args.inputs()?.iter().map(|file| file.to_string_lossy().into_owned()).collect();
+    let inputs = expand(&names)?;
+    let table = Store::open(&args.table.store).table(&args.table.table)?;
+    let profile = args.profile.map(Profile::from);
+    let options = TableOptions { profile: profile.unwrap_or_default(), ..TableOptions::default() };
+    let writer = table.writer(Some((Schema::default(), options)))?;
+
+    let consumed: Vec<_> = inputs.iter().map(Input::consumed).collect();
+    let total: Option<u64> = inputs.iter().map(Input::size).sum();
+    let progress = Progress::new(args.progress, context.quiet, total);
+    let options = args.load_options(profile);
+    let done = AtomicBool::new(false);
+    let loaded = std::thread::scope(|scope| {
+        let read = || consumed.iter().map(|c| c.load(Ordering::Relaxed)).sum();
+        let ticker = scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                progress.set(read());
+                std::thread::park_timeout(Duration::from_millis(100));
+            }
+        });
+        let loaded = load(writer, inputs, &options);
+        done.store(true, Ordering::Relaxed);
+        ticker.thread().unpark();
+        loaded
+    });
+    progress.finish();
+    let report = loaded?;
+    for column in &report.skipped {
+        context.note(&format!("column '{column}' was left out: its type cannot be stored yet"));
+    }
+    context.note(&summary(&report));
+    Ok(())
+}
+
+fn summary(report: &LoadReport) -> String {
+    let stored = report.bytes_stored + report.bytes_metadata;
+    let seconds = report.elapsed.as_secs_f64();
+    format!(
+        "{} rows: {} in, {} stored, ratio {:.2}, {} ({} rows/s)",
+        show_count(report.rows),
+        show_size(report.bytes_in),
+        show_size(stored),
+        report.bytes_in as f64 / stored.max(1) as f64,
+        show_duration(report.elapsed),
+        show_count((report.rows as f64 / seconds.max(1e-9)) as u64),
+    )
+}
+
+impl IngestArgs {
+    fn load_options(&self, profile: Option<Profile>) -> LoadOptions {
+        LoadOptions {
+            csv: CsvOptions {
+                quote: self.csv.quote,
+                header: self.csv.has_header(),
+                nulls: self.csv.null.clone(),
+                names: (!self.names.is_empty()).then(|| self.names.clone()),
+                schema: self.schema.as_ref().map(|Types(types)| types.clone()).unwrap_or_default(),
+                infer_rows: self.csv.infer_rows,
+                ..CsvOptions::default()
+            },
+            delimiter: self.csv.delimiter,
+            skip_unsupported: self.skip_unsupported,
+            profile,
+            force: None,
+            threads: self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+            memory_limit: self.memory_limit,
+            cancelled: signals::cancellation(),
+        }
+    }
+}
+
+impl From<ProfileArg> for Profile {
+    fn from(profile: ProfileArg) -> Self {
+        match profile {
+            ProfileArg::Fast => Profile::Fast,
+            ProfileArg::Balanced => Profile::Balanced,
+            ProfileArg::Small => Profile::Small,
+        }
     }
 }
 

@@ -20,13 +20,21 @@ use crate::errors::Failure;
 /// What `sty` can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Ingest(ingest::IngestArgs),
+    Tables(tables::TablesArgs),
+    Schema(schema::SchemaArgs),
+    Verify(verify::VerifyArgs),
     Gen(r#gen::Args),
     Completions(completions::CompletionsArgs),
 }
 
 /// Runs the command.
-pub(crate) fn run(cli: Cli, _context: &Context) -> Result<(), Failure> {
+pub(crate) fn run(cli: Cli, context: &Context) -> Result<(), Failure> {
     match cli.command {
+        Command::Ingest(args) => ingest::run(&args, context),
+        Command::Tables(args) => tables::run(&args, context),
+        Command::Schema(args) => schema::run(&args, context),
+        Command::Verify(args) => verify::run(&args, context),
         Command::Gen(args) => Ok(r#gen::run(&args)?),
         Command::Completions(args) => completions::run(&args),
     }

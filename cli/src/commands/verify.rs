@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::paths::Scope;
-use crate::terminal::When;
+use stylobate::store::{Store, verify};
+
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::units::{show_count, show_size};
 
 /// Read every byte of a store or a table and check it
 ///
@@ -21,14 +25,43 @@ pub(crate) struct VerifyArgs {
     /// A store, or one table of it
     #[arg(value_name = "STORE[/TABLE]")]
     path: PathBuf,
-    /// A progress bar on stderr; `auto` shows it on a terminal
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
-    pub(crate) progress: When,
 }
 
 impl VerifyArgs {
     /// What is to be checked.
     pub(crate) fn scope(&self) -> Scope {
         Scope::of(&self.path)
+    }
+}
+
+/// Runs `sty verify`.
+pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
+    let (store, tables) = match args.scope() {
+        Scope::Table(path) => (Store::open(path.store), vec![path.table]),
+        Scope::Store(path) => {
+            let store = Store::open(path);
+            let tables = store.tables()?;
+            (store, tables)
+        }
+    };
+    let mut damaged = 0;
+    for name in &tables {
+        crate::signals::check()?;
+        let snapshot = store.table(name)?.snapshot()?;
+        let report = verify::verify(&snapshot);
+        for problem in report.problems {
+            damaged += 1;
+            Failure::from(problem).report(context.error_format, context.color_stderr());
+        }
+        context.note(&format!(
+            "{name}: {} rows in {} segments, {} checked",
+            show_count(report.rows),
+            show_count(report.segments),
+            show_size(report.bytes)
+        ));
+    }
+    match damaged {
+        0 => Ok(()),
+        n => Err(Failure::corrupt(format!("{n} damaged places found; they are named above"))),
     }
 }

@@ -109,9 +109,7 @@ impl ParquetSource {
             .build()
             .map_err(|e| bad(&self.path, &e.to_string()))?;
         let path = self.path.clone();
-        Ok(reader.map(move |batch| {
-            batch.map_err(|e| bad(&path, &format!("row group {group}: {e}")))
-        }))
+        Ok(reader.map(move |batch| batch.map_err(|e| bad(&path, &format!("row group {group}: {e}")))))
     }
 }
 
