@@ -147,10 +147,9 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     let options = args.load_options(profile);
     let done = AtomicBool::new(false);
     let loaded = std::thread::scope(|scope| {
-        let read = || consumed.iter().map(|c| c.load(Ordering::Relaxed)).sum();
         let ticker = scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                progress.set(read());
+                progress.set(consumed.iter().map(|c| c.load(Ordering::Relaxed)).sum());
                 std::thread::park_timeout(Duration::from_millis(100));
             }
         });
