@@ -16,6 +16,8 @@ pub mod store; // tables, snapshots, the writer
 pub mod expr; // predicates free of any engine's types
 pub mod ingest; // rows in: sources, column builders, the pipeline
 pub mod query; // pruning, and later the executor
+#[cfg(feature = "sql")]
+pub mod sql; // DataFusion, which nothing else knows
 
 pub use error::{Error, Result};
 

@@ -215,6 +215,16 @@ pub fn widened(value: &Scalar, from: &DataType, to: &DataType) -> Option<Scalar>
     }
 }
 
+/// Whether every value of `from` has its own in `to`, so that comparing there is comparing here.
+pub fn widens(from: &DataType, to: &DataType) -> bool {
+    let zero = match from {
+        DataType::Float32 | DataType::Float64 => Scalar::Float(0.0),
+        DataType::Utf8 | DataType::Binary => Scalar::Bytes(Box::default()),
+        _ => Scalar::Int(0),
+    };
+    from.join(to).as_ref() == Some(to) && widened(&zero, from, to).is_some()
+}
+
 fn power_of_ten(from: i8, to: i8) -> Option<i128> {
     let digits = u32::try_from(i16::from(to) - i16::from(from)).ok()?;
     10_i128.checked_pow(digits)

@@ -1,0 +1,196 @@
+//! DataFusion's errors as ours, and back: the six kinds survive the way through its operators, and messages carry
+//! the place in the statement but none of the wrapping.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{Diagnostic, SchemaError};
+use datafusion::error::DataFusionError;
+use datafusion::sql::sqlparser::parser::ParserError;
+
+use crate::error::Error;
+
+/// One of our errors on its way through DataFusion's operators.
+pub(crate) fn external(error: Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// What a statement failed with, as one of our kinds.
+pub(crate) fn from_datafusion(error: DataFusionError) -> Error {
+    use DataFusionError as D;
+    match error {
+        D::External(inner) => from_boxed(inner),
+        D::ArrowError(inner, _) => from_arrow(*inner),
+        D::Diagnostic(diagnostic, inner) => located(from_datafusion(*inner), &diagnostic),
+        D::Context(_, inner) => from_datafusion(*inner),
+        D::Collection(all) => match all.into_iter().next() {
+            Some(first) => from_datafusion(first),
+            None => Error::InvalidInput("the statement failed".into()),
+        },
+        D::Shared(inner) => match Arc::try_unwrap(inner) {
+            Ok(inner) => from_datafusion(inner),
+            Err(inner) => from_shared(&inner),
+        },
+        other => from_leaf(&other),
+    }
+}
+
+fn from_boxed(inner: Box<dyn std::error::Error + Send + Sync>) -> Error {
+    let inner = match inner.downcast::<Error>() {
+        Ok(ours) => return *ours,
+        Err(inner) => inner,
+    };
+    let inner = match inner.downcast::<DataFusionError>() {
+        Ok(theirs) => return from_datafusion(*theirs),
+        Err(inner) => inner,
+    };
+    match inner.downcast::<ArrowError>() {
+        Ok(arrow) => from_arrow(*arrow),
+        Err(inner) => Error::InvalidInput(inner.to_string()),
+    }
+}
+
+fn from_arrow(error: ArrowError) -> Error {
+    match error {
+        ArrowError::ExternalError(inner) => from_boxed(inner),
+        ArrowError::IoError(_, source) => Error::Io { path: PathBuf::from("query"), source },
+        ArrowError::MemoryError(what) => Error::LimitExceeded(what),
+        ArrowError::NotYetImplemented(what) => Error::Unsupported(what),
+        other => Error::InvalidInput(arrow_message(&other)),
+    }
+}
+
+/// An error that several streams hold: what cannot be cloned is told again.
+fn from_shared(error: &DataFusionError) -> Error {
+    let mut at: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(inner) = at {
+        if let Some(ours) = inner.downcast_ref::<Error>() {
+            return told_again(ours);
+        }
+        at = inner.source();
+    }
+    from_leaf(error.find_root())
+}
+
+fn told_again(error: &Error) -> Error {
+    match error {
+        Error::Io { path, source } => {
+            Error::Io { path: path.clone(), source: std::io::Error::new(source.kind(), source.to_string()) }
+        }
+        Error::Corrupt { file, offset, what } => {
+            Error::Corrupt { file: file.clone(), offset: *offset, what: what.clone() }
+        }
+        Error::Unsupported(what) => Error::Unsupported(what.clone()),
+        Error::InvalidInput(what) => Error::InvalidInput(what.clone()),
+        Error::NotFound(what) => Error::NotFound(what.clone()),
+        Error::LimitExceeded(what) => Error::LimitExceeded(what.clone()),
+        Error::Cancelled => Error::Cancelled,
+    }
+}
+
+/// An error that wraps no other of interest.
+fn from_leaf(error: &DataFusionError) -> Error {
+    use DataFusionError as D;
+    let message = || error.strip_backtrace().trim_start_matches(&prefix(error)).to_owned();
+    match error {
+        D::SQL(parser, _) => Error::InvalidInput(parser_message(parser)),
+        D::SchemaError(schema, _) => schema_error(schema),
+        D::NotImplemented(_) => Error::Unsupported(message()),
+        D::ResourcesExhausted(_) => Error::LimitExceeded(format!("memory: {}", message())),
+        D::IoError(source) => Error::Io {
+            path: PathBuf::from("query"),
+            source: std::io::Error::new(source.kind(), source.to_string()),
+        },
+        D::ArrowError(inner, _) => Error::InvalidInput(arrow_message(inner)),
+        D::Internal(_) | D::ExecutionJoin(_) => {
+            Error::Unsupported(format!("the query engine failed on this statement: {}", message()))
+        }
+        _ => Error::InvalidInput(message()),
+    }
+}
+
+fn prefix(error: &DataFusionError) -> String {
+    let (whole, message) = (error.to_string(), error.message());
+    whole.strip_suffix(&*message).map(str::to_owned).unwrap_or_default()
+}
+
+fn parser_message(error: &ParserError) -> String {
+    match error {
+        ParserError::TokenizerError(what) | ParserError::ParserError(what) => what.clone(),
+        ParserError::RecursionLimitExceeded => "the statement is nested too deeply".into(),
+    }
+}
+
+fn arrow_message(error: &ArrowError) -> String {
+    match error {
+        ArrowError::CastError(what)
+        | ArrowError::ParseError(what)
+        | ArrowError::ComputeError(what)
+        | ArrowError::SchemaError(what)
+        | ArrowError::ArithmeticOverflow(what)
+        | ArrowError::InvalidArgumentError(what) => what.clone(),
+        ArrowError::DivideByZero => "division by zero".into(),
+        other => other.to_string(),
+    }
+}
+
+/// An unknown column is told with the nearest name, or with the few there are.
+fn schema_error(error: &SchemaError) -> Error {
+    let SchemaError::FieldNotFound { field, valid_fields } = error else {
+        return Error::InvalidInput(error.to_string());
+    };
+    let name = field.flat_name();
+    let plain: Vec<&str> = valid_fields.iter().map(|valid| valid.name()).collect();
+    let hint = match suggestion(field.name(), plain.iter().copied()) {
+        Some(near) if near.eq_ignore_ascii_case(field.name()) && near != field.name() => {
+            format!("; did you mean \"{near}\"? Names with upper-case letters go in double quotes")
+        }
+        Some(near) => format!("; did you mean {near}?"),
+        None if plain.is_empty() => String::new(),
+        None => format!("; there are: {}", listed(plain.iter().copied())),
+    };
+    Error::InvalidInput(format!("no column {name}{hint}"))
+}
+
+/// Up to a dozen names.
+pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    let shown = names.iter().take(12).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > 12 { format!("{shown}, … ({} in all)", names.len()) } else { shown }
+}
+
+/// The name most like `wanted`, if one is like it.
+pub(crate) fn suggestion<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = wanted.to_lowercase();
+    let near = |name: &&str| distance(&lower, &name.to_lowercase());
+    names.min_by_key(near).filter(|name| near(name) <= (wanted.chars().count() / 3).max(1))
+}
+
+/// Insertions, deletions, replacements between two short texts.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut next = Vec::with_capacity(row.len());
+        next.push(i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let replaced = row.get(j).copied().unwrap_or(0) + usize::from(x != *y);
+            let deleted = row.get(j + 1).copied().unwrap_or(0) + 1;
+            let inserted = next.last().copied().unwrap_or(0) + 1;
+            next.push(replaced.min(deleted).min(inserted));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+/// Adds the place in the statement, unless the message has it.
+fn located(error: Error, diagnostic: &Diagnostic) -> Error {
+    match (error, diagnostic.span) {
+        (Error::InvalidInput(what), Some(span)) if !what.contains("Line: ") && !what.contains("(line ") => {
+            Error::InvalidInput(format!("{what} (line {}, column {})", span.start.line, span.start.column))
+        }
+        (error, _) => error,
+    }
+}

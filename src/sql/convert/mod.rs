@@ -1,0 +1,10 @@
+//! Between DataFusion's terms and ours: errors, values, filters, statistics.
+
+mod error;
+mod predicate;
+mod scalar;
+mod statistics;
+
+pub(crate) use error::{external, from_datafusion, listed, suggestion};
+pub(crate) use predicate::to_predicate;
+pub(crate) use statistics::to_statistics;

@@ -1,0 +1,280 @@
+//! Filters as predicates over zone maps. What has no counterpart becomes [`Predicate::Unknown`], and is left to
+//! DataFusion, which evaluates the whole filter again on the rows that are left.
+
+use datafusion::logical_expr::expr::{InList, Like, ScalarFunction};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
+use datafusion::scalar::ScalarValue;
+
+use super::scalar::to_scalar;
+use crate::expr::{Comparison, Operand, Outcome, Predicate};
+use crate::model::{DataType, Scalar, Schema};
+use crate::query::prune::widens;
+
+/// The most nodes down that are looked at.
+const MAX_DEPTH: usize = 64;
+
+/// A filter over a table of this schema.
+pub(crate) fn to_predicate(filter: &Expr, schema: &Schema) -> Predicate {
+    Lowering { schema }.predicate(filter, 0)
+}
+
+struct Lowering<'a> {
+    schema: &'a Schema,
+}
+
+/// A literal: null, or a value in a type.
+enum Constant {
+    Null,
+    Value(Scalar, DataType),
+}
+
+fn not(predicate: Predicate) -> Predicate {
+    Predicate::Not(Box::new(predicate))
+}
+
+impl Lowering<'_> {
+    fn predicate(&self, expr: &Expr, depth: usize) -> Predicate {
+        if depth > MAX_DEPTH {
+            return Predicate::Unknown;
+        }
+        let inner = |inner: &Expr| self.predicate(inner, depth + 1);
+        let is = |of: &Expr, outcome| Predicate::Is(Box::new(inner(of)), outcome);
+        match expr {
+            Expr::Alias(alias) => inner(&alias.expr),
+            Expr::Literal(value, _) => truth(value),
+            Expr::Column(_) => match self.operand(expr) {
+                Some(operand) if operand.data_type == DataType::Bool => {
+                    Predicate::Compare { operand, comparison: Comparison::Equal, value: Scalar::Int(1) }
+                }
+                _ => Predicate::Unknown,
+            },
+            Expr::Not(of) => not(inner(of)),
+            Expr::IsNull(of) => self.is_null(of),
+            Expr::IsNotNull(of) => not(self.is_null(of)),
+            Expr::IsTrue(of) => is(of, Outcome::True),
+            Expr::IsFalse(of) => is(of, Outcome::False),
+            Expr::IsUnknown(of) => is(of, Outcome::Null),
+            Expr::IsNotTrue(of) => not(is(of, Outcome::True)),
+            Expr::IsNotFalse(of) => not(is(of, Outcome::False)),
+            Expr::IsNotUnknown(of) => not(is(of, Outcome::Null)),
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+                Predicate::And(vec![inner(left), inner(right)])
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+                Predicate::Or(vec![inner(left), inner(right)])
+            }
+            Expr::BinaryExpr(binary) => self.binary(binary),
+            Expr::Between(between) => self.between(between),
+            Expr::InList(list) => self.in_list(list),
+            Expr::Like(like) => self.like(like),
+            Expr::ScalarFunction(function) => self.function(function),
+            _ => Predicate::Unknown,
+        }
+    }
+
+    /// A column, or a cast of one that loses nothing.
+    fn operand(&self, expr: &Expr) -> Option<Operand> {
+        match expr {
+            Expr::Alias(alias) => self.operand(&alias.expr),
+            Expr::Column(name) => {
+                let column = self.schema.columns().get(self.schema.position(&name.name)?)?;
+                Some(Operand { column: column.id, data_type: column.data_type.clone() })
+            }
+            Expr::Cast(cast) => {
+                let operand = self.operand(&cast.expr)?;
+                let data_type = DataType::from_arrow(cast.field.data_type())?;
+                widens(&operand.data_type, &data_type).then_some(Operand { data_type, ..operand })
+            }
+            _ => None,
+        }
+    }
+
+    fn is_null(&self, of: &Expr) -> Predicate {
+        self.operand(of).map_or(Predicate::Unknown, |operand| Predicate::IsNull(operand.column))
+    }
+
+    fn binary(&self, binary: &BinaryExpr) -> Predicate {
+        let (operand, constant, flipped) = match (self.operand(&binary.left), self.operand(&binary.right)) {
+            (Some(operand), None) => (operand, constant(&binary.right), false),
+            (None, Some(operand)) => (operand, constant(&binary.left), true),
+            _ => return Predicate::Unknown,
+        };
+        let Some(constant) = constant else { return Predicate::Unknown };
+        match binary.op {
+            Operator::IsDistinctFrom => not(not_distinct(operand, constant)),
+            Operator::IsNotDistinctFrom => not_distinct(operand, constant),
+            op => match comparison(op) {
+                Some(comparison) if flipped => compare(operand, comparison.flipped(), constant),
+                Some(comparison) => compare(operand, comparison, constant),
+                None => Predicate::Unknown,
+            },
+        }
+    }
+
+    fn between(&self, between: &Between) -> Predicate {
+        let Some(operand) = self.operand(&between.expr) else { return Predicate::Unknown };
+        let side = |comparison, bound: &Expr| match constant(bound) {
+            Some(constant) => compare(operand.clone(), comparison, constant),
+            None => Predicate::Unknown,
+        };
+        let both = Predicate::And(vec![
+            side(Comparison::GreaterOrEqual, &between.low),
+            side(Comparison::LessOrEqual, &between.high),
+        ]);
+        if between.negated { not(both) } else { both }
+    }
+
+    fn in_list(&self, list: &InList) -> Predicate {
+        let Some(operand) = self.operand(&list.expr) else { return Predicate::Unknown };
+        let (mut values, mut null) = (Vec::with_capacity(list.list.len()), false);
+        for item in &list.list {
+            match constant(item) {
+                Some(Constant::Null) => null = true,
+                Some(Constant::Value(value, data_type)) if data_type == operand.data_type => values.push(value),
+                _ => return Predicate::Unknown,
+            }
+        }
+        let found = Predicate::In { operand, values };
+        let found =
+            if null { Predicate::Or(vec![found, Predicate::Constant(Outcome::Null)]) } else { found };
+        if list.negated { not(found) } else { found }
+    }
+
+    /// Of a pattern, what stands before its first wildcard.
+    fn like(&self, like: &Like) -> Predicate {
+        let (Some(operand), Some(Constant::Value(Scalar::Bytes(pattern), _))) =
+            (self.operand(&like.expr), constant(&like.pattern))
+        else {
+            return Predicate::Unknown;
+        };
+        // An escape leaves room for doubt about what is a wildcard.
+        if like.case_insensitive || like.escape_char.is_some() || pattern.contains(&b'\\') {
+            return Predicate::Unknown;
+        }
+        if operand.data_type != DataType::Utf8 {
+            return Predicate::Unknown;
+        }
+        let wildcard = pattern.iter().position(|byte| matches!(byte, b'%' | b'_'));
+        let found = match wildcard {
+            None => Predicate::Compare { operand, comparison: Comparison::Equal, value: Scalar::Bytes(pattern) },
+            Some(at) => {
+                let (prefix, rest) = pattern.split_at(at);
+                let starts = Predicate::StartsWith { operand, prefix: prefix.into() };
+                if rest == b"%" { starts } else { Predicate::And(vec![starts, Predicate::Unknown]) }
+            }
+        };
+        if like.negated { not(found) } else { found }
+    }
+
+    fn function(&self, function: &ScalarFunction) -> Predicate {
+        let [text, prefix] = function.args.as_slice() else { return Predicate::Unknown };
+        match (function.name(), self.operand(text), constant(prefix)) {
+            ("starts_with", Some(operand), Some(Constant::Value(Scalar::Bytes(prefix), _)))
+                if operand.data_type == DataType::Utf8 =>
+            {
+                Predicate::StartsWith { operand, prefix }
+            }
+            _ => Predicate::Unknown,
+        }
+    }
+}
+
+fn constant(expr: &Expr) -> Option<Constant> {
+    match expr {
+        Expr::Alias(alias) => constant(&alias.expr),
+        Expr::Literal(value, _) if value.is_null() => Some(Constant::Null),
+        Expr::Literal(value, _) => to_scalar(value).map(|(value, data_type)| Constant::Value(value, data_type)),
+        _ => None,
+    }
+}
+
+fn truth(value: &ScalarValue) -> Predicate {
+    match value {
+        ScalarValue::Boolean(Some(true)) => Predicate::Constant(Outcome::True),
+        ScalarValue::Boolean(Some(false)) => Predicate::Constant(Outcome::False),
+        ScalarValue::Boolean(None) | ScalarValue::Null => Predicate::Constant(Outcome::Null),
+        _ => Predicate::Unknown,
+    }
+}
+
+fn comparison(op: Operator) -> Option<Comparison> {
+    Some(match op {
+        Operator::Eq => Comparison::Equal,
+        Operator::NotEq => Comparison::NotEqual,
+        Operator::Lt => Comparison::Less,
+        Operator::LtEq => Comparison::LessOrEqual,
+        Operator::Gt => Comparison::Greater,
+        Operator::GtEq => Comparison::GreaterOrEqual,
+        _ => return None,
+    })
+}
+
+fn compare(operand: Operand, comparison: Comparison, constant: Constant) -> Predicate {
+    match constant {
+        Constant::Null => Predicate::Constant(Outcome::Null),
+        Constant::Value(value, data_type) if data_type == operand.data_type => {
+            Predicate::Compare { operand, comparison, value }
+        }
+        Constant::Value(..) => Predicate::Unknown,
+    }
+}
+
+/// `IS NOT DISTINCT FROM`: like `=`, but null is a value.
+fn not_distinct(operand: Operand, constant: Constant) -> Predicate {
+    match constant {
+        Constant::Null => Predicate::IsNull(operand.column),
+        constant => Predicate::Is(Box::new(compare(operand, Comparison::Equal, constant)), Outcome::True),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::prelude::{cast, col, lit};
+
+    use super::*;
+    use crate::model::ColumnId;
+
+    fn schema() -> Schema {
+        Schema::from_names([("a", DataType::Int32), ("t", DataType::Utf8), ("f", DataType::Float32)]).unwrap()
+    }
+
+    #[test]
+    fn what_zone_maps_can_judge_is_lowered() {
+        let lower = |expr: Expr| to_predicate(&expr, &schema());
+        let operand = |column, data_type| Operand { column: ColumnId(column), data_type };
+        assert_eq!(
+            lower(lit(5_i32).lt(col("a"))),
+            Predicate::Compare {
+                operand: operand(0, DataType::Int32),
+                comparison: Comparison::Greater,
+                value: Scalar::Int(5)
+            }
+        );
+        let wide = cast(col("f"), datafusion::arrow::datatypes::DataType::Float64);
+        assert_eq!(
+            lower(wide.eq(lit(0.1_f64))),
+            Predicate::Compare {
+                operand: operand(2, DataType::Float64),
+                comparison: Comparison::Equal,
+                value: Scalar::Float(0.1)
+            }
+        );
+        let starts = Predicate::StartsWith { operand: operand(1, DataType::Utf8), prefix: b"ab".as_slice().into() };
+        assert_eq!(lower(col("t").like(lit("ab%"))), starts);
+        assert_eq!(lower(col("t").not_like(lit("ab%"))), not(starts.clone()));
+        assert_eq!(lower(col("t").like(lit("ab%c"))), Predicate::And(vec![starts, Predicate::Unknown]));
+        assert_eq!(lower(col("t").ilike(lit("ab%"))), Predicate::Unknown);
+        // Types that differ, casts that lose, and columns against columns are left alone.
+        assert_eq!(lower(col("a").eq(lit(5_i64))), Predicate::Unknown);
+        let narrow = cast(col("a"), datafusion::arrow::datatypes::DataType::Int8);
+        assert_eq!(lower(narrow.eq(lit(5_i8))), Predicate::Unknown);
+        assert_eq!(lower(col("a").eq(col("a"))), Predicate::Unknown);
+        assert_eq!(
+            lower(col("a").in_list(vec![lit(1_i32), lit(ScalarValue::Int32(None))], true)),
+            not(Predicate::Or(vec![
+                Predicate::In { operand: operand(0, DataType::Int32), values: vec![Scalar::Int(1)] },
+                Predicate::Constant(Outcome::Null)
+            ]))
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! Files as tables: `FROM 'x.csv'`, `FROM 'y.parquet'`, `FROM 'logs/*.jsonl'`, `FROM '-'`.
+//!
+//! A name is taken for a file when it has a known ending (or is `-`, the standard input); whether the file exists
+//! is asked then. CSV and TSV, also compressed, go through the reader of ingest (`text`); Parquet, Arrow and
+//! newline-delimited JSON are read by DataFusion.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_schema::Schema;
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::file_format::arrow::ArrowFormat;
+use datafusion::datasource::file_format::json::JsonFormat;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::execution::SessionState;
+
+use super::convert::from_datafusion;
+use super::text::TextTable;
+use crate::error::{Error, Result};
+
+/// What a name's ending says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Parquet,
+    Arrow,
+    Json,
+    Text,
+}
+
+fn kind(name: &str) -> Option<Kind> {
+    let lower = name.to_ascii_lowercase();
+    let plain = [".gz", ".zst"].iter().find_map(|packed| lower.strip_suffix(packed));
+    let (_, ending) = plain.unwrap_or(&lower).rsplit_once('.')?;
+    Some(match ending {
+        "csv" | "tsv" | "tab" => Kind::Text,
+        _ if plain.is_some() => return None,
+        "parquet" | "pq" => Kind::Parquet,
+        "arrow" | "feather" | "ipc" => Kind::Arrow,
+        "jsonl" | "ndjson" => Kind::Json,
+        _ => return None,
+    })
+}
+
+/// The table that `name` stands for if it is the name of a file, or a pattern for names.
+pub(crate) async fn open(name: &str, state: &SessionState) -> Result<Option<Arc<dyn TableProvider>>> {
+    let threads = state.config().target_partitions();
+    if name == "-" {
+        return Ok(Some(Arc::new(TextTable::open(None, threads)?)));
+    }
+    let Some(kind) = kind(name) else { return Ok(None) };
+    let paths = expand(name)?;
+    let format: Arc<dyn FileFormat> = match kind {
+        Kind::Text => return Ok(Some(Arc::new(TextTable::open(Some(&paths), threads)?))),
+        Kind::Parquet => Arc::new(ParquetFormat::default()),
+        Kind::Arrow => Arc::new(ArrowFormat::default()),
+        Kind::Json => Arc::new(JsonFormat::default()),
+    };
+    let listed = async {
+        let urls = paths.iter().map(|path| ListingTableUrl::parse(url(path))).collect::<Result<Vec<_>, _>>()?;
+        let options = ListingOptions::new(format).with_file_extension("");
+        let mut schemas = Vec::with_capacity(urls.len());
+        for url in &urls {
+            schemas.push(options.infer_schema(state, url).await?.as_ref().clone());
+        }
+        let schema = Arc::new(Schema::try_merge(schemas)?);
+        let config = ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options);
+        ListingTable::try_new(config.with_schema(schema))
+    };
+    listed
+        .await
+        .map(|table| Some(Arc::new(table) as Arc<dyn TableProvider>))
+        .map_err(|error| about(name, from_datafusion(error)))
+}
+
+/// The files that a name or pattern stands for, in order of name; at least one.
+fn expand(name: &str) -> Result<Vec<PathBuf>> {
+    if Path::new(name).is_file() {
+        return Ok(vec![absolute(Path::new(name))?]);
+    }
+    let missing = |what: &str| Err(Error::NotFound(format!("no file {name}{what}")));
+    if !name.contains(['*', '?', '[']) {
+        return missing("");
+    }
+    let pattern =
+        glob::glob(name).map_err(|error| Error::InvalidInput(format!("pattern {name}: {error}")))?;
+    let mut paths = Vec::new();
+    for path in pattern {
+        let path = path.map_err(|error| Error::io(error.path().to_path_buf(), error.into_error()))?;
+        if path.is_file() {
+            paths.push(absolute(&path)?);
+        }
+    }
+    if paths.is_empty() { missing(" matches the pattern") } else { Ok(paths) }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| Error::io(path, error))
+}
+
+/// The address of a file, in which no character stands for anything but itself.
+fn url(path: &Path) -> String {
+    let mut url = String::from("file://");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => url.push(char::from(*byte)),
+            other => url.push_str(&format!("%{other:02X}")),
+        }
+    }
+    url
+}
+
+fn about(name: &str, error: Error) -> Error {
+    match error {
+        Error::InvalidInput(what) => Error::InvalidInput(format!("{name}: {what}")),
+        other => other,
+    }
+}

@@ -1,0 +1,29 @@
+//! SQL over the tables of a store, and over files by name: the only folder that knows DataFusion.
+//!
+//! Where this stands on the road of a query: a statement is parsed and planned by DataFusion; `catalog` resolves the
+//! names in it, to tables of the store, views of the session, or files; the scans underneath are ours and give decoded
+//! Arrow batches to DataFusion's operators; `stream` hands the answer out, batch by batch, without async.
+//!
+//! - [`Session`]: configuration, memory, threads; parses and runs statements.
+//! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.
+//! - [`Parameters`]: values for `$name`.
+
+mod catalog;
+mod convert;
+mod files;
+mod generate;
+mod memory;
+mod parameters;
+mod queue;
+mod scan;
+mod session;
+mod stream;
+mod table;
+mod text;
+
+pub use parameters::Parameters;
+pub use session::{Session, SessionOptions, Statement};
+pub use stream::{BatchStream, Canceller};
+
+#[cfg(test)]
+mod tests;

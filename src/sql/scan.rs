@@ -1,0 +1,234 @@
+//! Scanning a table: blocks decoded to Arrow, in slices that stay in cache.
+//!
+//! All partitions of a scan take their blocks from one [`Queue`], in the order of the table, so that none waits while
+//! another still has work. The queue rules segments out by the manifest's statistics before they are mapped, and
+//! blocks by the zone maps of their segment before they are read.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_schema::SchemaRef;
+use datafusion::common::Statistics;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+
+use super::convert::{external, to_statistics};
+use super::generate::{Output, generate};
+use super::queue::{Queue, Work};
+use super::table::StoreTable;
+use crate::error::{Error, Result};
+use crate::expr::Predicate;
+use crate::limits::BLOCK_ROWS;
+use crate::model::Column;
+use crate::segment;
+
+/// Rows decoded at a time: a few columns of so many rows stay in the second-level cache.
+const SLICE_ROWS: usize = 8192;
+
+/// What to read.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pub(crate) table: Arc<StoreTable>,
+    /// The columns, in the order of the answer.
+    pub(crate) columns: Vec<Column>,
+    /// The same for Arrow.
+    pub(crate) schema: SchemaRef,
+    /// Rows that cannot match need not come out.
+    pub(crate) predicate: Predicate,
+    /// No more than so many rows are needed.
+    pub(crate) limit: Option<u64>,
+}
+
+/// The leaf of a physical plan.
+#[derive(Debug)]
+pub(crate) struct ScanExec {
+    scan: Arc<Scan>,
+    queue: Arc<Mutex<Queue>>,
+    produced: Arc<AtomicU64>,
+    statistics: OnceLock<Arc<Statistics>>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl ScanExec {
+    pub(crate) fn new(scan: Arc<Scan>, target_partitions: usize) -> Self {
+        let blocks = scan.table.snapshot().rows().div_ceil(BLOCK_ROWS as u64);
+        let partitions = usize::try_from(blocks).unwrap_or(usize::MAX).clamp(1, target_partitions.max(1));
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&scan.schema)),
+            Partitioning::UnknownPartitioning(partitions),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        let metrics = ExecutionPlanMetricsSet::new();
+        ScanExec {
+            queue: Arc::new(Mutex::new(Queue::new(&metrics))),
+            scan,
+            produced: Arc::default(),
+            statistics: OnceLock::new(),
+            properties: Arc::new(properties),
+            metrics,
+        }
+    }
+
+    /// Whether the scan gives all rows of the table, so that its statistics are the table's.
+    fn is_whole(&self) -> bool {
+        self.scan.limit.is_none() && self.scan.predicate == Predicate::And(Vec::new())
+    }
+}
+
+impl DisplayAs for ScanExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.scan.columns.iter().map(|column| &*column.name).collect();
+        write!(f, "StoreScan: table={}, columns=[{}]", self.scan.table.snapshot().table_name(), names.join(", "))?;
+        if self.scan.predicate != Predicate::And(Vec::new()) {
+            let mut pruned_by = Vec::new();
+            self.scan.predicate.for_each_column(&mut |id| {
+                let column = self.scan.table.snapshot().schema().columns().iter().find(|column| column.id == id);
+                if let Some(column) = column.filter(|column| !pruned_by.contains(&&*column.name)) {
+                    pruned_by.push(&*column.name);
+                }
+            });
+            write!(f, ", pruned_by=[{}]", pruned_by.join(", "))?;
+        }
+        self.scan.limit.map_or(Ok(()), |limit| write!(f, ", limit={limit}"))
+    }
+}
+
+impl ExecutionPlan for ScanExec {
+    fn name(&self) -> &'static str {
+        "StoreScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
+    ) -> DataFusionResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    /// A scan that starts again from the first block (recursive queries run a plan many times).
+    fn reset_state(self: Arc<Self>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        let partitions = self.properties.partitioning.partition_count();
+        Ok(Arc::new(ScanExec::new(Arc::clone(&self.scan), partitions)))
+    }
+
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
+        let worker = Worker {
+            scan: Arc::clone(&self.scan),
+            queue: Arc::clone(&self.queue),
+            produced: Arc::clone(&self.produced),
+            baseline: BaselineMetrics::new(&self.metrics, partition),
+            bytes: MetricBuilder::new(&self.metrics).counter("bytes_read", partition),
+        };
+        Ok(generate(Arc::clone(&self.scan.schema), move |output| worker.run(output)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> DataFusionResult<Arc<Statistics>> {
+        if args.partition().is_some() {
+            return Ok(Arc::new(Statistics::new_unknown(&self.scan.schema)));
+        }
+        if let Some(known) = self.statistics.get() {
+            return Ok(Arc::clone(known));
+        }
+        let known = to_statistics(&self.scan.table, &self.scan.columns).map_err(external)?;
+        let known = if self.is_whole() { known } else { known.to_inexact() };
+        Ok(Arc::clone(self.statistics.get_or_init(|| Arc::new(known))))
+    }
+}
+
+/// One partition at work.
+struct Worker {
+    scan: Arc<Scan>,
+    queue: Arc<Mutex<Queue>>,
+    produced: Arc<AtomicU64>,
+    baseline: BaselineMetrics,
+    bytes: Count,
+}
+
+impl Worker {
+    async fn run(self, output: Output) -> Result<()> {
+        while !self.is_satisfied() {
+            let work = self.queue.lock().unwrap_or_else(PoisonError::into_inner).next(&self.scan)?;
+            let Some(work) = work else { break };
+            self.block(&work, &output).await?;
+        }
+        Ok(())
+    }
+
+    fn is_satisfied(&self) -> bool {
+        self.scan.limit.is_some_and(|limit| self.produced.load(Ordering::Relaxed) >= limit)
+    }
+
+    /// Decodes one block of every column, slice by slice.
+    async fn block(&self, work: &Work, output: &Output) -> Result<()> {
+        let columns = self.scan.columns.iter().map(|column| work.segment.column(column.id));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let bytes: u64 = columns.iter().flatten().map(|column| column.block_bytes(work.block)).sum();
+        self.bytes.add(usize::try_from(bytes).unwrap_or(usize::MAX));
+        let open = columns.iter().map(|column| column.as_ref().map(|c| c.block(work.block)).transpose());
+        let open = open.collect::<Result<Vec<_>>>()?;
+        let range = work.segment.block_range(work.block);
+        let rows = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        for start in (0..rows).step_by(SLICE_ROWS) {
+            let batch = {
+                let _timer = self.baseline.elapsed_compute().timer();
+                self.slice(&open, start, SLICE_ROWS.min(rows - start))?
+            };
+            self.baseline.record_output(batch.num_rows());
+            self.produced.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+            output.emit(batch).await;
+            if self.is_satisfied() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn slice(&self, open: &[Option<segment::reader::Block<'_>>], start: usize, rows: usize) -> Result<RecordBatch> {
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(open.len());
+        for (block, column) in open.iter().zip(&self.scan.columns) {
+            arrays.push(match block {
+                Some(block) => block.decode_as(start..start + rows, &column.data_type)?,
+                // Written before the column existed.
+                None => new_null_array(&column.data_type.to_arrow(), rows),
+            });
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::clone(&self.scan.schema), arrays, &options)
+            .map_err(|error| Error::corrupt(0, format!("decoded columns do not fit together: {error}")))
+    }
+}

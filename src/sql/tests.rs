@@ -1,0 +1,212 @@
+use arrow_array::{Array, RecordBatch};
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+
+use super::*;
+use crate::error::{Error, Result};
+
+fn session() -> Session {
+    Session::new(&SessionOptions { threads: Some(2), ..SessionOptions::default() }).unwrap()
+}
+
+/// Cells of the answer to the last statement, rows by `|`.
+fn rows(session: &Session, sql: &str, parameters: &[&str]) -> Result<Vec<String>> {
+    let mut values = Parameters::default();
+    parameters.iter().try_for_each(|p| values.add(p))?;
+    let mut last = Vec::new();
+    session.run(sql, &values, |stream| {
+        last.clear();
+        for batch in stream {
+            last.extend(shown(&batch?));
+        }
+        Ok(())
+    })?;
+    Ok(last)
+}
+
+fn shown(batch: &RecordBatch) -> Vec<String> {
+    let options = FormatOptions::default().with_null("∅");
+    let columns: Vec<_> =
+        batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
+    (0..batch.num_rows())
+        .map(|row| columns.iter().map(|c| c.value(row).to_string()).collect::<Vec<_>>().join("|"))
+        .collect()
+}
+
+#[test]
+fn statements_run_in_order() {
+    let session = session();
+    let answer = rows(
+        &session,
+        "CREATE VIEW v AS SELECT 1 AS a UNION ALL SELECT 2;; SELECT sum(a) FROM v; -- the end\n",
+        &[],
+    );
+    assert_eq!(answer.unwrap(), ["3"]);
+    assert_eq!(rows(&session, "SELECT count(*) FROM v", &[]).unwrap(), ["2"]);
+    assert_eq!(rows(&session, "SHOW TABLES", &[]).unwrap()[0], "stylobate|public|v|VIEW");
+    assert!(rows(&session, "", &[]).unwrap().is_empty());
+    // A syntax error is found before the first statement has run.
+    assert!(rows(&session, "DROP VIEW v; SELEC 1", &[]).is_err());
+    assert_eq!(rows(&session, "SELECT count(*) FROM v", &[]).unwrap(), ["2"]);
+    rows(&session, "DROP VIEW v", &[]).unwrap();
+    assert!(matches!(rows(&session, "SELECT count(*) FROM v", &[]), Err(Error::NotFound(_))));
+}
+
+#[test]
+fn everyday_sql_of_others() {
+    let session = session();
+    let mut wrong = Vec::new();
+    for (sql, expected) in [
+        ("SELECT 7 / 2", "3"),
+        ("SELECT '5'::int + 1", "6"),
+        ("FROM (VALUES (1), (2)) t(a) SELECT max(a)", "2"),
+        ("SELECT a, count(*) FROM (VALUES (1), (1)) t(a) GROUP BY ALL", "1|2"),
+        ("SELECT a FROM (VALUES (2), (1)) t(a) ORDER BY ALL LIMIT 1", "1"),
+        ("SELECT * EXCLUDE (b) FROM (VALUES (1, 2)) t(a, b)", "1"),
+        ("SELECT count(*) FILTER (WHERE a > 1) FROM (VALUES (1), (2)) t(a)", "1"),
+        ("SELECT 'aB' ILIKE 'AB%'", "true"),
+        ("SELECT a FROM (VALUES (1), (2)) t(a) QUALIFY row_number() OVER (ORDER BY a DESC) = 1", "2"),
+        ("SELECT DATE '2024-02-29' + INTERVAL '1 year'", "2025-02-28"),
+        ("SELECT extract(year FROM DATE '2024-02-29')", "2024"),
+        ("SELECT date_trunc('month', TIMESTAMP '2024-02-29 10:00:00')", "2024-02-01T00:00:00"),
+        ("SELECT 'a' || 'b'", "ab"),
+        ("SELECT sum(a) FROM generate_series(1, 10) t(a)", "55"),
+        ("SELECT 1e400 > 1", "true"),
+        ("SELECT [1, 2][1]", "1"),
+    ] {
+        match rows(&session, sql, &[]) {
+            Ok(answer) if answer == [expected] => {}
+            Ok(answer) => wrong.push(format!("{sql}: {answer:?}")),
+            Err(error) => wrong.push(format!("{sql}: {error}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn parameters_are_typed() {
+    let session = session();
+    let sql = "SELECT $n + 1, $x, $t, arrow_typeof($t)";
+    let answer = rows(&session, sql, &["n=41", "x=1.5", "t=007"]).unwrap();
+    assert_eq!(answer, ["42|1.5|007|Utf8View"]);
+    assert_eq!(rows(&session, "SELECT a FROM generate_series(1, 9) t(a) LIMIT $k", &["k=1"]).unwrap(), ["1"]);
+    assert_eq!(rows(&session, "SELECT $1", &["1=null"]).unwrap(), ["∅"]);
+    let error = rows(&session, "SELECT $missing", &["n=1"]).unwrap_err();
+    assert!(matches!(&error, Error::InvalidInput(what) if what.contains("missing")), "{error}");
+}
+
+#[test]
+fn errors_keep_their_kind_and_say_where() {
+    let session = session();
+    rows(&session, "CREATE VIEW trips AS SELECT 1 AS vendor, 2 AS \"Total\"", &[]).unwrap();
+    let fails = |sql: &str| rows(&session, sql, &[]).unwrap_err();
+    let syntax = fails("SELECT 1;\nSELECT FROM WHERE");
+    assert!(matches!(&syntax, Error::InvalidInput(what) if what.contains("Line: 2")), "{syntax}");
+    let table = fails("SELECT * FROM tripz");
+    assert_eq!(table.to_string(), "no table tripz; did you mean trips?");
+    assert!(matches!(table, Error::NotFound(_)));
+    let column = fails("SELECT\n  vendro FROM trips").to_string();
+    assert_eq!(column, "no column vendro; did you mean vendor? (line 2, column 3)");
+    let case = fails("SELECT total FROM trips").to_string();
+    assert!(case.contains("did you mean \"Total\"?"), "{case}");
+    let function = fails("SELECT nosuch(1)");
+    assert!(matches!(function, Error::InvalidInput(_)), "{function}");
+    let cast = fails("SELECT CAST(a AS INT) FROM (VALUES ('x'), ('1')) t(a)");
+    assert!(matches!(&cast, Error::InvalidInput(what) if what.contains('x')), "{cast}");
+    assert!(matches!(fails("CREATE TABLE t AS SELECT 1"), Error::Unsupported(_)));
+    assert!(matches!(fails("COPY (SELECT 1) TO 'x.csv' STORED AS CSV"), Error::Unsupported(_)));
+    assert!(matches!(fails("SELECT * FROM 'no/such.parquet'"), Error::NotFound(_)));
+    for error in [syntax, function, cast] {
+        let text = error.to_string();
+        assert!(!text.contains("External error") && !text.contains("rror during planning"), "{text}");
+    }
+}
+
+#[test]
+fn the_memory_limit_is_one_of_our_errors() {
+    let options = SessionOptions { threads: Some(1), memory_limit: Some(1 << 20), temp_dir: None };
+    let session = Session::new(&options).unwrap();
+    let sql = "SELECT count(*) FROM generate_series(1, 999999) a(x) JOIN generate_series(1, 999999) b(y) ON x = y";
+    let error = rows(&session, sql, &[]).unwrap_err();
+    assert!(matches!(error, Error::LimitExceeded(_)), "{error}");
+}
+
+#[test]
+fn a_cancelled_session_stops() {
+    let session = session();
+    let canceller = session.canceller();
+    let endless = "SELECT count(*) FROM generate_series(1, 10000000000) a(x)";
+    let waiting = std::thread::spawn({
+        let canceller = canceller.clone();
+        move || {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            canceller.cancel();
+        }
+    });
+    assert!(matches!(rows(&session, endless, &[]), Err(Error::Cancelled)));
+    waiting.join().unwrap();
+    canceller.reset();
+    assert_eq!(rows(&session, "SELECT 1", &[]).unwrap(), ["1"]);
+    // A dropped stream leaves nothing running that the session would wait for.
+    let statements = session.parse("SELECT x FROM generate_series(1, 10000000000) a(x)").unwrap();
+    let mut stream = session.execute(&statements[0], &Parameters::default()).unwrap();
+    assert!(stream.next().unwrap().unwrap().num_rows() > 0);
+}
+
+#[test]
+fn files_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let session = session();
+    for (name, first) in [("a 1.parquet", 1_i64), ("b[2].parquet", 100)] {
+        let values: arrow_array::ArrayRef =
+            std::sync::Arc::new(arrow_array::Int64Array::from_iter_values(first..first + 10));
+        let batch = RecordBatch::try_from_iter([("x", values)]).unwrap();
+        let file = tempfile::Builder::new().tempfile_in(directory.path()).unwrap();
+        let mut writer = parquet::arrow::ArrowWriter::try_new(file.as_file(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        file.persist(directory.path().join(name)).unwrap();
+    }
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let sum = |name: &str| rows(&session, &format!("SELECT sum(x), count(*) FROM '{}'", at(name)), &[]);
+    assert_eq!(sum("a 1.parquet").unwrap(), ["55|10"]);
+    assert_eq!(sum("b[2].parquet").unwrap(), ["1045|10"]);
+    assert_eq!(sum("*.parquet").unwrap(), ["1100|20"]);
+    assert!(matches!(sum("c*.parquet"), Err(Error::NotFound(_))));
+}
+
+#[test]
+fn text_files_have_the_types_of_ingest() {
+    let directory = tempfile::tempdir().unwrap();
+    let session = session();
+    let write = |name: &str, text: &[u8]| {
+        let mut file = tempfile::Builder::new().tempfile_in(directory.path()).unwrap();
+        std::io::Write::write_all(&mut file, text).unwrap();
+        file.persist(directory.path().join(name)).unwrap();
+    };
+    let query = |sql: &str| rows(&session, &sql.replace('@', &directory.path().display().to_string()), &[]);
+    let mut text = String::from("id,name,at\n");
+    for i in 0..30_000 {
+        text.push_str(&format!("{i},n{},2024-01-{:02}\n", i % 7, 1 + i % 28));
+    }
+    write("a.csv", text.as_bytes());
+    let packed = zstd::encode_all(text.as_bytes(), 1).unwrap();
+    write("a.csv.zst", &packed);
+    write("b.tsv", text.replace(',', "\t").as_bytes());
+    for name in ["a.csv", "a.csv.zst", "b.tsv"] {
+        let answer = query(&format!("SELECT count(*), sum(id), max(at), count(DISTINCT name) FROM '@/{name}'"));
+        assert_eq!(answer.unwrap(), ["30000|449985000|2024-01-28|7"], "{name}");
+        let types = query(&format!("SELECT arrow_typeof(at), arrow_typeof(name) FROM '@/{name}' LIMIT 1")).unwrap();
+        assert_eq!(types, ["Date32|Utf8View"]);
+    }
+    write("a2.csv", text.as_bytes());
+    assert_eq!(query("SELECT count(*) FROM '@/a*.csv'").unwrap(), ["60000"]);
+    // A type that only the last row shows, and one that nothing can hold.
+    write("late.csv", format!("{text}30000.5,n,2024-01-01\n").as_bytes());
+    assert_eq!(query("SELECT max(id) FROM '@/late.csv'").unwrap(), ["30000.5"]);
+    write("bad.csv", format!("{text}x,n,2024-01-01\n").as_bytes());
+    let error = query("SELECT max(id) FROM '@/bad.csv'").unwrap_err();
+    assert!(matches!(&error, Error::InvalidInput(_)), "{error}");
+    for part in ["bad.csv", "30002", "id", "x"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}
