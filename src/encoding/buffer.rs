@@ -192,6 +192,8 @@ pub struct Source<'a> {
     /// The descriptor.
     pub cursor: Cursor<'a>,
     payload: &'a [u8],
+    /// Where the next buffer lies.
+    next: u64,
     depth: usize,
     buffers: usize,
     verify: bool,
@@ -200,7 +202,7 @@ pub struct Source<'a> {
 impl<'a> Source<'a> {
     /// Over a block's head (its descriptor only) and its payload.
     pub fn new(head: &'a [u8], payload: &'a [u8]) -> Self {
-        Source { cursor: Cursor::new(head), payload, depth: 0, buffers: 0, verify: false }
+        Source { cursor: Cursor::new(head), payload, next: 0, depth: 0, buffers: 0, verify: false }
     }
 
     /// The same source, comparing the checksums of every buffer as it is parsed: the first touch of a block.
@@ -232,6 +234,10 @@ impl<'a> Source<'a> {
         }
         let raw_len = self.cursor.u64()?;
         let offset = self.cursor.u64()?;
+        // In order and apart, so that no byte of the payload is unpacked twice.
+        if offset != self.next {
+            return Err(self.cursor.corrupt(format!("buffer at {offset} instead of {}", self.next)));
+        }
         let n = self.cursor.count(12, usize::MAX)?;
         let (mut raw_at, mut at) = (0u64, offset);
         let mut chunks = Vec::with_capacity(n);
@@ -255,6 +261,7 @@ impl<'a> Source<'a> {
         if raw_at != raw_len || offset > self.payload.len() as u64 {
             return Err(self.cursor.corrupt("chunks do not add up to their buffer"));
         }
+        self.next = at.next_multiple_of(ALIGN as u64);
         let buffer =
             Buffer { codec, raw_len: raw_len as usize, payload: self.payload, offset: offset as usize, chunks };
         if self.verify {
@@ -425,6 +432,29 @@ mod tests {
                 }
                 assert!(buffer.range(0..4_000_001).is_err());
             }
+        }
+    }
+
+    #[test]
+    fn buffers_neither_overlap_nor_leave_gaps() {
+        let mut sink = Sink::new();
+        let start = |sink: &Sink| sink.mark().head + 9;
+        for length in [5, 0, 40] {
+            sink.buffer(&vec![7; length], Cuts::Every(8), Compression::Plain, &Options::new(Profile::Fast));
+        }
+        let second = start(&sink);
+        sink.buffer(b"more", Cuts::Every(8), Compression::Plain, &Options::new(Profile::Fast));
+        let (head, payload) = sink.into_parts();
+        let read = |head: &[u8]| -> Result<Vec<usize>> {
+            let mut source = Source::new(head, &payload);
+            (0..4).map(|_| Ok(source.buffer()?.len())).collect()
+        };
+        assert_eq!(read(&head).unwrap(), [5, 0, 40, 4]);
+        assert_eq!(head[second], 64);
+        for offset in [0, 16, 48, 63, 65, 80] {
+            let mut moved = head.clone();
+            moved[second] = offset;
+            assert!(read(&moved).is_err(), "{offset}");
         }
     }
 }

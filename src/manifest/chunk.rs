@@ -343,6 +343,9 @@ fn parse_segment(cursor: &mut Cursor<'_>, partitions: &[Arc<str>]) -> Result<Seg
     if offset.checked_add(length).is_none() {
         return Err(cursor.corrupt("a segment reaches beyond any file"));
     }
+    if rows > limits::SEGMENT_ROWS as u64 {
+        return Err(cursor.corrupt(format!("a segment of {rows} rows")));
+    }
     let Some(partition) = partitions.get(partition as usize).cloned() else {
         return Err(cursor.corrupt("a segment names a partition that is not listed"));
     };

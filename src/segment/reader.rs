@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::ArrayRef;
+use arrow_cast::CastOptions;
 use arrow_schema::DataType as ArrowType;
 
 use super::dictionary;
 use super::footer::{DirectoryEntry, Footer};
 use super::record::{BlockPlace, ColumnRecord};
-use crate::block::{self, Dictionary, Stats, placed_crc};
+use crate::block::{self, Dictionary, Stats, Validity, placed_crc};
 use crate::disk::Mapped;
 use crate::error::{Error, Result};
 use crate::model::{ColumnId, DataType};
@@ -222,7 +223,18 @@ impl Column {
                 return Err(locate(Error::corrupt(0, what)));
             }
         }
-        block::Reader::parse(bytes, place.head_len as usize, rows, self.data_type(), verify).map_err(locate)
+        let reader = block::Reader::parse(bytes, place.head_len as usize, rows, self.data_type(), verify);
+        reader.and_then(|reader| self.check_kind(number, reader)).map_err(locate)
+    }
+
+    /// Dictionary or not holds for all blocks of a column, so that whoever works on codes meets no mixture.
+    fn check_kind<'a>(&self, number: u32, reader: block::Reader<'a>) -> Result<block::Reader<'a>> {
+        let good = match (reader.validity(), number) {
+            (Validity::All, DICTIONARY) => true,
+            (_, DICTIONARY) => false,
+            (validity, _) => matches!(validity, Validity::ByCode) == self.record.dictionary.is_some(),
+        };
+        if good { Ok(reader) } else { Err(Error::corrupt(0, "codes and dictionary do not go together")) }
     }
 
     /// The dictionary as an array with null at 0, decoded once; `None` for a column without one.
@@ -284,5 +296,24 @@ fn widen(array: &ArrayRef, target: &ArrowType) -> Result<ArrayRef> {
     if array.data_type() == target {
         return Ok(array.clone());
     }
-    arrow_cast::cast(array, target).map_err(|e| Error::corrupt(0, format!("stored values do not widen: {e}")))
+    // Not "safe", which would make nulls of what does not fit.
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    arrow_cast::cast_with_options(array, target, &strict)
+        .map_err(|e| Error::corrupt(0, format!("stored values do not widen: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Date32Array;
+    use arrow_schema::TimeUnit;
+
+    use super::*;
+
+    #[test]
+    fn what_does_not_widen_is_an_error_not_a_null() {
+        let nanoseconds = ArrowType::Timestamp(TimeUnit::Nanosecond, None);
+        let dates = |day: i32| -> ArrayRef { Arc::new(Date32Array::from(vec![day])) };
+        assert!(widen(&dates(17_000), &nanoseconds).is_ok());
+        assert!(widen(&dates(i32::MAX), &nanoseconds).is_err());
+    }
 }

@@ -136,6 +136,32 @@ impl ColumnRecord {
             (0..n).map(|_| Stats::read(physical, &mut cursor)).collect::<Result<Vec<_>>>()?
         };
         cursor.finish()?;
+        let sizes = (0..n as u64).map(|b| u64::from(block_rows).min(rows - b * u64::from(block_rows)));
+        if !block_stats.iter().map(|stats| stats.rows).eq(sizes) {
+            return Err(cursor.corrupt("statistics of a block count other rows than it has"));
+        }
         Ok(ColumnRecord { data_type, stats, dictionary, blocks, block_stats })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_of_blocks_count_the_rows_that_the_blocks_have() {
+        let stats = |rows: u64| Stats { rows, ..Stats::default() };
+        let record = |block_stats: [u64; 2]| ColumnRecord {
+            data_type: DataType::Bool,
+            stats: stats(1500),
+            dictionary: None,
+            blocks: vec![BlockPlace::default(); 2],
+            block_stats: block_stats.map(stats).to_vec(),
+        };
+        let decode = |record: &ColumnRecord| ColumnRecord::decode(&record.encode(), 0, 1500, 1024);
+        let right = record([1024, 476]);
+        assert_eq!(decode(&right).unwrap(), right);
+        assert!(decode(&record([476, 1024])).is_err());
+        assert!(decode(&record([1024, u64::MAX])).is_err());
     }
 }

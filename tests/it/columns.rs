@@ -35,8 +35,11 @@ pub(crate) const TYPES: [&str; 20] = [
     "binary",
 ];
 
-/// How many shapes there are.
+/// How many shapes there are, but for [`LONG`].
 pub(crate) const SHAPES: usize = 8;
+
+/// Long strings, equal but for one: several chunks of a buffer that compress to little.
+pub(crate) const LONG: usize = 8;
 
 /// Row `i` of a column of this shape; `None` is null.
 fn cell(shape: usize, i: u64) -> Option<u64> {
@@ -48,8 +51,9 @@ fn cell(shape: usize, i: u64) -> Option<u64> {
         3 => Some(i * 3_000_000),
         4 => Some(77),
         5 => Some([u64::MAX, 0, 1 << 63, (1 << 63) - 1, 1][noise as usize % 5]),
+        LONG => Some(u64::from(i == 1500)),
         6 => Some(if i % 97 == 5 { noise << 20 } else { noise % 900 }),
-        _ => (i % 5 != 0).then_some(noise.wrapping_mul(0xD6E8_FEB8_6659_FD93)),
+        _ => (!i.is_multiple_of(5)).then_some(noise.wrapping_mul(0xD6E8_FEB8_6659_FD93)),
     }
 }
 
@@ -59,7 +63,8 @@ fn text(shape: usize, word: u64) -> String {
     match shape {
         0 => format!("request {word} served from the {name} cache"),
         1 | 2 => name.to_string(),
-        3 => format!("{:032X}", u128::from(word) << 50 | 7),
+        // A mark and a little-endian double, as in hexadecimal WKB.
+        3 => format!("01{:016X}", (word as f64 / 1e6).to_bits().swap_bytes()),
         4 => "the same everywhere".to_string(),
         5 => {
             if word == 0 {
@@ -69,6 +74,7 @@ fn text(shape: usize, word: u64) -> String {
             }
         }
         6 => word.to_string(),
+        LONG => name.repeat(40),
         _ => format!("{word:x}-{name}"),
     }
 }

@@ -6,9 +6,10 @@
 use std::path::PathBuf;
 
 use stylobate::encoding::{Encoding, Options, Profile};
+use stylobate::model::DataType;
 use stylobate::segment::writer::{SegmentInput, encode};
 
-use crate::columns::{SHAPES, TYPES, assert_same, bytes_of, expected, input, open, read_all};
+use crate::columns::{LONG, SHAPES, TYPES, assert_same, bytes_of, expected, input, open, read_all};
 
 /// One golden segment.
 pub(crate) struct Golden {
@@ -64,12 +65,22 @@ fn encodings() -> impl Iterator<Item = Golden> {
     })
 }
 
+/// Buffers of several chunks, under LZ4 and zstd.
+fn chunks() -> impl Iterator<Item = Golden> {
+    [(Profile::Balanced, "lz4"), (Profile::Small, "zstd")].into_iter().map(|(profile, name)| Golden {
+        name: format!("chunks-{name}"),
+        input: SegmentInput { block_rows: 4096, ..input(&[(DataType::Utf8, LONG)], 3000) },
+        options: Options { force: Some(Encoding::Plain), ..Options::new(profile) },
+    })
+}
+
 /// All golden segments of version 1.
 pub(crate) fn all() -> Vec<Golden> {
-    profiles().chain(encodings()).collect()
+    profiles().chain(encodings()).chain(chunks()).collect()
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "golden files are written by hand, and need not be durable")]
 fn golden_segments_read_as_they_were_written() {
     for golden in all() {
         if std::env::var_os("STY_WRITE_GOLDEN").is_some() {
@@ -84,7 +95,8 @@ fn golden_segments_read_as_they_were_written() {
         for column in &golden.input.columns {
             let read = segment.column(column.id).unwrap().unwrap();
             for row in [0, 299, 1023, 1099].into_iter().filter(|&row| row < golden.input.rows) {
-                let one = read.block(row / 1024).unwrap().get(row % 1024, &column.data_type).unwrap();
+                let (block, at) = (row / golden.input.block_rows, row % golden.input.block_rows);
+                let one = read.block(block).unwrap().get(at, &column.data_type).unwrap();
                 assert_same(&[one], &[column.arrays[0].slice(row, 1)], &format!("{} row {row}", golden.name));
             }
         }

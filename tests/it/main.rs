@@ -6,3 +6,4 @@ mod columns;
 mod damage;
 mod example;
 mod golden;
+mod table;

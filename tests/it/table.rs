@@ -1,0 +1,161 @@
+//! The golden table: a directory as version 1 of the format writes it, with two generations behind it, a widened and an
+//! added column, a partition, and a file of two segments. Delete `tests/golden/v1/store` and run with
+//! `STY_WRITE_GOLDEN=1` to write it anew; its identifiers, and so its bytes, will be others.
+
+use std::path::{Path, PathBuf};
+
+use arrow_array::{ArrayRef, new_null_array};
+use stylobate::encoding::{Options, Profile};
+use stylobate::model::{ColumnId, DataType, Scalar, Schema};
+use stylobate::segment::writer::{InputColumn, SegmentInput, encode};
+use stylobate::store::{DataFile, NewSegment, Snapshot, Store, TableOptions, verify};
+
+use crate::columns::{array, assert_same, bytes_of};
+
+const ROWS: usize = 40;
+const NAME: ColumnId = ColumnId(1);
+const EXTRA: ColumnId = ColumnId(2);
+
+fn golden() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1/store")
+}
+
+/// Segment `i`: shapes differ, and the last one holds a wider type and one more column.
+fn rows(i: usize) -> SegmentInput {
+    let number = if i == 2 { DataType::Int64 } else { DataType::Int16 };
+    let mut types = vec![number, DataType::Utf8];
+    types.extend((i == 2).then_some(DataType::Float64));
+    let column = |(c, data_type): (usize, DataType)| InputColumn {
+        id: ColumnId(c as u32),
+        arrays: vec![array(&data_type, i, ROWS)],
+        data_type,
+    };
+    SegmentInput { rows: ROWS, block_rows: 1024, columns: types.into_iter().enumerate().map(column).collect() }
+}
+
+fn put(file: &mut DataFile, at: &mut u64, i: usize) -> NewSegment {
+    let encoded = encode(&rows(i), &Options::new(Profile::Balanced)).unwrap();
+    let padding = at.next_multiple_of(16) - *at;
+    file.write_all(&vec![0; padding as usize]).unwrap();
+    file.write_all(&bytes_of(&encoded)).unwrap();
+    let offset = *at + padding;
+    *at = offset + encoded.len;
+    NewSegment {
+        file: file.uuid(),
+        offset,
+        length: encoded.len,
+        uuid: encoded.uuid,
+        footer_crc: encoded.footer_crc,
+        rows: encoded.rows,
+        stats: encoded.stats,
+    }
+}
+
+fn write() {
+    let mut schema = Schema::from_names([("number", DataType::Int16), ("name", DataType::Utf8)]).unwrap();
+    let options = TableOptions { block_rows: 1024, ..TableOptions::default() };
+    let table = Store::open(golden()).table("trees").unwrap();
+    let mut writer = table.writer(Some((schema.clone(), options))).unwrap();
+    let (mut file, mut at) = (writer.new_data_file().unwrap(), 0);
+    let segments = vec![put(&mut file, &mut at, 0), put(&mut file, &mut at, 1)];
+    writer.commit(schema.clone(), segments).unwrap();
+    schema.set_type(0, DataType::Int64);
+    schema.add("extra", DataType::Float64).unwrap();
+    let mut file = writer.data_files().create_in("kind=wide/year=2015").unwrap();
+    let segment = put(&mut file, &mut 0, 2);
+    writer.commit(schema, vec![segment]).unwrap();
+}
+
+/// All rows of all columns as queries see them, segment by segment.
+fn read(snapshot: &Snapshot) -> stylobate::Result<Vec<ArrayRef>> {
+    let mut arrays = Vec::new();
+    for entry in snapshot.segments()?.iter() {
+        let segment = snapshot.open_segment(entry)?;
+        for column in snapshot.schema().columns() {
+            arrays.push(match segment.column(column.id)? {
+                Some(read) => read.block(0)?.decode_as(0..segment.rows() as usize, &column.data_type)?,
+                None => new_null_array(&column.data_type.to_arrow(), segment.rows() as usize),
+            });
+        }
+    }
+    Ok(arrays)
+}
+
+fn expected() -> Vec<ArrayRef> {
+    let int64 = DataType::Int64.to_arrow();
+    let segment = |i: usize| {
+        let columns = rows(i).columns;
+        let extra = columns.get(2).map(|column| column.arrays[0].clone());
+        [
+            arrow_cast::cast(&columns[0].arrays[0], &int64).unwrap(),
+            columns[1].arrays[0].clone(),
+            extra.unwrap_or_else(|| new_null_array(&DataType::Float64.to_arrow(), ROWS)),
+        ]
+    };
+    (0..3).flat_map(segment).collect()
+}
+
+#[test]
+fn the_golden_table_reads_as_it_was_written() {
+    if std::env::var_os("STY_WRITE_GOLDEN").is_some() && !golden().exists() {
+        write();
+    }
+    let store = Store::open(golden());
+    assert_eq!(store.tables().unwrap(), ["trees"]);
+    let snapshot = store.table("trees").unwrap().snapshot().unwrap();
+    assert_eq!((snapshot.generation(), snapshot.rows()), (2, 3 * ROWS as u64));
+    let names: Vec<&str> = snapshot.schema().columns().iter().map(|c| &*c.name).collect();
+    assert_eq!(names, ["number", "name", "extra"]);
+    assert_same(&read(&snapshot).unwrap(), &expected(), "golden table");
+    let report = verify::verify(&snapshot);
+    assert_eq!((report.segments, report.rows, report.problems.len()), (3, 120, 0), "{:?}", report.problems);
+    let stats = snapshot.column_stats(NAME).unwrap();
+    let least = stats[1].as_ref().and_then(|known| known.stats.min.as_ref());
+    assert!(least.is_some_and(|min| min.value == Scalar::Bytes((*b"alder").into()) && min.exact));
+    assert!(snapshot.column_stats(EXTRA).unwrap()[..2].iter().all(Option::is_none));
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to.join(entry.file_name()));
+        } else {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}
+
+/// Damage to the manifest gives an error or the right rows; `verify` finds all of it but in bytes that mean nothing.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "damages a copy, and need not be durable")]
+fn damaged_manifests_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    copy(&golden(), dir.path());
+    let right = expected();
+    let manifest = std::fs::read_dir(dir.path().join("trees/manifest")).unwrap();
+    let files = manifest.map(|entry| entry.unwrap().path()).chain([dir.path().join("trees/CURRENT")]);
+    for path in files {
+        let bytes = std::fs::read(&path).unwrap();
+        let check = |damaged: &[u8], what: &str| {
+            std::fs::write(&path, damaged).unwrap();
+            // A store of its own each time: mappings are cached.
+            let Ok(snapshot) = Store::open(dir.path()).table("trees").unwrap().snapshot() else { return };
+            if let Ok(read) = read(&snapshot) {
+                assert_same(&read, &right, what);
+            }
+            assert!(!verify::verify(&snapshot).problems.is_empty(), "{what} is not found in {}", path.display());
+        };
+        let bits = bytes.len() * 8;
+        for bit in (0..bits).step_by(1 + bits / 400) {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            check(&damaged, &format!("bit {bit}"));
+        }
+        for cut in (0..bytes.len()).step_by(1 + bytes.len() / 50) {
+            check(&bytes[..cut], &format!("cut at {cut}"));
+        }
+        std::fs::write(&path, &bytes).unwrap();
+    }
+}
