@@ -4,8 +4,6 @@
 //! ([`errors`]) and leaves with its exit code ([`exit`]). Results go through [`printers`] to [`output`]; stdout
 //! carries data only.
 
-#![expect(dead_code, reason = "commands are registered when the library can do their work")]
-
 mod args;
 mod commands;
 mod context;

@@ -2,6 +2,13 @@
 
 use std::cmp::Ordering;
 
+use arrow_array::make_array;
+use arrow_buffer::Buffer;
+use arrow_cast::display::array_value_to_string;
+use arrow_data::ArrayData;
+
+use super::DataType;
+
 /// One value; the column's [`DataType`](super::DataType) says how to read it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scalar {
@@ -22,5 +29,42 @@ impl Scalar {
             (Scalar::Bytes(a), Scalar::Bytes(b)) => a.cmp(b),
             _ => return None,
         })
+    }
+}
+
+impl Scalar {
+    /// The value as SQL output would show it in a column of this type; text that is cut inside a character ends in �.
+    pub fn show(&self, data_type: &DataType) -> String {
+        let arrow = data_type.to_arrow();
+        match self {
+            Scalar::Bytes(bytes) if *data_type == DataType::Utf8 => String::from_utf8_lossy(bytes).into_owned(),
+            Scalar::Bytes(bytes) => bytes.iter().map(|b| format!("{b:02x}")).collect(),
+            Scalar::Float(v) => v.to_string(),
+            Scalar::Int(v) if *data_type == DataType::Bool => (*v != 0).to_string(),
+            Scalar::Int(v) => {
+                let width = arrow.primitive_width().unwrap_or(16);
+                let bytes = v.to_le_bytes()[..width].to_vec();
+                let data = ArrayData::builder(arrow).len(1).add_buffer(Buffer::from(bytes)).align_buffers(true);
+                data.build()
+                    .ok()
+                    .and_then(|data| array_value_to_string(&make_array(data), 0).ok())
+                    .unwrap_or_else(|| v.to_string())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shown_as_in_answers() {
+        let show = |v: i128, t: &str| Scalar::Int(v).show(&t.parse().unwrap());
+        assert_eq!(show(-5, "int8"), "-5");
+        assert_eq!(show(1, "bool"), "true");
+        assert_eq!(show(0, "date"), "1970-01-01");
+        assert_eq!(show(-1_234, "decimal(9,2)"), "-12.34");
+        assert_eq!(show(1_500_000, "timestamp(us)"), "1970-01-01T00:00:01.500");
     }
 }

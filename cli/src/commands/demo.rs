@@ -1,8 +1,28 @@
 //! `sty demo`: the whole thing, on data of its own.
 
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::Args;
+use stylobate::ingest::load::load;
+use stylobate::ingest::sources::{CsvOptions, Input};
+use stylobate::model::Schema;
+use stylobate::sql::{Parameters, Session, SessionOptions};
+use stylobate::store::{Store, TableOptions};
+
+use super::ingest::{default_load_options, summary};
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::r#gen::files;
+use crate::r#gen::trips::Generator;
+use crate::printers::{Format, Printer};
+use crate::units::{show_count, show_duration, show_size};
+
+/// The nine queries, shared with benches/versus; `//` marks the division of integers, which is `/` here.
+const QUERIES: &str = include_str!("../../../benches/versus/queries.sql");
+/// Rows of each answer that are shown.
+const SHOWN_ROWS: u64 = 8;
 
 /// Make taxi trips, ingest them, run nine queries, and show answers, times and compression
 ///
@@ -18,4 +38,54 @@ pub(crate) struct DemoArgs {
     /// Keep the files and the store in this directory [default: a temporary one, removed at the end]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// Runs `sty demo`.
+pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Failure> {
+    let temporary = match args.output {
+        Some(_) => None,
+        None => Some(tempfile::tempdir().map_err(|e| Failure::io(&std::env::temp_dir(), &e))?),
+    };
+    let kept = args.output.as_deref().or(temporary.as_ref().map(tempfile::TempDir::path));
+    let directory = kept.unwrap_or(Path::new("."));
+    let store = Store::open(directory.join("db"));
+
+    context.note(&format!("Making {} taxi trips of 51 columns as CSV …", show_count(args.rows)));
+    let generator = Generator::new(1, args.rows, 1);
+    let (paths, bytes) = files::write(&generator, files::Format::Csv, true, &directory.join("csv"))?;
+    context.note(&format!("  {} in {}", show_size(bytes), directory.join("csv").display()));
+
+    context.note("Ingesting them: sty ingest db/trips csv/*.csv");
+    let table = store.table("trips")?.writer(Some((Schema::default(), TableOptions::default())))?;
+    let inputs = paths.into_iter().map(Input::path).collect();
+    let options = default_load_options(CsvOptions { header: Some(true), ..CsvOptions::default() });
+    context.note(&format!("  {}", summary(&load(table, inputs, &options)?)));
+
+    let session = Session::open(&store, &SessionOptions::default())?;
+    for statement in session.parse(&QUERIES.replace("//", "/"))? {
+        let started = Instant::now();
+        let stream = session.execute(&statement, &Parameters::default())?;
+        let schema = stream.schema();
+        let batches = stream.collect::<stylobate::Result<Vec<_>>>()?;
+        let elapsed = started.elapsed();
+        let rows: u64 = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+
+        let (mut output, _, mut print) = context.open_result(None, None, false)?;
+        writeln!(output, "\n{statement}").map_err(|error| output.failure(&error))?;
+        print.max_rows = Some(SHOWN_ROWS);
+        let mut printer = Printer::new(Format::Table, &schema, &print, output)?;
+        for batch in &batches {
+            if printer.write(batch)?.is_break() {
+                break;
+            }
+        }
+        let mut output = printer.finish()?.output;
+        let line = writeln!(output, "{} rows in {}", show_count(rows), show_duration(elapsed));
+        line.map_err(|error| output.failure(&error))?;
+        output.commit()?;
+    }
+    if args.output.is_some() {
+        context.note(&format!("\nKept in {}: try sty query {}", directory.display(), store.path().display()));
+    }
+    Ok(())
 }

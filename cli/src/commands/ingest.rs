@@ -167,7 +167,8 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
-fn summary(report: &LoadReport) -> String {
+/// What an ingest did, in a line for people.
+pub(crate) fn summary(report: &LoadReport) -> String {
     let stored = report.bytes_stored + report.bytes_metadata;
     let seconds = report.elapsed.as_secs_f64();
     format!(
@@ -183,24 +184,38 @@ fn summary(report: &LoadReport) -> String {
 
 impl IngestArgs {
     fn load_options(&self, profile: Option<Profile>) -> LoadOptions {
+        let csv = CsvOptions {
+            quote: self.csv.quote,
+            header: self.csv.has_header(),
+            nulls: self.csv.null.clone(),
+            names: (!self.names.is_empty()).then(|| self.names.clone()),
+            schema: self.schema.as_ref().map(|Types(types)| types.clone()).unwrap_or_default(),
+            infer_rows: self.csv.infer_rows,
+            ..CsvOptions::default()
+        };
+        let defaults = default_load_options(csv);
         LoadOptions {
-            csv: CsvOptions {
-                quote: self.csv.quote,
-                header: self.csv.has_header(),
-                nulls: self.csv.null.clone(),
-                names: (!self.names.is_empty()).then(|| self.names.clone()),
-                schema: self.schema.as_ref().map(|Types(types)| types.clone()).unwrap_or_default(),
-                infer_rows: self.csv.infer_rows,
-                ..CsvOptions::default()
-            },
             delimiter: self.csv.delimiter,
             skip_unsupported: self.skip_unsupported,
             profile,
-            force: None,
-            threads: self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+            threads: self.threads.unwrap_or(defaults.threads),
             memory_limit: self.memory_limit,
-            cancelled: signals::cancellation(),
+            ..defaults
         }
+    }
+}
+
+/// All cores, no limit, the table's profile; stopped by Ctrl-C.
+pub(crate) fn default_load_options(csv: CsvOptions) -> LoadOptions {
+    LoadOptions {
+        csv,
+        delimiter: None,
+        skip_unsupported: false,
+        profile: None,
+        force: None,
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        memory_limit: None,
+        cancelled: signals::cancellation(),
     }
 }
 

@@ -21,9 +21,12 @@ use crate::errors::Failure;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Ingest(ingest::IngestArgs),
+    Query(query::QueryArgs),
     Tables(tables::TablesArgs),
     Schema(schema::SchemaArgs),
+    Inspect(inspect::InspectArgs),
     Verify(verify::VerifyArgs),
+    Demo(demo::DemoArgs),
     Gen(r#gen::Args),
     Completions(completions::CompletionsArgs),
 }
@@ -32,9 +35,12 @@ pub(crate) enum Command {
 pub(crate) fn run(cli: Cli, context: &Context) -> Result<(), Failure> {
     match cli.command {
         Command::Ingest(args) => ingest::run(&args, context),
+        Command::Query(args) => query::run(&args, context),
         Command::Tables(args) => tables::run(&args, context),
         Command::Schema(args) => schema::run(&args, context),
+        Command::Inspect(args) => inspect::run(&args, context),
         Command::Verify(args) => verify::run(&args, context),
+        Command::Demo(args) => demo::run(&args, context),
         Command::Gen(args) => Ok(r#gen::run(&args)?),
         Command::Completions(args) => completions::run(&args),
     }

@@ -2,15 +2,21 @@
 
 use std::io::{self, IsTerminal, Read as _};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use clap::Args;
+use stylobate::sql::{Parameters, Session, SessionOptions};
+use stylobate::store::Store;
 
 use super::ingest::parse_threads;
 use crate::args::missing_input;
+use crate::context::Context;
 use crate::errors::Failure;
-use crate::printers::Format;
-use crate::units::parse_size;
+use crate::printers::{Format, Printer};
+use crate::signals;
+use crate::units::{parse_size, show_count, show_duration};
 
 /// Run SQL over the tables of a store
 ///
@@ -55,7 +61,7 @@ pub(crate) struct QueryArgs {
     pub(crate) no_header: bool,
     /// A value for $NAME in the statements; may be repeated
     #[arg(short, long = "param", value_name = "NAME=VALUE")]
-    pub(crate) params: Vec<Parameter>,
+    pub(crate) params: Vec<String>,
     /// Say on stderr how long each statement took
     #[arg(long)]
     pub(crate) timer: bool,
@@ -65,6 +71,9 @@ pub(crate) struct QueryArgs {
     /// Memory to use at most, such as 1GiB
     #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "STY_MEMORY_LIMIT", hide_env = true)]
     pub(crate) memory_limit: Option<u64>,
+    /// Where sorts and groups spill [default: the system's directory for temporary files]
+    #[arg(long, value_name = "DIR", env = "STY_TEMP_DIR", hide_env = true)]
+    pub(crate) temp_dir: Option<PathBuf>,
 }
 
 impl QueryArgs {
@@ -86,96 +95,58 @@ impl QueryArgs {
     }
 }
 
-/// A named value of `-p`.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Parameter {
-    /// The name, without `$`.
-    pub(crate) name: String,
-    /// The value.
-    pub(crate) value: ParameterValue,
-}
-
-/// A value, typed by its look as a literal in SQL would be; `'quotes'` make anything a text.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum ParameterValue {
-    /// `null`
-    Null,
-    /// `true`, `false`
-    Bool(bool),
-    /// Digits.
-    Int(i64),
-    /// Digits with a point or an exponent.
-    Float(f64),
-    /// Anything else.
-    Text(String),
-}
-
-impl FromStr for Parameter {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
-        let name = name.trim().trim_start_matches('$');
-        if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
-            return Err(format!("'{name}' is no name of a parameter; letters, digits and _ are"));
-        }
-        Ok(Parameter { name: name.to_owned(), value: ParameterValue::of(value) })
+/// Runs `sty query`.
+pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
+    let sql = args.statements()?;
+    let mut parameters = Parameters::default();
+    for assignment in &args.params {
+        parameters.add(assignment).map_err(|e| Failure::usage(e.to_string()))?;
     }
+    let options =
+        SessionOptions { threads: args.threads, memory_limit: args.memory_limit, temp_dir: args.temp_dir.clone() };
+    let session = Session::open(&Store::open(&args.store), &options)?;
+    let statements = session.parse(&sql)?;
+    let (mut output, format, mut print) = context.open_result(args.format, args.output.as_deref(), args.force)?;
+    print.header = !args.no_header;
+    print.max_rows = args.max_rows;
+    let stop = stop_on_signal(&session);
+    for statement in &statements {
+        let started = Instant::now();
+        let mut stream = session.execute(statement, &parameters)?;
+        let mut printer = Printer::new(format, &stream.schema(), &print, output)?;
+        let mut rows = 0;
+        for batch in &mut stream {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Failure::interrupted());
+            }
+            let batch = batch?;
+            rows += batch.num_rows() as u64;
+            if printer.write(&batch)?.is_break() {
+                break;
+            }
+        }
+        drop(stream);
+        let finished = printer.finish()?;
+        if finished.cut {
+            context.note(&format!("only the first {} rows are shown (--max-rows)", show_count(finished.rows)));
+        }
+        if args.timer {
+            context.note(&format!("{} rows in {}", show_count(rows), show_duration(started.elapsed())));
+        }
+        output = finished.output;
+    }
+    output.commit()
 }
 
-impl ParameterValue {
-    fn of(text: &str) -> Self {
-        if let Some(inner) = text.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')) {
-            return ParameterValue::Text(inner.replace("''", "'"));
+/// Ctrl-C ends the query also while it is between two batches: a thread looks at the flag.
+fn stop_on_signal(session: &Session) -> Arc<AtomicBool> {
+    let (stop, canceller) = (signals::cancellation(), session.canceller());
+    let seen = Arc::clone(&stop);
+    std::thread::spawn(move || {
+        while !seen.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(20));
         }
-        match text.to_ascii_lowercase().as_str() {
-            "null" => return ParameterValue::Null,
-            "true" => return ParameterValue::Bool(true),
-            "false" => return ParameterValue::Bool(false),
-            _ => {}
-        }
-        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-        // `007` is text, as in ingest, and so are `inf` and `nan`.
-        let padded = digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.");
-        if padded || !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-            return ParameterValue::Text(text.to_owned());
-        }
-        if let Ok(value) = text.parse() {
-            return ParameterValue::Int(value);
-        }
-        text.parse().map_or_else(|_| ParameterValue::Text(text.to_owned()), ParameterValue::Float)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parameters_are_typed_by_their_look() {
-        use ParameterValue::{Bool, Float, Int, Null, Text};
-        for (text, value) in [
-            ("5", Int(5)),
-            ("-5", Int(-5)),
-            ("0", Int(0)),
-            ("0.5", Float(0.5)),
-            ("1e3", Float(1000.0)),
-            ("99999999999999999999", Float(1e20)),
-            ("TRUE", Bool(true)),
-            ("null", Null),
-            ("007", Text("007".into())),
-            ("'5'", Text("5".into())),
-            ("'it''s'", Text("it's".into())),
-            ("2015-07-01", Text("2015-07-01".into())),
-            ("inf", Text("inf".into())),
-            ("", Text(String::new())),
-            ("a=b", Text("a=b".into())),
-        ] {
-            let parameter: Parameter = format!("$x={text}").parse().unwrap();
-            assert_eq!(parameter, Parameter { name: "x".into(), value });
-        }
-        for bad in ["x", "=5", "a b=5"] {
-            assert!(bad.parse::<Parameter>().is_err(), "{bad}");
-        }
-    }
+        canceller.cancel();
+    });
+    stop
 }
