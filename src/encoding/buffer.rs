@@ -243,8 +243,7 @@ impl<'a> Source<'a> {
         let mut chunks = Vec::with_capacity(n);
         for _ in 0..n {
             let (raw, stored, crc) = (self.cursor.u32()?, self.cursor.u32()?, self.cursor.u32()?);
-            let plausible = if codec == CODEC_NONE { raw == stored } else { ratio_is_possible(raw, stored) };
-            if !plausible || raw as usize > limits::MAX_CHUNK_BYTES {
+            if !ratio_is_possible(codec, raw, stored) || raw as usize > limits::MAX_CHUNK_BYTES {
                 return Err(self.cursor.corrupt(format!("chunk of {raw} bytes stored in {stored}")));
             }
             chunks.push(Chunk {
@@ -271,10 +270,14 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Whether a compressed chunk can be as long as it claims: zstd and LZ4 stay below these ratios, so that a few
-/// bytes never make a reader allocate gigabytes.
-fn ratio_is_possible(raw: u32, stored: u32) -> bool {
-    u64::from(raw) <= u64::from(stored).saturating_mul(1 << 15)
+/// Whether a chunk can be as long as it claims: LZ4 and zstd stay within these ratios, so that a few bytes never make a
+/// reader allocate gigabytes.
+fn ratio_is_possible(codec: u8, raw: u32, stored: u32) -> bool {
+    match codec {
+        CODEC_NONE => raw == stored,
+        CODEC_LZ4 => u64::from(raw) <= u64::from(stored) * 255,
+        _ => u64::from(raw) <= u64::from(stored) << 15,
+    }
 }
 
 #[derive(Debug)]

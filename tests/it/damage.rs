@@ -1,4 +1,6 @@
 //! Damaged golden segments give an error or the right answer: no panic, no wrong value.
+//!
+//! `STY_DAMAGE=n` tries n times as much.
 
 use arrow_array::{Array, ArrayRef};
 use stylobate::block;
@@ -8,16 +10,22 @@ use stylobate::segment::BlockPlace;
 use crate::columns::{assert_same, expected, open, read_all};
 use crate::golden::all;
 
-/// Flips and cuts tried for each file, spread over it.
-const TRIES: usize = 900;
+/// How many flips and cuts to try on a file of so many rows, spread over it: fewer where reading takes longer.
+fn tries(rows: usize) -> usize {
+    1200 * 300 / rows.max(300) * effort()
+}
+
+fn effort() -> usize {
+    std::env::var("STY_DAMAGE").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
+}
 
 #[test]
 fn flipped_bits_are_caught_or_harmless() {
     for (number, golden) in all().iter().enumerate() {
         let (mut bytes, right) = (golden.bytes(), expected(&golden.input));
-        let bits = bytes.len() * 8;
-        for k in 0..TRIES {
-            let bit = (k * bits / TRIES + (k * 31 + number) % 97) % bits;
+        let (bits, tries) = (bytes.len() * 8, tries(golden.input.rows));
+        for k in 0..tries {
+            let bit = (k * bits / tries + (k * 31 + number) % 97) % bits;
             bytes[bit / 8] ^= 1 << (bit % 8);
             if let Ok(read) = read_all(&bytes, &golden.input) {
                 assert_same(&read, &right, &format!("{} with bit {bit} flipped", golden.name));
@@ -31,8 +39,9 @@ fn flipped_bits_are_caught_or_harmless() {
 fn truncated_segments_are_refused() {
     for golden in all() {
         let bytes = golden.bytes();
-        for k in 0..TRIES {
-            let cut = k * bytes.len() / TRIES;
+        let tries = tries(golden.input.rows);
+        for k in 0..tries {
+            let cut = k * bytes.len() / tries;
             assert!(read_all(&bytes[..cut], &golden.input).is_err(), "{} cut at {cut}", golden.name);
         }
     }
@@ -51,7 +60,26 @@ fn decode(bytes: &[u8], place: &BlockPlace, rows: usize, data_type: &DataType, d
     }
 }
 
-/// What remains when checksums do not help: every bit of each block's head, and some of its payload.
+/// Changes to a block, one at a time: every bit of its head (but a long head only in part), every byte of it to values
+/// at the edges, some bits of the payload, and a few bytes of the head at once.
+fn changes(head: usize, all: usize) -> Vec<Vec<(usize, u8)>> {
+    let step = 1 + head / (80 * effort());
+    let mut changes: Vec<Vec<(usize, u8)>> = Vec::new();
+    for at in (0..head).step_by(step) {
+        changes.extend((0..8).map(|bit| vec![(at, 1 << bit)]));
+        changes.extend([0x7F, 0x81, 0xFF].map(|mask| vec![(at, mask)]));
+    }
+    changes.extend((head..all).step_by(1 + all / (8 * effort())).map(|at| vec![(at, 1 << (at % 8))]));
+    let mut state = all as u64 | 1;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        (state >> 33) as usize % below.max(1)
+    };
+    changes.extend((0..20 * effort()).map(|_| (0..4).map(|_| (next(head), next(256) as u8)).collect()));
+    changes
+}
+
+/// What remains when checksums do not help.
 #[test]
 fn decoders_stand_any_bytes() {
     for golden in all() {
@@ -66,12 +94,10 @@ fn decoders_stand_any_bytes() {
                 .chain(record.dictionary.map(|d| (d.place, d.values as usize)));
             for (place, rows) in places {
                 let mut block = bytes[place.range()].to_vec();
-                let head = place.head_len as usize * 8;
-                let payload = (head..block.len() * 8).step_by(block.len() / 8 + 1);
-                for bit in (0..head).step_by(1 + head / 600).chain(payload) {
-                    block[bit / 8] ^= 1 << (bit % 8);
+                for change in changes(place.head_len as usize, block.len()) {
+                    change.iter().for_each(|&(at, mask)| block[at] ^= mask);
                     decode(&block, &place, rows, &record.data_type, dictionary);
-                    block[bit / 8] ^= 1 << (bit % 8);
+                    change.iter().rev().for_each(|&(at, mask)| block[at] ^= mask);
                 }
             }
         }
