@@ -3,9 +3,10 @@
 //! `STY_DAMAGE=n` tries n times as much.
 
 use arrow_array::{Array, ArrayRef};
-use stylobate::block;
+use stylobate::block::{self, Stats};
 use stylobate::model::DataType;
-use stylobate::segment::BlockPlace;
+use stylobate::segment::footer::TAIL_BYTES;
+use stylobate::segment::{BlockPlace, ColumnRecord, Footer};
 
 use crate::columns::{assert_same, expected, open, read_all};
 use crate::golden::all;
@@ -100,6 +101,36 @@ fn decoders_stand_any_bytes() {
                     change.iter().rev().for_each(|&(at, mask)| block[at] ^= mask);
                 }
             }
+        }
+    }
+}
+
+/// Footers and column records of a hostile writer, who puts the checksums right.
+#[test]
+fn footers_and_records_stand_any_bytes() {
+    for golden in all() {
+        let bytes = golden.bytes();
+        let segment = open(&bytes).unwrap();
+        let (rows, block_rows) = (segment.rows(), segment.footer().block_rows);
+        for entry in &segment.footer().columns {
+            let mut record = bytes[entry.offset as usize..][..entry.len as usize].to_vec();
+            for change in changes(record.len(), record.len()) {
+                change.iter().for_each(|&(at, mask)| record[at] ^= mask);
+                if let Ok(read) = ColumnRecord::decode(&record, bytes.len() as u64, rows, block_rows) {
+                    let all = read.block_stats.iter().fold(Stats::default(), |sum, block| sum.then(block));
+                    assert_eq!(all.rows, rows);
+                }
+                change.iter().rev().for_each(|&(at, mask)| record[at] ^= mask);
+            }
+        }
+        let footer = segment.footer().encode();
+        let start = bytes.len() - TAIL_BYTES - footer.len();
+        assert_eq!(bytes[start..][..footer.len()], footer);
+        for change in changes(footer.len(), footer.len()) {
+            let mut changed = footer.clone();
+            change.iter().for_each(|&(at, mask)| changed[at] ^= mask);
+            let tail = Footer::tail(&changed);
+            let _ = read_all(&[&bytes[..start], &changed, &tail].concat(), &golden.input);
         }
     }
 }
