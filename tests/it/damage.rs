@@ -1,4 +1,4 @@
-//! Damaged golden segments give an error or the right answer: no panic, no wrong value.
+//! Damaged golden segments give an error or the right answer: no panic, no wrong value, no memory on a false promise.
 //!
 //! `STY_DAMAGE=n` tries n times as much.
 
@@ -34,6 +34,7 @@ fn flipped_bits_are_caught_or_harmless() {
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
     }
+    assert_little_memory();
 }
 
 #[test]
@@ -46,6 +47,13 @@ fn truncated_segments_are_refused() {
             assert!(read_all(&bytes[..cut], &golden.input).is_err(), "{} cut at {cut}", golden.name);
         }
     }
+}
+
+/// No length in a damaged file made us hold much more than the file could have earned. (Linux tells the peak.)
+fn assert_little_memory() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
+    assert!(peak.unwrap_or(0) < 256 << 10, "{peak:?} KiB of memory at the peak");
 }
 
 /// Decodes a block without comparing checksums, as after a mapped byte changed under the reader, or as a hostile
@@ -103,6 +111,7 @@ fn decoders_stand_any_bytes() {
             }
         }
     }
+    assert_little_memory();
 }
 
 /// Footers and column records of a hostile writer, who puts the checksums right.
@@ -133,4 +142,5 @@ fn footers_and_records_stand_any_bytes() {
             let _ = read_all(&[&bytes[..start], &changed, &tail].concat(), &golden.input);
         }
     }
+    assert_little_memory();
 }
