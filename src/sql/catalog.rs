@@ -12,7 +12,6 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::TableType;
 
-
 use super::convert::{external, listed, suggestion};
 use super::files;
 use super::table::{StoreProvider, StoreTable};

@@ -83,11 +83,10 @@ fn expand(name: &str) -> Result<Vec<PathBuf>> {
     if !name.contains(['*', '?', '[']) {
         return missing("");
     }
-    let pattern =
-        glob::glob(name).map_err(|error| Error::InvalidInput(format!("pattern {name}: {error}")))?;
+    let pattern = glob::glob(name).map_err(|error| Error::InvalidInput(format!("pattern {name}: {error}")))?;
     let mut paths = Vec::new();
     for path in pattern {
-        let path = path.map_err(|error| Error::io(error.path().to_path_buf(), error.into_error()))?;
+        let path = path.map_err(|error| Error::io(error.path().to_path_buf(), error.into()))?;
         if path.is_file() {
             paths.push(absolute(&path)?);
         }

@@ -26,4 +26,6 @@ pub use session::{Session, SessionOptions, Statement};
 pub use stream::{BatchStream, Canceller};
 
 #[cfg(test)]
+mod store_tests;
+#[cfg(test)]
 mod tests;

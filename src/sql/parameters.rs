@@ -18,9 +18,7 @@ impl Parameters {
     /// and else text. Quotes make text of anything: `id="'007'"`. An integer with a leading zero is text, as in ingest.
     pub fn add(&mut self, assignment: &str) -> Result<()> {
         let Some((name, text)) = assignment.split_once('=') else {
-            return Err(Error::InvalidInput(format!(
-                "parameter '{assignment}' is not of the form name=value"
-            )));
+            return Err(Error::InvalidInput(format!("parameter '{assignment}' is not of the form name=value")));
         };
         let name = name.trim().trim_start_matches('$');
         let plain = |c: char| c.is_alphanumeric() || c == '_';

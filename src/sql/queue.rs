@@ -71,7 +71,7 @@ impl Queue {
             };
             let Some(at) = segments.pop() else { return Ok(None) };
             let Some(entry) = entries.get(at) else { continue };
-            let segment = scan.table.segment(at, entry)?;
+            let segment = scan.table.snapshot().open_segment(entry)?;
             let blocks = matching_blocks(&scan.predicate, &segment)?;
             self.counts.segments_read.add(1);
             self.counts.blocks_pruned.add(segment.blocks() - blocks.len());
@@ -88,10 +88,9 @@ fn matching_segments(scan: &Scan, entries: &[SegmentEntry]) -> Result<Vec<usize>
     }
     let may_match = |at: usize, entry: &SegmentEntry| {
         let judged = verdict(&scan.predicate, entry.rows, &mut |column| match known.get(&column)?.get(at)? {
-            Some(found) => Some(Evidence {
-                data_type: Cow::Borrowed(&found.data_type),
-                stats: Cow::Borrowed(&found.stats),
-            }),
+            Some(found) => {
+                Some(Evidence { data_type: Cow::Borrowed(&found.data_type), stats: Cow::Borrowed(&found.stats) })
+            }
             None => Some(Evidence::absent(entry.rows)),
         });
         judged != Verdict::Never

@@ -70,7 +70,8 @@ impl Session {
     }
 
     fn with_tables(tables: Arc<Tables>, options: &SessionOptions) -> Result<Session> {
-        let threads = options.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let threads =
+            options.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         let catalog = MemoryCatalogProvider::new();
         catalog.register_schema(SCHEMA, Arc::clone(&tables) as _).map_err(from_datafusion)?;
         let catalogs = MemoryCatalogProviderList::new();
@@ -83,12 +84,7 @@ impl Session {
         let context = SessionContext::new_with_state(state);
         let weak = context.state_weak_ref();
         tables.belong_to(move || Some(weak.upgrade()?.read().clone()));
-        Ok(Session {
-            context,
-            tables,
-            workers: Arc::new(Workers::new(threads)?),
-            canceller: Canceller::default(),
-        })
+        Ok(Session { context, tables, workers: Arc::new(Workers::new(threads)?), canceller: Canceller::default() })
     }
 
     /// Splits a text into statements at `;`. A syntax error anywhere in it is found before anything runs.
@@ -142,11 +138,8 @@ impl Session {
         };
         check_allowed(&plan)?;
         let planned = async {
-            let plan = if has_placeholders(&plan)? {
-                plan.with_param_values(parameters.to_datafusion())?
-            } else {
-                plan
-            };
+            let plan =
+                if has_placeholders(&plan)? { plan.with_param_values(parameters.to_datafusion())? } else { plan };
             self.context.execute_logical_plan(plan).await?.create_physical_plan().await
         };
         planned.await.map_err(from_datafusion)

@@ -9,7 +9,7 @@ fn session() -> Session {
 }
 
 /// Cells of the answer to the last statement, rows by `|`.
-fn rows(session: &Session, sql: &str, parameters: &[&str]) -> Result<Vec<String>> {
+pub(super) fn rows(session: &Session, sql: &str, parameters: &[&str]) -> Result<Vec<String>> {
     let mut values = Parameters::default();
     parameters.iter().try_for_each(|p| values.add(p))?;
     let mut last = Vec::new();
@@ -208,5 +208,25 @@ fn text_files_have_the_types_of_ingest() {
     assert!(matches!(&error, Error::InvalidInput(_)), "{error}");
     for part in ["bad.csv", "30002", "id", "x"] {
         assert!(error.to_string().contains(part), "{error}");
+    }
+}
+
+/// How long a session takes to start: `cargo test --release sql::tests::start -- --ignored --nocapture`.
+#[test]
+#[ignore = "measures"]
+fn start() {
+    for _ in 0..5 {
+        let begun = std::time::Instant::now();
+        let session = session();
+        let opened = begun.elapsed();
+        let statements = session.parse("SELECT 1").unwrap();
+        let started = std::time::Instant::now();
+        let mut stream = session.execute(&statements[0], &Parameters::default()).unwrap();
+        let executed = started.elapsed();
+        assert!(stream.next().unwrap().is_ok() && stream.next().is_none());
+        let answered = started.elapsed();
+        drop(stream);
+        drop(session);
+        println!("open {opened:?}, plan {executed:?}, answer {answered:?}, all {:?}", begun.elapsed());
     }
 }

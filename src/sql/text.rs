@@ -26,7 +26,9 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use super::convert::external;
 use super::generate::generate;
 use crate::error::{Error, Result};
-use crate::ingest::sources::{CsvChunk, CsvChunks, CsvOptions, CsvSchema, Input, infer, parse_chunk, parse_columns};
+use crate::ingest::sources::{
+    CsvChunk, CsvChunks, CsvOptions, CsvSchema, Input, infer, parse_chunk, parse_columns,
+};
 use crate::model::DataType;
 
 /// Up to this size a file is parsed once for its types alone.
@@ -313,7 +315,10 @@ fn misfit(schema: &CsvSchema, chunk: &CsvChunk, position: usize) -> Error {
         Err(other) => other,
         Ok(_) => {
             let name = strict.columns.get(position).map_or("", |column| &column.name);
-            Error::InvalidInput(format!("column '{name}' has values of a wider type from line {} on{hint}", chunk.line))
+            Error::InvalidInput(format!(
+                "column '{name}' has values of a wider type from line {} on{hint}",
+                chunk.line
+            ))
         }
     }
 }

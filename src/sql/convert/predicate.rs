@@ -135,8 +135,7 @@ impl Lowering<'_> {
             }
         }
         let found = Predicate::In { operand, values };
-        let found =
-            if null { Predicate::Or(vec![found, Predicate::Constant(Outcome::Null)]) } else { found };
+        let found = if null { Predicate::Or(vec![found, Predicate::Constant(Outcome::Null)]) } else { found };
         if list.negated { not(found) } else { found }
     }
 

@@ -87,9 +87,29 @@ mod tests {
     #[test]
     fn every_type_survives_the_way_there_and_back() {
         for name in [
-            "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "date",
-            "decimal(12,2)", "timestamp(s)", "timestamp(ms,UTC)", "timestamp(us)", "timestamp(ns)", "time(s)",
-            "time(ms)", "time(us)", "time(ns)", "float32", "float64", "utf8", "binary",
+            "bool",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "uint8",
+            "uint16",
+            "uint32",
+            "uint64",
+            "date",
+            "decimal(12,2)",
+            "timestamp(s)",
+            "timestamp(ms,UTC)",
+            "timestamp(us)",
+            "timestamp(ns)",
+            "time(s)",
+            "time(ms)",
+            "time(us)",
+            "time(ns)",
+            "float32",
+            "float64",
+            "utf8",
+            "binary",
         ] {
             let data_type: DataType = name.parse().unwrap();
             let scalar = match &data_type {

@@ -52,7 +52,7 @@ fn whole(table: &StoreTable, column: &Column) -> Result<Stats> {
     let snapshot = table.snapshot();
     let entries = snapshot.segments()?;
     let mut sum = Stats::default();
-    for (at, (entry, known)) in entries.iter().zip(snapshot.column_stats(column.id)?).enumerate() {
+    for (entry, known) in entries.iter().zip(snapshot.column_stats(column.id)?) {
         let Some(known) = known else {
             let nulls = Stats { rows: entry.rows, nulls: entry.rows, ..Stats::default() };
             sum = sum.then(&nulls);
@@ -60,7 +60,7 @@ fn whole(table: &StoreTable, column: &Column) -> Result<Stats> {
         };
         let mut stats = known.stats;
         if is_cut(&stats) && entries.len() <= MAX_OPENED {
-            if let Some(stored) = table.segment(at, entry)?.column(column.id)? {
+            if let Some(stored) = snapshot.open_segment(entry)?.column(column.id)? {
                 stats = stored.stats().clone();
             }
         }
@@ -78,9 +78,8 @@ fn whole(table: &StoreTable, column: &Column) -> Result<Stats> {
 
 /// Whether a bound of text is only a prefix.
 fn is_cut(stats: &Stats) -> bool {
-    let cut = |bound: &Option<Bound>| {
-        bound.as_ref().is_none_or(|b| !b.exact && matches!(b.value, Scalar::Bytes(_)))
-    };
+    let cut =
+        |bound: &Option<Bound>| bound.as_ref().is_none_or(|b| !b.exact && matches!(b.value, Scalar::Bytes(_)));
     stats.nulls < stats.rows
         && [&stats.min, &stats.max].into_iter().flatten().any(|b| matches!(b.value, Scalar::Bytes(_)))
         && (cut(&stats.min) || cut(&stats.max))
