@@ -62,11 +62,6 @@ impl Failure {
         Failure::new(Exit::Interrupted, "cancelled", "interrupted")
     }
 
-    /// More rows were malformed than allowed.
-    pub(crate) fn rejected(message: impl Into<String>) -> Self {
-        Failure::new(Exit::Rejected, "rejected", message)
-    }
-
     /// Bytes on disk are damaged, as `sty verify` found (the details went to stdout).
     pub(crate) fn corrupt(message: impl Into<String>) -> Self {
         Failure::new(Exit::Corrupt, "corrupt", message)

@@ -20,8 +20,8 @@ impl Progress {
         let target = ProgressDrawTarget::stderr_with_hz(8);
         let bar = ProgressBar::with_draw_target(total, target);
         let template = match total {
-            Some(_) => "{bar:32} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left  {msg}",
-            None => "{spinner} {bytes}  {bytes_per_sec}  {elapsed}  {msg}",
+            Some(_) => "{bar:32} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left",
+            None => "{spinner} {bytes}  {bytes_per_sec}  {elapsed}",
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
@@ -34,13 +34,6 @@ impl Progress {
     pub(crate) fn set(&self, bytes: u64) {
         if let Some(bar) = &self.bar {
             bar.set_position(bytes);
-        }
-    }
-
-    /// What is being done, behind the bar.
-    pub(crate) fn message(&self, text: &str) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(text.to_owned());
         }
     }
 

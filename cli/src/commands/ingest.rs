@@ -164,6 +164,12 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
         context.note(&format!("column '{column}' was left out: its type cannot be stored yet"));
     }
     context.note(&summary(&report));
+    context.detail(&format!(
+        "{} segments, {} of them; {} of manifest",
+        show_count(report.segments),
+        show_size(report.bytes_stored),
+        show_size(report.bytes_metadata)
+    ));
     Ok(())
 }
 

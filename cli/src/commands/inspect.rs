@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
-use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use serde_json::{Value, json};

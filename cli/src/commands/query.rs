@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use stylobate::Error;
 use stylobate::sql::{Parameters, Session, SessionOptions};
 use stylobate::store::Store;
 
@@ -16,7 +17,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::printers::{Format, Printer};
 use crate::signals;
-use crate::units::{parse_size, show_count, show_duration};
+use crate::units::{parse_duration, parse_size, show_count, show_duration};
 
 /// Run SQL over the tables of a store
 ///
@@ -71,6 +72,9 @@ pub(crate) struct QueryArgs {
     /// Memory to use at most, such as 1GiB
     #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "STY_MEMORY_LIMIT", hide_env = true)]
     pub(crate) memory_limit: Option<u64>,
+    /// Give up after this long, such as 30s or 5m; exit code 5
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, env = "STY_TIMEOUT", hide_env = true)]
+    pub(crate) timeout: Option<Duration>,
     /// Where sorts and groups spill [default: the system's directory for temporary files]
     #[arg(long, value_name = "DIR", env = "STY_TEMP_DIR", hide_env = true)]
     pub(crate) temp_dir: Option<PathBuf>,
@@ -109,17 +113,15 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
     let (mut output, format, mut print) = context.open_result(args.format, args.output.as_deref(), args.force)?;
     print.header = !args.no_header;
     print.max_rows = args.max_rows;
-    let stop = stop_on_signal(&session);
+    let watch = Watch::start(&session, args.timeout);
     for statement in &statements {
         let started = Instant::now();
-        let mut stream = session.execute(statement, &parameters)?;
+        let mut stream = session.execute(statement, &parameters).map_err(|e| watch.reason(e))?;
         let mut printer = Printer::new(format, &stream.schema(), &print, output)?;
         let mut rows = 0;
         for batch in &mut stream {
-            if stop.load(Ordering::Relaxed) {
-                return Err(Failure::interrupted());
-            }
-            let batch = batch?;
+            watch.check()?;
+            let batch = batch.map_err(|e| watch.reason(e))?;
             rows += batch.num_rows() as u64;
             if printer.write(&batch)?.is_break() {
                 break;
@@ -138,15 +140,45 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
     output.commit()
 }
 
-/// Ctrl-C ends the query also while it is between two batches: a thread looks at the flag.
-fn stop_on_signal(session: &Session) -> Arc<AtomicBool> {
-    let (stop, canceller) = (signals::cancellation(), session.canceller());
-    let seen = Arc::clone(&stop);
-    std::thread::spawn(move || {
-        while !seen.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(20));
+/// Ends the query on Ctrl-C and at the timeout, also while it is between two batches.
+struct Watch {
+    interrupted: Arc<AtomicBool>,
+    timed_out: Arc<AtomicBool>,
+    timeout: Option<Duration>,
+}
+
+impl Watch {
+    fn start(session: &Session, timeout: Option<Duration>) -> Watch {
+        let watch = Watch { interrupted: signals::cancellation(), timed_out: Arc::default(), timeout };
+        let (interrupted, timed_out) = (Arc::clone(&watch.interrupted), Arc::clone(&watch.timed_out));
+        let (canceller, started) = (session.canceller(), Instant::now());
+        std::thread::spawn(move || {
+            while !interrupted.load(Ordering::Relaxed) {
+                if timeout.is_some_and(|timeout| started.elapsed() >= timeout) {
+                    timed_out.store(true, Ordering::Relaxed);
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            canceller.cancel();
+        });
+        watch
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(Failure::interrupted());
         }
-        canceller.cancel();
-    });
-    stop
+        match self.timeout {
+            Some(timeout) if self.timed_out.load(Ordering::Relaxed) => {
+                Err(Error::LimitExceeded(format!("timeout of {} reached", show_duration(timeout))).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Why a query was cancelled, or the error itself.
+    fn reason(&self, error: Error) -> Failure {
+        self.check().err().unwrap_or_else(|| error.into())
+    }
 }
