@@ -29,7 +29,7 @@ pub fn measure(gathered: &Gathered<'_>, physical: Physical) -> Stats {
         Values::F64(v) => floats(v, |v| *v, valid, &mut stats),
         Values::Wide(v) => {
             order_of(v, Ord::cmp, &mut stats);
-            numbers(v.iter().map(|&v| v), Scalar::Int, &mut stats);
+            numbers(v.iter().copied(), Scalar::Int, &mut stats);
             stats.sum = only_valid(v, valid).try_fold(0i128, |sum, &v| sum.checked_add(v));
         }
         Values::Bytes(v) => bytes(v, &mut stats),

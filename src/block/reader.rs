@@ -274,7 +274,7 @@ fn fixed(values: ArrowBuffer, data_type: &DataType, nulls: Option<NullBuffer>) -
 }
 
 /// Text or binary views over concatenated values; text is checked to be UTF-8, for mapped bytes are never trusted.
-pub fn views(out: StringsOut, data_type: &DataType, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+fn views(out: StringsOut, data_type: &DataType, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
     let bad = |what: &str| Error::corrupt(0, what.to_string());
     let StringsOut { data, ends } = out;
     let mut views: Vec<u128> = Vec::with_capacity(ends.len());

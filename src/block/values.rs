@@ -202,6 +202,6 @@ fn fill_nulls<T: Copy>(values: &mut [T], validity: &BooleanBuffer) {
 }
 
 /// The words of a stream as whole numbers in their own order.
-pub fn to_number<W: Word>(word: W, signed: bool) -> i128 {
+pub(super) fn to_number<W: Word>(word: W, signed: bool) -> i128 {
     if signed { i128::from(word.to_i64()) } else { i128::from(word.to_u64()) }
 }

@@ -23,6 +23,8 @@ const SEGMENT_BYTES: usize = 192 << 20;
 const MIN_SEGMENT_BYTES: usize = 4 << 20;
 /// What one text chunk takes while it is parsed: its text, and the arrays made of it.
 const TASK_BYTES: usize = 16 << 20;
+/// What is being parsed takes at most this, unless a memory limit asks for less.
+const IN_FLIGHT_BYTES: usize = 256 << 20;
 
 /// How to load.
 #[derive(Clone, Debug)]
@@ -89,6 +91,7 @@ pub fn load(mut writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) 
             before: &before,
             skipped: &mut skipped,
             consumed: Arc::default(),
+            most: pipeline.in_flight_bytes,
         };
         let rows = feed(&pool, tasks, &mut schema, &pipeline, to_disk);
         let segments =
@@ -109,19 +112,14 @@ pub fn load(mut writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) 
 
 fn pipeline_options(writer: &TableWriter, options: &LoadOptions) -> PipelineOptions {
     let table = writer.options();
-    let in_flight = options.threads * 2;
-    // One segment fills, one is encoded (and doubled while its bytes appear), the rest is text on its way.
-    let bytes = match options.memory_limit {
-        None => SEGMENT_BYTES,
-        Some(limit) => {
-            let left = (limit as usize).saturating_sub(in_flight * TASK_BYTES) / 4;
-            left.clamp(MIN_SEGMENT_BYTES, SEGMENT_BYTES)
-        }
-    };
+    // One segment fills, one is encoded (and doubled while its bytes appear), a quarter is input on its way.
+    let quarter = options.memory_limit.map_or(usize::MAX, |limit| usize::try_from(limit / 4).unwrap_or(usize::MAX));
+    let bytes = quarter.clamp(MIN_SEGMENT_BYTES, SEGMENT_BYTES);
     PipelineOptions {
         segment: SegmentLimits { rows: table.segment_rows as usize, bytes, block_rows: table.block_rows as usize },
         encoding: Options { force: options.force, ..Options::new(options.profile.unwrap_or(table.profile)) },
-        in_flight,
+        in_flight: options.threads * 2,
+        in_flight_bytes: quarter.clamp(TASK_BYTES, IN_FLIGHT_BYTES),
     }
 }
 
@@ -186,13 +184,18 @@ struct Tasks<'a> {
     current: Option<Current>,
     options: &'a LoadOptions,
     before: &'a Schema,
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
     skipped: &'a mut Vec<String>,
     /// Bytes read from the input at hand.
     consumed: Arc<AtomicU64>,
+    /// The heaviest task to make, where there is a choice.
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
+    most: usize,
 }
 
 enum Current {
     Csv { first: Option<CsvChunk>, chunks: CsvChunks, schema: Arc<CsvSchema> },
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
     Other(Box<dyn Iterator<Item = Result<Task>>>),
 }
 
@@ -225,7 +228,7 @@ impl Iterator for Tasks<'_> {
 
 fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>) -> Result<Task> {
     let (chunk, schema) = (chunk?, schema.clone());
-    Ok(Box::new(move || Ok(vec![csv::parse_chunk(&schema, &chunk)?])))
+    Ok(Task { weight: TASK_BYTES, work: Box::new(move || Ok(vec![csv::parse_chunk(&schema, &chunk)?])) })
 }
 
 impl Tasks<'_> {
@@ -247,19 +250,21 @@ impl Tasks<'_> {
         let spooled = Spooled::of(opened)?;
         let (source, skipped) = ParquetSource::open(spooled.path(), self.options.skip_unsupported)?;
         self.skipped.extend(skipped);
-        let consumed = self.consumed.clone();
+        let (consumed, most) = (self.consumed.clone(), self.most);
         let tasks = (0..source.groups()).flat_map(move |group| {
             let _keep = &spooled;
             consumed.fetch_add(source.stored_bytes(group), Ordering::Relaxed);
-            let tasks: Box<dyn Iterator<Item = Result<Task>>> = if source.is_small(group) {
+            let weight = source.memory_bytes(group);
+            let tasks: Box<dyn Iterator<Item = Result<Task>>> = if weight <= most {
                 let source = source.clone();
-                let task: Task = Box::new(move || source.read(group)?.collect());
-                Box::new(std::iter::once(Ok(task)))
+                let work = Box::new(move || source.read(group)?.collect());
+                Box::new(std::iter::once(Ok(Task { weight, work })))
             } else {
                 match source.read(group) {
                     Ok(batches) => Box::new(batches.map(|batch| {
                         let batch = batch?;
-                        Ok(Box::new(move || Ok(vec![batch])) as Task)
+                        let weight = batch.get_array_memory_size();
+                        Ok(Task { weight, work: Box::new(move || Ok(vec![batch])) })
                     })),
                     Err(error) => Box::new(std::iter::once(Err(error))),
                 }

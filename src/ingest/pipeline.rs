@@ -24,7 +24,18 @@ use crate::model::Schema;
 use crate::segment::writer::{self, EncodedSegment};
 
 /// A piece of parsing work that any thread can do.
-pub type Task = Box<dyn FnOnce() -> Result<Vec<RecordBatch>> + Send>;
+pub struct Task {
+    /// Bytes that the input and the result take in memory, about.
+    pub weight: usize,
+    /// The work.
+    pub work: Box<dyn FnOnce() -> Result<Vec<RecordBatch>> + Send>,
+}
+
+impl std::fmt::Debug for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Task").field("weight", &self.weight).finish_non_exhaustive()
+    }
+}
 
 /// What the pipeline is told.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +46,8 @@ pub struct PipelineOptions {
     pub encoding: Options,
     /// Parsing tasks in flight.
     pub in_flight: usize,
+    /// Their weight in bytes, unless a single one is heavier.
+    pub in_flight_bytes: usize,
 }
 
 /// Runs `tasks` on `pool` and hands encoded segments to `sink`, in order. `schema` grows and widens as batches
@@ -48,18 +61,22 @@ pub fn run(
 ) -> Result<u64> {
     let mut stage =
         Stage { pool, options, builder: SegmentBuilder::new(options.segment), encoding: None, sink, rows: 0 };
-    let mut parsing: VecDeque<Receiver<Result<Vec<RecordBatch>>>> = VecDeque::new();
+    let mut parsing: VecDeque<Parsing> = VecDeque::new();
+    let mut weight = 0;
     for task in tasks {
-        if parsing.len() >= options.in_flight {
-            stage.take(&mut parsing, schema)?;
+        let Task { weight: more, work } = task?;
+        while parsing.len() >= options.in_flight || weight + more > options.in_flight_bytes {
+            let Some(oldest) = parsing.pop_front() else { break };
+            weight -= oldest.weight;
+            stage.take(oldest, schema)?;
         }
-        let task = task?;
         let (done, result) = sync_channel(1);
-        pool.spawn(move || deliver(&done, task()));
-        parsing.push_back(result);
+        pool.spawn(move || deliver(&done, work()));
+        weight += more;
+        parsing.push_back(Parsing { weight: more, result });
     }
-    while !parsing.is_empty() {
-        stage.take(&mut parsing, schema)?;
+    for oldest in parsing {
+        stage.take(oldest, schema)?;
     }
     stage.close()?;
     stage.drain()?;
@@ -75,6 +92,12 @@ fn lost<T>(_: T) -> Error {
     Error::LimitExceeded("a worker thread stopped without an answer (out of memory?)".into())
 }
 
+/// A task that a worker has, or has done.
+struct Parsing {
+    weight: usize,
+    result: Receiver<Result<Vec<RecordBatch>>>,
+}
+
 struct Stage<'a> {
     pool: &'a ThreadPool,
     options: &'a PipelineOptions,
@@ -85,14 +108,9 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Takes the oldest parsed batches into the builder.
-    fn take(
-        &mut self,
-        parsing: &mut VecDeque<Receiver<Result<Vec<RecordBatch>>>>,
-        schema: &mut Schema,
-    ) -> Result<()> {
-        let Some(oldest) = parsing.pop_front() else { return Ok(()) };
-        for batch in oldest.recv().map_err(lost)?? {
+    /// Takes parsed batches into the builder.
+    fn take(&mut self, oldest: Parsing, schema: &mut Schema) -> Result<()> {
+        for batch in oldest.result.recv().map_err(lost)?? {
             let ids = match_columns(schema, &batch)?;
             self.rows += batch.num_rows() as u64;
             let mut rest = batch;

@@ -182,7 +182,7 @@ fn successor(prefix: &[u8]) -> Option<Box<[u8]>> {
 /// −0.0 and 0.0 compare equal.
 fn normal(value: Scalar) -> Scalar {
     match value {
-        Scalar::Float(v) if v == 0.0 => Scalar::Float(0.0),
+        Scalar::Float(0.0) => Scalar::Float(0.0),
         other => other,
     }
 }

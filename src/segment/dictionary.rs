@@ -124,7 +124,10 @@ fn words(
     for pieces in blocks {
         let gathered = block::gather(data_type, pieces)?;
         let full = each_word(&gathered, order, |word| match word {
-            None => Some(ids.push(0)),
+            None => {
+                ids.push(0);
+                Some(())
+            }
             Some(word) => builder.insert(word).map(|id| ids.push(id + 1)),
         });
         if full.is_none() {

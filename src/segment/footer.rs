@@ -121,7 +121,7 @@ impl Footer {
         }
         cursor.take(16)?; // may read, may ignore
         let (uuid, rows, block_rows) = (cursor.uuid()?, cursor.u64()?, cursor.u32()?);
-        let good_block = block_rows as usize % limits::VECTOR == 0
+        let good_block = (block_rows as usize).is_multiple_of(limits::VECTOR)
             && (limits::VECTOR..=limits::MAX_BLOCK_ROWS).contains(&(block_rows as usize));
         if rows > limits::SEGMENT_ROWS as u64 || !good_block {
             return Err(cursor.corrupt(format!("{rows} rows in blocks of {block_rows}")));

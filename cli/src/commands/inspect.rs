@@ -58,7 +58,9 @@ pub(crate) fn run(args: &InspectArgs, context: &Context) -> Result<(), Failure> 
     let snapshot = Store::open(&args.table.store).table(&args.table.table)?.snapshot()?;
     let known = snapshot.schema().columns();
     if let Some(name) = args.column.iter().find(|name| !known.iter().any(|c| *c.name == ***name)) {
-        return Err(stylobate::Error::NotFound(format!("table '{}' has no column '{name}'", args.table.table)).into());
+        return Err(
+            stylobate::Error::NotFound(format!("table '{}' has no column '{name}'", args.table.table)).into()
+        );
     }
     let wanted = |c: &&Column| args.column.is_empty() || args.column.iter().any(|name| **name == *c.name);
     let columns: Vec<&Column> = known.iter().filter(wanted).collect();
@@ -164,7 +166,8 @@ fn by_block(columns: &[&Column], parts: &[Vec<Part>]) -> Result<RecordBatch, Fai
                     what: format!("{s}.{b}"),
                     encoding: block.encoding.clone(),
                     bytes: block.bytes,
-                    raw: part.raw * block.rows as u64 / part.blocks.iter().map(|b| b.rows as u64).sum::<u64>().max(1),
+                    raw: part.raw * block.rows as u64
+                        / part.blocks.iter().map(|b| b.rows as u64).sum::<u64>().max(1),
                     shown: (show(&block.stats.min, &column.data_type), show(&block.stats.max, &column.data_type)),
                     stats: block.stats.clone(),
                 });
@@ -185,10 +188,10 @@ struct Line {
 }
 
 fn lines_to_batch(lines: Vec<Line>, name: &str, what: &str) -> Result<RecordBatch, Failure> {
-    let text = |get: fn(&Line) -> Option<String>| -> ArrayRef {
-        Arc::new(lines.iter().map(get).collect::<StringArray>())
-    };
-    let count = |get: fn(&Line) -> u64| -> ArrayRef { Arc::new(lines.iter().map(get).map(Some).collect::<UInt64Array>()) };
+    let text =
+        |get: fn(&Line) -> Option<String>| -> ArrayRef { Arc::new(lines.iter().map(get).collect::<StringArray>()) };
+    let count =
+        |get: fn(&Line) -> u64| -> ArrayRef { Arc::new(lines.iter().map(get).map(Some).collect::<UInt64Array>()) };
     let ratio = |l: &Line| (l.bytes > 0).then(|| (l.raw as f64 / l.bytes as f64 * 100.0).round() / 100.0);
     let ratio: ArrayRef = Arc::new(lines.iter().map(ratio).collect::<Float64Array>());
     let distinct: ArrayRef = Arc::new(lines.iter().map(|l| l.stats.distinct).collect::<UInt64Array>());
@@ -213,7 +216,11 @@ fn usual_encodings(parts: &[&Part]) -> String {
         let kind: String = block
             .encoding
             .split(&[' ', '+'][..])
-            .filter(|word| !word.starts_with(|c: char| c.is_ascii_digit()) && !word.starts_with("bit") && !word.starts_with("patch"))
+            .filter(|word| {
+                !word.starts_with(|c: char| c.is_ascii_digit())
+                    && !word.starts_with("bit")
+                    && !word.starts_with("patch")
+            })
             .collect();
         *counts.entry(kind).or_default() += 1;
     }
@@ -240,7 +247,12 @@ fn by_segment(snapshot: &Snapshot, entries: &[SegmentEntry]) -> Result<RecordBat
         Arc::new(entries.iter().map(get).map(Some).collect::<UInt64Array>())
     };
     let file: ArrayRef = Arc::new(file);
-    let columns = [("file", file), ("offset", number(|e| e.offset)), ("bytes", number(|e| e.length)), ("rows", number(|e| e.rows))];
+    let columns = [
+        ("file", file),
+        ("offset", number(|e| e.offset)),
+        ("bytes", number(|e| e.length)),
+        ("rows", number(|e| e.rows)),
+    ];
     Ok(RecordBatch::try_from_iter(columns)?)
 }
 
@@ -249,7 +261,8 @@ fn document(snapshot: &Snapshot, entries: &[SegmentEntry], columns: &[&Column], 
         .iter()
         .zip(parts)
         .map(|(entry, parts)| {
-            let columns: Vec<Value> = columns.iter().zip(parts).map(|(column, part)| describe(column, part)).collect();
+            let columns: Vec<Value> =
+                columns.iter().zip(parts).map(|(column, part)| describe(column, part)).collect();
             json!({
                 "file": snapshot.path(entry).display().to_string(),
                 "offset": entry.offset, "bytes": entry.length, "rows": entry.rows, "columns": columns,

@@ -210,7 +210,10 @@ fn push_pattern(pattern: &str, inputs: &mut Vec<Input>) -> Result<()> {
     let matches = glob::glob(pattern)
         .map_err(|e| Error::InvalidInput(format!("{pattern}: not a pattern of file names: {e}")))?;
     for found in matches {
-        let path = found.map_err(|e| Error::io(e.path().to_path_buf(), e.into()))?;
+        let path = found.map_err(|e| {
+            let path = e.path().to_path_buf();
+            Error::io(path, e.into())
+        })?;
         if path.is_dir() {
             push_directory(&path, inputs)?;
         } else {

@@ -14,8 +14,8 @@ use crate::model::DataType;
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 65_536;
-/// Row groups with more bytes than this (decompressed) are not decoded whole by one worker.
-const WHOLE_GROUP_BYTES: i64 = 48 << 20;
+/// What a value without a fixed width is taken to need.
+const TEXT_BYTES: usize = 24;
 
 /// A Parquet file that can be read at any place: the file itself, or a temporary copy of what came through a pipe or
 /// a compressed file, gone when this is dropped.
@@ -88,9 +88,12 @@ impl ParquetSource {
         self.metadata.metadata().num_row_groups()
     }
 
-    /// Whether a row group is small enough to be decoded by one worker in one go.
-    pub fn is_small(&self, group: usize) -> bool {
-        self.metadata.metadata().row_group(group).total_byte_size() <= WHOLE_GROUP_BYTES
+    /// Bytes that a row group takes as Arrow arrays, about.
+    pub fn memory_bytes(&self, group: usize) -> usize {
+        let group = self.metadata.metadata().row_group(group);
+        let fields = self.metadata.schema().fields();
+        let width = |i: &usize| fields[*i].data_type().primitive_width().unwrap_or(TEXT_BYTES);
+        usize::try_from(group.num_rows()).unwrap_or(0).saturating_mul(self.columns.iter().map(width).sum())
     }
 
     /// Bytes of a row group in the file.

@@ -72,7 +72,7 @@ fn days(year: u32, month: u32, day: u32) -> Option<i32> {
         return None;
     }
     // Leap days before this year, year 0 being one.
-    let leaps = (year + 3) / 4 - (year + 99) / 100 + (year + 399) / 400;
+    let leaps = year.div_ceil(4) - year.div_ceil(100) + year.div_ceil(400);
     let day_of_year = before + u32::from(leap && month > 2) + day - 1;
     Some((year * 365 + leaps + day_of_year) as i32 - 719_528)
 }
