@@ -182,7 +182,8 @@ fn successor(prefix: &[u8]) -> Option<Box<[u8]>> {
 /// −0.0 and 0.0 compare equal.
 fn normal(value: Scalar) -> Scalar {
     match value {
-        Scalar::Float(0.0) => Scalar::Float(0.0),
+        // −0.0 + 0.0 is 0.0, and NaN stays NaN.
+        Scalar::Float(v) => Scalar::Float(v + 0.0),
         other => other,
     }
 }
