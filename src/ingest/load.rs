@@ -194,7 +194,11 @@ struct Tasks<'a> {
 }
 
 enum Current {
-    Csv { first: Option<CsvChunk>, chunks: CsvChunks, schema: Arc<CsvSchema> },
+    Csv {
+        first: Option<CsvChunk>,
+        chunks: CsvChunks,
+        schema: Arc<CsvSchema>,
+    },
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
     Other(Box<dyn Iterator<Item = Result<Task>>>),
 }
