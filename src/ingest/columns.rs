@@ -10,7 +10,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 
-use crate::block::canonical;
+use crate::block::{canonical, nothing};
 use crate::error::{Error, Result};
 use crate::model::{ColumnId, DataType, Schema};
 use crate::segment::writer::{InputColumn, SegmentInput};
@@ -44,6 +44,8 @@ struct Building {
     name: String,
     data_type: DataType,
     arrays: Vec<ArrayRef>,
+    /// Rows of `arrays`: those of batches without the column are made up for when it comes again.
+    rows: usize,
 }
 
 impl SegmentBuilder {
@@ -85,19 +87,19 @@ impl SegmentBuilder {
             Some(readable) => cast(name, array, &readable)?,
             None => array.clone(),
         };
-        self.bytes += array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size());
-        let rows = self.rows;
+        self.bytes += value_bytes(&array);
         let at = match self.columns.iter().position(|c| c.id == id) {
             Some(at) => at,
             None => {
-                let arrays = if rows > 0 { vec![crate::block::nothing(rows, &DataType::Null)] } else { Vec::new() };
                 let name = name.to_string();
-                self.columns.push(Building { id, name, data_type: DataType::Null, arrays });
+                self.columns.push(Building { id, name, data_type: DataType::Null, arrays: Vec::new(), rows: 0 });
                 self.columns.len() - 1
             }
         };
         let column = &mut self.columns[at];
         column.data_type = join(name, &column.data_type, &data_type)?;
+        column.pad(self.rows);
+        column.rows += array.len();
         column.arrays.push(array);
         Ok(())
     }
@@ -113,14 +115,31 @@ impl SegmentBuilder {
     }
 }
 
+/// Bytes of an array's values, for slices and views too.
+fn value_bytes(array: &ArrayRef) -> usize {
+    let viewed = match array.data_type() {
+        arrow_schema::DataType::Utf8View => array.as_string_view().total_buffer_bytes_used(),
+        arrow_schema::DataType::BinaryView => array.as_binary_view().total_buffer_bytes_used(),
+        _ => 0,
+    };
+    viewed + array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
+}
+
 impl Building {
-    fn finish(mut self, rows: usize) -> Result<InputColumn> {
-        let have: usize = self.arrays.iter().map(|a| a.len()).sum();
-        if have < rows {
-            self.arrays.push(crate::block::nothing(rows - have, &self.data_type));
+    /// Nulls for the rows before row `to` that came without this column.
+    fn pad(&mut self, to: usize) {
+        if self.rows < to {
+            self.arrays.push(nothing(to - self.rows, &DataType::Null));
+            self.rows = to;
         }
+    }
+
+    fn finish(mut self, rows: usize) -> Result<InputColumn> {
+        self.pad(rows);
         for array in &mut self.arrays {
-            if let Some(readable) = canonical(array.data_type(), &self.data_type) {
+            if *array.data_type() == arrow_schema::DataType::Null {
+                *array = nothing(array.len(), &self.data_type);
+            } else if let Some(readable) = canonical(array.data_type(), &self.data_type) {
                 *array = widen(&self.name, array, &self.data_type, &readable)?;
             }
         }
@@ -192,7 +211,67 @@ pub fn match_columns(schema: &mut Schema, batch: &RecordBatch) -> Result<Vec<Col
             }
             None => schema.add(field.name(), data_type)?,
         };
+        if ids.contains(&id) {
+            return Err(Error::InvalidInput(format!("the input has two columns named '{}'", field.name())));
+        }
         ids.push(id);
     }
     Ok(ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{Int32Array, Int64Array, StringArray, StringViewArray};
+    use arrow_cast::display::array_value_to_string;
+
+    use super::*;
+
+    const LIMITS: SegmentLimits = SegmentLimits { rows: 1000, bytes: 1 << 20, block_rows: 1024 };
+
+    fn push(builder: &mut SegmentBuilder, schema: &mut Schema, columns: Vec<(&str, ArrayRef)>) -> bool {
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let ids = match_columns(schema, &batch).unwrap();
+        builder.push(&batch, &ids).unwrap().is_break()
+    }
+
+    #[test]
+    fn a_column_that_comes_and_goes_keeps_its_rows() {
+        let (mut builder, mut schema) = (SegmentBuilder::new(LIMITS), Schema::default());
+        let narrow = |v: i32| -> ArrayRef { Arc::new(Int32Array::from(vec![v])) };
+        let wide = |v: i64| -> ArrayRef { Arc::new(Int64Array::from(vec![v])) };
+        let text = |v: &str| -> ArrayRef { Arc::new(StringArray::from(vec![v])) };
+        push(&mut builder, &mut schema, vec![("a", narrow(1)), ("b", narrow(1))]);
+        push(&mut builder, &mut schema, vec![("a", narrow(2))]);
+        push(&mut builder, &mut schema, vec![("b", wide(3)), ("c", text("x")), ("a", narrow(3))]);
+        push(&mut builder, &mut schema, vec![("a", narrow(4))]);
+        let input = builder.finish().unwrap();
+        let shown = |at: usize| -> Vec<String> {
+            let rows = input.columns[at].arrays.iter().flat_map(|a| (0..a.len()).map(move |i| (a, i)));
+            rows.map(|(a, i)| array_value_to_string(a, i).unwrap()).collect()
+        };
+        assert_eq!([shown(0), shown(1)], [["1", "2", "3", "4"], ["1", "", "3", ""]]);
+        assert_eq!(shown(2), ["", "", "x", ""]);
+        let types: Vec<DataType> = input.columns.iter().map(|c| c.data_type.clone()).collect();
+        assert_eq!(types, [DataType::Int32, DataType::Int64, DataType::Utf8]);
+    }
+
+    #[test]
+    fn two_columns_of_one_name_are_refused() {
+        let one: ArrayRef = Arc::new(Int32Array::from(vec![1]));
+        let field = |array: &ArrayRef| arrow_schema::Field::new("a", array.data_type().clone(), true);
+        let fields = arrow_schema::Schema::new(vec![field(&one), field(&one)]);
+        let batch = RecordBatch::try_new(Arc::new(fields), vec![one.clone(), one]).unwrap();
+        assert!(match_columns(&mut Schema::default(), &batch).is_err());
+    }
+
+    #[test]
+    fn the_bytes_of_views_count() {
+        let (mut builder, mut schema) = (SegmentBuilder::new(LIMITS), Schema::default());
+        let long = "x".repeat(300 << 10);
+        let batch = || -> ArrayRef { Arc::new(StringViewArray::from(vec![long.as_str()])) };
+        let full: Vec<bool> = (0..4).map(|_| push(&mut builder, &mut schema, vec![("a", batch())])).collect();
+        assert_eq!(full, [false, false, false, true]);
+    }
 }
