@@ -195,6 +195,13 @@ proptest! {
 
 /// Damaging any bit of a small segment gives an error or the right answer, never a panic.
 #[test]
+fn a_segment_without_rows() {
+    for profile in [Profile::Fast, Profile::Balanced, Profile::Small] {
+        round_trip(&all_types(), 0, 0, 1, &Options::new(profile));
+    }
+}
+
+#[test]
 fn every_bit_flip_is_caught_or_harmless() {
     let types = all_types();
     let columns: Vec<InputColumn> = types

@@ -158,7 +158,7 @@ fn reconsider(plan: &mut Plan<'_>, encoded: &mut EncodedColumn, options: &Option
     let pays =
         |saved: f64| saved >= total as f64 * HEAVY_SEGMENT_SHARE && saved >= light as f64 * HEAVY_COLUMN_SHARE;
     // Even a saving of three quarters would not matter to the segment.
-    if !pays(light as f64 * 0.75) {
+    if light == 0 || !pays(light as f64 * 0.75) {
         return Ok(());
     }
     let middle = encoded.blocks.len() / 2;
