@@ -11,9 +11,10 @@ use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema};
 #[cfg(feature = "parquet")]
 use super::sources::parquet::{ParquetSource, Spooled};
 use super::sources::{Format, Input, Opened};
+use crate::block::{Bound, Stats};
 use crate::encoding::{Encoding, Options, Profile};
 use crate::error::{Error, Result};
-use crate::model::{DataType, Scalar, Schema};
+use crate::model::{Column, DataType, Scalar, Schema};
 use crate::segment::EncodedSegment;
 use crate::store::{DataFiles, NewSegment, TableWriter};
 
@@ -72,6 +73,8 @@ pub fn load(mut writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) 
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(options.threads)
         .thread_name(|i| format!("ingest-{i}"))
+        // Its answer will be missed, which is an error; without a handler the process would be aborted.
+        .panic_handler(|_| {})
         .build()
         .map_err(|e| Error::LimitExceeded(format!("no threads: {e}")))?;
     let before = writer.schema().clone();
@@ -88,7 +91,7 @@ pub fn load(mut writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) 
             inputs: inputs.into_iter(),
             current: None,
             options,
-            before: &before,
+            prior: before.columns().iter().map(|c| (c.name.to_string(), c.data_type.clone())).collect(),
             skipped: &mut skipped,
             consumed: Arc::default(),
             most: pipeline.in_flight_bytes,
@@ -99,7 +102,7 @@ pub fn load(mut writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) 
         // A failure to write also ends the feeding, and is the one to report.
         segments.and_then(|segments| rows.map(|rows| (rows, segments)))
     })?;
-    check_widening(&writer, &before, &schema)?;
+    check_widening(&writer, &before, &schema, &segments)?;
     report.segments = segments.len() as u64;
     report.bytes_stored = segments.iter().map(|s| s.length).sum();
     report.bytes_metadata = writer.commit(schema, segments)?.metadata_bytes;
@@ -155,27 +158,49 @@ fn store_segments(files: &DataFiles, encoded: Receiver<EncodedSegment>) -> Resul
     Ok(segments)
 }
 
-/// A column that becomes f64 must not have stored integers beyond 2⁵³: reading them back would round.
-fn check_widening(writer: &TableWriter, before: &Schema, after: &Schema) -> Result<()> {
-    for (old, new) in before.columns().iter().zip(after.columns()) {
-        let inexact = old.data_type.widens_exactly_if(&new.data_type) && new.data_type == DataType::Float64;
-        if !inexact {
-            continue;
+/// Where the table's type is wider than that of a segment, whether one written before or by this load, reading has to
+/// give back what was stored: integers beyond 2⁵³ are no f64, and a date far away is no timestamp in nanoseconds.
+fn check_widening(writer: &TableWriter, before: &Schema, after: &Schema, new: &[NewSegment]) -> Result<()> {
+    let now = |id| after.columns().iter().find(|column| column.id == id);
+    for old in before.columns() {
+        let Some(column) = now(old.id).filter(|column| column.data_type != old.data_type) else { continue };
+        for known in writer.column_stats(old.id)? {
+            check_column(column, &known.data_type, &known.stats)?;
         }
-        let beyond = |bound: &Option<crate::block::Bound>| {
-            bound
-                .as_ref()
-                .is_some_and(|b| matches!(b.value, Scalar::Int(v) if v.unsigned_abs() > u128::from(EXACT_IN_F64)))
-        };
-        if writer.column_stats(old.id)?.iter().any(|stats| beyond(&stats.min) || beyond(&stats.max)) {
-            return Err(Error::InvalidInput(format!(
-                "column '{}' is {} with values that float64 cannot hold exactly, and the input has fractions; \
-                 load it with --schema {}:{}",
-                old.name, old.data_type, old.name, old.data_type
-            )));
+    }
+    for (id, data_type, stats) in new.iter().flat_map(|segment| &segment.stats) {
+        if let Some(column) = now(*id) {
+            check_column(column, data_type, stats)?;
         }
     }
     Ok(())
+}
+
+fn check_column(column: &Column, stored: &DataType, stats: &Stats) -> Result<()> {
+    if !stored.widens_exactly_if(&column.data_type) {
+        return Ok(());
+    }
+    let lost = |bound: &&Bound| matches!(bound.value, Scalar::Int(v) if !fits(v, stored, &column.data_type));
+    let Some(bound) = [&stats.min, &stats.max].into_iter().flatten().find(lost) else { return Ok(()) };
+    let (name, value) = (&column.name, bound.value.show(stored));
+    Err(Error::InvalidInput(format!(
+        "column '{name}' holds {value} as {stored}, and other rows make it {}, which cannot hold that exactly; \
+         give its type with --schema {name}:TYPE, or load into another table",
+        column.data_type
+    )))
+}
+
+/// Whether a stored whole number survives the way to a wider type.
+fn fits(value: i128, from: &DataType, to: &DataType) -> bool {
+    let ticks = |factor: i64| value.checked_mul(factor.into()).is_some_and(|v| i64::try_from(v).is_ok());
+    match (from, to) {
+        (_, DataType::Float64) => value.unsigned_abs() <= u128::from(EXACT_IN_F64),
+        (DataType::Date, DataType::Timestamp { unit, .. }) => ticks(86_400 * unit.per_second()),
+        (DataType::Timestamp { unit: coarse, .. }, DataType::Timestamp { unit: fine, .. }) => {
+            ticks(fine.per_second() / coarse.per_second())
+        }
+        _ => true,
+    }
 }
 
 /// The parsing tasks of all inputs, in order.
@@ -183,7 +208,8 @@ struct Tasks<'a> {
     inputs: std::vec::IntoIter<Input>,
     current: Option<Current>,
     options: &'a LoadOptions,
-    before: &'a Schema,
+    /// Types of the table's columns, and of those that earlier inputs had.
+    prior: Vec<(String, DataType)>,
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
     skipped: &'a mut Vec<String>,
     /// Bytes read from the input at hand.
@@ -278,14 +304,24 @@ impl Tasks<'_> {
         Ok(Current::Other(Box::new(tasks)))
     }
 
-    fn open_csv(&self, opened: Opened) -> Result<Current> {
+    fn open_csv(&mut self, opened: Opened) -> Result<Current> {
         let mut options = self.options.csv.clone();
         options.delimiter =
             self.options.delimiter.unwrap_or_else(|| CsvOptions::for_format(opened.format).delimiter);
-        options.prior = self.before.columns().iter().map(|c| (c.name.to_string(), c.data_type.clone())).collect();
+        options.prior.clone_from(&self.prior);
         let mut chunks = CsvChunks::new(&opened.name, opened.bytes, &options);
         let first = chunks.next().transpose()?;
         let schema = Arc::new(csv::infer(&opened.name, &options, first.as_ref())?);
+        for column in &schema.columns {
+            match self.prior.iter_mut().find(|(name, _)| **name == *column.name) {
+                Some((_, known)) => *known = known.join(&column.data_type).unwrap_or(column.data_type.clone()),
+                None => self.prior.push((column.name.to_string(), column.data_type.clone())),
+            }
+        }
         Ok(Current::Csv { first, chunks, schema })
     }
 }
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+mod tests;

@@ -138,13 +138,13 @@ impl TableWriter {
         self.files.create()
     }
 
-    /// Statistics of a column, one for each segment in force that has it, each in the type the segment stores.
-    pub fn column_stats(&self, column: ColumnId) -> Result<Vec<Stats>> {
+    /// What is known of a column, one for each segment in force that has it, each in the type the segment stores.
+    pub fn column_stats(&self, column: ColumnId) -> Result<Vec<ColumnStats>> {
         let mut all = Vec::new();
         for reference in self.base.iter().flat_map(|root| &root.chunks) {
             let chunk = commit::open(&*self.disk, &self.dir, reference)?;
             let known = chunk.column_stats(column).map_err(|error| error.at(self.dir.chunk(&reference.id), 0))?;
-            all.extend(known.into_iter().flatten().flatten().map(|known| known.stats));
+            all.extend(known.into_iter().flatten().flatten());
         }
         Ok(all)
     }

@@ -1,0 +1,91 @@
+//! Whole loads of small texts into a table of small segments.
+
+use std::io::Cursor;
+
+use super::*;
+use crate::store::{Store, Table, TableOptions};
+
+/// Rows of a segment, so that an input of so many fills one.
+const ROWS: usize = 1024;
+
+fn options() -> LoadOptions {
+    LoadOptions {
+        csv: CsvOptions::default(),
+        delimiter: None,
+        skip_unsupported: false,
+        profile: None,
+        force: None,
+        threads: 1,
+        memory_limit: None,
+        cancelled: Arc::default(),
+    }
+}
+
+fn text(name: &str, header: &str, value: &str, rows: usize) -> Input {
+    let text = format!("{header}\n{}", format!("{value}\n").repeat(rows));
+    Input::reader(name, Box::new(Cursor::new(text.into_bytes())))
+}
+
+fn table(dir: &tempfile::TempDir) -> Table {
+    Store::open(dir.path()).table("t").unwrap()
+}
+
+fn load_into(table: &Table, inputs: Vec<Input>) -> Result<LoadReport> {
+    let small = TableOptions { block_rows: ROWS as u32, segment_rows: ROWS as u32, ..TableOptions::default() };
+    load(table.writer(Some((Schema::default(), small))).unwrap(), inputs, &options())
+}
+
+fn types(table: &Table) -> Vec<String> {
+    table.snapshot().unwrap().schema().columns().iter().map(|c| c.data_type.to_string()).collect()
+}
+
+/// A table that would not give back what it holds must not come to be, whether the narrow values are in an earlier
+/// generation or in an earlier segment of the same load.
+#[test]
+fn widening_over_segments_is_lossless_or_refused() {
+    for (narrow, wide, possible) in [
+        ("9007199254740993", "1.5", false),
+        ("9007199254740992", "1.5", true),
+        ("9999-12-31", "2020-01-01T00:00:00.123456789", false),
+        ("2020-01-01", "2020-01-01T00:00:00.123456789", true),
+        ("9999-12-31T00:00:00", "2020-01-01T00:00:00.123456789", false),
+    ] {
+        let inputs = || [text("a.csv", "v", narrow, ROWS), text("b.csv", "v", wide, 1)];
+        let dir = tempfile::tempdir().unwrap();
+        let at_once = load_into(&table(&dir), inputs().into());
+        assert_eq!(at_once.is_ok(), possible, "{narrow} {wide} at once: {at_once:?}");
+        let dir = tempfile::tempdir().unwrap();
+        let [first, second] = inputs();
+        load_into(&table(&dir), vec![first]).unwrap();
+        let after = load_into(&table(&dir), vec![second]);
+        assert_eq!(after.is_ok(), possible, "{narrow} {wide} one after the other: {after:?}");
+        assert_eq!(table(&dir).snapshot().unwrap().rows(), if possible { 1025 } else { 1024 });
+    }
+}
+
+#[test]
+fn a_later_input_takes_the_types_of_the_ones_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let inputs = vec![text("a.csv", "id,zip", "1,A12", 3), text("b.csv", "id,zip", "2,12345", 3)];
+    assert_eq!(load_into(&table(&dir), inputs).unwrap().rows, 6);
+    assert_eq!(types(&table(&dir)), ["int64", "utf8"]);
+}
+
+#[test]
+fn columns_that_some_inputs_lack_are_null_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let inputs =
+        vec![text("a.csv", "a,b", "1,2", 2), text("b.csv", "a,c", "1,x", 2), text("c.csv", "b,a", "3,1", 2)];
+    load_into(&table(&dir), inputs).unwrap();
+    let snapshot = table(&dir).snapshot().unwrap();
+    let segment = snapshot.open_segment(&snapshot.segments().unwrap()[0]).unwrap();
+    let shown = |at: usize| -> Vec<String> {
+        let column = &snapshot.schema().columns()[at];
+        let block = segment.column(column.id).unwrap().unwrap();
+        let values = block.block(0).unwrap().decode(0..6).unwrap();
+        (0..6).map(|i| arrow_cast::display::array_value_to_string(&values, i).unwrap()).collect()
+    };
+    assert_eq!(shown(0), ["1"; 6]);
+    assert_eq!(shown(1), ["2", "2", "", "", "3", "3"]);
+    assert_eq!(shown(2), ["", "", "x", "x", "", ""]);
+}
