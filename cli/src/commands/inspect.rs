@@ -213,15 +213,7 @@ fn lines_to_batch(lines: Vec<Line>, name: &str, what: &str) -> Result<RecordBatc
 fn usual_encodings(parts: &[&Part]) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for block in parts.iter().flat_map(|part| &part.blocks) {
-        let kind: String = block
-            .encoding
-            .split(&[' ', '+'][..])
-            .filter(|word| {
-                !word.starts_with(|c: char| c.is_ascii_digit())
-                    && !word.starts_with("bit")
-                    && !word.starts_with("patch")
-            })
-            .collect();
+        let kind = without_numbers(&block.encoding);
         *counts.entry(kind).or_default() += 1;
     }
     let all: usize = counts.values().sum();
@@ -232,6 +224,22 @@ fn usual_encodings(parts: &[&Part]) -> String {
         percent => format!("{kind} {percent}%"),
     };
     counts.iter().take(2).map(share).collect::<Vec<_>>().join(", ")
+}
+
+/// An encoding's description without its parameters: `delta(frame 5 bit + 3 patches)` is `delta(frame)`.
+fn without_numbers(encoding: &str) -> String {
+    let mut out = String::new();
+    for token in encoding.split_whitespace() {
+        let word = token.trim_end_matches([')', ',']);
+        let parameter = word.starts_with(|c: char| c.is_ascii_digit() || c == '+' || c == '×')
+            || ["bit", "patches", "patch", "decimals", "exceptions"].contains(&word);
+        if !parameter {
+            out.push_str(if out.is_empty() || out.ends_with('(') { "" } else { " " });
+            out.push_str(word);
+        }
+        out.push_str(&token[word.len()..]);
+    }
+    out
 }
 
 fn show(bound: &Option<Bound>, data_type: &DataType) -> Option<String> {
@@ -320,4 +328,18 @@ fn print_json(document: &Value) -> Result<(), Failure> {
         .and_then(|()| writeln!(output));
     written.map_err(|error| output.failure(&error))?;
     output.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn parameters_are_left_out() {
+        let kind = super::without_numbers;
+        assert_eq!(
+            kind("run-length(delta(frame 5 bit + 155 patches), constant)"),
+            "run-length(delta(frame), constant)"
+        );
+        assert_eq!(kind("dictionary(planes 2)"), "dictionary(planes)");
+        assert_eq!(kind("bits(frame 15 bit)"), "bits(frame)");
+    }
 }
