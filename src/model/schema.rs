@@ -36,28 +36,26 @@ impl Schema {
         for column in &columns {
             check_name(&column.name)?;
             if !names.insert(&*column.name) {
-                return Err(Error::InvalidInput(format!("column '{}' is named twice", column.name)));
+                return Err(named_twice(&column.name));
             }
             if !ids.insert(column.id) || column.id.0 >= next_id {
                 return Err(Error::InvalidInput(format!("column id {} is used twice or not issued", column.id.0)));
             }
         }
-        if columns.len() > limits::MAX_COLUMNS {
-            return Err(Error::LimitExceeded(format!(
-                "{} columns; a table has at most {}",
-                columns.len(),
-                limits::MAX_COLUMNS
-            )));
-        }
+        check_count(columns.len())?;
         Ok(Schema { columns, next_id })
     }
 
-    /// Adds a column at the end, under a new id.
+    /// Adds a column at the end, under a new id. An error changes nothing.
     pub fn add(&mut self, name: &str, data_type: DataType) -> Result<ColumnId> {
+        check_name(name)?;
+        check_count(self.columns.len() + 1)?;
+        if self.position(name).is_some() {
+            return Err(named_twice(name));
+        }
         let id = ColumnId(self.next_id);
-        let mut columns = std::mem::take(&mut self.columns);
-        columns.push(Column { id, name: Arc::from(name), data_type });
-        *self = Schema::from_parts(columns, self.next_id + 1)?;
+        self.next_id = id.0.checked_add(1).ok_or_else(|| Error::LimitExceeded("no column ids are left".into()))?;
+        self.columns.push(Column { id, name: Arc::from(name), data_type });
         Ok(id)
     }
 
@@ -101,6 +99,18 @@ impl Schema {
     }
 }
 
+fn named_twice(name: &str) -> Error {
+    Error::InvalidInput(format!("column '{name}' is named twice"))
+}
+
+fn check_count(columns: usize) -> Result<()> {
+    if columns > limits::MAX_COLUMNS {
+        let most = limits::MAX_COLUMNS;
+        return Err(Error::LimitExceeded(format!("{columns} columns; a table has at most {most}")));
+    }
+    Ok(())
+}
+
 fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > limits::MAX_NAME_BYTES || name.contains('\0') {
         return Err(Error::InvalidInput(format!(
@@ -109,4 +119,21 @@ fn check_name(name: &str) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_that_cannot_be_added_leaves_the_others() {
+        let mut schema = Schema::from_names([("a", DataType::Int64), ("b", DataType::Utf8)]).unwrap();
+        let before = schema.clone();
+        for bad in ["", "b", "x\0"] {
+            assert!(schema.add(bad, DataType::Bool).is_err());
+            assert_eq!(schema, before);
+        }
+        assert_eq!(schema.add("c", DataType::Bool).unwrap(), ColumnId(2));
+        assert_eq!((schema.position("c"), schema.next_id()), (Some(2), 3));
+    }
 }
