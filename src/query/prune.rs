@@ -182,8 +182,7 @@ fn successor(prefix: &[u8]) -> Option<Box<[u8]>> {
 /// −0.0 and 0.0 compare equal.
 fn normal(value: Scalar) -> Scalar {
     match value {
-        // −0.0 + 0.0 is 0.0, and NaN stays NaN.
-        Scalar::Float(v) => Scalar::Float(v + 0.0),
+        Scalar::Float(v) if v.to_bits() == (-0.0_f64).to_bits() => Scalar::Float(0.0),
         other => other,
     }
 }
