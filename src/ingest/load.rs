@@ -258,7 +258,9 @@ impl Iterator for Tasks<'_> {
 
 fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>) -> Result<Task> {
     let (chunk, schema) = (chunk?, schema.clone());
-    Ok(Task { weight: TASK_BYTES, work: Box::new(move || Ok(vec![csv::parse_chunk(&schema, &chunk)?])) })
+    // Rows longer than a chunk make a longer one.
+    let weight = TASK_BYTES.max(chunk.text.len().saturating_mul(4));
+    Ok(Task { weight, work: Box::new(move || Ok(vec![csv::parse_chunk(&schema, &chunk)?])) })
 }
 
 impl Tasks<'_> {

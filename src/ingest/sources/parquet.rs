@@ -88,12 +88,14 @@ impl ParquetSource {
         self.metadata.metadata().num_row_groups()
     }
 
-    /// Bytes that a row group takes as Arrow arrays, about.
+    /// Bytes that a row group takes as Arrow arrays, about: of long texts at least as many as they have encoded.
     pub fn memory_bytes(&self, group: usize) -> usize {
         let group = self.metadata.metadata().row_group(group);
         let fields = self.metadata.schema().fields();
         let width = |i: &usize| fields[*i].data_type().primitive_width().unwrap_or(TEXT_BYTES);
-        usize::try_from(group.num_rows()).unwrap_or(0).saturating_mul(self.columns.iter().map(width).sum())
+        let fixed: usize = self.columns.iter().map(width).sum();
+        let rows = usize::try_from(group.num_rows()).unwrap_or(0);
+        rows.saturating_mul(fixed).max(usize::try_from(group.total_byte_size()).unwrap_or(0))
     }
 
     /// Bytes of a row group in the file.
