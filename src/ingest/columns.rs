@@ -4,7 +4,9 @@
 //! so the cut does not depend on threads or timing. A batch may bring a column under a narrower or wider type than
 //! the one before it; the segment stores the join, and the table keeps the join of all segments.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
@@ -70,7 +72,7 @@ impl SegmentBuilder {
         };
         for (i, id) in ids.iter().enumerate() {
             let name = batch.schema_ref().field(i).name().clone();
-            self.add(*id, &name, now.column(i))?;
+            self.add(i, *id, &name, now.column(i))?;
         }
         self.rows += now.num_rows();
         let full = self.rows >= self.limits.rows || self.bytes >= self.limits.bytes;
@@ -81,14 +83,17 @@ impl SegmentBuilder {
         })
     }
 
-    fn add(&mut self, id: ColumnId, name: &str, array: &ArrayRef) -> Result<()> {
+    /// Adds rows of a column, which is at `hint` if this batch has the columns of the one before.
+    fn add(&mut self, hint: usize, id: ColumnId, name: &str, array: &ArrayRef) -> Result<()> {
         let data_type = stored_type(name, array)?;
         let array = match canonical(array.data_type(), &data_type) {
             Some(readable) => cast(name, array, &readable)?,
             None => array.clone(),
         };
         self.bytes += value_bytes(&array);
-        let at = match self.columns.iter().position(|c| c.id == id) {
+        let is_it = |column: &Building| column.id == id;
+        let hint = Some(hint).filter(|hint| self.columns.get(*hint).is_some_and(is_it));
+        let at = match hint.or_else(|| self.columns.iter().position(is_it)) {
             Some(at) => at,
             None => {
                 let name = name.to_string();
@@ -192,30 +197,45 @@ fn widen(name: &str, array: &ArrayRef, to: &DataType, readable: &arrow_schema::D
             )));
         }
     }
-    cast(name, array, readable)
+    cast(name, array, readable).map_err(|error| match DataType::from_arrow(array.data_type()) {
+        Some(from) if from.widens_exactly_if(to) => Error::InvalidInput(format!(
+            "column '{name}' holds some {from} too far from 1970 for {to}, which the fractions of a second in other \
+             rows need; give its type with --schema {name}:utf8"
+        )),
+        _ => error,
+    })
 }
 
 /// Ids of a batch's columns in the table, adding those that are new; the table's types widen to hold the batch.
 pub fn match_columns(schema: &mut Schema, batch: &RecordBatch) -> Result<Vec<ColumnId>> {
+    let mut places: HashMap<Arc<str>, Option<usize>> =
+        schema.columns().iter().enumerate().map(|(at, column)| (column.name.clone(), Some(at))).collect();
     let mut ids = Vec::with_capacity(batch.num_columns());
+    let (mut widened, mut new) = (Vec::new(), Vec::new());
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-        let data_type = stored_type(field.name(), array)?;
-        let id = match schema.position(field.name()) {
-            Some(at) => {
-                let column = &schema.columns()[at];
-                let (id, joined) = (column.id, join(field.name(), &column.data_type, &data_type)?);
-                if joined != column.data_type {
-                    schema.set_type(at, joined);
-                }
-                id
+        let name = field.name().as_str();
+        let data_type = stored_type(name, array)?;
+        // A place that is taken has no column for a second field of that name.
+        match places.insert(Arc::from(name), None) {
+            Some(None) => {
+                return Err(Error::InvalidInput(format!("the input has two columns named '{name}'")));
             }
-            None => schema.add(field.name(), data_type)?,
-        };
-        if ids.contains(&id) {
-            return Err(Error::InvalidInput(format!("the input has two columns named '{}'", field.name())));
+            Some(Some(at)) => {
+                let column = &schema.columns()[at];
+                ids.push(column.id);
+                let joined = join(name, &column.data_type, &data_type)?;
+                if joined != column.data_type {
+                    widened.push((at, joined));
+                }
+            }
+            None => {
+                ids.push(ColumnId(schema.next_id().saturating_add(new.len() as u32)));
+                new.push((name, data_type));
+            }
         }
-        ids.push(id);
     }
+    widened.into_iter().for_each(|(at, data_type)| schema.set_type(at, data_type));
+    schema.extend(new)?;
     Ok(ids)
 }
 

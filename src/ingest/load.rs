@@ -1,5 +1,6 @@
 //! A whole ingest: inputs → segments of a table → one commit, all or nothing.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -14,7 +15,7 @@ use super::sources::{Format, Input, Opened};
 use crate::block::{Bound, Stats};
 use crate::encoding::{Encoding, Options, Profile};
 use crate::error::{Error, Result};
-use crate::model::{Column, DataType, Scalar, Schema};
+use crate::model::{Column, ColumnId, DataType, Scalar, Schema};
 use crate::segment::EncodedSegment;
 use crate::store::{DataFiles, NewSegment, TableWriter};
 
@@ -161,7 +162,8 @@ fn store_segments(files: &DataFiles, encoded: Receiver<EncodedSegment>) -> Resul
 /// Where the table's type is wider than that of a segment, whether one written before or by this load, reading has to
 /// give back what was stored: integers beyond 2⁵³ are no f64, and a date far away is no timestamp in nanoseconds.
 fn check_widening(writer: &TableWriter, before: &Schema, after: &Schema, new: &[NewSegment]) -> Result<()> {
-    let now = |id| after.columns().iter().find(|column| column.id == id);
+    let columns: HashMap<ColumnId, &Column> = after.columns().iter().map(|column| (column.id, column)).collect();
+    let now = |id| columns.get(&id).copied();
     for old in before.columns() {
         let Some(column) = now(old.id).filter(|column| column.data_type != old.data_type) else { continue };
         for known in writer.column_stats(old.id)? {
@@ -282,10 +284,19 @@ impl Tasks<'_> {
         let spooled = Spooled::of(opened)?;
         let (source, skipped) = ParquetSource::open(spooled.path(), self.options.skip_unsupported)?;
         self.skipped.extend(skipped);
+        // A copy was counted while it was made; of a file in place, what is between the groups counts at once.
+        let in_place = matches!(&spooled, Spooled::InPlace(_));
+        if let Spooled::InPlace(path) = &spooled {
+            let size = path.metadata().map_err(|e| Error::io(path, e))?.len();
+            let groups: u64 = (0..source.groups()).map(|group| source.stored_bytes(group)).sum();
+            self.consumed.store(size.saturating_sub(groups), Ordering::Relaxed);
+        }
         let (consumed, most) = (self.consumed.clone(), self.most);
         let tasks = (0..source.groups()).flat_map(move |group| {
             let _keep = &spooled;
-            consumed.fetch_add(source.stored_bytes(group), Ordering::Relaxed);
+            if in_place {
+                consumed.fetch_add(source.stored_bytes(group), Ordering::Relaxed);
+            }
             let weight = source.memory_bytes(group);
             let tasks: Box<dyn Iterator<Item = Result<Task>>> = if weight <= most {
                 let source = source.clone();
@@ -313,9 +324,15 @@ impl Tasks<'_> {
         options.prior.clone_from(&self.prior);
         let mut chunks = CsvChunks::new(&opened.name, opened.bytes, &options);
         let first = chunks.next().transpose()?;
+        if first.is_none() && !options.prior.is_empty() {
+            // Not a byte: nothing to add where the columns are known.
+            return Ok(Current::Other(Box::new(std::iter::empty())));
+        }
         let schema = Arc::new(csv::infer(&opened.name, &options, first.as_ref())?);
+        let places: HashMap<String, usize> =
+            self.prior.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
         for column in &schema.columns {
-            match self.prior.iter_mut().find(|(name, _)| **name == *column.name) {
+            match places.get(&*column.name).and_then(|at| self.prior.get_mut(*at)) {
                 Some((_, known)) => *known = known.join(&column.data_type).unwrap_or(column.data_type.clone()),
                 None => self.prior.push((column.name.to_string(), column.data_type.clone())),
             }

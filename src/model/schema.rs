@@ -59,15 +59,26 @@ impl Schema {
         Ok(id)
     }
 
-    /// Adds many columns at the end, in order: linear where [`Schema::add`] one by one would not be.
+    /// Adds many columns at the end, in order: linear where [`Schema::add`] one by one would not be. An error changes
+    /// nothing.
+    pub fn extend<'a>(&mut self, new: impl IntoIterator<Item = (&'a str, DataType)>) -> Result<()> {
+        let (mut columns, mut next_id) = (self.columns.clone(), self.next_id);
+        for (name, data_type) in new {
+            columns.push(Column { id: ColumnId(next_id), name: Arc::from(name), data_type });
+            next_id =
+                next_id.checked_add(1).ok_or_else(|| Error::LimitExceeded("no column ids are left".into()))?;
+        }
+        if columns.len() > self.columns.len() {
+            *self = Schema::from_parts(columns, next_id)?;
+        }
+        Ok(())
+    }
+
+    /// The schema of these columns, in order.
     pub fn from_names<'a>(columns: impl IntoIterator<Item = (&'a str, DataType)>) -> Result<Self> {
-        let columns: Vec<Column> = columns
-            .into_iter()
-            .enumerate()
-            .map(|(i, (name, data_type))| Column { id: ColumnId(i as u32), name: Arc::from(name), data_type })
-            .collect();
-        let next_id = columns.len() as u32;
-        Schema::from_parts(columns, next_id)
+        let mut schema = Schema::default();
+        schema.extend(columns)?;
+        Ok(schema)
     }
 
     /// The columns in order.

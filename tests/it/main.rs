@@ -6,4 +6,8 @@ mod columns;
 mod damage;
 mod example;
 mod golden;
+mod ingest;
+mod loading;
+#[cfg(feature = "parquet")]
+mod real_data;
 mod table;

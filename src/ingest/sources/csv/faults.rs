@@ -10,6 +10,8 @@ use crate::model::DataType;
 
 /// Characters of a value that a message shows.
 const SHOWN: usize = 80;
+/// Bytes behind a fault that are looked at for signs of something other than text.
+const BINARY: usize = 256;
 
 /// The physical line of a position in the chunk.
 fn line_at(chunk: &CsvChunk, at: usize) -> u64 {
@@ -22,6 +24,14 @@ fn line_at(chunk: &CsvChunk, at: usize) -> u64 {
 pub(super) fn row_error(schema: &CsvSchema, chunk: &CsvChunk, fault: Fault) -> Error {
     let file = schema.file.display();
     let quote = char::from(schema.quote);
+    let (Fault::Fields { at, .. } | Fault::AfterQuote { at } | Fault::Unterminated { at }) = fault;
+    if let Some(nul) = memchr::memchr(0, chunk.text.get(..at + BINARY).unwrap_or(&chunk.text)) {
+        return Error::InvalidInput(format!(
+            "{file} does not look like text: byte {} is 0, and line {} is not a row of fields",
+            chunk.offset + nul as u64,
+            line_at(chunk, at)
+        ));
+    }
     Error::InvalidInput(match fault {
         Fault::Fields { at, found } => format!(
             "{file}: line {}: {found} {}, expected {}; is the delimiter {:?} right (--delimiter), or a quote missing?",

@@ -1,11 +1,11 @@
 //! Names and types of an input's columns, from its first chunk.
 //!
-//! **Header.** Unless told, the first row is taken for names if its fields are all there, distinct and nothing but
-//! text, and if either some column below holds something other than text or all fields look like identifiers.
+//! **Header.** Unless told, the first row is taken for names if its fields are nothing but text, and if either some
+//! column has such a text above values of another type, or all fields are there, distinct and look like identifiers.
 //! Without a header columns are called `column0`, `column1`, …, as DuckDB does; an empty name in a header becomes one
 //! of these, and a repeated one gets `_1`, `_2`, ….
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -118,7 +118,9 @@ fn empty_input(mut schema: CsvSchema, options: &CsvOptions) -> Result<CsvSchema>
     let names = options.names.clone().unwrap_or_else(from_schema);
     if names.is_empty() {
         let file = schema.file.display();
-        return Err(Error::InvalidInput(format!("{file} is empty: it has neither rows nor a header (--names)")));
+        return Err(Error::InvalidInput(format!(
+            "{file} is empty: there are no rows, and no header to tell the columns; name them with --names"
+        )));
     }
     let column = |name: String| CsvColumn { name: Arc::from(name), data_type: DataType::Null, fixed: false };
     schema.columns = names.into_iter().map(column).collect();
@@ -173,14 +175,16 @@ pub(super) fn add_field(text: &[u8], field: Field, rules: &Rules, kinds: &mut Ki
 }
 
 fn looks_like_header(text: &[u8], fields: &[Field], below: &[Kinds]) -> bool {
-    let bytes = |field: &Field| text.get(field.start..field.start + field.len).unwrap_or_default().trim_ascii();
+    let names = fields.iter().map(|f| text.get(f.start..f.start + f.len).unwrap_or_default().trim_ascii());
+    let names: Vec<&[u8]> = names.collect();
+    let is_text = |name: &[u8]| name.is_empty() || type_of(name.into()) == DataType::Utf8;
+    if !names.iter().all(|name| is_text(name)) {
+        return false;
+    }
+    let typed = |kinds: &Kinds| !matches!(kinds.data_type(), DataType::Utf8 | DataType::Null);
+    let above_values = names.iter().zip(below).any(|(name, kinds)| !name.is_empty() && typed(kinds));
     let mut seen = HashSet::new();
-    let names = fields
-        .iter()
-        .map(bytes)
-        .all(|name| !name.is_empty() && seen.insert(name) && type_of(name.into()) == DataType::Utf8);
-    let typed_below = below.iter().any(|kinds| !matches!(kinds.data_type(), DataType::Utf8 | DataType::Null));
-    names && (typed_below || fields.iter().map(bytes).all(is_identifier))
+    above_values || names.iter().all(|name| is_identifier(name) && seen.insert(*name))
 }
 
 fn is_identifier(name: &[u8]) -> bool {
@@ -240,9 +244,10 @@ fn column_names(schema: &CsvSchema, options: &CsvOptions, header: Option<Vec<Str
 /// Takes the table's type where all of the sample parses as it.
 fn prefer_prior(schema: &mut CsvSchema, options: &CsvOptions, chunk: &CsvChunk) -> Result<()> {
     let from = schema.data_start(chunk)?;
+    let priors: HashMap<&str, &DataType> = options.prior.iter().map(|(name, t)| (name.as_str(), t)).collect();
     for index in 0..schema.columns.len() {
         let Some(column) = schema.columns.get(index) else { break };
-        let prior = options.prior.iter().find(|(name, _)| **name == *column.name).map(|(_, t)| t);
+        let prior = priors.get(&*column.name).copied();
         let Some(prior) = prior.filter(|prior| **prior != DataType::Null && **prior != column.data_type) else {
             continue;
         };

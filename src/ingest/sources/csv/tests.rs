@@ -124,8 +124,11 @@ fn headers() {
         ("name,city\nx,y\n", true, "name|city"),
         ("Größe (m),name\ny,x\n", false, "column0|column1"),
         ("1,name\n2,x\n", false, "column0|column1"),
-        ("a,a\n1,2\n", false, "column0|column1"),
-        ("a,\n1,2\n", false, "column0|column1"),
+        ("a,a\n1,2\n", true, "a|a_1"),
+        ("a,a\nx,y\n", false, "column0|column1"),
+        (",a\n0,2\n", true, "column0|a"),
+        (",a\n0,x\n", false, "column0|column1"),
+        (",,x\n1,2,y\n", false, "column0|column1|column2"),
         ("\"a\",\"b \"\n1,2\n", true, "a|b"),
     ] {
         assert_eq!(names(text, &detect), (found, expected.to_owned()), "{text:?}");
