@@ -37,7 +37,7 @@ pub mod frame;
 pub mod fsst;
 pub mod hexadecimal;
 pub mod ints;
-mod kernels;
+pub(crate) mod kernels;
 pub mod packed;
 pub mod plain;
 pub mod plain_strings;

@@ -2,3 +2,4 @@
 
 pub(crate) mod bitpack;
 pub(crate) mod fsst;
+pub(crate) mod find_byte;

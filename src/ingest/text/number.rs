@@ -1,6 +1,6 @@
 //! Integers, floats, decimals and booleans from text.
 //!
-//! Short numbers are taken eight digits at a time in one machine word; a float of up to 16 characters is its
+//! Short numbers are taken eight digits at a time in one machine word; a float of up to 18 digits or so is its
 //! digits divided by a power of ten, which is correctly rounded as long as both are exact in a double. All else
 //! goes to `fast_float2`.
 
@@ -11,8 +11,26 @@ const HIGHS: u64 = 0x8080_8080_8080_8080;
 /// Whole numbers up to this are exact in a double.
 const EXACT: u64 = 1 << 53;
 
-const POWERS: [f64; 17] =
-    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16];
+/// Powers of ten, as whole numbers.
+const TENS: [u64; 17] = {
+    let mut tens = [1; 17];
+    let mut i = 1;
+    while i < 17 {
+        tens[i] = 10 * tens[i - 1];
+        i += 1;
+    }
+    tens
+};
+/// Powers of ten, exact in a double.
+const POWERS: [f64; 17] = {
+    let mut powers = [1.0; 17];
+    let mut i = 1;
+    while i < 17 {
+        powers[i] = TENS[i] as f64;
+        i += 1;
+    }
+    powers
+};
 
 /// The value of eight digits (first digit in the lowest byte), or `None` if a byte is no digit.
 #[inline]
@@ -157,29 +175,27 @@ fn cut_dot(word: u64, dot: usize, len: usize) -> (u64, usize) {
     ((word & low) | ((word >> 8) & !low), len - 1)
 }
 
-/// Digits and scale of 9 to 16 characters with at most one point, if the digits are exact in a double.
+/// Digits and scale of 9 or more characters, if the digits are exact in a double. A point counts among the first
+/// eight characters only: floats are seldom written otherwise.
 #[inline]
 fn long_mantissa(text: Text<'_>) -> Option<(u64, usize)> {
-    let len = text.len();
-    if len > 16 {
-        return None;
-    }
-    let wide = u128::from(text.word(0)) | (u128::from(text.word(8)) << 64);
-    let (low, high) = (find_dot(wide as u64), find_dot((wide >> 64) as u64));
-    let dot = if low < 8 { low } else { 8 + high }.min(len);
-    let (joined, count) = if dot < len {
-        let keep = !(u128::MAX << (8 * dot));
-        ((wide & keep) | ((wide >> 8) & !keep), len - 1)
+    let (len, word) = (text.len(), text.word(0));
+    let dot = find_dot(word);
+    let (mantissa, scale) = if dot < 8 {
+        let scale = len - dot - 1;
+        // At most 16 digits behind the point, and 18 in all, so that nothing overflows.
+        if scale > 16 || dot + scale > 18 {
+            return None;
+        }
+        let whole = if dot == 0 { 0 } else { up_to_eight(word, dot)? };
+        let fraction = if scale == 0 { 0 } else { digits(text.skip(dot + 1))? };
+        (whole * TENS.get(scale)? + fraction, scale)
+    } else if len <= 16 {
+        (digits(text)?, 0)
     } else {
-        (wide, len)
+        return None;
     };
-    // The last 8 digits, and the 0 to 8 before them.
-    let back = 8 * (16 - count.clamp(8, 16)) as u32;
-    let aligned = joined << back;
-    let tail = eight_digits((aligned >> 64) as u64)?;
-    let head = if count > 8 { up_to_eight(joined as u64, count - 8)? } else { 0 };
-    let mantissa = head * 100_000_000 + tail;
-    (mantissa <= EXACT).then_some((mantissa, count - dot))
+    (mantissa <= EXACT).then_some((mantissa, scale))
 }
 
 #[cold]

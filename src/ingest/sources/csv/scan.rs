@@ -1,7 +1,6 @@
 //! Where the separators and quotes of 64 bytes stand, as bit masks.
-//!
-//! Plain words and no intrinsics: the byte comparisons become vector instructions on their own, and the whole
-//! scan is a twentieth of the time that parsing takes.
+
+use crate::encoding::kernels::find_byte::find_byte;
 
 /// Bit `i` stands for byte `i`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,25 +16,8 @@ pub(super) struct Masks {
 /// The masks of a block.
 #[inline]
 pub(super) fn scan(block: &[u8; 64], delimiter: u8, quote: u8) -> Masks {
-    let newlines = matches(block, b'\n');
-    Masks { separators: newlines | matches(block, delimiter), newlines, quotes: matches(block, quote) }
-}
-
-/// The bytes that equal `wanted`.
-#[inline]
-fn matches(block: &[u8; 64], wanted: u8) -> u64 {
-    let mut equal = [0_u8; 64];
-    for (to, from) in equal.iter_mut().zip(block) {
-        *to = if *from == wanted { 0xff } else { 0 };
-    }
-    let (words, _) = equal.as_chunks::<8>();
-    let mut mask = 0;
-    for (i, word) in words.iter().enumerate() {
-        // One bit of each byte, brought together in the top byte by the multiplication.
-        let bits = u64::from_le_bytes(*word) & 0x8040_2010_0804_0201;
-        mask |= (bits.wrapping_mul(0x0101_0101_0101_0101) >> 56) << (8 * i);
-    }
-    mask
+    let newlines = find_byte(block, b'\n');
+    Masks { separators: newlines | find_byte(block, delimiter), newlines, quotes: find_byte(block, quote) }
 }
 
 #[cfg(test)]

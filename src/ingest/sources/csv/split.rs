@@ -199,12 +199,7 @@ impl<'a> Splitter<'a> {
         };
         if masks.quotes == 0 && !self.quoting.inside && self.quoting.flags == 0 {
             self.newlines += masks.newlines.count_ones() as usize;
-            self.ends.reserve(64);
-            let mut bits = masks.separators;
-            while bits != 0 {
-                self.ends.push(base as u32 + bits.trailing_zeros());
-                bits &= bits - 1;
-            }
+            push_positions(&mut self.ends, base as u32, masks.separators);
         } else {
             let mut bits = masks.separators | masks.quotes;
             while bits != 0 {
@@ -300,6 +295,25 @@ impl<'a> Splitter<'a> {
             return Err(Fault::Fields { at: self.row_start, found: self.ends.len() + 1 });
         }
         Ok(())
+    }
+}
+
+/// Appends `base` plus the position of every set bit. Up to 16 are written without a look at their number.
+#[inline]
+fn push_positions(ends: &mut Vec<u32>, base: u32, mut bits: u64) {
+    let (before, count) = (ends.len(), bits.count_ones() as usize);
+    ends.extend_from_slice(&[0; 16]);
+    if let Some(slots) = ends.get_mut(before..).and_then(|slots| slots.first_chunk_mut::<16>()) {
+        for slot in slots {
+            // The top bit spares the machine the question whether there is any.
+            *slot = base + (bits | 1 << 63).trailing_zeros();
+            bits &= bits.wrapping_sub(1);
+        }
+    }
+    ends.truncate(before + count);
+    while bits != 0 {
+        ends.push(base + bits.trailing_zeros());
+        bits &= bits - 1;
     }
 }
 
