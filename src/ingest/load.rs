@@ -281,20 +281,17 @@ impl Tasks<'_> {
     /// Small row groups are decoded by workers, large ones batch by batch on the caller's thread while workers encode.
     #[cfg(feature = "parquet")]
     fn open_parquet(&mut self, opened: Opened) -> Result<Current> {
-        let spooled = Spooled::of(opened)?;
-        let (source, skipped) = ParquetSource::open(spooled.path(), self.options.skip_unsupported)?;
+        let (source, skipped) = ParquetSource::open(Spooled::of(opened)?, self.options.skip_unsupported)?;
         self.skipped.extend(skipped);
-        // A copy was counted while it was made; of a file in place, what is between the groups counts at once.
-        let in_place = matches!(&spooled, Spooled::InPlace(_));
-        if let Spooled::InPlace(path) = &spooled {
-            let size = path.metadata().map_err(|e| Error::io(path, e))?.len();
+        let in_place = source.bytes_in_place()?;
+        if let Some(size) = in_place {
+            // What is between the row groups counts at once.
             let groups: u64 = (0..source.groups()).map(|group| source.stored_bytes(group)).sum();
             self.consumed.store(size.saturating_sub(groups), Ordering::Relaxed);
         }
         let (consumed, most) = (self.consumed.clone(), self.most);
         let tasks = (0..source.groups()).flat_map(move |group| {
-            let _keep = &spooled;
-            if in_place {
+            if in_place.is_some() {
                 consumed.fetch_add(source.stored_bytes(group), Ordering::Relaxed);
             }
             let weight = source.memory_bytes(group);

@@ -57,6 +57,10 @@ fn flights_are_what_the_parquet_reader_gives() {
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
     let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
     let db = Database::new();
+    // Through a pipe, and with it a temporary copy.
+    let pipe = Input::reader("pipe", Box::new(std::fs::File::open(&path).unwrap()));
+    assert_eq!(db.load("pipe", vec![pipe], &options()).unwrap().bytes_in, path.metadata().unwrap().len());
+    assert_table(&db.table("pipe"), &batches);
     for profile in PROFILES {
         let table = format!("{profile}");
         let options = LoadOptions { profile: Some(profile), ..options() };

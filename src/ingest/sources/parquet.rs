@@ -9,6 +9,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
 use super::Opened;
+use super::input::read_error;
 use crate::error::{Error, Result};
 use crate::model::DataType;
 
@@ -20,38 +21,36 @@ const TEXT_BYTES: usize = 24;
 /// A Parquet file that can be read at any place: the file itself, or a temporary copy of what came through a pipe or
 /// a compressed file, gone when this is dropped.
 #[derive(Debug)]
-pub enum Spooled {
-    /// The file as named.
-    InPlace(PathBuf),
-    /// A copy.
-    Copied(tempfile::NamedTempFile),
+pub struct Spooled {
+    /// For messages.
+    name: PathBuf,
+    /// `None` for the file as named.
+    copy: Option<tempfile::NamedTempFile>,
 }
 
 impl Spooled {
     /// Makes an opened input seekable.
     pub fn of(opened: Opened) -> Result<Self> {
         if let Some(path) = opened.path {
-            return Ok(Spooled::InPlace(path));
+            return Ok(Spooled { name: path, copy: None });
         }
         let mut bytes = opened.bytes;
         let mut copy = tempfile::NamedTempFile::new().map_err(|e| Error::io(std::env::temp_dir(), e))?;
-        std::io::copy(&mut bytes, &mut copy).map_err(|e| Error::io(&opened.name, e))?;
-        Ok(Spooled::Copied(copy))
+        std::io::copy(&mut bytes, &mut copy).map_err(|e| read_error(&opened.name, e))?;
+        Ok(Spooled { name: opened.name, copy: Some(copy) })
     }
 
-    /// Where to read.
-    pub fn path(&self) -> &Path {
-        match self {
-            Spooled::InPlace(path) => path,
-            Spooled::Copied(copy) => copy.path(),
-        }
+    fn open(&self) -> Result<File> {
+        let path = self.copy.as_ref().map_or(self.name.as_path(), tempfile::NamedTempFile::path);
+        File::open(path).map_err(|e| Error::io(path, e))
     }
 }
 
 /// An open Parquet file.
 #[derive(Clone, Debug)]
 pub struct ParquetSource {
-    path: Arc<PathBuf>,
+    /// Stays while any task may read it.
+    file: Arc<Spooled>,
     metadata: ArrowReaderMetadata,
     /// Positions of the columns that are read.
     columns: Arc<Vec<usize>>,
@@ -60,8 +59,8 @@ pub struct ParquetSource {
 impl ParquetSource {
     /// Opens a file. A column of a type that a table cannot hold is an error that names it or, with
     /// `skip_unsupported`, left out and named in the second result.
-    pub fn open(path: &Path, skip_unsupported: bool) -> Result<(Self, Vec<String>)> {
-        let file = File::open(path).map_err(|e| Error::io(path, e))?;
+    pub fn open(spooled: Spooled, skip_unsupported: bool) -> Result<(Self, Vec<String>)> {
+        let (file, path) = (spooled.open()?, spooled.name.as_path());
         let metadata =
             ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| bad(path, &e.to_string()))?;
         let (mut columns, mut skipped) = (Vec::new(), Vec::new());
@@ -80,7 +79,14 @@ impl ParquetSource {
                 }
             }
         }
-        Ok((ParquetSource { path: Arc::new(path.to_path_buf()), metadata, columns: Arc::new(columns) }, skipped))
+        Ok((ParquetSource { file: Arc::new(spooled), metadata, columns: Arc::new(columns) }, skipped))
+    }
+
+    /// Bytes of the file, if it is read where it is; a copy was counted while it was made.
+    pub fn bytes_in_place(&self) -> Result<Option<u64>> {
+        let name = &self.file.name;
+        let size = || name.metadata().map(|m| m.len()).map_err(|e| Error::io(name, e));
+        self.file.copy.is_none().then(size).transpose()
     }
 
     /// Row groups.
@@ -105,16 +111,16 @@ impl ParquetSource {
 
     /// The rows of a row group.
     pub fn read(&self, group: usize) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
-        let file = File::open(&*self.path).map_err(|e| Error::io(&*self.path, e))?;
+        let file = self.file.open()?;
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), self.columns.iter().copied());
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
             .with_row_groups(vec![group])
             .with_projection(mask)
             .with_batch_size(BATCH_ROWS)
             .build()
-            .map_err(|e| bad(&self.path, &e.to_string()))?;
-        let path = self.path.clone();
-        Ok(reader.map(move |batch| batch.map_err(|e| bad(&path, &format!("row group {group}: {e}")))))
+            .map_err(|e| bad(&self.file.name, &e.to_string()))?;
+        let spooled = self.file.clone();
+        Ok(reader.map(move |batch| batch.map_err(|e| bad(&spooled.name, &format!("row group {group}: {e}")))))
     }
 }
 
