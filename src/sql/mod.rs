@@ -15,6 +15,7 @@ mod generate;
 mod memory;
 mod parameters;
 mod queue;
+mod runs;
 mod scan;
 mod session;
 mod stream;

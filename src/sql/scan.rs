@@ -25,6 +25,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use super::convert::{external, to_statistics};
 use super::generate::{Output, generate};
 use super::queue::{Queue, Work};
+use super::runs::Runs;
 use super::table::StoreTable;
 use crate::error::{Error, Result};
 use crate::expr::Predicate;
@@ -53,8 +54,7 @@ pub(crate) struct Scan {
 #[derive(Debug)]
 pub(crate) struct ScanExec {
     scan: Arc<Scan>,
-    queue: Arc<Mutex<Queue>>,
-    produced: Arc<AtomicU64>,
+    runs: Runs<Run>,
     statistics: OnceLock<Arc<Statistics>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -72,9 +72,8 @@ impl ScanExec {
         );
         let metrics = ExecutionPlanMetricsSet::new();
         ScanExec {
-            queue: Arc::new(Mutex::new(Queue::new(&metrics))),
+            runs: Runs::new(partitions),
             scan,
-            produced: Arc::default(),
             statistics: OnceLock::new(),
             properties: Arc::new(properties),
             metrics,
@@ -141,8 +140,7 @@ impl ExecutionPlan for ScanExec {
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
         let worker = Worker {
             scan: Arc::clone(&self.scan),
-            queue: Arc::clone(&self.queue),
-            produced: Arc::clone(&self.produced),
+            run: self.runs.start(partition, || Run::new(&self.metrics)),
             baseline: BaselineMetrics::new(&self.metrics, partition),
             bytes: MetricBuilder::new(&self.metrics).counter("bytes_read", partition),
         };
@@ -170,11 +168,23 @@ impl ExecutionPlan for ScanExec {
     }
 }
 
+/// What the partitions share.
+#[derive(Debug)]
+struct Run {
+    queue: Mutex<Queue>,
+    produced: AtomicU64,
+}
+
+impl Run {
+    fn new(metrics: &ExecutionPlanMetricsSet) -> Self {
+        Run { queue: Mutex::new(Queue::new(metrics)), produced: AtomicU64::new(0) }
+    }
+}
+
 /// One partition at work.
 struct Worker {
     scan: Arc<Scan>,
-    queue: Arc<Mutex<Queue>>,
-    produced: Arc<AtomicU64>,
+    run: Arc<Run>,
     baseline: BaselineMetrics,
     bytes: Count,
 }
@@ -182,7 +192,7 @@ struct Worker {
 impl Worker {
     async fn run(self, output: Output) -> Result<()> {
         while !self.is_satisfied() {
-            let work = self.queue.lock().unwrap_or_else(PoisonError::into_inner).next(&self.scan)?;
+            let work = self.run.queue.lock().unwrap_or_else(PoisonError::into_inner).next(&self.scan)?;
             let Some(work) = work else { break };
             self.block(&work, &output).await?;
         }
@@ -190,7 +200,7 @@ impl Worker {
     }
 
     fn is_satisfied(&self) -> bool {
-        self.scan.limit.is_some_and(|limit| self.produced.load(Ordering::Relaxed) >= limit)
+        self.scan.limit.is_some_and(|limit| self.run.produced.load(Ordering::Relaxed) >= limit)
     }
 
     /// Decodes one block of every column, slice by slice.
@@ -209,7 +219,7 @@ impl Worker {
                 self.slice(&open, start, SLICE_ROWS.min(rows - start))?
             };
             self.baseline.record_output(batch.num_rows());
-            self.produced.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+            self.run.produced.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
             output.emit(batch).await;
             if self.is_satisfied() {
                 break;

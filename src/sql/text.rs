@@ -23,8 +23,8 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 
-use super::convert::external;
 use super::generate::generate;
+use super::runs::Runs;
 use crate::error::{Error, Result};
 use crate::ingest::sources::{
     CsvChunk, CsvChunks, CsvOptions, CsvSchema, Input, infer, parse_chunk, parse_columns,
@@ -47,11 +47,15 @@ struct TextInput {
     schema: Arc<CsvSchema>,
 }
 
+#[derive(Clone)]
 enum Source {
     File(PathBuf),
     /// The standard input, which is read once: the chunks that are left, the sample first.
-    Stdin(Mutex<Option<Chunks>>),
+    Stdin(Stdin),
 }
+
+/// The standard input until somebody reads it.
+type Stdin = Arc<Mutex<Option<Chunks>>>;
 
 /// Chunks in order; the first ones may have been read already.
 struct Chunks {
@@ -74,7 +78,7 @@ impl TextTable {
         match paths {
             None => {
                 let (chunks, schema) = sample(Input::stdin())?;
-                let source = Source::Stdin(Mutex::new(Some(chunks)));
+                let source = Source::Stdin(Arc::new(Mutex::new(Some(chunks))));
                 inputs.push(TextInput { source, schema: Arc::new(schema) });
             }
             Some(paths) => {
@@ -204,21 +208,7 @@ impl TableProvider for TextTable {
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let columns = projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
         let schema = Arc::new(self.schema.project(&columns)?);
-        let mut inputs = VecDeque::new();
-        for input in &self.inputs {
-            let pending = match &input.source {
-                Source::File(path) => Pending::File(path.clone()),
-                Source::Stdin(chunks) => match lock(chunks).take() {
-                    Some(chunks) => Pending::Open(chunks),
-                    None => {
-                        return Err(external(Error::InvalidInput(
-                            "the standard input can be read only once; ingest it into a table first".into(),
-                        )));
-                    }
-                },
-            };
-            inputs.push_back((pending, Arc::clone(&input.schema)));
-        }
+        let inputs = self.inputs.iter().map(|input| (input.source.clone(), Arc::clone(&input.schema))).collect();
         let partitions = state.config().target_partitions().max(1);
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
@@ -229,7 +219,8 @@ impl TableProvider for TextTable {
         Ok(Arc::new(TextExec {
             names: self.inputs.iter().map(|input| input.source.to_string()).collect(),
             columns: columns.into(),
-            queue: Arc::new(Mutex::new(Queue { inputs, open: None })),
+            inputs,
+            runs: Runs::new(partitions),
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }))
@@ -237,29 +228,24 @@ impl TableProvider for TextTable {
 }
 
 /// Parsing chunks: every partition takes the next one from all the inputs.
-#[derive(Debug)]
 struct TextExec {
     names: Vec<String>,
     columns: Arc<[usize]>,
-    queue: Arc<Mutex<Queue>>,
+    inputs: Vec<(Source, Arc<CsvSchema>)>,
+    runs: Runs<Mutex<Queue>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
-enum Pending {
-    File(PathBuf),
-    Open(Chunks),
-}
-
 /// What is still to be read.
 struct Queue {
-    inputs: VecDeque<(Pending, Arc<CsvSchema>)>,
+    inputs: VecDeque<(Source, Arc<CsvSchema>)>,
     open: Option<(Chunks, Arc<CsvSchema>)>,
 }
 
-impl fmt::Debug for Queue {
+impl fmt::Debug for TextExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue").field("inputs", &self.inputs.len()).finish_non_exhaustive()
+        f.debug_struct("TextExec").field("names", &self.names).finish_non_exhaustive()
     }
 }
 
@@ -272,10 +258,13 @@ impl Queue {
                     None => self.open = None,
                 }
             }
-            let Some((pending, schema)) = self.inputs.pop_front() else { return Ok(None) };
-            let chunks = match pending {
-                Pending::Open(chunks) => chunks,
-                Pending::File(path) => {
+            let Some((source, schema)) = self.inputs.pop_front() else { return Ok(None) };
+            let chunks = match source {
+                Source::Stdin(chunks) => lock(&chunks).take().ok_or_else(|| {
+                    let what = "the standard input can be read only once; ingest it into a table first";
+                    Error::InvalidInput(what.into())
+                })?,
+                Source::File(path) => {
                     let opened = Input::path(path).open()?;
                     let options = CsvOptions::for_format(opened.format);
                     let rest = CsvChunks::new(&opened.name, opened.bytes, &options);
@@ -356,8 +345,22 @@ impl ExecutionPlan for TextExec {
         Ok(self)
     }
 
+    /// A scan that starts again from the first row (recursive queries run a plan many times).
+    fn reset_state(self: Arc<Self>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(TextExec {
+            names: self.names.clone(),
+            columns: Arc::clone(&self.columns),
+            inputs: self.inputs.clone(),
+            runs: Runs::new(self.properties.partitioning.partition_count()),
+            properties: Arc::clone(&self.properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }))
+    }
+
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
-        let (queue, columns, schema) = (Arc::clone(&self.queue), Arc::clone(&self.columns), self.schema());
+        let make = || Mutex::new(Queue { inputs: self.inputs.iter().cloned().collect(), open: None });
+        let queue = self.runs.start(partition, make);
+        let (columns, schema) = (Arc::clone(&self.columns), self.schema());
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let bytes = MetricBuilder::new(&self.metrics).counter("bytes_read", partition);
         let target = Arc::clone(&schema);
