@@ -117,6 +117,13 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
     for statement in &statements {
         let started = Instant::now();
         let mut stream = session.execute(statement, &parameters).map_err(|e| watch.reason(e))?;
+        if stream.schema().fields().is_empty() {
+            // CREATE VIEW, SET: nothing to print, not even an empty result.
+            for batch in &mut stream {
+                batch.map_err(|e| watch.reason(e))?;
+            }
+            continue;
+        }
         let mut printer = Printer::new(format, &stream.schema(), &print, output)?;
         let mut rows = 0;
         for batch in &mut stream {
