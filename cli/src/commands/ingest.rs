@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use stylobate::encoding::Profile;
 use stylobate::ingest::load::{LoadOptions, LoadReport, load};
+use stylobate::ingest::sources::csv::INFER_ROWS;
 use stylobate::ingest::sources::{CsvOptions, Input, expand};
 use stylobate::model::{DataType, Schema};
 use stylobate::store::{Store, TableOptions};
@@ -87,7 +88,7 @@ pub(crate) struct CsvArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) null: Vec<String>,
     /// Rows that types are inferred from
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", default_value_t = INFER_ROWS)]
     pub(crate) infer_rows: usize,
 }
 

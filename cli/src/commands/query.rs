@@ -114,6 +114,7 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
     print.header = !args.no_header;
     print.max_rows = args.max_rows;
     let watch = Watch::start(&session, args.timeout);
+    let mut printed = false;
     for statement in &statements {
         let started = Instant::now();
         let mut stream = session.execute(statement, &parameters).map_err(|e| watch.reason(e))?;
@@ -124,6 +125,11 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
             }
             continue;
         }
+        if printed && !format.holds_many() {
+            return Err(Failure::usage("a second statement has a result, and this format holds only one")
+                .hint("use --format jsonl, csv, tsv, markdown or table, or run the statements one by one"));
+        }
+        printed = true;
         let mut printer = Printer::new(format, &stream.schema(), &print, output)?;
         let mut rows = 0;
         for batch in &mut stream {

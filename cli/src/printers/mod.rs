@@ -77,6 +77,12 @@ impl Format {
         asked.or_else(named).unwrap_or_else(default)
     }
 
+    /// Whether results can follow each other in one output: a second Parquet file, Arrow stream or JSON document behind
+    /// the first would be lost to readers.
+    pub(crate) fn holds_many(self) -> bool {
+        !matches!(self, Format::Arrow | Format::Parquet | Format::Json)
+    }
+
     /// Whether the bytes are no text, and a terminal is no place for them.
     pub(crate) fn is_binary(self) -> bool {
         matches!(self, Format::Arrow | Format::Parquet)
