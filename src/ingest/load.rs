@@ -222,12 +222,7 @@ struct Tasks<'a> {
 }
 
 enum Current {
-    Csv {
-        first: Option<CsvChunk>,
-        chunks: CsvChunks,
-        schema: Arc<CsvSchema>,
-    },
-    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
+    Csv { first: Option<CsvChunk>, chunks: CsvChunks, schema: Arc<CsvSchema> },
     Other(Box<dyn Iterator<Item = Result<Task>>>),
 }
 

@@ -1,4 +1,4 @@
-use arrow_array::{Array, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 
 use super::*;
