@@ -1,6 +1,8 @@
 //! Whole commands, as a shell sees them: exit code, stdout, stderr.
 
 mod conventions;
+mod ingest;
+mod shell;
 
 use assert_cmd::Command;
 

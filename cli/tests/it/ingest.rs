@@ -1,0 +1,196 @@
+//! `sty ingest`: rows in from files and pipes, the summary, refusals and their exit codes.
+
+use std::io::{Seek as _, SeekFrom, Write as _};
+
+use super::shell::Shell;
+
+const TRIPS: &str = "id,fare,day\n1,10.5,2020-01-01\n2,,2020-01-02\n";
+
+#[test]
+fn rows_come_from_files_patterns_and_stdin_and_the_summary_goes_to_stderr() {
+    let shell = Shell::new();
+    shell.file("a.csv", TRIPS).file("b-1.csv", TRIPS).file("b-2.csv", "day,id\n2020-02-01,3\n");
+    for (line, rows) in [("a.csv", "2 rows"), ("b-?.csv", "3 rows")] {
+        let (code, stdout, stderr) = shell.run(&format!("ingest db/trips {line}"));
+        assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
+        for part in [rows, " in, ", " stored, ratio ", "rows/s"] {
+            assert!(stderr.contains(part), "{stderr}");
+        }
+    }
+    for line in ["ingest db/trips -", "ingest db/trips"] {
+        let (code, stdout, stderr) = shell.pipe(line, TRIPS);
+        assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
+    }
+    assert_eq!(shell.run("ingest -q db/trips a.csv"), (0, String::new(), String::new()));
+    let tables = shell.stdout("tables db");
+    assert!(tables.starts_with("table,rows,columns,segments,bytes\ntrips,11,3,5,"), "{tables}");
+}
+
+#[test]
+fn tables_and_schema_as_csv_and_json() {
+    let shell = Shell::new();
+    shell.file("a.csv", TRIPS);
+    shell.stdout("ingest db/trips a.csv --schema fare:decimal(9,2)");
+    assert_eq!(
+        shell.stdout("schema db/trips"),
+        "column,type,id\nid,int64,0\nfare,\"decimal(9,2)\",1\nday,date,2\n"
+    );
+    let json = |line: &str| serde_json::from_str::<serde_json::Value>(&shell.stdout(line)).unwrap();
+    let schema = json("schema db/trips --format json");
+    assert_eq!(schema[2], serde_json::json!({"column": "day", "type": "date", "id": 2}));
+    let tables = json("tables db --format json");
+    assert_eq!(tables[0]["table"], "trips");
+    assert_eq!((&tables[0]["rows"], &tables[0]["columns"]), (&2.into(), &3.into()));
+}
+
+#[test]
+fn a_wrong_command_line_is_2() {
+    let shell = Shell::new();
+    shell.file("a.csv", TRIPS);
+    for line in [
+        "ingest",
+        "ingest trips a.csv",
+        "ingest db/trips --schema id a.csv",
+        "ingest db/trips --schema id:int7 a.csv",
+        "ingest db/trips --delimiter ab a.csv",
+        "ingest db/trips --profile tiny a.csv",
+        "ingest db/trips --threads 0 a.csv",
+        "ingest db/trips - -",
+    ] {
+        let (code, stdout, stderr) = shell.run(line);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{line}: {stderr}");
+    }
+    assert!(!shell.path("db").exists());
+}
+
+#[test]
+fn what_is_not_there_is_6() {
+    let shell = Shell::new();
+    for (line, named) in [
+        ("ingest db/trips missing.csv", "missing.csv"),
+        ("ingest db/trips none-*.csv", "none-*.csv"),
+        ("tables db", "db"),
+        ("schema db/trips", "trips"),
+        ("verify db/trips", "db/trips"),
+    ] {
+        let (code, stdout, stderr) = shell.run(line);
+        assert_eq!((code, stdout.as_str()), (6, ""), "{line}: {stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.contains(named), "{line}: {stderr}");
+    }
+    assert!(!shell.path("db").exists());
+}
+
+#[test]
+fn a_bad_row_is_1_and_names_its_place() {
+    let shell = Shell::new();
+    shell.file("bad.csv", "id,fare\n1,2\nx,3\n").file("ragged.csv", "id,fare\n1,2\n1,2,3\n");
+    let (code, stdout, stderr) = shell.run("ingest db/t bad.csv --schema id:int64");
+    assert_eq!((code, stdout.as_str()), (1, ""));
+    for part in ["bad.csv", "line 3", "column 1 ('id')", "'x'", "int64"] {
+        assert!(stderr.contains(part), "{stderr}");
+    }
+    let (code, _, stderr) = shell.run("ingest db/t ragged.csv --error-format json");
+    assert_eq!(code, 1);
+    let object: serde_json::Value = serde_json::from_str(&stderr).unwrap();
+    assert_eq!(object["code"], "invalid-input");
+    assert!(object["message"].as_str().unwrap().contains("ragged.csv: line 3: 3 fields, expected 2"));
+    assert!(!shell.path("db/t").exists(), "nothing is left of a table that never came to be");
+}
+
+#[test]
+fn a_second_writer_is_refused() {
+    let shell = Shell::new();
+    shell.file("a.csv", TRIPS);
+    shell.stdout("ingest db/trips a.csv");
+    // The first writer waits for rows from a pipe while the second comes.
+    let (code, stdout, stderr) = shell.sh("mkfifo rows
+         sty ingest -q db/trips rows & writer=$!
+         exec 3> rows; cat a.csv >&3
+         while ! grep -q . db/trips/LOCK; do sleep 0.01; done
+         sty ingest db/trips a.csv; echo \"exit $?\"
+         exec 3>&-; wait $writer; echo \"exit $?\"");
+    assert_eq!((code, stdout.as_str()), (0, "exit 1\nexit 0\n"), "{stderr}");
+    for part in ["'trips' is being written by another process", "pid", "try again"] {
+        assert!(stderr.contains(part), "{stderr}");
+    }
+    assert!(shell.stdout("tables db").contains("trips,4,3,2,"));
+}
+
+#[test]
+fn a_flipped_byte_is_found_by_verify() {
+    let shell = Shell::new();
+    let rows: String = (0..5000).map(|i| format!("{i},{}\n", i * i % 977)).collect();
+    shell.file("a.csv", format!("id,v\n{rows}"));
+    shell.stdout("ingest db/t a.csv");
+    let (code, stdout, stderr) = shell.run("verify db");
+    assert_eq!((code, stdout.as_str()), (0, ""));
+    assert!(stderr.contains("t: 5,000 rows in 1 segments"), "{stderr}");
+
+    let file = shell.files("db/t/data", "sty").pop().unwrap();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    let mut damaged = std::fs::OpenOptions::new().write(true).open(&file).unwrap();
+    damaged.seek(SeekFrom::Start(0)).unwrap();
+    damaged.write_all(&bytes).unwrap();
+    for line in ["verify db", "verify db/t"] {
+        let (code, stdout, stderr) = shell.run(line);
+        assert_eq!((code, stdout.as_str()), (3, ""), "{stderr}");
+        let name = file.file_name().unwrap().to_str().unwrap();
+        assert!(stderr.contains(name) && stderr.contains("corrupt at byte "), "{stderr}");
+    }
+    let (code, _, stderr) = shell.run("verify db --error-format json");
+    let first: serde_json::Value = serde_json::from_str(stderr.lines().next().unwrap()).unwrap();
+    assert_eq!((code, first["code"].as_str()), (3, Some("corrupt")));
+    assert!(first["offset"].is_u64() && first["file"].as_str().unwrap().ends_with(".sty"), "{first}");
+}
+
+#[test]
+fn generated_trips_go_in_by_file_and_by_pipe() {
+    let shell = Shell::new();
+    let (code, stdout, stderr) = shell.run("gen trips --rows 3000 --files 2 --header -o csv");
+    assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
+    shell.stdout("gen trips --rows 3000 --files 2 --format parquet -o parquet");
+    shell.stdout("ingest db/csv csv");
+    shell.stdout("ingest db/parquet parquet");
+    let (code, _, stderr) = shell.sh("sty gen trips --rows 3000 --files 2 --header -o - | sty ingest db/pipe");
+    assert_eq!(code, 0, "{stderr}");
+    let (code, _, stderr) = shell.sh("cat parquet/trips-0001.parquet | sty ingest db/half -");
+    assert_eq!(code, 0, "{stderr}");
+    let tables = shell.stdout("tables db");
+    for line in ["csv,3000,51,", "half,1500,51,", "parquet,3000,51,", "pipe,3000,51,"] {
+        assert!(tables.contains(line), "{tables}");
+    }
+    let names = |table: &str| {
+        let schema = shell.stdout(&format!("schema db/{table}"));
+        schema.lines().map(|line| line.split(',').next().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("csv"), names("parquet"));
+    assert_eq!(shell.stdout("schema db/csv"), shell.stdout("schema db/pipe"));
+    shell.stdout("verify -q db");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_the_command_silently() {
+    let shell = Shell::new();
+    let (code, stdout, stderr) =
+        shell.sh("{ sty gen trips --rows 200000 -o -; echo \"exit $?\" >&2; } | head -1 | wc -l | tr -d ' '");
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (0, "1\n", "exit 0\n"));
+}
+
+#[test]
+fn what_is_not_text_is_called_so() {
+    let shell = Shell::new();
+    let noise: Vec<u8> = (0..20_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    shell.file("noise.csv", noise).file("empty.csv", "").file("x.parquet", "no\n").file("y.json", "{}\n");
+    for (file, part) in [
+        ("noise.csv", "does not look like text"),
+        ("empty.csv", "is empty"),
+        ("x.parquet", "not a Parquet file"),
+        ("y.json", "JSON"),
+    ] {
+        let (code, stdout, stderr) = shell.run(&format!("ingest db/t {file}"));
+        assert_eq!((code, stdout.as_str()), (1, ""), "{file}");
+        assert!(stderr.contains(file) && stderr.contains(part), "{stderr}");
+    }
+}
