@@ -93,7 +93,7 @@ impl Part {
         }
         if !self.started {
             self.started = true;
-            self.column.reserve(expected_rows(chunk, tile));
+            self.column.reserve(expected_rows(chunk, tile, schema.columns.len()));
         }
         let Err(row) = self.column.push(tile, self.position, &schema.rules) else {
             return Ok(());
@@ -117,14 +117,15 @@ impl Part {
     }
 }
 
-/// The rows of the chunk, if they are all as long as those of its first tile.
-fn expected_rows(chunk: &CsvChunk, tile: Tile<'_>) -> usize {
+/// The rows of the chunk, if they are all as long as those of its first tile, which may be a single one.
+fn expected_rows(chunk: &CsvChunk, tile: Tile<'_>, columns: usize) -> usize {
     let first = tile.column(0).next().map_or(0, |field| field.start);
-    let last = tile.column(0).last().map_or(0, |field| field.start);
-    let row_bytes = (last - first) / tile.rows().saturating_sub(1).max(1);
+    let end = tile.column(columns.saturating_sub(1)).last().map_or(first, |field| field.start + field.len);
+    // Each row has its line feed.
+    let row_bytes = end.saturating_sub(first) / tile.rows().max(1) + 1;
     let bytes = chunk.text.len() - first;
-    // A sixteenth to spare; a row has at least its line feed.
-    let rows = bytes / row_bytes.max(1) + tile.rows();
+    let rows = bytes / row_bytes + tile.rows();
+    // A sixteenth to spare.
     rows + rows / 16
 }
 
