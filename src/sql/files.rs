@@ -54,7 +54,7 @@ pub(crate) async fn open(name: &str, state: &SessionState) -> Result<Option<Arc<
     let format: Arc<dyn FileFormat> = match kind {
         Kind::Text => return Ok(Some(Arc::new(TextTable::open(Some(&paths), threads)?))),
         Kind::Parquet => Arc::new(ParquetFormat::default()),
-        Kind::Arrow => Arc::new(ArrowFormat::default()),
+        Kind::Arrow => Arc::new(ArrowFormat),
         Kind::Json => Arc::new(JsonFormat::default()),
     };
     let listed = async {
@@ -86,7 +86,10 @@ fn expand(name: &str) -> Result<Vec<PathBuf>> {
     let pattern = glob::glob(name).map_err(|error| Error::InvalidInput(format!("pattern {name}: {error}")))?;
     let mut paths = Vec::new();
     for path in pattern {
-        let path = path.map_err(|error| Error::io(error.path().to_path_buf(), error.into()))?;
+        let path = path.map_err(|error| {
+            let path = error.path().to_path_buf();
+            Error::io(path, error.into())
+        })?;
         if path.is_file() {
             paths.push(absolute(&path)?);
         }

@@ -33,7 +33,7 @@ fn column<T, A: FromIterator<Option<T>> + arrow_array::Array + 'static>(
 ) -> ArrayRef {
     let one = |i: i64| {
         let random = noise(i * 31 + salt);
-        (random % 11 != 0).then(|| value(i, random))
+        (!random.is_multiple_of(11)).then(|| value(i, random))
     };
     Arc::new(range.map(one).collect::<A>())
 }

@@ -110,7 +110,7 @@ pub(crate) struct Printer {
 
 enum Kind {
     Table(Box<table::TablePrinter>),
-    Csv(csv::CsvPrinter),
+    Csv(Box<csv::CsvPrinter>),
     Json(json::JsonPrinter),
     Markdown(markdown::MarkdownPrinter),
     Arrow(Box<arrow_ipc::ArrowPrinter>),
@@ -142,8 +142,8 @@ impl Printer {
         }
         let kind = match format {
             Format::Table => Kind::Table(Box::new(table::TablePrinter::new(schema, options.look, output))),
-            Format::Csv => Kind::Csv(csv::CsvPrinter::new(schema, b',', options.header, output)),
-            Format::Tsv => Kind::Csv(csv::CsvPrinter::new(schema, b'\t', options.header, output)),
+            Format::Csv => Kind::Csv(Box::new(csv::CsvPrinter::new(schema, b',', options.header, output))),
+            Format::Tsv => Kind::Csv(Box::new(csv::CsvPrinter::new(schema, b'\t', options.header, output))),
             Format::Json => Kind::Json(json::JsonPrinter::new(schema, json::Frame::Array, output)),
             Format::Jsonl => Kind::Json(json::JsonPrinter::new(schema, json::Frame::Lines, output)),
             Format::Markdown => Kind::Markdown(markdown::MarkdownPrinter::new(schema, output)),

@@ -165,10 +165,10 @@ fn arrow_and_parquet_read_back() {
 #[test]
 fn no_rows() {
     let empty = every_type().slice(0, 0).project(&[0, 1]).unwrap();
-    assert_eq!(text(Format::Csv, &[empty.clone()]), "bool,int\n");
-    assert_eq!(text(Format::Json, &[empty.clone()]), "[]\n");
-    assert_eq!(text(Format::Jsonl, &[empty.clone()]), "");
-    assert_eq!(text(Format::Markdown, &[empty.clone()]), "| bool | int |\n| --- | ---: |\n");
+    assert_eq!(text(Format::Csv, std::slice::from_ref(&empty)), "bool,int\n");
+    assert_eq!(text(Format::Json, std::slice::from_ref(&empty)), "[]\n");
+    assert_eq!(text(Format::Jsonl, std::slice::from_ref(&empty)), "");
+    assert_eq!(text(Format::Markdown, std::slice::from_ref(&empty)), "| bool | int |\n| --- | ---: |\n");
     assert_eq!(text(Format::Table, &[empty]), "┌──────┬─────┐\n│ bool │ int │\n├──────┼─────┤\n└──────┴─────┘\n");
 }
 

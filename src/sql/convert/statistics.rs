@@ -59,10 +59,11 @@ fn whole(table: &StoreTable, column: &Column) -> Result<Stats> {
             continue;
         };
         let mut stats = known.stats;
-        if is_cut(&stats) && entries.len() <= MAX_OPENED {
-            if let Some(stored) = snapshot.open_segment(entry)?.column(column.id)? {
-                stats = stored.stats().clone();
-            }
+        if is_cut(&stats)
+            && entries.len() <= MAX_OPENED
+            && let Some(stored) = snapshot.open_segment(entry)?.column(column.id)?
+        {
+            stats = stored.stats().clone();
         }
         let widen = |bound: Option<Bound>| {
             bound.and_then(|b| {
