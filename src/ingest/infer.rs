@@ -98,8 +98,8 @@ fn temporal(text: Text<'_>) -> u16 {
     let micros = |instant: time::Instant| instant.digits <= 6;
     if let Some(days) = time::date(text) {
         let midnight = time::Instant { seconds: i64::from(days) * 86_400, nanos: 0, digits: 0, zoned: false };
-        let finer = if nanos(midnight) { STAMP_NS | ZONED_NS } else { 0 };
-        return DATE | STAMP_US | ZONED_US | finer;
+        let finer = if nanos(midnight) { STAMP_NS } else { 0 };
+        return DATE | STAMP_US | finer;
     }
     let flags = |instant: time::Instant, us, ns| {
         (if micros(instant) { us } else { 0 }) | (if nanos(instant) { ns } else { 0 })
@@ -155,6 +155,7 @@ mod tests {
             (&["2013-08-01 08:14:37", "2013-08-01T08:14:37.1234567"], "timestamp(ns)"),
             (&["2013-08-01 08:14:37Z", "2013-08-01T08:14:37+02:00"], "timestamp(us,UTC)"),
             (&["2013-08-01 08:14:37Z", "2013-08-01T08:14:37"], "utf8"),
+            (&["2013-08-01", "2013-08-01 08:14:37Z"], "utf8"),
             (&["9999-01-01", "2013-08-01T08:14:37.1234567"], "utf8"),
             (&["08:14:37", "08:14:37.5"], "time(us)"),
             (&["2013-08-01", "1"], "utf8"),

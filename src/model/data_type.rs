@@ -174,7 +174,8 @@ impl DataType {
     /// The narrowest type to which both widen without loss, or `None`.
     ///
     /// null → anything; integer → wider integer; integer and f32 → f64 (64-bit integers only value by value:
-    /// the caller checks with [`DataType::widens_exactly_if`]); date → timestamp; coarser timestamp → finer.
+    /// the caller checks with [`DataType::widens_exactly_if`]); date → timestamp without a zone; coarser timestamp →
+    /// finer.
     /// A number never becomes text.
     pub fn join(&self, other: &DataType) -> Option<DataType> {
         use DataType::{Date, Decimal, Float32, Float64, Null, Time, Timestamp};
@@ -195,7 +196,8 @@ impl DataType {
                 let narrow = t.integer_bits().is_some_and(|(bits, _)| bits <= 16);
                 Some(if narrow { Float32 } else { Float64 })
             }
-            (Date, t @ Timestamp { .. }) | (t @ Timestamp { .. }, Date) => Some(t.clone()),
+            // Midnight in a zone is an instant only to who knows the zone's rules.
+            (Date, t @ Timestamp { zone: None, .. }) | (t @ Timestamp { zone: None, .. }, Date) => Some(t.clone()),
             (Timestamp { unit: a, zone: za }, Timestamp { unit: b, zone: zb }) if za == zb => {
                 Some(Timestamp { unit: *a.max(b), zone: za.clone() })
             }
@@ -451,6 +453,8 @@ mod tests {
         assert_eq!(join("int8", "uint64"), None);
         assert_eq!(join("int64", "float64").as_deref(), Some("float64"));
         assert_eq!(join("date", "timestamp(us)").as_deref(), Some("timestamp(us)"));
+        assert_eq!(join("date", "timestamp(us,UTC)"), None);
+        assert_eq!(join("date", "timestamp(s,Europe/Berlin)"), None);
         assert_eq!(join("decimal(10,2)", "decimal(12,4)").as_deref(), Some("decimal(12,4)"));
     }
 }

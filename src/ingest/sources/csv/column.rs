@@ -235,6 +235,9 @@ impl Zone {
 #[inline]
 fn timestamp(text: Text<'_>, unit: TimeUnit, zone: Zone) -> Option<i64> {
     let Some(instant) = time::instant(text) else {
+        if zone == Zone::Needed {
+            return None;
+        }
         return i64::from(time::date(text)?).checked_mul(86_400)?.checked_mul(unit.per_second());
     };
     let allowed = match zone {
