@@ -1,7 +1,7 @@
 //! Column builders: batches in row order → the rows of one segment.
 //!
-//! A segment closes at 2²⁰ rows or a bound in bytes, whichever comes first. Both are counted on the values alone,
-//! so the cut does not depend on threads or timing. A batch may bring a column under a narrower or wider type than
+//! A segment closes at 2²⁰ rows or a bound in bytes, whichever comes first, if need be within a batch; one row always
+//! fits. Both are counted on the values alone, so the cut does not depend on threads or timing. A batch may bring a column under a narrower or wider type than
 //! the one before it; the segment stores the join, and the table keeps the join of all segments.
 
 use std::collections::HashMap;
@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field, Schema as ArrowSchema};
 
 use crate::block::{canonical, nothing};
 use crate::error::{Error, Result};
@@ -19,6 +20,9 @@ use crate::segment::writer::{InputColumn, SegmentInput};
 
 /// Integers beyond this are not all representable as f64.
 pub const EXACT_IN_F64: u64 = 1 << 53;
+
+/// Column names that a message shows of each side.
+const SHOWN_NAMES: usize = 8;
 
 /// Collects batches for one segment.
 #[derive(Debug)]
@@ -61,36 +65,48 @@ impl SegmentBuilder {
         self.rows == 0
     }
 
-    /// Adds as many rows of `batch` (its columns are those of `schema` with these ids, in any order) as fit.
-    /// `Break` carries the rows that did not: the segment is full.
+    /// Adds as many rows of `batch` (its columns, in layouts that [`readable`] leaves as they are, are those of the
+    /// schema with these ids, in any order) as fit. `Break` carries the rows that did not: the segment is full.
     pub fn push(&mut self, batch: &RecordBatch, ids: &[ColumnId]) -> Result<ControlFlow<RecordBatch>> {
-        let room = self.limits.rows - self.rows;
-        let (now, rest) = if batch.num_rows() > room {
-            (batch.slice(0, room), Some(batch.slice(room, batch.num_rows() - room)))
-        } else {
-            (batch.clone(), None)
-        };
+        let (rows, bytes) = self.fitting(batch);
+        let now = batch.slice(0, rows);
         for (i, id) in ids.iter().enumerate() {
             let name = batch.schema_ref().field(i).name().clone();
             self.add(i, *id, &name, now.column(i))?;
         }
-        self.rows += now.num_rows();
-        let full = self.rows >= self.limits.rows || self.bytes >= self.limits.bytes;
-        Ok(match rest {
-            Some(rest) => ControlFlow::Break(rest),
-            None if full => ControlFlow::Break(batch.slice(0, 0)),
-            None => ControlFlow::Continue(()),
-        })
+        self.rows += rows;
+        self.bytes += bytes;
+        let rest = batch.num_rows() - rows;
+        let full = rest > 0 || self.rows >= self.limits.rows || self.bytes >= self.limits.bytes;
+        Ok(if full { ControlFlow::Break(batch.slice(rows, rest)) } else { ControlFlow::Continue(()) })
+    }
+
+    /// The rows of `batch` that fit, at least one in an empty segment, and their bytes.
+    fn fitting(&self, batch: &RecordBatch) -> (usize, usize) {
+        let most = batch.num_rows().min(self.limits.rows.saturating_sub(self.rows));
+        let room = self.limits.bytes.saturating_sub(self.bytes);
+        let size = |rows| batch.columns().iter().map(|column| value_bytes(&column.slice(0, rows))).sum();
+        let all: usize = size(most);
+        if all <= room {
+            return (most, all);
+        }
+        // Doubling finds an interval, so that few rows are looked at where few fit; then halving.
+        let (mut fits, mut exceeds) = (0, 1);
+        while exceeds < most && size(exceeds) <= room {
+            (fits, exceeds) = (exceeds, exceeds * 2);
+        }
+        exceeds = exceeds.min(most);
+        while exceeds - fits > 1 {
+            let middle = fits.midpoint(exceeds);
+            if size(middle) <= room { fits = middle } else { exceeds = middle }
+        }
+        let rows = fits.max(usize::from(self.rows == 0));
+        (rows, size(rows))
     }
 
     /// Adds rows of a column, which is at `hint` if this batch has the columns of the one before.
     fn add(&mut self, hint: usize, id: ColumnId, name: &str, array: &ArrayRef) -> Result<()> {
         let data_type = stored_type(name, array)?;
-        let array = match canonical(array.data_type(), &data_type) {
-            Some(readable) => cast(name, array, &readable)?,
-            None => array.clone(),
-        };
-        self.bytes += value_bytes(&array);
         let is_it = |column: &Building| column.id == id;
         let hint = Some(hint).filter(|hint| self.columns.get(*hint).is_some_and(is_it));
         let at = match hint.or_else(|| self.columns.iter().position(is_it)) {
@@ -105,7 +121,7 @@ impl SegmentBuilder {
         column.data_type = join(name, &column.data_type, &data_type)?;
         column.pad(self.rows);
         column.rows += array.len();
-        column.arrays.push(array);
+        column.arrays.push(array.clone());
         Ok(())
     }
 
@@ -118,6 +134,24 @@ impl SegmentBuilder {
         let columns = columns.into_iter().map(|column| column.finish(rows)).collect::<Result<Vec<_>>>()?;
         Ok(SegmentInput { rows, block_rows: self.limits.block_rows, columns })
     }
+}
+
+/// The batch in layouts that a segment is written from.
+pub fn readable(batch: RecordBatch) -> Result<RecordBatch> {
+    let (mut fields, mut columns, mut changed) = (Vec::new(), Vec::new(), false);
+    for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        let to = canonical(array.data_type(), &stored_type(field.name(), array)?);
+        changed |= to.is_some();
+        let array = to.map_or_else(|| Ok(array.clone()), |to| cast(field.name(), array, &to))?;
+        fields.push(Field::new(field.name(), array.data_type().clone(), true));
+        columns.push(array);
+    }
+    if !changed {
+        return Ok(batch);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), columns, &options)
+        .map_err(|e| Error::InvalidInput(e.to_string()))
 }
 
 /// Bytes of an array's values, for slices and views too.
@@ -234,9 +268,30 @@ pub fn match_columns(schema: &mut Schema, batch: &RecordBatch) -> Result<Vec<Col
             }
         }
     }
+    if new.len() == ids.len() {
+        check_kinship(schema, &new)?;
+    }
     widened.into_iter().for_each(|(at, data_type)| schema.set_type(at, data_type));
     schema.extend(new)?;
     Ok(ids)
+}
+
+/// Refuses an input of which the table knows no column: its first row was misread, or it belongs elsewhere.
+fn check_kinship(schema: &Schema, new: &[(&str, DataType)]) -> Result<()> {
+    if schema.columns().is_empty() || new.is_empty() {
+        return Ok(());
+    }
+    let listed = |mut names: Vec<&str>| {
+        let more = names.len() > SHOWN_NAMES;
+        names.truncate(SHOWN_NAMES);
+        names.join(", ") + if more { ", …" } else { "" }
+    };
+    Err(Error::InvalidInput(format!(
+        "the input's columns ({}) are none of the table's ({}); name them with --names, say --no-header or --header \
+         if the first row of the input was misread, or load into another table",
+        listed(new.iter().map(|(name, _)| *name).collect()),
+        listed(schema.columns().iter().map(|column| &*column.name).collect()),
+    )))
 }
 
 #[cfg(test)]
@@ -278,6 +333,22 @@ mod tests {
     }
 
     #[test]
+    fn an_input_that_shares_no_column_is_refused() {
+        let one: ArrayRef = Arc::new(Int32Array::from(vec![1]));
+        let batch =
+            |names: &[&str]| RecordBatch::try_from_iter(names.iter().map(|name| (name, one.clone()))).unwrap();
+        let mut schema = Schema::default();
+        match_columns(&mut schema, &batch(&["id", "fare"])).unwrap();
+        match_columns(&mut schema, &batch(&["tip", "id"])).unwrap();
+        let before = schema.clone();
+        let error = match_columns(&mut schema, &batch(&["column0", "column1"])).unwrap_err().to_string();
+        for part in ["(column0, column1)", "(id, fare, tip)", "--names", "--no-header"] {
+            assert!(error.contains(part), "{error}");
+        }
+        assert_eq!(schema, before);
+    }
+
+    #[test]
     fn two_columns_of_one_name_are_refused() {
         let one: ArrayRef = Arc::new(Int32Array::from(vec![1]));
         let field = |array: &ArrayRef| arrow_schema::Field::new("a", array.data_type().clone(), true);
@@ -293,5 +364,40 @@ mod tests {
         let batch = || -> ArrayRef { Arc::new(StringViewArray::from(vec![long.as_str()])) };
         let full: Vec<bool> = (0..4).map(|_| push(&mut builder, &mut schema, vec![("a", batch())])).collect();
         assert_eq!(full, [false, false, false, true]);
+        assert_eq!(builder.finish().unwrap().rows, 3);
+    }
+
+    /// The rows of the segments that these batches fill.
+    fn cut(limits: SegmentLimits, batches: Vec<ArrayRef>) -> Vec<usize> {
+        let (mut builder, mut schema, mut rows) = (SegmentBuilder::new(limits), Schema::default(), Vec::new());
+        for array in batches {
+            let mut rest = RecordBatch::try_from_iter([("a", array)]).unwrap();
+            let ids = match_columns(&mut schema, &rest).unwrap();
+            while let ControlFlow::Break(more) = builder.push(&rest, &ids).unwrap() {
+                rows.push(builder.finish().unwrap().rows);
+                rest = more;
+            }
+        }
+        rows.push(builder.finish().unwrap().rows);
+        rows
+    }
+
+    #[test]
+    fn a_segment_is_cut_within_a_batch_that_exceeds_the_bound() {
+        let texts = |sizes: &[usize]| sizes.iter().map(|size| "x".repeat(*size)).collect::<Vec<_>>();
+        let strings = |sizes: &[usize]| -> ArrayRef { Arc::new(StringArray::from(texts(sizes))) };
+        let views = |sizes: &[usize]| -> ArrayRef { Arc::new(StringViewArray::from_iter_values(texts(sizes))) };
+        let limits = SegmentLimits { bytes: 10_000, ..LIMITS };
+        for make in [&strings as &dyn Fn(&[usize]) -> ArrayRef, &views] {
+            assert_eq!(cut(limits, vec![make(&[3000; 10])]), [3, 3, 3, 1]);
+            assert_eq!(cut(limits, vec![make(&[3000; 2]), make(&[3000; 8])]), [3, 3, 3, 1]);
+            assert_eq!(cut(limits, vec![make(&[9000]), make(&[20_000, 30_000]), make(&[1; 4])]), [1, 1, 1, 4]);
+            assert_eq!(cut(limits, vec![make(&[1; 100])]), [100]);
+        }
+        assert_eq!(cut(SegmentLimits { rows: 40, ..limits }, vec![views(&[1; 100])]), [40, 40, 20]);
+        // A text that is there once and shown many times counts as often as it is shown.
+        let shared = StringViewArray::from_iter_values(texts(&[3000]));
+        let many = StringViewArray::new(vec![shared.views()[0]; 7].into(), shared.data_buffers().to_vec(), None);
+        assert_eq!(cut(limits, vec![Arc::new(many)]), [3, 3, 1]);
     }
 }

@@ -1,6 +1,7 @@
 //! A whole ingest: inputs → segments of a table → one commit, all or nothing.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::columns::{EXACT_IN_F64, SegmentLimits};
 use super::pipeline::{self, PipelineOptions, Task};
-use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema};
+use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema, Guess};
 #[cfg(feature = "parquet")]
 use super::sources::parquet::{ParquetSource, Spooled};
 use super::sources::{Format, Input, Opened};
@@ -17,7 +18,7 @@ use crate::encoding::{Encoding, Options, Profile};
 use crate::error::{Error, Result};
 use crate::model::{Column, ColumnId, DataType, Scalar, Schema};
 use crate::segment::EncodedSegment;
-use crate::store::{DataFiles, NewSegment, TableWriter};
+use crate::store::{DataFile, DataFiles, NewSegment, TableWriter};
 
 /// Bytes of values in memory at which a segment is closed, unless a memory limit asks for less.
 const SEGMENT_BYTES: usize = 192 << 20;
@@ -25,16 +26,16 @@ const SEGMENT_BYTES: usize = 192 << 20;
 const MIN_SEGMENT_BYTES: usize = 4 << 20;
 /// What one text chunk takes while it is parsed: its text, and the arrays made of it.
 const TASK_BYTES: usize = 16 << 20;
+/// Bytes of a write, unless a part of a segment is longer.
+const WRITE_BYTES: usize = 8 << 20;
 /// What is being parsed takes at most this, unless a memory limit asks for less.
 const IN_FLIGHT_BYTES: usize = 256 << 20;
 
 /// How to load.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// How to read CSV. The delimiter counts only where `delimiter` says so.
+    /// How to read CSV and TSV.
     pub csv: CsvOptions,
-    /// The delimiter that was asked for; otherwise the format decides.
-    pub delimiter: Option<u8>,
     /// Leave out columns of types that a table cannot hold, instead of failing.
     pub skip_unsupported: bool,
     /// The balance of size and speed; `None` takes the table's.
@@ -64,6 +65,8 @@ pub struct LoadReport {
     pub segments: u64,
     /// Columns left out because of their type.
     pub skipped: Vec<String>,
+    /// What was taken for granted about an input without proof, once each.
+    pub guesses: Vec<(PathBuf, Guess)>,
     /// Wall-clock time, commit included.
     pub elapsed: Duration,
 }
@@ -81,7 +84,7 @@ pub fn load(mut writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) 
     let before = writer.schema().clone();
     let mut schema = before.clone();
     let consumed: Vec<_> = inputs.iter().map(Input::consumed).collect();
-    let mut skipped = Vec::new();
+    let (mut skipped, mut guesses) = (Vec::new(), Vec::new());
     let pipeline = pipeline_options(&writer, options);
     let mut report = LoadReport::default();
     let (to_disk, encoded) = sync_channel::<EncodedSegment>(1);
@@ -94,12 +97,12 @@ pub fn load(mut writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) 
             options,
             prior: before.columns().iter().map(|c| (c.name.to_string(), c.data_type.clone())).collect(),
             skipped: &mut skipped,
+            guesses: &mut guesses,
             consumed: Arc::default(),
             most: pipeline.in_flight_bytes,
         };
         let rows = feed(&pool, tasks, &mut schema, &pipeline, to_disk);
-        let segments =
-            storing.join().unwrap_or_else(|_| Err(Error::LimitExceeded("the writing thread stopped".into())));
+        let segments = storing.join().unwrap_or_else(|_| Err(pipeline::stopped("<writer>")));
         // A failure to write also ends the feeding, and is the one to report.
         segments.and_then(|segments| rows.map(|rows| (rows, segments)))
     })?;
@@ -109,7 +112,7 @@ pub fn load(mut writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) 
     report.bytes_metadata = writer.commit(schema, segments)?.metadata_bytes;
     report.rows = rows;
     report.bytes_in = consumed.iter().map(|c| c.load(Ordering::Relaxed)).sum();
-    report.skipped = skipped;
+    (report.skipped, report.guesses) = (skipped, guesses);
     report.elapsed = started.elapsed();
     Ok(report)
 }
@@ -139,12 +142,12 @@ fn feed(
     pipeline::run(pool, tasks, schema, options, &mut |segment| to_disk.send(segment).map_err(stopped))
 }
 
-/// The writing thread: each segment becomes a durable file of its own, in one write.
+/// The writing thread: each segment becomes a durable file of its own, in large writes.
 fn store_segments(files: &DataFiles, encoded: Receiver<EncodedSegment>) -> Result<Vec<NewSegment>> {
     let mut segments = Vec::new();
     for segment in encoded {
         let mut file = files.create()?;
-        file.write_all(&segment.parts.concat())?;
+        write_parts(&mut file, segment.parts)?;
         file.sync()?;
         segments.push(NewSegment {
             file: file.uuid(),
@@ -157,6 +160,23 @@ fn store_segments(files: &DataFiles, encoded: Receiver<EncodedSegment>) -> Resul
         });
     }
     Ok(segments)
+}
+
+/// Writes small parts together and large ones as they are, and lets go of each as soon as it is written.
+fn write_parts(file: &mut DataFile, parts: Vec<Vec<u8>>) -> Result<()> {
+    let mut together = Vec::new();
+    for part in parts {
+        if !together.is_empty() && together.len() + part.len() > WRITE_BYTES {
+            file.write_all(&together)?;
+            together.clear();
+        }
+        if part.len() > WRITE_BYTES {
+            file.write_all(&part)?;
+        } else {
+            together.extend_from_slice(&part);
+        }
+    }
+    if together.is_empty() { Ok(()) } else { file.write_all(&together) }
 }
 
 /// Where the table's type is wider than that of a segment, whether one written before or by this load, reading has to
@@ -214,6 +234,7 @@ struct Tasks<'a> {
     prior: Vec<(String, DataType)>,
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
     skipped: &'a mut Vec<String>,
+    guesses: &'a mut Vec<(PathBuf, Guess)>,
     /// Bytes read from the input at hand.
     consumed: Arc<AtomicU64>,
     /// The heaviest task to make, where there is a choice.
@@ -311,8 +332,7 @@ impl Tasks<'_> {
 
     fn open_csv(&mut self, opened: Opened) -> Result<Current> {
         let mut options = self.options.csv.clone();
-        options.delimiter =
-            self.options.delimiter.unwrap_or_else(|| CsvOptions::for_format(opened.format).delimiter);
+        options.delimiter = options.delimiter.or(CsvOptions::for_format(opened.format).delimiter);
         options.prior.clone_from(&self.prior);
         let mut chunks = CsvChunks::new(&opened.name, opened.bytes, &options);
         let first = chunks.next().transpose()?;
@@ -321,6 +341,11 @@ impl Tasks<'_> {
             return Ok(Current::Other(Box::new(std::iter::empty())));
         }
         let schema = Arc::new(csv::infer(&opened.name, &options, first.as_ref())?);
+        for guess in &schema.guesses {
+            if self.guesses.iter().all(|(_, known)| known != guess) {
+                self.guesses.push((opened.name.clone(), guess.clone()));
+            }
+        }
         let places: HashMap<String, usize> =
             self.prior.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
         for column in &schema.columns {

@@ -11,7 +11,6 @@ const ROWS: usize = 1024;
 fn options() -> LoadOptions {
     LoadOptions {
         csv: CsvOptions::default(),
-        delimiter: None,
         skip_unsupported: false,
         profile: None,
         force: None,

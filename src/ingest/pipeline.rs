@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Memory is bounded by construction: a fixed number of tasks is in flight, one segment is being filled, one
-//! encoded and one written. What is in a segment depends on the input alone, never on threads or timing.
+//! encoded and one written. A segment is cut by the bytes of its values, be it within a batch. What is in a segment depends on the input alone, never on threads or timing.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use arrow_array::RecordBatch;
 use rayon::ThreadPool;
 
-use super::columns::{SegmentBuilder, SegmentLimits, match_columns};
+use super::columns::{SegmentBuilder, SegmentLimits, match_columns, readable};
 use crate::encoding::Options;
 use crate::error::{Error, Result};
 use crate::model::Schema;
@@ -89,7 +89,13 @@ fn deliver<T>(to: &SyncSender<T>, result: T) {
 }
 
 fn lost<T>(_: T) -> Error {
-    Error::LimitExceeded("a worker thread stopped without an answer (out of memory?)".into())
+    stopped("<worker>")
+}
+
+/// A thread of the ingest is gone, and with it what it was to answer.
+pub(super) fn stopped(thread: &str) -> Error {
+    let what = "this thread stopped without an answer: a bug, or no memory left; nothing was committed";
+    Error::io(thread, std::io::Error::other(what))
 }
 
 /// A task that a worker has, or has done.
@@ -113,7 +119,7 @@ impl Stage<'_> {
         for batch in oldest.result.recv().map_err(lost)?? {
             let ids = match_columns(schema, &batch)?;
             self.rows += batch.num_rows() as u64;
-            let mut rest = batch;
+            let mut rest = readable(batch)?;
             while let ControlFlow::Break(more) = self.builder.push(&rest, &ids)? {
                 self.close()?;
                 rest = more;
@@ -144,5 +150,25 @@ impl Stage<'_> {
             Some(encoding) => (self.sink)(encoding.recv().map_err(lost)??),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoding::Profile;
+
+    #[test]
+    fn a_worker_that_panics_is_an_error() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).panic_handler(|_| {}).build().unwrap();
+        let options = PipelineOptions {
+            segment: SegmentLimits { rows: 1024, bytes: 1 << 20, block_rows: 1024 },
+            encoding: Options::new(Profile::Fast),
+            in_flight: 1,
+            in_flight_bytes: 1,
+        };
+        let tasks = || (0..3).map(|_| Ok(Task { weight: 1, work: Box::new(|| panic!("a test of a bug")) }));
+        let error = run(&pool, tasks(), &mut Schema::default(), &options, &mut |_| Ok(())).unwrap_err();
+        assert!(error.to_string().contains("nothing was committed"), "{error}");
     }
 }

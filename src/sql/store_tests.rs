@@ -105,7 +105,6 @@ fn ingest(store: &Store, table: &str, file: &Path) {
     let writer = store.table(table).unwrap().writer(Some((Schema::default(), options))).unwrap();
     let load_options = LoadOptions {
         csv: CsvOptions::default(),
-        delimiter: None,
         skip_unsupported: false,
         profile: None,
         force: None,

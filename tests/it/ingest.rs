@@ -51,6 +51,36 @@ fn files_of_one_load_may_bring_different_columns() {
     assert_eq!(values(&t, "c"), ["∅", "∅", "true", "∅", "∅"]);
 }
 
+#[test]
+fn an_append_that_shares_no_column_is_refused() {
+    let db = Database::new();
+    db.load_text("t", "id,fare\n1,2.5\n").unwrap();
+    let message = refused(&db, vec![text("7,x\n8,y\n")], &options());
+    for part in ["(column0, column1)", "(id, fare)", "--names"] {
+        assert!(message.contains(part), "{message}");
+    }
+    let names = CsvOptions { names: Some(vec!["id".into(), "tip".into()]), ..CsvOptions::default() };
+    db.load("t", vec![text("7,x\n8,y\n")], &LoadOptions { csv: names, ..options() }).unwrap();
+    assert_eq!(values(&db.table("t"), "id"), ["1", "7", "8"]);
+}
+
+#[test]
+fn what_was_guessed_is_reported_once() {
+    let db = Database::new();
+    let inputs = vec![text("name;city\nbob;rome\n"), text("name;city\nalice;bern\n"), text("name\tland\nx\ty\n")];
+    let report = db.load("t", inputs, &options()).unwrap();
+    let guesses: Vec<String> =
+        report.guesses.iter().map(|(file, guess)| format!("{}: {guess}", file.display())).collect();
+    assert_eq!(guesses.len(), 4, "{guesses:?}");
+    for (guess, part) in guesses.iter().zip(["';'", "(name, city)", "'\\t'", "(name, land)"]) {
+        assert!(guess.starts_with("input.csv: ") && guess.contains(part), "{guess}");
+    }
+    assert_eq!(values(&db.table("t"), "city"), ["rome", "bern", "∅"]);
+    let told = CsvOptions { header: Some(true), delimiter: Some(b';'), ..CsvOptions::default() };
+    let report = db.load("u", vec![text("name;city\nbob;rome\n")], &LoadOptions { csv: told, ..options() });
+    assert_eq!(report.unwrap().guesses, []);
+}
+
 /// First values, type of the first load if it is to be fixed, later values, the type of the table afterwards, all
 /// values then.
 type Widening = (&'static str, Option<&'static str>, &'static str, &'static str, [&'static str; 3]);
@@ -194,6 +224,7 @@ fn a_type_that_does_not_fit_is_refused_with_the_reason() {
         ("x", "2020-01-01 00:00:00Z", ["", ""]),
         ("true", "5", ["bool", "int64"]),
         ("2020-01-01", "5", ["date", "int64"]),
+        ("2020-01-01", "2020-01-01 00:00:00Z", ["date", "timestamp(us,UTC)"]),
         ("1.5", "2020-01-01", ["float64", "date"]),
     ] {
         let db = Database::new();

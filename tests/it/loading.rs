@@ -53,7 +53,6 @@ impl Database {
 pub(crate) fn options() -> LoadOptions {
     LoadOptions {
         csv: CsvOptions::default(),
-        delimiter: None,
         skip_unsupported: false,
         profile: None,
         force: None,

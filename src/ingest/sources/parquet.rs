@@ -1,22 +1,31 @@
 //! Parquet files: row groups decoded in parallel, in order, in bounded memory.
+//!
+//! Texts and bytes are read as views: a value of a dictionary is in memory once, however many rows have it. How many
+//! rows a batch has is decided for each row group, by the bytes that its rows take on average.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use arrow_schema::{DataType as ArrowType, Field, Schema};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::basic::Encoding;
 
 use super::Opened;
 use super::input::read_error;
 use crate::error::{Error, Result};
 use crate::model::DataType;
 
-/// Rows of a batch.
+/// Rows of a batch at most.
 const BATCH_ROWS: usize = 65_536;
-/// What a value without a fixed width is taken to need.
-const TEXT_BYTES: usize = 24;
+/// Bytes of a batch, about.
+const BATCH_BYTES: usize = 16 << 20;
+/// Rows of a batch where texts may be of any length for all that the file says.
+const UNKNOWN_ROWS: usize = 256;
+/// What a text takes besides its bytes.
+const VIEW_BYTES: usize = 16;
 
 /// A Parquet file that can be read at any place: the file itself, or a temporary copy of what came through a pipe or
 /// a compressed file, gone when this is dropped.
@@ -63,6 +72,7 @@ impl ParquetSource {
         let (file, path) = (spooled.open()?, spooled.name.as_path());
         let metadata =
             ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| bad(path, &e.to_string()))?;
+        let metadata = with_views(metadata);
         let (mut columns, mut skipped) = (Vec::new(), Vec::new());
         for (i, field) in metadata.schema().fields().iter().enumerate() {
             match DataType::from_arrow(field.data_type()) {
@@ -94,14 +104,42 @@ impl ParquetSource {
         self.metadata.metadata().num_row_groups()
     }
 
-    /// Bytes that a row group takes as Arrow arrays, about: of long texts at least as many as they have encoded.
+    /// Bytes that a row group takes as Arrow arrays, about.
     pub fn memory_bytes(&self, group: usize) -> usize {
-        let group = self.metadata.metadata().row_group(group);
-        let fields = self.metadata.schema().fields();
-        let width = |i: &usize| fields[*i].data_type().primitive_width().unwrap_or(TEXT_BYTES);
-        let fixed: usize = self.columns.iter().map(width).sum();
-        let rows = usize::try_from(group.num_rows()).unwrap_or(0);
-        rows.saturating_mul(fixed).max(usize::try_from(group.total_byte_size()).unwrap_or(0))
+        let rows = usize::try_from(self.metadata.metadata().row_group(group).num_rows()).unwrap_or(0);
+        rows.saturating_mul(self.row_bytes(group))
+    }
+
+    /// Bytes that a row takes as Arrow arrays, on average and about.
+    fn row_bytes(&self, group: usize) -> usize {
+        let metadata = self.metadata.metadata();
+        let group = metadata.row_group(group);
+        let (mut fixed, mut texts, mut unknown) = (0, 0, false);
+        for (leaf, column) in group.columns().iter().enumerate() {
+            let root = metadata.file_metadata().schema_descr().get_column_root_idx(leaf);
+            if self.columns.binary_search(&root).is_err() {
+                continue;
+            }
+            if let Some(width) = width(self.metadata.schema().field(root).data_type()) {
+                fixed += width;
+                continue;
+            }
+            fixed += VIEW_BYTES;
+            texts += column.uncompressed_size();
+            // Only this encoding takes less than the values, unless in a dictionary that is shared.
+            if column.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY) {
+                texts += column.unencoded_byte_array_data_bytes().unwrap_or(0);
+                unknown |= column.unencoded_byte_array_data_bytes().is_none();
+            }
+        }
+        let rows = usize::try_from(group.num_rows()).unwrap_or(0).max(1);
+        let bytes = fixed + usize::try_from(texts).unwrap_or(0).div_ceil(rows);
+        if unknown { bytes.max(BATCH_BYTES / UNKNOWN_ROWS) } else { bytes }
+    }
+
+    /// Rows of a batch of this row group.
+    fn batch_rows(&self, group: usize) -> usize {
+        (BATCH_BYTES / self.row_bytes(group).max(1)).clamp(1, BATCH_ROWS)
     }
 
     /// Bytes of a row group in the file.
@@ -116,7 +154,7 @@ impl ParquetSource {
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
             .with_row_groups(vec![group])
             .with_projection(mask)
-            .with_batch_size(BATCH_ROWS)
+            .with_batch_size(self.batch_rows(group))
             .build()
             .map_err(|e| bad(&self.file.name, &e.to_string()))?;
         let spooled = self.file.clone();
@@ -124,6 +162,43 @@ impl ParquetSource {
     }
 }
 
+/// The same file with texts and bytes read as views, whatever the program that wrote it had them in.
+fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
+    let view = |field: &Arc<Field>| match viewed(field.data_type()) {
+        Some(view) => Arc::new(field.as_ref().clone().with_data_type(view)),
+        None => field.clone(),
+    };
+    let schema = metadata.schema();
+    let fields: Vec<Arc<Field>> = schema.fields().iter().map(view).collect();
+    let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
+    let options = ArrowReaderOptions::new().with_schema(schema);
+    // Should the reader not want to, it is read as it was written.
+    ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).unwrap_or(metadata)
+}
+
+fn viewed(arrow: &ArrowType) -> Option<ArrowType> {
+    match arrow {
+        ArrowType::Utf8 | ArrowType::LargeUtf8 => Some(ArrowType::Utf8View),
+        ArrowType::Binary | ArrowType::LargeBinary => Some(ArrowType::BinaryView),
+        ArrowType::Dictionary(_, value) => viewed(value),
+        _ => None,
+    }
+}
+
+/// Bytes of a value, if all are of the same width.
+fn width(arrow: &ArrowType) -> Option<usize> {
+    match arrow {
+        ArrowType::Null => Some(0),
+        ArrowType::Boolean => Some(1),
+        ArrowType::FixedSizeBinary(width) => usize::try_from(*width).ok().map(|width| width + VIEW_BYTES),
+        other => other.primitive_width(),
+    }
+}
+
 fn bad(path: &Path, what: &str) -> Error {
     Error::InvalidInput(format!("{}: cannot be read as Parquet: {what}", path.display()))
 }
+
+#[cfg(test)]
+#[path = "parquet_tests.rs"]
+mod tests;

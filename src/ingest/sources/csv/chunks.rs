@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use memchr::{memchr, memchr_iter, memrchr};
 
 use super::CsvOptions;
+use super::guess::{COMMA, find_delimiter};
 use crate::error::{Error, Result};
 use crate::ingest::sources::input::{Bytes, read_error};
 use crate::limits;
@@ -28,13 +29,16 @@ pub struct CsvChunk {
     pub line: u64,
     /// Where the chunk starts in the uncompressed input.
     pub offset: u64,
+    /// What stands between its fields.
+    pub delimiter: u8,
 }
 
 /// The chunks of one input, in order.
 pub struct CsvChunks {
     name: PathBuf,
     bytes: Bytes,
-    delimiter: u8,
+    /// Found out with the first chunk where it was not asked for.
+    delimiter: Option<u8>,
     quote: u8,
     chunk_bytes: usize,
     row_limit: usize,
@@ -105,11 +109,13 @@ impl CsvChunks {
             if self.next.0 == 0 && ends.at == 0 {
                 self.check_start(&mut text)?;
             }
+            let quote = self.quote;
+            let delimiter = *self.delimiter.get_or_insert_with(|| find_delimiter(&text, !more, quote));
             if !more {
                 self.done = true;
                 break;
             }
-            ends.advance(&text, self.delimiter, self.quote);
+            ends.advance(&text, delimiter, quote);
             if ends.last > 0 {
                 self.carry.extend_from_slice(text.get(ends.last..).unwrap_or_default());
                 text.truncate(ends.last);
@@ -134,7 +140,7 @@ impl CsvChunks {
         }
         self.next.0 += 1;
         self.next.1 += memchr_iter(b'\n', &text).count() as u64;
-        CsvChunk { text, number, line, offset }
+        CsvChunk { text, number, line, offset, delimiter: self.delimiter.unwrap_or(COMMA) }
     }
 
     /// Drops a byte-order mark, and refuses UTF-16.

@@ -9,6 +9,9 @@
 //! may stand between a closing quote and the next delimiter. Empty lines are skipped, except in input of a single
 //! column, where each is a null. Every row has the same number of fields; anything else is an error.
 //!
+//! **Delimiter.** Where none is asked for it is a comma, unless the first row has none outside quotes: then that one of
+//! `;`, tab and `|` which is most frequent there, and as frequent in each of the first rows ([`Guess`]).
+//!
 //! **Nulls.** An unquoted empty field is null (unless told otherwise, and then still null in columns that are not
 //! text), and so is an unquoted field spelled like one of [`CsvOptions::nulls`]. A quoted empty field is the empty
 //! text; in a column that is not text it is null.
@@ -20,12 +23,14 @@
 mod chunks;
 mod column;
 mod faults;
+mod guess;
 mod parse;
 mod scan;
 mod schema;
 mod split;
 
 pub use chunks::{CHUNK_BYTES, CsvChunk, CsvChunks};
+pub use guess::Guess;
 pub use parse::{parse_chunk, parse_columns};
 pub use schema::{CsvColumn, CsvSchema, infer};
 
@@ -39,8 +44,8 @@ pub const INFER_ROWS: usize = 20_480;
 /// How to read the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsvOptions {
-    /// Between fields; an ASCII character.
-    pub delimiter: u8,
+    /// Between fields, an ASCII character; `None` finds out.
+    pub delimiter: Option<u8>,
     /// Around fields; an ASCII character.
     pub quote: u8,
     /// Whether the first row holds names; `None` finds out.
@@ -63,7 +68,7 @@ pub struct CsvOptions {
 impl Default for CsvOptions {
     fn default() -> Self {
         CsvOptions {
-            delimiter: b',',
+            delimiter: None,
             quote: b'"',
             header: None,
             nulls: Vec::new(),
@@ -77,19 +82,20 @@ impl Default for CsvOptions {
 }
 
 impl CsvOptions {
-    /// The defaults for a format: a tab as delimiter for TSV.
+    /// The defaults for a format: a tab as delimiter for TSV, to be found out for CSV.
     pub fn for_format(format: Format) -> Self {
-        let delimiter = if format == Format::Tsv { b'\t' } else { b',' };
+        let delimiter = (format == Format::Tsv).then_some(b'\t');
         CsvOptions { delimiter, ..CsvOptions::default() }
     }
 
     /// Refuses delimiters and quotes that cannot work.
     pub fn check(&self) -> Result<()> {
         let usable = |byte: u8| byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | 0);
-        if !usable(self.delimiter) || !usable(self.quote) || self.delimiter == self.quote {
+        let delimiter = self.delimiter.unwrap_or(guess::COMMA);
+        if !usable(delimiter) || !usable(self.quote) || delimiter == self.quote {
             return Err(Error::InvalidInput(format!(
                 "delimiter {:?} and quote {:?} must be two different ASCII characters, and no line ends",
-                char::from(self.delimiter),
+                char::from(delimiter),
                 char::from(self.quote)
             )));
         }

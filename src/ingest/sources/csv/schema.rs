@@ -4,6 +4,9 @@
 //! column has such a text above values of another type, or all fields are there, distinct and look like identifiers.
 //! Without a header columns are called `column0`, `column1`, …, as DuckDB does; an empty name in a header becomes one
 //! of these, and a repeated one gets `_1`, `_2`, ….
+//!
+//! A header found by the looks of its fields alone is a guess that the user hears of ([`Guess`]), unless its names are
+//! known: all from the table, or one from the types asked for.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -13,6 +16,7 @@ use super::CsvOptions;
 use super::chunks::CsvChunk;
 use super::column::{Column, Rules, unquoted};
 use super::faults::row_error;
+use super::guess::{COMMA, Guess};
 use super::split::{Field, Splitter, Tile, first_row};
 use crate::error::{Error, Result};
 use crate::ingest::infer::{Kinds, type_of};
@@ -37,6 +41,8 @@ pub struct CsvSchema {
     pub columns: Vec<CsvColumn>,
     /// Whether the first row of chunk 0 holds names.
     pub header: bool,
+    /// What was taken for granted without proof.
+    pub guesses: Vec<Guess>,
     pub(super) file: PathBuf,
     pub(super) delimiter: u8,
     pub(super) quote: u8,
@@ -44,13 +50,14 @@ pub struct CsvSchema {
 }
 
 impl CsvSchema {
-    fn new(file: &Path, options: &CsvOptions) -> Self {
+    fn new(file: &Path, options: &CsvOptions, delimiter: u8) -> Self {
         let nulls = options.nulls.iter().filter(|n| !n.is_empty()).map(|n| n.clone().into_bytes()).collect();
         CsvSchema {
             columns: Vec::new(),
             header: false,
+            guesses: Vec::new(),
             file: file.to_path_buf(),
-            delimiter: options.delimiter,
+            delimiter,
             quote: options.quote,
             rules: Rules { quote: options.quote, nulls, empty_is_null: options.empty_is_null },
         }
@@ -72,37 +79,47 @@ impl CsvSchema {
     }
 }
 
+/// What the first row holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FirstRow {
+    Data,
+    Names,
+    /// Nothing but its looks says so.
+    NamesPerhaps,
+}
+
 /// Finds header, names and types. `first` is the first chunk, or `None` if the input has no bytes.
 pub fn infer(file: &Path, options: &CsvOptions, first: Option<&CsvChunk>) -> Result<CsvSchema> {
     options.check()?;
-    let mut schema = CsvSchema::new(file, options);
+    let delimiter = first.map_or(options.delimiter.unwrap_or(COMMA), |chunk| chunk.delimiter);
+    let mut schema = CsvSchema::new(file, options, delimiter);
     let row = match first {
-        Some(chunk) => first_row(&chunk.text, options.delimiter, options.quote)
-            .map_err(|fault| row_error(&schema, chunk, fault))?,
+        Some(chunk) => {
+            first_row(&chunk.text, delimiter, options.quote).map_err(|fault| row_error(&schema, chunk, fault))?
+        }
         None => None,
     };
     let (Some(chunk), Some((fields, end))) = (first, row) else {
         return empty_input(schema, options);
     };
-    if fields.len() > limits::MAX_COLUMNS {
-        return Err(Error::LimitExceeded(format!(
-            "{}: {} columns; a table has at most {}",
-            file.display(),
-            fields.len(),
-            limits::MAX_COLUMNS
-        )));
-    }
+    check_width(file, fields.len())?;
     let placeholder = CsvColumn { name: Arc::from(""), data_type: DataType::Null, fixed: false };
     schema.columns = vec![placeholder; fields.len()];
     let mut kinds = vec![Kinds::default(); fields.len()];
     for_tiles(&schema, chunk, end, options.infer_rows, |tile| add_tile(tile, &schema.rules, &mut kinds))?;
-    schema.header = options.header.unwrap_or_else(|| looks_like_header(&chunk.text, &fields, &kinds));
+    let first = match options.header {
+        Some(true) => FirstRow::Names,
+        Some(false) => FirstRow::Data,
+        None => look_at_first_row(&chunk.text, &fields, &kinds),
+    };
+    schema.header = first != FirstRow::Data;
     if !schema.header {
         for (kinds, field) in kinds.iter_mut().zip(&fields) {
             add_field(&chunk.text, *field, &schema.rules, kinds);
         }
     }
     let header = schema.header.then(|| header_names(&schema, chunk, &fields)).transpose()?;
+    note_guesses(&mut schema, options, header.as_deref().filter(|_| first == FirstRow::NamesPerhaps));
     let names = column_names(&schema, options, header)?;
     for ((column, name), kinds) in schema.columns.iter_mut().zip(names).zip(&kinds) {
         (column.name, column.data_type) = (Arc::from(name), kinds.data_type());
@@ -110,6 +127,30 @@ pub fn infer(file: &Path, options: &CsvOptions, first: Option<&CsvChunk>) -> Res
     prefer_prior(&mut schema, options, chunk)?;
     fix_types(&mut schema, options)?;
     Ok(schema)
+}
+
+fn check_width(file: &Path, columns: usize) -> Result<()> {
+    if columns > limits::MAX_COLUMNS {
+        return Err(Error::LimitExceeded(format!(
+            "{}: {columns} columns; a table has at most {}",
+            file.display(),
+            limits::MAX_COLUMNS
+        )));
+    }
+    Ok(())
+}
+
+/// Notes what the user has not said and nothing has proved; `perhaps` are names that may be data.
+fn note_guesses(schema: &mut CsvSchema, options: &CsvOptions, perhaps: Option<&[String]>) {
+    if options.delimiter.is_none() && schema.delimiter != COMMA {
+        schema.guesses.push(Guess::Delimiter(schema.delimiter));
+    }
+    let Some(names) = perhaps else { return };
+    let within = |known: &[(String, DataType)], name: &str| known.iter().any(|(known, _)| known == name);
+    let in_table = names.iter().all(|name| within(&options.prior, name));
+    if !in_table && !names.iter().any(|name| within(&options.schema, name)) {
+        schema.guesses.push(Guess::Header(names.to_vec()));
+    }
 }
 
 /// An input without rows has the columns that the options name.
@@ -174,17 +215,20 @@ pub(super) fn add_field(text: &[u8], field: Field, rules: &Rules, kinds: &mut Ki
     }
 }
 
-fn looks_like_header(text: &[u8], fields: &[Field], below: &[Kinds]) -> bool {
+fn look_at_first_row(text: &[u8], fields: &[Field], below: &[Kinds]) -> FirstRow {
     let names = fields.iter().map(|f| text.get(f.start..f.start + f.len).unwrap_or_default().trim_ascii());
     let names: Vec<&[u8]> = names.collect();
     let is_text = |name: &[u8]| name.is_empty() || type_of(name.into()) == DataType::Utf8;
     if !names.iter().all(|name| is_text(name)) {
-        return false;
+        return FirstRow::Data;
     }
     let typed = |kinds: &Kinds| !matches!(kinds.data_type(), DataType::Utf8 | DataType::Null);
-    let above_values = names.iter().zip(below).any(|(name, kinds)| !name.is_empty() && typed(kinds));
+    if names.iter().zip(below).any(|(name, kinds)| !name.is_empty() && typed(kinds)) {
+        return FirstRow::Names;
+    }
     let mut seen = HashSet::new();
-    above_values || names.iter().all(|name| is_identifier(name) && seen.insert(*name))
+    let look_so = names.iter().all(|name| is_identifier(name) && seen.insert(*name));
+    if look_so { FirstRow::NamesPerhaps } else { FirstRow::Data }
 }
 
 fn is_identifier(name: &[u8]) -> bool {

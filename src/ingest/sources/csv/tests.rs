@@ -143,6 +143,47 @@ fn headers() {
     assert_eq!(read("id,name\n", &header), (vec!["null".into(), "null".into()], vec![]));
 }
 
+/// A header is a guess when only its looks speak for it, and nobody knows its names.
+#[test]
+fn guesses() {
+    let guessed = |text: &str, options: &CsvOptions| {
+        let chunk = chunks(text.as_bytes(), options, 1 << 20).unwrap();
+        infer(Path::new("t.csv"), options, chunk.first()).unwrap().guesses
+    };
+    let detect = CsvOptions::default();
+    let names = || vec![Guess::Header(vec!["alice".into(), "berlin".into()])];
+    assert_eq!(guessed("alice,berlin\nbob,paris\n", &detect), names());
+    assert_eq!(guessed("alice,berlin\n", &detect), names());
+    assert_eq!(guessed("alice,berlin\nbob,1\n", &detect), []);
+    assert_eq!(guessed("alice;berlin\nbob;1\n", &detect), [Guess::Delimiter(b';')]);
+    assert_eq!(guessed("alice,1\nbob,2\n", &detect), []);
+    for header in [true, false] {
+        let told = CsvOptions { header: Some(header), delimiter: Some(b'|'), ..CsvOptions::default() };
+        assert_eq!(guessed("alice|berlin\nbob|paris\n", &told), []);
+    }
+    let given = CsvOptions { names: Some(vec!["p".into(), "q".into()]), ..CsvOptions::default() };
+    assert_eq!(guessed("alice,berlin\nbob,paris\n", &given), names());
+    let known = |names: &[&str]| names.iter().map(|name| (name.to_string(), DataType::Utf8)).collect::<Vec<_>>();
+    let prior = |names| CsvOptions { prior: known(names), ..CsvOptions::default() };
+    assert_eq!(guessed("alice,berlin\nbob,paris\n", &prior(&["x", "berlin", "alice"])), []);
+    assert_eq!(guessed("alice,berlin\nbob,paris\n", &prior(&["berlin"])), names());
+    let asked = CsvOptions { schema: known(&["berlin"]), ..CsvOptions::default() };
+    assert_eq!(guessed("alice,berlin\nbob,paris\n", &asked), []);
+}
+
+#[test]
+fn a_delimiter_is_found_and_holds_for_all_chunks() {
+    let text = format!("id;text\n{}", "1;\"a;b\"\n2;c,d\n".repeat(100));
+    for size in [20, 300, 1 << 20] {
+        let batches = read_in(text.as_bytes(), &CsvOptions::default(), size).unwrap();
+        let rows = cells(&batches);
+        assert_eq!(
+            (rows.len(), &rows[198], &rows[199]),
+            (200, &vec!["1".into(), "a;b".into()], &vec!["2".into(), "c,d".into()])
+        );
+    }
+}
+
 /// A schema from `sample`, and what it makes of `text`.
 fn after(sample: &str, text: &str, options: &CsvOptions) -> Result<(Vec<String>, Vec<Vec<String>>)> {
     let first = chunks(sample.as_bytes(), options, 1 << 20)?;
@@ -269,7 +310,7 @@ fn other_delimiters_and_projections() {
     assert_eq!(cells(&[batch]), [["2", "1"], ["4", "3"]]);
     assert_eq!(parse_columns(&schema, &first[0], &[]).unwrap().num_rows(), 2);
     assert!(parse_columns(&schema, &first[0], &[3]).is_err());
-    assert!(CsvOptions { delimiter: b'"', ..CsvOptions::default() }.check().is_err());
+    assert!(CsvOptions { delimiter: Some(b'"'), ..CsvOptions::default() }.check().is_err());
 }
 
 mod properties {

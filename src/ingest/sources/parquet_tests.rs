@@ -1,0 +1,85 @@
+//! Parquet files as other programs write them: how large their batches are, and what is in memory once.
+
+use std::fs::File;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, BinaryArray, DictionaryArray, Int64Array, LargeStringArray, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+
+use super::super::Input;
+use super::*;
+
+fn write(columns: Vec<(&str, ArrayRef)>, properties: WriterProperties) -> tempfile::NamedTempFile {
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = tempfile::NamedTempFile::with_suffix(".parquet").unwrap();
+    let to = File::create(file.path()).unwrap();
+    let mut writer = ArrowWriter::try_new(to, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    file
+}
+
+fn open(file: &tempfile::NamedTempFile) -> ParquetSource {
+    let opened = Input::path(file.path()).open().unwrap();
+    ParquetSource::open(Spooled::of(opened).unwrap(), false).unwrap().0
+}
+
+fn read(source: &ParquetSource) -> Vec<RecordBatch> {
+    source.read(0).unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn texts_of_every_layout_are_read_as_views() {
+    let text = vec![Some("a text that is too long for a view"), None, Some("")];
+    let keyed: DictionaryArray<Int32Type> = text.iter().copied().collect();
+    let file = write(
+        vec![
+            ("n", Arc::new(Int64Array::from(vec![1, 2, 3])) as ArrayRef),
+            ("small", Arc::new(StringArray::from(text.clone()))),
+            ("large", Arc::new(LargeStringArray::from(text.clone()))),
+            ("keyed", Arc::new(keyed)),
+            ("bytes", Arc::new(BinaryArray::from_opt_vec(vec![Some(b"\xff"), None, Some(b"")]))),
+        ],
+        WriterProperties::default(),
+    );
+    let batch = read(&open(&file)).remove(0);
+    for name in ["small", "large", "keyed"] {
+        let column = batch.column_by_name(name).unwrap();
+        assert_eq!(column.as_string_view().iter().collect::<Vec<_>>(), text, "{name}");
+    }
+    let bytes: Vec<Option<&[u8]>> = batch.column(4).as_binary_view().iter().collect();
+    assert_eq!(bytes, [Some(&b"\xff"[..]), None, Some(b"")]);
+}
+
+#[test]
+fn a_text_that_all_rows_share_is_in_memory_once() {
+    let long = "x".repeat(1 << 20);
+    let keyed = DictionaryArray::new(vec![0; 1000].into(), Arc::new(StringArray::from(vec![long.as_str()])));
+    let keyed: DictionaryArray<Int32Type> = keyed;
+    let file = write(vec![("t", Arc::new(keyed))], WriterProperties::default());
+    let source = open(&file);
+    let batches = read(&source);
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [1000]);
+    assert!(batches[0].get_array_memory_size() < 4 << 20);
+    assert!(batches[0].column(0).as_string_view().iter().all(|text| text == Some(&long)));
+}
+
+#[test]
+fn batches_of_wide_rows_have_few_of_them() {
+    let wide: ArrayRef = Arc::new(StringArray::from_iter_values((0..2000).map(|i| format!("{i:020000}"))));
+    let narrow: ArrayRef = Arc::new(Int64Array::from_iter_values(0..2000));
+    let plain = || WriterProperties::builder().set_dictionary_enabled(false);
+    let rows = |columns, properties| read(&open(&write(columns, properties)))[0].num_rows();
+    let many = rows(vec![("t", wide.clone()), ("n", narrow.clone())], plain().build());
+    assert!((700..900).contains(&many), "{many} rows of 20 KB");
+    assert_eq!(rows(vec![("n", narrow)], plain().build()), 2000);
+    // Texts that are stored as what they do not share with the one before are as long as they are; without statistics,
+    // as far as anyone knows.
+    let delta = || plain().set_encoding(Encoding::DELTA_BYTE_ARRAY);
+    let many = rows(vec![("t", wide.clone())], delta().build());
+    assert!((700..900).contains(&many), "{many} rows of 20 KB");
+    let many = rows(vec![("t", wide)], delta().set_statistics_enabled(EnabledStatistics::None).build());
+    assert!((UNKNOWN_ROWS..900).contains(&many), "{many} rows of unknown width");
+}
