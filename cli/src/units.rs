@@ -94,6 +94,12 @@ pub(crate) fn show_count(count: u64) -> String {
     out
 }
 
+/// A count and what is counted, in the plural unless it is one: `1 row`, `2,000 rows`.
+pub(crate) fn show_counted(count: u64, one: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {one}{plural}", show_count(count))
+}
+
 fn split(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
@@ -160,5 +166,6 @@ mod tests {
         assert_eq!(show_duration(Duration::from_secs(245)), "4m 05s");
         assert_eq!(show_count(1_234_567), "1,234,567");
         assert_eq!(show_count(12), "12");
+        assert_eq!([0, 1, 2000].map(|n| show_counted(n, "row")), ["0 rows", "1 row", "2,000 rows"]);
     }
 }

@@ -15,7 +15,7 @@ pub mod writer;
 
 pub use crate::manifest::{ColumnStats, SegmentEntry, TableOptions};
 pub use snapshot::Snapshot;
-pub use store::Store;
+pub use store::{Store, check_name};
 pub use table::Table;
 pub use verify::VerifyReport;
 pub use writer::{Commit, DataFile, DataFiles, NewSegment, TableWriter};

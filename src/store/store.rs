@@ -73,8 +73,8 @@ impl Store {
     }
 }
 
-/// A table's name is the name of a directory, and never hidden.
-fn check_name(name: &str) -> Result<()> {
+/// Refuses what cannot name a table: its name is the name of a directory, and never hidden.
+pub fn check_name(name: &str) -> Result<()> {
     let long = name.is_empty() || name.len() > limits::MAX_TABLE_NAME_BYTES;
     if long || name.starts_with('.') || name.contains(['/', '\\', '\0']) {
         return Err(Error::InvalidInput(format!(

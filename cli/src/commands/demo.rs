@@ -17,7 +17,7 @@ use crate::errors::Failure;
 use crate::r#gen::files;
 use crate::r#gen::trips::Generator;
 use crate::printers::{Format, Printer};
-use crate::units::{show_count, show_duration, show_size};
+use crate::units::{show_counted, show_duration, show_size};
 
 /// The nine queries, shared with benches/versus; `//` marks the division of integers, which is `/` here.
 const QUERIES: &str = include_str!("../../../benches/versus/queries.sql");
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Failure> {
     let directory = kept.unwrap_or(Path::new("."));
     let store = Store::open(directory.join("db"));
 
-    context.note(&format!("Making {} taxi trips of 51 columns as CSV …", show_count(args.rows)));
+    context.note(&format!("Making {} of 51 columns as CSV …", show_counted(args.rows, "taxi trip")));
     let generator = Generator::new(1, args.rows, 1);
     let (paths, bytes) = files::write(&generator, files::Format::Csv, true, &directory.join("csv"))?;
     context.note(&format!("  {} in {}", show_size(bytes), directory.join("csv").display()));
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Failure> {
             }
         }
         let mut output = printer.finish()?.output;
-        let line = writeln!(output, "{} rows in {}", show_count(rows), show_duration(elapsed));
+        let line = writeln!(output, "{} in {}", show_counted(rows, "row"), show_duration(elapsed));
         line.map_err(|error| output.failure(&error))?;
         output.commit()?;
     }

@@ -8,6 +8,7 @@ use stylobate::error::{Error, Result};
 
 use crate::r#gen::files::{self, Format};
 use crate::r#gen::trips::Generator;
+use crate::units::show_counted;
 
 /// Make test data of any size.
 #[derive(Debug, clap::Args)]
@@ -69,9 +70,9 @@ fn run_trips(args: &Trips) -> Result<()> {
     let (paths, bytes) = files::write(&generator, args.format, args.header, &args.output)?;
     let seconds = started.elapsed().as_secs_f64();
     eprintln!(
-        "{} rows in {} files, {bytes} bytes, in {seconds:.2} s ({:.0} rows/s)",
-        args.rows,
-        paths.len(),
+        "{} in {}, {bytes} bytes, in {seconds:.2} s ({:.0} rows/s)",
+        show_counted(args.rows, "row"),
+        show_counted(paths.len() as u64, "file"),
         args.rows as f64 / seconds
     );
     Ok(())

@@ -21,7 +21,10 @@ use crate::errors::Failure;
 use crate::progress::Progress;
 use crate::signals;
 use crate::terminal::When;
-use crate::units::{parse_size, show_count, show_duration, show_size};
+use crate::units::{parse_size, show_count, show_counted, show_duration, show_size};
+
+/// Notes about guesses that are printed one by one.
+const SHOWN_GUESSES: usize = 5;
 
 /// Add rows to a table, which is created if it does not exist
 ///
@@ -78,7 +81,8 @@ pub(crate) struct CsvArgs {
     /// The first row is data
     #[arg(long, overrides_with = "header")]
     no_header: bool,
-    /// Character between fields; `tab` or '\t' for a tab [default: by the file's name, else a comma]
+    /// Character between fields; `tab` or '\t' for a tab [default: a tab for .tsv, else a comma, or
+    /// the ; tab or | of the first rows where they have no comma]
     #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
     pub(crate) delimiter: Option<u8>,
     /// Character around fields
@@ -164,14 +168,26 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     for column in &report.skipped {
         context.note(&format!("column '{column}' was left out: its type cannot be stored yet"));
     }
+    note_guesses(&report, context);
     context.note(&summary(&report));
     context.detail(&format!(
-        "{} segments, {} of them; {} of manifest",
-        show_count(report.segments),
+        "{}, {}; {} of manifest",
+        show_counted(report.segments, "segment"),
         show_size(report.bytes_stored),
         show_size(report.bytes_metadata)
     ));
     Ok(())
+}
+
+/// Says what was taken for granted about the inputs, so that a wrong guess does not go unnoticed.
+fn note_guesses(report: &LoadReport, context: &Context) {
+    for (file, guess) in report.guesses.iter().take(SHOWN_GUESSES) {
+        context.note(&format!("{}: {guess}", file.display()));
+    }
+    let more = report.guesses.len().saturating_sub(SHOWN_GUESSES) as u64;
+    if more > 0 {
+        context.note(&format!("… and {} like these", show_counted(more, "more input")));
+    }
 }
 
 /// What an ingest did, in a line for people.
@@ -179,8 +195,8 @@ pub(crate) fn summary(report: &LoadReport) -> String {
     let stored = report.bytes_stored + report.bytes_metadata;
     let seconds = report.elapsed.as_secs_f64();
     format!(
-        "{} rows: {} in, {} stored, ratio {:.2}, {} ({} rows/s)",
-        show_count(report.rows),
+        "{}: {} in, {} stored, ratio {:.2}, {} ({} rows/s)",
+        show_counted(report.rows, "row"),
         show_size(report.bytes_in),
         show_size(stored),
         report.bytes_in as f64 / stored.max(1) as f64,
@@ -192,6 +208,7 @@ pub(crate) fn summary(report: &LoadReport) -> String {
 impl IngestArgs {
     fn load_options(&self, profile: Option<Profile>) -> LoadOptions {
         let csv = CsvOptions {
+            delimiter: self.csv.delimiter,
             quote: self.csv.quote,
             header: self.csv.has_header(),
             nulls: self.csv.null.clone(),
@@ -202,7 +219,6 @@ impl IngestArgs {
         };
         let defaults = default_load_options(csv);
         LoadOptions {
-            delimiter: self.csv.delimiter,
             skip_unsupported: self.skip_unsupported,
             profile,
             threads: self.threads.unwrap_or(defaults.threads),
@@ -216,7 +232,6 @@ impl IngestArgs {
 pub(crate) fn default_load_options(csv: CsvOptions) -> LoadOptions {
     LoadOptions {
         csv,
-        delimiter: None,
         skip_unsupported: false,
         profile: None,
         force: None,

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use stylobate::store::check_name;
+
 /// A table of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TablePath {
@@ -18,9 +20,7 @@ impl FromStr for TablePath {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("'{text}' names no table; write STORE/TABLE, for example db/trips");
         let (store, table) = text.trim_end_matches('/').rsplit_once('/').ok_or_else(wrong)?;
-        if table.is_empty() || table == "." || table == ".." {
-            return Err(wrong());
-        }
+        check_name(table).map_err(|error| error.to_string())?;
         let store = if store.is_empty() { "/" } else { store };
         Ok(TablePath { store: PathBuf::from(store), table: table.to_owned() })
     }
@@ -60,7 +60,8 @@ mod tests {
         assert_eq!(parse("/data/db/trips/"), Some(("/data/db".into(), "trips".into())));
         assert_eq!(parse("./trips"), Some((".".into(), "trips".into())));
         assert_eq!(parse("/trips"), Some(("/".into(), "trips".into())));
-        for bad in ["trips", "", "/", "db/..", "db/."] {
+        let long = format!("db/{}", "x".repeat(1000));
+        for bad in ["trips", "", "/", "db/..", "db/.", "db/.hidden", "db/a\\b", &long] {
             assert_eq!(parse(bad), None, "{bad}");
         }
     }

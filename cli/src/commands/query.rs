@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::printers::{Format, Printer};
 use crate::signals;
-use crate::units::{parse_duration, parse_size, show_count, show_duration};
+use crate::units::{parse_duration, parse_size, show_counted, show_duration};
 
 /// Run SQL over the tables of a store
 ///
@@ -143,10 +143,10 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
         drop(stream);
         let finished = printer.finish()?;
         if finished.cut {
-            context.note(&format!("only the first {} rows are shown (--max-rows)", show_count(finished.rows)));
+            context.note(&format!("cut after {} (--max-rows)", show_counted(finished.rows, "row")));
         }
         if args.timer {
-            context.note(&format!("{} rows in {}", show_count(rows), show_duration(started.elapsed())));
+            context.note(&format!("{} in {}", show_counted(rows, "row"), show_duration(started.elapsed())));
         }
         output = finished.output;
     }

@@ -9,7 +9,7 @@ use stylobate::store::{Store, verify};
 
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::units::{show_count, show_size};
+use crate::units::{show_counted, show_size};
 
 /// Read every byte of a store or a table and check it
 ///
@@ -54,14 +54,14 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
             Failure::from(problem).report(context.error_format, context.color_stderr());
         }
         context.note(&format!(
-            "{name}: {} rows in {} segments, {} checked",
-            show_count(report.rows),
-            show_count(report.segments),
+            "{name}: {} in {}, {} checked",
+            show_counted(report.rows, "row"),
+            show_counted(report.segments, "segment"),
             show_size(report.bytes)
         ));
     }
     match damaged {
         0 => Ok(()),
-        n => Err(Failure::corrupt(format!("{n} damaged places found; they are named above"))),
+        n => Err(Failure::corrupt(format!("{} found, named above", show_counted(n, "damaged place")))),
     }
 }

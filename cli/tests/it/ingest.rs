@@ -27,6 +27,29 @@ fn rows_come_from_files_patterns_and_stdin_and_the_summary_goes_to_stderr() {
 }
 
 #[test]
+fn guesses_and_counts_of_one_are_told_on_stderr() {
+    let shell = Shell::new();
+    shell.file("people.csv", "alice,berlin\nbob,paris\n").file("prices.csv", "id;price\n1;2,5\n");
+    let header =
+        "people.csv: the first row was taken for column names (alice, berlin); say --no-header if it is data\n";
+    let (code, stdout, stderr) = shell.run("ingest db/people people.csv");
+    assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
+    assert!(stderr.starts_with(header) && stderr.contains("\n1 row: "), "{stderr}");
+    // The table knows these names now, and a word of the user needs no note.
+    for line in ["ingest db/people people.csv", "ingest db/told --no-header people.csv"] {
+        let (code, _, stderr) = shell.run(line);
+        assert!(code == 0 && !stderr.contains("--no-header"), "{stderr}");
+    }
+    let (code, _, stderr) = shell.run("ingest db/prices prices.csv");
+    assert!(code == 0 && stderr.starts_with("prices.csv: ") && stderr.contains("';' was taken"), "{stderr}");
+    assert_eq!(shell.sh("sty query db \"SELECT * FROM 'prices.csv'\"").1, "id,price\n1,\"2,5\"\n");
+    assert_eq!(shell.run("ingest -q db/quiet prices.csv"), (0, String::new(), String::new()));
+    let (code, _, stderr) = shell.run("ingest db/prices people.csv");
+    assert_eq!(code, 1);
+    assert!(stderr.contains("(alice, berlin) are none of the table's (id, price)"), "{stderr}");
+}
+
+#[test]
 fn tables_and_schema_as_csv_and_json() {
     let shell = Shell::new();
     shell.file("a.csv", TRIPS);
@@ -50,6 +73,8 @@ fn a_wrong_command_line_is_2() {
     for line in [
         "ingest",
         "ingest trips a.csv",
+        "ingest db/.hid a.csv",
+        "ingest db/a\\b a.csv",
         "ingest db/trips --schema id a.csv",
         "ingest db/trips --schema id:int7 a.csv",
         "ingest db/trips --delimiter ab a.csv",
@@ -124,7 +149,7 @@ fn a_flipped_byte_is_found_by_verify() {
     shell.stdout("ingest db/t a.csv");
     let (code, stdout, stderr) = shell.run("verify db");
     assert_eq!((code, stdout.as_str()), (0, ""));
-    assert!(stderr.contains("t: 5,000 rows in 1 segments"), "{stderr}");
+    assert!(stderr.contains("t: 5,000 rows in 1 segment,"), "{stderr}");
 
     let file = shell.files("db/t/data", "sty").pop().unwrap();
     let mut bytes = std::fs::read(&file).unwrap();
