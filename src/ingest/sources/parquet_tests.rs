@@ -1,10 +1,8 @@
 //! Parquet files as other programs write them: how large their batches are, and what is in memory once.
 
-use std::fs::File;
-
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, BinaryArray, DictionaryArray, Int64Array, LargeStringArray, StringArray};
+use arrow_array::{ArrayRef, BinaryArray, DictionaryArray, Int64Array, LargeStringArray, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
@@ -14,7 +12,7 @@ use super::*;
 fn write(columns: Vec<(&str, ArrayRef)>, properties: WriterProperties) -> tempfile::NamedTempFile {
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let file = tempfile::NamedTempFile::with_suffix(".parquet").unwrap();
-    let to = File::create(file.path()).unwrap();
+    let to = file.reopen().unwrap();
     let mut writer = ArrowWriter::try_new(to, batch.schema(), Some(properties)).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
