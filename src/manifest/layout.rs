@@ -12,6 +12,7 @@ use crate::limits;
 const ROOT: &str = ".root";
 const CHUNK: &str = ".chunk";
 const DATA: &str = ".sty";
+const CREATING: &str = "CREATING";
 
 /// The directory of a table.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub(super) enum Kind {
     Root(u64),
     Chunk(Id),
     Data(Id),
+    /// Says that the table's first commit is not done yet; means nothing beside `CURRENT`.
+    Creating,
     /// Not yet what it was to become.
     Temporary,
     /// Not ours: left alone.
@@ -55,6 +58,11 @@ impl TableDir {
     /// The writer's lock.
     pub fn lock(&self) -> PathBuf {
         self.path.join("LOCK")
+    }
+
+    /// The mark of a table whose first commit is not done yet.
+    pub fn creating(&self) -> PathBuf {
+        self.path.join(CREATING)
     }
 
     /// Roots and chunks.
@@ -98,6 +106,9 @@ pub(super) fn kind(name: &str) -> Kind {
     let id = |stem: &str| Uuid::try_parse(stem).ok().filter(|id| id.to_string() == stem).map(Uuid::into_bytes);
     if name.ends_with(TEMPORARY) {
         return Kind::Temporary;
+    }
+    if name == CREATING {
+        return Kind::Creating;
     }
     if let Some(stem) = name.strip_suffix(ROOT) {
         let number = stem.parse().ok().filter(|number: &u64| format!("{number:020}") == stem);

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::layout::{Kind, kind};
 use super::{Id, Root, TableDir, codec, commit, root};
-use crate::disk::{Disk, Entry, LockMode, is_missing};
+use crate::disk::{Disk, Entry, LockMode, durable, is_missing};
 use crate::error::{Error, Result};
 
 /// `CURRENT` is one short line.
@@ -51,21 +51,38 @@ pub fn recover(disk: &dyn Disk, dir: &TableDir) -> Result<Option<Root>> {
     })
 }
 
-/// Without `CURRENT` the table never had a generation, or only a first one that was not finished. Anything else means
-/// that `CURRENT` was lost, and nothing may be swept.
+/// Without `CURRENT` the table is new, or its first commit was not finished: then its mark is there, which was durable
+/// before any root was written. Anything else means that `CURRENT` was lost, and nothing may be swept.
 fn no_generation(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
-    let last = list(disk, &dir.manifest())?.into_iter().filter_map(|entry| match kind(&entry.name) {
+    let roots = list(disk, &dir.manifest())?.into_iter().filter_map(|entry| match kind(&entry.name) {
         Kind::Root(generation) => Some(generation),
         _ => None,
     });
-    match last.max() {
-        Some(generation) if generation > 1 => {
-            let what =
-                format!("it is missing, and manifest/ has generation {generation}; restore it to use the table");
+    // A first commit writes generation 1; the mark may outlive it, for nobody waits until its removal is durable.
+    match roots.max() {
+        Some(generation) if generation > 1 || !disk.exists(&dir.creating())? => {
+            let line = String::from_utf8_lossy(&codec::write_current(generation)).trim_end().to_owned();
+            let what = format!(
+                "it is missing, and manifest/ has generation {generation}: it was lost, and nothing was changed; \
+                 restore it, or write the line '{line}' to it to use that generation"
+            );
             Err(Error::corrupt(0, what).at(dir.current(), 0))
         }
         _ => Ok(()),
     }
+}
+
+/// Marks the table as one whose first commit is not done, durably, before anything else of it is written. The sweep
+/// after that commit removes the mark.
+pub fn begin(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
+    let mark = dir.creating();
+    if disk.exists(&mark)? {
+        // Whoever made it may not have come to this point.
+        disk.sync_file(&mark)?;
+    } else {
+        durable::write_new(disk, &mark, &[])?;
+    }
+    disk.sync_dir(dir.path())
 }
 
 /// How much of a table to sweep.
@@ -114,7 +131,7 @@ pub fn sweep(disk: &dyn Disk, dir: &TableDir, current: Option<&Root>, scope: Sco
         let dead = match kind(&entry.name) {
             Kind::Chunk(id) => !live.chunks.contains(&id),
             Kind::Temporary => true,
-            Kind::Root(_) | Kind::Data(_) | Kind::Foreign => false,
+            Kind::Root(_) | Kind::Data(_) | Kind::Creating | Kind::Foreign => false,
         };
         if dead {
             disk.remove(&dir.manifest().join(&entry.name))?;
@@ -122,7 +139,13 @@ pub fn sweep(disk: &dyn Disk, dir: &TableDir, current: Option<&Root>, scope: Sco
         }
     }
     for entry in list(disk, dir.path())? {
-        if kind(&entry.name) == Kind::Temporary && !entry.is_dir {
+        let dead = match kind(&entry.name) {
+            Kind::Temporary => true,
+            // Without a generation in force it still means something.
+            Kind::Creating => current.is_some(),
+            _ => false,
+        };
+        if dead && !entry.is_dir {
             disk.remove(&dir.path().join(&entry.name))?;
             removed += 1;
         }
@@ -170,7 +193,7 @@ fn sweep_data(disk: &dyn Disk, dir: &Path, live: &Live, depth: usize) -> Result<
         let dead = match kind(&entry.name) {
             Kind::Data(id) => !live.data.contains(&id),
             Kind::Temporary => true,
-            Kind::Root(_) | Kind::Chunk(_) | Kind::Foreign => false,
+            Kind::Root(_) | Kind::Chunk(_) | Kind::Creating | Kind::Foreign => false,
         };
         if dead {
             disk.remove(&path)?;

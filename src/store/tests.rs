@@ -172,12 +172,41 @@ fn readers_and_a_writer_at_once() {
 fn a_lost_current_is_an_error_and_nothing_is_swept() {
     let dir = tempfile::tempdir().unwrap();
     let table = Store::open(dir.path()).table("t").unwrap();
+    for seed in 1..3 {
+        append(&table, seed).unwrap();
+        let current = table.path().join("CURRENT");
+        let contents = RealDisk.read(&current, 256).unwrap();
+        RealDisk.remove(&current).unwrap();
+        let before = files(&table);
+        let refusal = table.writer(created()).unwrap_err();
+        assert!(matches!(refusal, Error::Corrupt { .. }), "{refusal}");
+        assert_eq!(files(&table), before);
+        // The message holds the way out.
+        let line = refusal.to_string().split('\'').nth(1).unwrap().to_owned() + "\n";
+        assert_eq!(line.as_bytes(), contents);
+        RealDisk.create(&current).unwrap().write_all(line.as_bytes()).unwrap();
+        assert_eq!(seeds(&table.snapshot().unwrap()), (1..=seed).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn an_unfinished_first_commit_is_swept() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = Store::open(dir.path()).table("t").unwrap();
     append(&table, 1).unwrap();
-    append(&table, 2).unwrap();
+    // As after a crash right before the rename of CURRENT.
     RealDisk.remove(&table.path().join("CURRENT")).unwrap();
+    RealDisk.create(&table.path().join("CREATING")).unwrap();
     let before = files(&table);
-    assert!(matches!(table.writer(created()), Err(Error::Corrupt { .. })));
-    assert_eq!(files(&table), before);
+    append(&table, 2).unwrap();
+    assert_eq!(seeds(&table.snapshot().unwrap()), [2]);
+    assert!(!files(&table).contains("CREATING"));
+    assert_eq!(files(&table).intersection(&before).filter(|name| name.contains('.')).count(), 1, "the root's name");
+    // Beside CURRENT the mark means nothing.
+    RealDisk.create(&table.path().join("CREATING")).unwrap();
+    append(&table, 3).unwrap();
+    assert_eq!(seeds(&table.snapshot().unwrap()), [2, 3]);
+    assert!(!files(&table).contains("CREATING"));
 }
 
 #[test]
@@ -286,6 +315,12 @@ fn check(disk: &SimulatedDisk, reported: usize, what: &str) {
     needed.extend(snapshot.chunks().iter().map(|chunk| dir.chunk(&chunk.id)));
     needed.extend([dir.root(snapshot.generation()), dir.current(), dir.lock()]);
     assert_eq!(disk.files().into_keys().collect::<BTreeSet<_>>(), needed, "{what}");
+    // Whatever happened before: a table that loses its CURRENT now loses nothing else.
+    disk.remove(&snapshot.dir().current()).unwrap();
+    drop(snapshot);
+    let left = disk.files().into_keys().collect::<Vec<_>>();
+    assert!(matches!(table.writer(created()), Err(Error::Corrupt { .. })), "{what}");
+    assert_eq!(disk.files().into_keys().collect::<Vec<_>>(), left, "{what}");
 }
 
 fn fresh() -> SimulatedDisk {

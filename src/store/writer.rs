@@ -89,6 +89,9 @@ impl TableWriter {
             (None, Some(created)) => created,
             (None, None) => return Err(Error::NotFound(format!("there is no {what} any more"))),
         };
+        if base.is_none() {
+            recover::begin(&**disk, dir)?;
+        }
         for path in [dir.manifest(), dir.data()] {
             disk.create_dir_all(&path)?;
         }
@@ -218,6 +221,8 @@ impl Drop for TableWriter {
         if self.base.is_none() {
             let _ = self.disk.remove_dir(&self.dir.data());
             let _ = self.disk.remove_dir(&self.dir.manifest());
+            // Last of what there may be: without it, a root would be a table that lost its CURRENT.
+            let _ = self.disk.remove(&self.dir.creating());
             let _ = self.disk.remove(&self.dir.lock());
             let _ = self.disk.remove_dir(self.dir.path());
         }
