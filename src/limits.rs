@@ -21,6 +21,13 @@ pub const MAX_COLUMNS: usize = 65_536;
 pub const MAX_NAME_BYTES: usize = 1024;
 /// The longest table name, in bytes: that of a directory.
 pub const MAX_TABLE_NAME_BYTES: usize = 255;
+/// The most bytes of text or binary values that one call decodes. A vector always fits.
+pub const MAX_BATCH_BYTES: usize = MAX_CHUNK_BYTES;
+/// The most bytes of a dictionary's values.
+pub const MAX_DICTIONARY_BYTES: usize = 64 << 20;
+/// The most bytes of decoded words in all streams of a block, at every level of nesting: what an open block keeps of
+/// them (runs, patches, unpacked codes) stays below. The longest hexadecimal text in the largest block needs half.
+pub const MAX_STREAM_BYTES: usize = 512 << 20;
 /// How deep encodings may nest (run-length of delta of …).
 pub const MAX_ENCODING_DEPTH: usize = 6;
 /// The most buffers of a block.

@@ -17,6 +17,7 @@ use crate::encoding::strings::{Strings, StringsOut};
 use crate::encoding::wide::Wide;
 use crate::encoding::{Source, Word, buffer::ALIGN};
 use crate::error::{Error, Result};
+use crate::limits::MAX_BATCH_BYTES;
 use crate::model::{DataType, Physical, WordWidth};
 
 /// The values of a block, still encoded.
@@ -65,6 +66,7 @@ pub struct Reader<'a> {
     rows: usize,
     validity: Validity<'a>,
     stream: Stream<'a>,
+    most_bytes: usize,
 }
 
 /// The values of a dictionary column's segment, decoded once; entry 0 is null.
@@ -99,7 +101,13 @@ impl<'a> Reader<'a> {
             parse_stream(&mut source, rows, data_type.physical())?
         };
         source.cursor.finish()?;
-        Ok(Reader { rows, validity, stream })
+        Ok(Reader { rows, validity, stream, most_bytes: MAX_BATCH_BYTES })
+    }
+
+    /// The same block, refusing to decode more than so many bytes of text at once.
+    #[must_use]
+    pub fn with_most_bytes(self, most_bytes: usize) -> Self {
+        Reader { most_bytes, ..self }
     }
 
     /// Rows of the block.
@@ -177,10 +185,15 @@ impl<'a> Reader<'a> {
                 s.decode(rows, &mut out)?;
                 fixed(ArrowBuffer::from_vec(out), data_type, nulls)
             }
+            Stream::Bytes(Strings::Constant { value, .. }) => {
+                // All rows share the one value.
+                let value = views(&[value.len() as u32], value.to_vec(), data_type, None)?;
+                take(&value, UInt32Array::new(vec![0; rows.len()].into(), nulls))
+            }
             Stream::Bytes(s) => {
-                let mut out = StringsOut::default();
+                let mut out = StringsOut::with_limit(self.most_bytes);
                 s.decode(rows, &mut out)?;
-                views(out, data_type, nulls)
+                views(&out.ends, out.data, data_type, nulls)
             }
             Stream::Codes(s) => {
                 let mut codes = Vec::with_capacity(rows.len());
@@ -218,8 +231,8 @@ impl<'a> Reader<'a> {
             Stream::Wide(s) => one(ArrowBuffer::from_vec(vec![s.get(row)?])),
             Stream::Bytes(s) => {
                 let data = s.get(row)?;
-                let ends = vec![u32::try_from(data.len()).unwrap_or(u32::MAX)];
-                views(StringsOut { data, ends }, data_type, None)
+                let end = u32::try_from(data.len()).unwrap_or(u32::MAX);
+                views(&[end], data, data_type, None)
             }
             Stream::Codes(s) => {
                 let dictionary = dictionary
@@ -273,13 +286,13 @@ fn fixed(values: ArrowBuffer, data_type: &DataType, nulls: Option<NullBuffer>) -
     Ok(make_array(data.map_err(|e| Error::corrupt(0, e.to_string()))?))
 }
 
-/// Text or binary views over concatenated values; text is checked to be UTF-8, for mapped bytes are never trusted.
-fn views(out: StringsOut, data_type: &DataType, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+/// Text or binary views over concatenated values, the ends of which are given; text is checked to be UTF-8, for mapped
+/// bytes are never trusted.
+fn views(ends: &[u32], data: Vec<u8>, data_type: &DataType, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
     let bad = |what: &str| Error::corrupt(0, what.to_string());
-    let StringsOut { data, ends } = out;
     let mut views: Vec<u128> = Vec::with_capacity(ends.len());
     let mut start = 0usize;
-    for &end in &ends {
+    for &end in ends {
         let value = data.get(start..end as usize).ok_or_else(|| bad("string ends outside its data"))?;
         views.push(view(value, start as u32));
         start = end as usize;
@@ -312,6 +325,10 @@ fn look_up(codes: Vec<u32>, dictionary: &Dictionary) -> Result<ArrayRef> {
         let what = format!("code {greatest} in a dictionary of {} values", dictionary.len());
         return Err(Error::corrupt(0, what));
     }
-    arrow_select::take::take(dictionary, &UInt32Array::from(codes), None)
-        .map_err(|e| Error::corrupt(0, e.to_string()))
+    take(dictionary, UInt32Array::from(codes))
+}
+
+/// The values at these places, without a copy of their bytes.
+fn take(values: &ArrayRef, places: UInt32Array) -> Result<ArrayRef> {
+    arrow_select::take::take(values, &places, None).map_err(|e| Error::corrupt(0, e.to_string()))
 }

@@ -14,7 +14,7 @@ use super::exceptions::{self, Exceptions};
 use super::float::Float;
 use super::ints::{self, Ints};
 use super::{Encoding, Options, Sink, Source, Word, bits, floats};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
 /// Values that are looked at to find the cut.
@@ -127,6 +127,7 @@ impl<'a, F: Float> AlpRd<'a, F> {
     pub(super) fn decode(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<()> {
         let base = out.len();
         let mut codes = Vec::with_capacity(PIECE.min(rows.len()));
+        let mut seen = F::Bits::default();
         for start in rows.clone().step_by(PIECE) {
             let from = out.len();
             let piece = start..rows.end.min(start + PIECE);
@@ -134,9 +135,12 @@ impl<'a, F: Float> AlpRd<'a, F> {
             self.codes.decode(piece.clone(), &mut codes)?;
             bits::decode_words(&self.rights, piece, out)?;
             for (slot, &code) in out[from..].iter_mut().zip(&codes) {
-                *slot = F::from_word(slot.to_word().add(self.lefts[usize::from(code) % MAX_ENTRIES]));
+                let right = slot.to_word();
+                seen = seen | right;
+                *slot = F::from_word(right.add(self.lefts[usize::from(code) % MAX_ENTRIES]));
             }
         }
+        self.check(seen)?;
         self.exceptions.apply(&rows, |at, left| {
             if let Some(slot) = out.get_mut(base + at) {
                 *slot = self.join(left, slot.to_word());
@@ -146,9 +150,20 @@ impl<'a, F: Float> AlpRd<'a, F> {
 
     pub(super) fn get(&self, row: usize) -> Result<F> {
         let right = self.rights.get(row)?;
+        self.check(right)?;
         match self.exceptions.get(row)? {
             Some(left) => Ok(self.join(left, right)),
             None => Ok(F::from_word(right.add(self.lefts[usize::from(self.codes.get(row)?) % MAX_ENTRIES]))),
+        }
+    }
+
+    /// Refuses right parts that reach into the left ones.
+    fn check(&self, rights: F::Bits) -> Result<()> {
+        match rights.to_u64() <= mask(self.right_bits) {
+            true => Ok(()),
+            false => {
+                Err(Error::corrupt(0, format!("a right part of ALP-RD is wider than {} bits", self.right_bits)))
+            }
         }
     }
 

@@ -17,7 +17,7 @@ use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 
 use super::{Options, Profile};
-use crate::bytes::{Cursor, Writer};
+use crate::bytes::{Cursor, Writer, checksum_holds};
 use crate::error::{Error, Result};
 use crate::limits;
 
@@ -196,13 +196,15 @@ pub struct Source<'a> {
     next: u64,
     depth: usize,
     buffers: usize,
+    /// Bytes of decoded words in the streams so far.
+    words: usize,
     verify: bool,
 }
 
 impl<'a> Source<'a> {
     /// Over a block's head (its descriptor only) and its payload.
     pub fn new(head: &'a [u8], payload: &'a [u8]) -> Self {
-        Source { cursor: Cursor::new(head), payload, next: 0, depth: 0, buffers: 0, verify: false }
+        Source { cursor: Cursor::new(head), payload, next: 0, depth: 0, buffers: 0, words: 0, verify: false }
     }
 
     /// The same source, comparing the checksums of every buffer as it is parsed: the first touch of a block.
@@ -220,6 +222,16 @@ impl<'a> Source<'a> {
         let parsed = parse(self);
         self.depth -= 1;
         parsed
+    }
+
+    /// Counts `values` words of `bytes` bytes of a stream that is about to be parsed; refuses more than a block may
+    /// have, however few bytes say so.
+    pub(super) fn count_words(&mut self, values: usize, bytes: usize) -> Result<()> {
+        self.words = self.words.saturating_add(values.saturating_mul(bytes));
+        if self.words > limits::MAX_STREAM_BYTES {
+            return Err(self.cursor.corrupt("streams of a block have too many words"));
+        }
+        Ok(())
     }
 
     /// Parses a buffer descriptor; its lengths are checked against the payload, its contents are not read.
@@ -332,7 +344,7 @@ impl<'a> Buffer<'a> {
     pub fn verify(&self) -> Result<()> {
         for chunk in &self.chunks {
             let stored = self.stored(chunk)?;
-            if crc32fast::hash(stored) != chunk.crc {
+            if !checksum_holds(crc32fast::hash(stored), chunk.crc) {
                 return Err(Error::corrupt(chunk.stored.start as u64, "checksum of a chunk does not match"));
             }
         }

@@ -30,7 +30,10 @@ pub struct DictionaryLimits {
 
 impl Default for DictionaryLimits {
     fn default() -> Self {
-        DictionaryLimits { values: crate::limits::MAX_DICTIONARY_VALUES, bytes: 64 << 20 }
+        DictionaryLimits {
+            values: crate::limits::MAX_DICTIONARY_VALUES,
+            bytes: crate::limits::MAX_DICTIONARY_BYTES,
+        }
     }
 }
 

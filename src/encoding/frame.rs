@@ -287,6 +287,8 @@ impl<'a, W: Word> Frame<'a, W> {
 
 impl<'a, W: Word> Patches<'a, W> {
     fn parse(source: &mut Source<'a>, n: usize) -> Result<Self> {
+        // Kept once decoded, as run-length keeps its runs.
+        source.count_words(n, size_of::<u32>() + W::BYTES)?;
         let positions = source.child(|source| Ints::parse(source, n))?;
         let highs = source.child(|source| Ints::parse(source, n))?;
         Ok(Patches { positions, highs, decoded: OnceCell::new() })

@@ -42,6 +42,7 @@ pub fn encode<W: Word>(values: &[W], signed: bool, options: &Options, sink: &mut
 impl<'a, W: Word> Ints<'a, W> {
     /// Parses the stream of `rows` values at the source's position.
     pub fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
+        source.count_words(rows, W::BYTES)?;
         Ok(match Encoding::from_u8(source.cursor.u8()?)? {
             Encoding::Plain => Ints::Plain(Plain::parse::<W>(source, rows)?),
             Encoding::Constant => Ints::Constant(Constant::parse(source, rows)?),

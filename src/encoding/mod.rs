@@ -25,6 +25,8 @@ pub mod bools;
 pub mod buffer;
 mod choose;
 pub mod constant;
+#[cfg(test)]
+mod crafted_tests;
 pub mod delta;
 pub mod dictionary;
 mod dictionary_pays;

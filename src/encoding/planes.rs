@@ -268,6 +268,7 @@ impl<'a> Plane<'a> {
                 if groups.iter().map(Buffer::len).sum::<usize>() != rows {
                     return Err(source.cursor.corrupt("groups do not add up to the rows"));
                 }
+                source.count_words(rows, 1)?;
                 Ok(Plane::Grouped { groups, in_row_order: OnceCell::new() })
             }
             n if usize::from(n) <= FEW => {

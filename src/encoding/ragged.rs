@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::ints::{self, Ints};
 use super::{Buffer, Compression, Cuts, Options, Sink, Source};
 use crate::error::{Error, Result};
-use crate::limits::VECTOR;
+use crate::limits::{MAX_CHUNK_BYTES, MAX_VALUE_BYTES, VECTOR};
 
 /// The reading end.
 #[derive(Debug)]
@@ -37,6 +37,16 @@ impl Vector<'_> {
     pub(super) fn mismatch() -> Error {
         Error::corrupt(0, "string lengths do not fit their bytes")
     }
+}
+
+/// Refuses a vector whose values or bytes are longer than a writer lets them be.
+fn check(lengths: &[u32], total: u64, bytes: &Range<usize>) -> Result<()> {
+    let longest = lengths.iter().copied().max().unwrap_or(0) as usize;
+    if longest > MAX_VALUE_BYTES || total > MAX_CHUNK_BYTES as u64 || bytes.len() > MAX_CHUNK_BYTES {
+        let what = format!("{total} bytes of strings, the longest of {longest}, stored in {}", bytes.len());
+        return Err(Error::corrupt(0, what));
+    }
+    Ok(())
 }
 
 /// Appends the lengths of `values`, and `data`, in which vector `i` starts at `starts[i]`.
@@ -79,9 +89,11 @@ impl<'a> Ragged<'a> {
             let last_row = vector * VECTOR + lengths.len();
             let start = starts.get(vector).map_or(0, |&s| s as usize);
             let end = starts.get(vector + 1).map_or(self.data.len(), |&s| s as usize);
+            let total = lengths.iter().map(|&l| u64::from(l)).sum();
+            check(lengths, total, &(start..end))?;
             f(Vector {
                 lengths,
-                total: lengths.iter().map(|&l| u64::from(l)).sum(),
+                total,
                 bytes: &self.data.range(start..end)?,
                 whole: lengths.len() == VECTOR || last_row == self.rows,
             })?;
@@ -99,6 +111,7 @@ impl<'a> Ragged<'a> {
         let first = self.starts.get(vector)? as usize;
         let behind =
             if vector + 1 < self.starts.rows() { self.starts.get(vector + 1)? as usize } else { self.data.len() };
+        check(&lengths, end, &(first..behind))?;
         Ok((start as usize..end as usize, self.data.range(first..behind)?))
     }
 

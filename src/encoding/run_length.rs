@@ -43,6 +43,8 @@ impl<'a, W: Word> RunLength<'a, W> {
         if runs > rows {
             return Err(source.cursor.corrupt(format!("{runs} runs in {rows} rows")));
         }
+        // What is decoded of them is kept, besides what the streams themselves keep.
+        source.count_words(runs, size_of::<u32>() + W::BYTES)?;
         let ends = source.child(|source| Ints::parse(source, runs))?;
         let values = source.child(|source| Ints::parse(source, runs))?;
         Ok(RunLength { rows, ends, values, decoded: OnceCell::new() })

@@ -20,10 +20,7 @@ use super::plain_strings::Plain;
 use super::strings_choice::{Plan, choose};
 use super::{Encoding, Options, Sink, Source};
 use crate::error::{Error, Result};
-use crate::limits::{MAX_CHUNK_BYTES, MAX_VALUE_BYTES, VECTOR};
-
-/// The most bytes that one decoded batch holds: Arrow's offsets are signed 32-bit numbers.
-pub const MAX_BATCH_BYTES: usize = i32::MAX as usize;
+use crate::limits::{MAX_BATCH_BYTES, MAX_CHUNK_BYTES, MAX_VALUE_BYTES, VECTOR};
 
 /// An encoded stream of byte strings, borrowing the block's bytes.
 #[derive(Debug)]
@@ -46,18 +43,31 @@ pub enum Strings<'a> {
 }
 
 /// Decoded byte strings: their bytes back to back, and where each ends.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StringsOut {
     /// The bytes of all values.
     pub data: Vec<u8>,
     /// For each value the offset in `data` behind its last byte; it starts where its predecessor ends.
     pub ends: Vec<u32>,
+    /// The most bytes that it takes.
+    limit: usize,
+}
+
+impl Default for StringsOut {
+    fn default() -> Self {
+        Self::with_limit(MAX_BATCH_BYTES)
+    }
 }
 
 impl StringsOut {
     /// Nothing decoded yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Nothing decoded yet, and refusing more than `limit` bytes.
+    pub fn with_limit(limit: usize) -> Self {
+        StringsOut { data: Vec::new(), ends: Vec::new(), limit: limit.min(MAX_BATCH_BYTES) }
     }
 
     /// Values decoded so far.
@@ -89,10 +99,11 @@ impl StringsOut {
 
     /// Refuses `bytes` more when a batch could not hold them.
     pub(super) fn check(&self, bytes: u64) -> Result<()> {
-        if self.data.len() as u64 + bytes > MAX_BATCH_BYTES as u64 {
+        let all = (self.data.len() as u64).saturating_add(bytes);
+        if all > self.limit as u64 {
             return Err(Error::LimitExceeded(format!(
-                "{} bytes of strings in one batch, {MAX_BATCH_BYTES} fit; read fewer rows at a time",
-                self.data.len() as u64 + bytes
+                "{all} bytes of strings in one batch, {} fit; read fewer rows at a time",
+                self.limit
             )));
         }
         Ok(())
@@ -213,9 +224,11 @@ impl<'a> Strings<'a> {
             Strings::Packed(packed) => packed.decode(rows, out),
             Strings::Hexadecimal(hexadecimal) => hexadecimal.decode(rows, out),
             Strings::Constant { value, .. } => {
-                out.check(value.len() as u64 * rows.len() as u64)?;
+                let total = value.len() as u64 * rows.len() as u64;
+                out.check(total)?;
                 out.push_equal_ends(value.len(), rows.len());
-                out.data.extend_from_slice(&value.repeat(rows.len()));
+                out.data.reserve(total as usize);
+                rows.for_each(|_| out.data.extend_from_slice(value));
                 Ok(())
             }
         }

@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 use super::codec::{read_envelope, write_envelope};
 use super::columns::{ColumnStats, encode_column, parse_column};
 use super::{ChunkRef, Id, layout};
-use crate::bytes::{Cursor, Writer};
+use crate::bytes::{Cursor, Writer, checksum_holds};
 use crate::disk::Mapped;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -222,7 +222,7 @@ impl Chunk {
         let count = cursor.count(SECTION_BYTES, limits::MAX_COLUMNS.saturating_mul(2))?;
         let directory = cursor.take(count * SECTION_BYTES)?;
         let header = cursor.position();
-        if cursor.u32()? != crc32fast::hash(all.get(..header).unwrap_or_default()) {
+        if !checksum_holds(crc32fast::hash(all.get(..header).unwrap_or_default()), cursor.u32()?) {
             return Err(Error::corrupt(header as u64, "checksum of the header does not match"));
         }
         if id != expected.id || segments != expected.segments as usize || all.len() as u64 != expected.length {
@@ -270,7 +270,7 @@ impl Chunk {
 
     /// Checks the whole file against the root, and that every section parses.
     pub fn verify(&self, expected: &ChunkRef) -> Result<()> {
-        if crc32fast::hash(self.bytes.as_slice()) != expected.crc {
+        if !checksum_holds(crc32fast::hash(self.bytes.as_slice()), expected.crc) {
             return Err(Error::corrupt(0, "checksum of the chunk does not match the root"));
         }
         let rows = self.segments()?.iter().try_fold(0u64, |sum, segment| sum.checked_add(segment.rows));
@@ -295,7 +295,7 @@ impl Chunk {
         let payload = range
             .and_then(|(offset, length)| self.bytes.as_slice().get(offset..offset.checked_add(length)?))
             .ok_or_else(|| Error::corrupt(section.offset, "a section reaches beyond the file"))?;
-        if section_crc(payload, &self.id, kind, column) != section.crc {
+        if !checksum_holds(section_crc(payload, &self.id, kind, column), section.crc) {
             return Err(Error::corrupt(
                 section.offset,
                 format!("checksum of section {kind}/{} does not match", column.0),

@@ -7,7 +7,7 @@
 //! A reader refuses a newer version and any must-understand bit that it does not know; the other two sets only tell
 //! what else is there.
 
-use crate::bytes::{Cursor, Writer};
+use crate::bytes::{Cursor, Writer, checksum_holds};
 use crate::error::{Error, Result};
 
 /// The version of the format that is written, and the newest that is read.
@@ -61,7 +61,7 @@ pub(super) fn unseal(bytes: &[u8]) -> Result<&[u8]> {
     let Some((body, crc)) = bytes.split_last_chunk::<4>() else {
         return Err(Error::corrupt(0, format!("{} bytes hold no checksum", bytes.len())));
     };
-    if crc32fast::hash(body) != u32::from_le_bytes(*crc) {
+    if !checksum_holds(crc32fast::hash(body), u32::from_le_bytes(*crc)) {
         return Err(Error::corrupt(body.len() as u64, "checksum does not match"));
     }
     Ok(body)

@@ -137,6 +137,19 @@ impl DataType {
         }
     }
 
+    /// The least and the greatest stored number where the type allows fewer than its physical form: a time is within
+    /// a day, a decimal has no more digits than its precision.
+    pub fn bounds(&self) -> Option<(i128, i128)> {
+        match self {
+            DataType::Time { unit } => Some((0, i128::from(unit.per_second()) * 86_400 - 1)),
+            DataType::Decimal { precision, .. } => {
+                let beyond = 10i128.checked_pow(u32::from(*precision))?;
+                Some((1 - beyond, beyond - 1))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether this is a whole number of machine width.
     pub fn is_integer(&self) -> bool {
         self.integer_bits().is_some()

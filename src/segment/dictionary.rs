@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, UInt32Array};
 
 use crate::block::{self, Gathered, Order, Piece, Stats, Values};
 use crate::encoding::dictionary::{
-    Dictionary, DictionaryBuilder, DictionaryLimits, WordDictionary, WordDictionaryBuilder, WordOrder,
+    Dictionary, DictionaryBuilder, DictionaryLimits, WordDictionary, WordDictionaryBuilder, WordOrder, content_hash,
 };
 use crate::encoding::{Encoding, Options, Profile, Word};
 use crate::error::{Error, Result};
@@ -262,4 +262,32 @@ impl Coded {
 pub(super) fn with_null(values: &ArrayRef) -> Result<ArrayRef> {
     let codes: UInt32Array = std::iter::once(None).chain((0..values.len() as u32).map(Some)).collect();
     arrow_select::take::take(values, &codes, None).map_err(|e| Error::corrupt(0, e.to_string()))
+}
+
+/// Whether a dictionary's values (without the null) rise strictly in the total order.
+pub(super) fn is_sorted(values: &ArrayRef, data_type: &DataType) -> Result<bool> {
+    let gathered = block::gather(data_type, &[Piece { array: values, start: 0, len: values.len() }])?;
+    if gathered.nulls() > 0 {
+        return Ok(false);
+    }
+    let order = block::measure(&gathered, data_type.physical()).order;
+    // Two booleans can only be false and true, which statistics do not say.
+    let rises = match &gathered.values {
+        Values::Null => gathered.rows == 0,
+        Values::Bool(bits) => bits.len() < 2 || (bits.len() == 2 && !bits.value(0) && bits.value(1)),
+        _ => gathered.rows < 2 || (order.ascending && order.strict),
+    };
+    Ok(rises)
+}
+
+/// The content hash of a dictionary's values; `None` for types that have none.
+pub(super) fn hash(values: &ArrayRef, data_type: &DataType) -> Result<Option<u128>> {
+    let gathered = block::gather(data_type, &[Piece { array: values, start: 0, len: values.len() }])?;
+    if let Values::Bytes(values) = &gathered.values {
+        return Ok(Some(content_hash(values)));
+    }
+    let Some(order) = word_order(data_type.physical()) else { return Ok(None) };
+    let mut words = Vec::with_capacity(gathered.rows);
+    let all = each_word(&gathered, order, |word| word.map(|word| words.push(word)));
+    Ok(all.map(|()| WordDictionary { values: words, remap: Vec::new() }.hash()))
 }

@@ -1,6 +1,6 @@
 //! The footer of a segment: bytes ↔ column directory. No I/O.
 
-use crate::bytes::{Cursor, Writer};
+use crate::bytes::{Cursor, Writer, checksum_holds};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::ColumnId;
@@ -100,7 +100,7 @@ impl Footer {
         let start =
             at.checked_sub(len).ok_or_else(|| Error::corrupt(at as u64, "footer is longer than its segment"))?;
         let footer = &segment[start..at];
-        if crc32fast::hash(footer) != crc {
+        if !checksum_holds(crc32fast::hash(footer), crc) {
             return Err(Error::corrupt(start as u64, "checksum of the footer does not match"));
         }
         Footer::decode(footer, start as u64).map_err(|e| e.at("", start as u64))

@@ -21,6 +21,7 @@ pub mod reader;
 pub mod record;
 #[cfg(test)]
 mod tests;
+mod verify;
 pub mod writer;
 
 pub use footer::Footer;

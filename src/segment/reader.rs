@@ -13,18 +13,16 @@ use super::dictionary;
 use super::footer::{DirectoryEntry, Footer};
 use super::record::{BlockPlace, ColumnRecord};
 use crate::block::{self, Dictionary, Stats, Validity, placed_crc};
+use crate::bytes::checksum_holds;
 use crate::disk::Mapped;
 use crate::error::{Error, Result};
-use crate::limits::VECTOR;
+use crate::limits;
 use crate::model::{ColumnId, DataType};
 
 /// The block number under which a column record's checksum is placed.
 pub(super) const RECORD: u32 = u32::MAX;
 /// The block number under which a dictionary's checksum is placed.
 pub(super) const DICTIONARY: u32 = u32::MAX - 1;
-
-/// Rows decoded at a time for a check: text that repeats is much larger decoded than stored.
-const VERIFY_ROWS: usize = 8 * VECTOR;
 
 /// The bytes of a segment and where they come from.
 #[derive(Debug)]
@@ -106,6 +104,11 @@ impl Segment {
         self.rows().div_ceil(self.block_rows()) as usize
     }
 
+    /// Bytes of the segment.
+    pub fn stored_bytes(&self) -> u64 {
+        self.bytes.len as u64
+    }
+
     /// The rows of block `b`, counted from the segment's first.
     pub fn block_range(&self, b: usize) -> Range<u64> {
         block_range(b, self.rows(), self.block_rows())
@@ -128,7 +131,8 @@ impl Segment {
             .get(entry.offset as usize..)
             .and_then(|rest| rest.get(..entry.len as usize))
             .ok_or_else(|| Error::corrupt(0, "a column record lies outside its segment"))?;
-        if placed_crc(crc32fast::hash(record), &self.footer.uuid, entry.column.0, RECORD) != entry.crc {
+        let crc = placed_crc(crc32fast::hash(record), &self.footer.uuid, entry.column.0, RECORD);
+        if !checksum_holds(crc, entry.crc) {
             return Err(Error::corrupt(0, format!("checksum of the record of column {}", entry.column.0)));
         }
         let record = ColumnRecord::decode(record, all.len() as u64, self.rows(), self.footer.block_rows)?;
@@ -141,20 +145,6 @@ impl Segment {
             record,
             dictionary: OnceLock::new(),
         })
-    }
-
-    /// Compares every checksum and decodes every value. Returns the bytes read.
-    pub fn verify(&self) -> Result<u64> {
-        for entry in &self.footer.columns {
-            let Some(column) = self.column(entry.column)? else { continue };
-            for b in 0..column.blocks() {
-                let (block, rows) = (column.block(b)?, column.block_rows_of(b));
-                for start in (0..rows).step_by(VERIFY_ROWS) {
-                    block.decode(start..rows.min(start + VERIFY_ROWS))?;
-                }
-            }
-        }
-        Ok(self.bytes.len as u64)
     }
 }
 
@@ -200,9 +190,15 @@ impl Column {
         self.record.blocks.iter().map(|place| place.len).sum::<u64>() + dictionary
     }
 
-    fn block_rows_of(&self, b: usize) -> usize {
+    /// Rows of block `b`.
+    pub(super) fn block_rows_of(&self, b: usize) -> usize {
         let range = block_range(b, self.rows, u64::from(self.block_rows));
         (range.end - range.start) as usize
+    }
+
+    /// Names the file in an error of something that starts at `offset` of the segment.
+    pub(super) fn locate(&self, error: Error, offset: u64) -> Error {
+        self.bytes.locate(error, offset)
     }
 
     /// Opens block `b`: its checksums are compared the first time.
@@ -225,7 +221,8 @@ impl Column {
             .ok_or_else(|| locate(Error::corrupt(0, "a block lies outside its segment")))?;
         if verify {
             let head = &bytes[..(place.head_len as usize).min(bytes.len())];
-            if placed_crc(crc32fast::hash(head), &self.bytes.uuid, self.id.0, number) != place.head_crc {
+            let crc = placed_crc(crc32fast::hash(head), &self.bytes.uuid, self.id.0, number);
+            if !checksum_holds(crc, place.head_crc) {
                 let what = format!("checksum of block {number} of column {} does not match", self.id.0);
                 return Err(locate(Error::corrupt(0, what)));
             }
@@ -253,6 +250,7 @@ impl Column {
         let place = described.place;
         let values = self
             .parse(&place, DICTIONARY, described.values as usize, true)?
+            .with_most_bytes(limits::MAX_DICTIONARY_BYTES)
             .decode(0..described.values as usize, self.data_type(), None)
             .and_then(|values| dictionary::with_null(&values))
             .map_err(|e| self.bytes.locate(e, place.offset))?;
@@ -269,6 +267,11 @@ pub struct Block<'a> {
 }
 
 impl Block<'_> {
+    /// Where the block starts in its segment.
+    pub(super) fn offset(&self) -> u64 {
+        self.place.offset
+    }
+
     /// The encoded form, for executors and `sty inspect`.
     pub fn reader(&self) -> &block::Reader<'_> {
         &self.reader

@@ -73,6 +73,12 @@ fn array(data_type: &DataType, rows: usize, shape: u8, seed: u64) -> ArrayRef {
 }
 
 fn values(data_type: &DataType, words: &[u64], nulls: Option<arrow_buffer::NullBuffer>) -> ArrayRef {
+    // A time is within a day.
+    let time = |w: &u64| match data_type {
+        DataType::Time { unit } => w % (unit.per_second() as u64 * 86_400),
+        _ => *w,
+    };
+    let words: Vec<u64> = words.iter().map(time).collect();
     let specials = [f64::NAN, -0.0, f64::INFINITY, f64::MIN_POSITIVE / 3.0, -1.5, f64::MAX];
     let float = |w: u64| if w > 1 << 60 { specials[(w % 6) as usize] } else { (w % 1_000_000) as f64 / 100.0 };
     let valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));
@@ -110,7 +116,7 @@ fn values(data_type: &DataType, words: &[u64], nulls: Option<arrow_buffer::NullB
         8 if arrow.is_floating() => {
             arrow_buffer::Buffer::from_vec(words.iter().map(|&w| float(w)).collect::<Vec<_>>())
         }
-        8 => arrow_buffer::Buffer::from_vec(words.to_vec()),
+        8 => arrow_buffer::Buffer::from_vec(words.clone()),
         _ => arrow_buffer::Buffer::from_vec(
             words.iter().map(|&w| i128::from(w as i64) * (1 << (w % 60))).collect::<Vec<_>>(),
         ),
@@ -261,4 +267,19 @@ fn the_same_rows_give_the_same_bytes_whatever_the_threads() {
         pool.install(|| encode(&input, &Options::new(Profile::Balanced))).unwrap().parts.concat()
     };
     assert!(bytes(1) == bytes(4));
+}
+
+#[test]
+fn a_text_that_all_rows_share_is_decoded_once() {
+    let text = "long".repeat(16 << 10);
+    let array: ArrayRef =
+        Arc::new(arrow_array::StringViewArray::from_iter((0..4096).map(|i| (i % 5 != 3).then_some(text.as_str()))));
+    let column = InputColumn { id: ColumnId(0), data_type: DataType::Utf8, arrays: vec![array.clone()] };
+    let input = SegmentInput { rows: 4096, block_rows: 4096, columns: vec![column] };
+    let options = Options { force: Some(Encoding::Constant), ..Options::new(Profile::Balanced) };
+    let segment = open(&encode(&input, &options).unwrap());
+    let column = segment.column(ColumnId(0)).unwrap().unwrap();
+    let read = column.block(0).unwrap().decode(0..4096).unwrap();
+    assert_same(&read, &array, "constant");
+    assert!(read.get_buffer_memory_size() < 4 << 20, "{}", read.get_buffer_memory_size());
 }

@@ -14,8 +14,8 @@ use super::reader::{DICTIONARY, RECORD};
 use super::record::{BlockPlace, ColumnRecord, DictionaryPlace};
 use crate::block::{self, EncodedBlock, Piece, Stats, placed_crc};
 use crate::encoding::{Options, Profile, buffer::ALIGN};
-use crate::error::Result;
-use crate::model::{ColumnId, DataType};
+use crate::error::{Error, Result};
+use crate::model::{ColumnId, DataType, Scalar};
 
 /// A column gets entropy coding when it saves this share of the segment …
 const HEAVY_SEGMENT_SHARE: f64 = 0.01;
@@ -129,6 +129,7 @@ impl<'a> Plan<'a> {
             .collect::<Result<Vec<_>>>()?;
         let (blocks, block_stats): (Vec<_>, Vec<_>) = encoded.into_iter().unzip();
         let mut stats = block_stats.iter().fold(Stats::default(), |sum: Stats, block| sum.then(block));
+        check_bounds(&self.column.data_type, &stats)?;
         let dictionary = match &self.coded {
             Some(coded) => {
                 let distinct = coded.distinct() as u32;
@@ -149,6 +150,21 @@ impl<'a> Plan<'a> {
         };
         Ok((self, column))
     }
+}
+
+/// Refuses values that their type does not have.
+fn check_bounds(data_type: &DataType, stats: &Stats) -> Result<()> {
+    let Some((least, greatest)) = data_type.bounds() else { return Ok(()) };
+    for bound in [&stats.min, &stats.max].into_iter().flatten() {
+        if let Scalar::Int(value) = bound.value
+            && !(least..=greatest).contains(&value)
+        {
+            return Err(Error::InvalidInput(format!(
+                "{value} is no value of type {data_type}, which goes from {least} to {greatest}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Encodes a column again with entropy coding if a sample says that the segment shrinks noticeably.

@@ -29,7 +29,7 @@ use super::runs::Runs;
 use super::table::StoreTable;
 use crate::error::{Error, Result};
 use crate::expr::Predicate;
-use crate::limits::BLOCK_ROWS;
+use crate::limits::{BLOCK_ROWS, VECTOR};
 use crate::model::Column;
 use crate::segment;
 
@@ -213,11 +213,22 @@ impl Worker {
         let open = open.collect::<Result<Vec<_>>>()?;
         let range = work.segment.block_range(work.block);
         let rows = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        for start in (0..rows).step_by(SLICE_ROWS) {
+        let (mut start, mut step) = (0, SLICE_ROWS);
+        while start < rows {
+            let slice = step.min(rows - start);
             let batch = {
                 let _timer = self.baseline.elapsed_compute().timer();
-                self.slice(&open, start, SLICE_ROWS.min(rows - start))?
+                self.slice(&open, start, slice)
             };
+            let batch = match batch {
+                // Huge values: a vector of them fits.
+                Err(Error::LimitExceeded(_)) if slice > VECTOR => {
+                    step = (slice / 2).next_multiple_of(VECTOR);
+                    continue;
+                }
+                batch => batch?,
+            };
+            start += slice;
             self.baseline.record_output(batch.num_rows());
             self.run.produced.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
             output.emit(batch).await;

@@ -92,7 +92,9 @@ fn float(shape: usize, word: u64) -> f64 {
 pub(crate) fn array(data_type: &DataType, shape: usize, rows: usize) -> ArrayRef {
     let cells: Vec<Option<u64>> = (0..rows as u64).map(|i| cell(shape, i)).collect();
     let nulls = || Some(cells.iter().map(Option::is_some).collect::<NullBuffer>()).filter(|n| n.null_count() > 0);
-    let words = || cells.iter().map(|cell| cell.unwrap_or(0));
+    // A time is within a day.
+    let day = data_type.bounds().and_then(|(_, most)| u64::try_from(most + 1).ok());
+    let words = || cells.iter().map(|cell| cell.unwrap_or(0)).map(|word| day.map_or(word, |day| word % day));
     let texts = cells.iter().map(|cell| cell.map(|word| text(shape, word)));
     let arrow = data_type.to_arrow();
     let values = match data_type {

@@ -231,3 +231,31 @@ fn the_choice_finds_what_the_values_were() {
     }
     assert!(chosen(&measured).1 < 7.0);
 }
+
+#[test]
+fn right_parts_stay_right() {
+    let mut head = crate::bytes::Writer::new();
+    head.u8(Encoding::AlpRd as u8);
+    head.u8(52);
+    head.u8(1);
+    head.u16(0x3FF);
+    for constant in [0u64, 1 << 51] {
+        head.u8(Encoding::Constant as u8);
+        head.u64(constant);
+    }
+    head.u32(0);
+    let mut head = head.into_vec();
+    let decode = |head: &[u8]| {
+        let floats = Floats::<f64>::parse(&mut Source::new(head, &[]), 3).unwrap();
+        let mut out = Vec::new();
+        (floats.decode(0..3, &mut out).map(|()| out), floats.get(2))
+    };
+    let (all, one) = decode(&head);
+    assert_eq!((all.unwrap(), one.unwrap()), (vec![1.5; 3], 1.5));
+    // The right part of bit 51 becomes one of bit 52, which is a left one's.
+    let at = head.len() - 4 - 2;
+    assert_eq!(head[at], 0x08);
+    head[at] = 0x10;
+    let (all, one) = decode(&head);
+    assert!(all.is_err() && one.is_err());
+}
