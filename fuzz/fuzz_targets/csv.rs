@@ -1,0 +1,49 @@
+//! Any text as CSV, under any options: no panic, and as many rows whatever the size of the chunks.
+
+#![no_main]
+
+use std::io::Cursor;
+use std::path::Path;
+
+use libfuzzer_sys::fuzz_target;
+use stylobate::Result;
+use stylobate::ingest::sources::{CsvChunk, CsvChunks, CsvOptions, CsvSchema, infer, parse_chunk};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some(([flags, delimiter, small, rows], text)) = bytes.split_first_chunk::<4>() else { return };
+    let options = CsvOptions {
+        delimiter: *b",\t;|".get(usize::from(*delimiter)).unwrap_or(delimiter),
+        quote: if flags & 1 == 0 { b'"' } else { b'\'' },
+        header: [None, Some(true), Some(false), None][usize::from(flags >> 1 & 3)],
+        nulls: if flags & 8 == 0 { vec![] } else { vec!["NA".into(), "\\N".into()] },
+        empty_is_null: flags & 16 == 0,
+        infer_rows: usize::from(*rows),
+        ..CsvOptions::default()
+    };
+    if options.check().is_err() {
+        return;
+    }
+    let Ok(whole) = chunks(text, &options, 1 << 20) else { return };
+    let Ok(schema) = infer(Path::new("fuzz.csv"), &options, whole.first()) else { return };
+    let Ok(pieces) = chunks(text, &options, usize::from(*small).max(1)) else { panic!("smaller chunks fail") };
+    let (whole, pieces) = (count(&schema, &whole), count(&schema, &pieces));
+    // Types are found chunk by chunk, so one may be refused where the other is not.
+    if let (Ok(whole), Ok(pieces)) = (whole, pieces) {
+        assert_eq!(whole, pieces);
+    }
+});
+
+fn chunks(text: &[u8], options: &CsvOptions, size: usize) -> Result<Vec<CsvChunk>> {
+    let bytes = Box::new(Cursor::new(text.to_vec()));
+    CsvChunks::new(Path::new("fuzz.csv"), bytes, options).with_chunk_bytes(size).collect()
+}
+
+fn count(schema: &CsvSchema, chunks: &[CsvChunk]) -> Result<usize> {
+    let mut rows = 0;
+    for chunk in chunks {
+        let batch = parse_chunk(schema, chunk)?;
+        assert_eq!(batch.num_columns(), schema.columns.len());
+        rows += batch.num_rows();
+    }
+    Ok(rows)
+}

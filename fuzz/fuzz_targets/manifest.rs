@@ -1,0 +1,57 @@
+//! A root, a chunk or `CURRENT` of any bytes; what they are is told by how they begin.
+
+#![no_main]
+
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use stylobate::disk::Mapped;
+use stylobate::manifest::{Chunk, ChunkRef, Root, codec};
+
+/// Where a root has its generation, and a chunk its id and its count of segments: behind the envelope of 40 bytes.
+const BODY: usize = 40;
+
+fuzz_target!(|bytes: &[u8]| match bytes.first_chunk::<8>() {
+    Some(b"STYROOT\0") => root(bytes),
+    Some(b"STYCHNK\0") => chunk(bytes),
+    _ => {
+        if let Ok(generation) = codec::read_current(bytes) {
+            assert_eq!(codec::write_current(generation), bytes);
+        }
+    }
+});
+
+fn root(bytes: &[u8]) {
+    let number = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+    for generation in [1, 2].into_iter().chain(number(BODY)) {
+        let Ok(root) = Root::parse(bytes, generation) else { continue };
+        // What is understood is written again as the same thing.
+        assert_eq!(Root::parse(&root.encode(), generation).unwrap(), root);
+    }
+}
+
+fn chunk(bytes: &[u8]) {
+    let Some((id, rest)) = bytes.get(BODY..).and_then(|body| body.split_first_chunk::<16>()) else { return };
+    let Some(segments) = rest.first_chunk() else { return };
+    let segments = u32::from_le_bytes(*segments);
+    let mut expected = ChunkRef {
+        id: *id,
+        segments,
+        length: bytes.len() as u64,
+        rows: 0,
+        crc: 0,
+        first_partition: "".into(),
+        last_partition: "".into(),
+    };
+    let Ok(chunk) = Chunk::open(Arc::new(Mapped::of_bytes(bytes)), &expected) else { return };
+    if let Ok(entries) = chunk.segments() {
+        assert_eq!(entries.len(), segments as usize);
+        expected.rows = entries.iter().fold(0, |sum: u64, entry| sum.wrapping_add(entry.rows));
+    }
+    for column in chunk.columns() {
+        if let Ok(Some(stats)) = chunk.column_stats(column) {
+            assert_eq!(stats.len(), segments as usize);
+        }
+    }
+    let _ = chunk.verify(&expected);
+}
