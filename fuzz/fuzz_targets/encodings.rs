@@ -30,7 +30,11 @@ fuzz_target!(|bytes: &[u8]| {
             heavy: a & 128 != 0,
             force: Encoding::ALL.get(usize::from(*b)).copied(),
         };
-        round_trip(kind, &Shape { repeat: usize::from(c & 15) + 1, times: usize::from(c >> 4), bytes: rest }, &options);
+        round_trip(
+            kind,
+            &Shape { repeat: usize::from(c & 15) + 1, times: usize::from(c >> 4), bytes: rest },
+            &options,
+        );
     } else {
         let Some(data_type) = TYPES.get(kind).and_then(|name| name.parse().ok()) else { return };
         any_bytes(&data_type, usize::from(*a), usize::from(u16::from_le_bytes([*b, *c])), rest);
@@ -179,7 +183,8 @@ fn bool_trip(words: &[u64], options: &Options) {
         |source| {
             let stream = Bools::parse(source, values.len()).unwrap();
             let all: Vec<bool> = stream.decode(0..values.len()).unwrap().iter().collect();
-            let last: Vec<bool> = stream.decode(start_of_last(values.len())..values.len()).unwrap().iter().collect();
+            let last: Vec<bool> =
+                stream.decode(start_of_last(values.len())..values.len()).unwrap().iter().collect();
             same(&all, &last, |row| stream.get(row).unwrap(), &values);
         },
     );
