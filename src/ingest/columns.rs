@@ -11,6 +11,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_buffer::Buffer;
 use arrow_schema::{Field, Schema as ArrowSchema};
 
 use crate::block::{canonical, nothing};
@@ -21,6 +22,10 @@ use crate::segment::writer::{InputColumn, SegmentInput};
 /// Integers beyond this are not all representable as f64.
 pub const EXACT_IN_F64: u64 = 1 << 53;
 
+/// Bytes of a text, on average, beyond which it is long.
+const LONG_TEXT: usize = 64;
+/// Views that hold on to no more than this are left alone.
+const MIN_SLACK: usize = 4 << 20;
 /// Column names that a message shows of each side.
 const SHOWN_NAMES: usize = 8;
 
@@ -142,7 +147,10 @@ pub fn readable(batch: RecordBatch) -> Result<RecordBatch> {
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         let to = canonical(array.data_type(), &stored_type(field.name(), array)?);
         changed |= to.is_some();
-        let array = to.map_or_else(|| Ok(array.clone()), |to| cast(field.name(), array, &to))?;
+        let mut array = to.map_or_else(|| Ok(array.clone()), |to| cast(field.name(), array, &to))?;
+        if let Some(close) = without_slack(&array) {
+            (array, changed) = (close, true);
+        }
         fields.push(Field::new(field.name(), array.data_type().clone(), true));
         columns.push(array);
     }
@@ -154,14 +162,36 @@ pub fn readable(batch: RecordBatch) -> Result<RecordBatch> {
         .map_err(|e| Error::InvalidInput(e.to_string()))
 }
 
-/// Bytes of an array's values, for slices and views too.
+/// Views over bytes of which a good part is not theirs, such as a reader's spare room or a page that others share, with
+/// bytes of their own: a segment keeps what its views look at.
+fn without_slack(array: &ArrayRef) -> Option<ArrayRef> {
+    let wasteful = |used: usize, buffers: &[Buffer]| {
+        let held: usize = buffers.iter().map(Buffer::capacity).sum();
+        held > MIN_SLACK && used < held - held / 4
+    };
+    if let Some(views) = array.as_string_view_opt() {
+        return wasteful(views.total_buffer_bytes_used(), views.data_buffers()).then(|| Arc::new(views.gc()) as _);
+    }
+    let views = array.as_binary_view_opt()?;
+    wasteful(views.total_buffer_bytes_used(), views.data_buffers()).then(|| Arc::new(views.gc()) as _)
+}
+
+/// Bytes of an array's values, for slices and views too. Long texts count twice: encoding shrinks them least, and holds
+/// a light and a heavy form of them at a time.
 fn value_bytes(array: &ArrayRef) -> usize {
-    let viewed = match array.data_type() {
-        arrow_schema::DataType::Utf8View => array.as_string_view().total_buffer_bytes_used(),
-        arrow_schema::DataType::BinaryView => array.as_binary_view().total_buffer_bytes_used(),
+    use arrow_schema::DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
+    let view = match array.data_type() {
+        Utf8View => array.as_string_view().total_buffer_bytes_used(),
+        BinaryView => array.as_binary_view().total_buffer_bytes_used(),
         _ => 0,
     };
-    viewed + array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
+    let flat = array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size());
+    let text = match array.data_type() {
+        Utf8View | BinaryView => view,
+        Utf8 | LargeUtf8 | Binary | LargeBinary => flat,
+        _ => 0,
+    };
+    flat + view + text.saturating_sub(array.len().saturating_mul(LONG_TEXT))
 }
 
 impl Building {
@@ -360,11 +390,27 @@ mod tests {
     #[test]
     fn the_bytes_of_views_count() {
         let (mut builder, mut schema) = (SegmentBuilder::new(LIMITS), Schema::default());
-        let long = "x".repeat(300 << 10);
+        let long = "x".repeat(150 << 10);
         let batch = || -> ArrayRef { Arc::new(StringViewArray::from(vec![long.as_str()])) };
         let full: Vec<bool> = (0..4).map(|_| push(&mut builder, &mut schema, vec![("a", batch())])).collect();
         assert_eq!(full, [false, false, false, true]);
         assert_eq!(builder.finish().unwrap().rows, 3);
+    }
+
+    #[test]
+    fn views_let_go_of_what_they_do_not_show() {
+        let texts: Vec<String> = (0..100).map(|i| format!("{i:060000}")).collect();
+        let all = StringViewArray::from_iter_values(&texts);
+        let size = |array: &StringViewArray| array.data_buffers().iter().map(Buffer::capacity).sum::<usize>();
+        let few = RecordBatch::try_from_iter([("a", Arc::new(all.slice(0, 10)) as ArrayRef)]).unwrap();
+        let few = readable(few).unwrap();
+        let few = few.column(0).as_string_view();
+        assert!(size(&all) > 5_000_000 && size(few) < 1_000_000);
+        assert!(few.iter().flatten().eq(&texts[..10]));
+        // What many rows share stays shared.
+        let shared = StringViewArray::new(vec![all.views()[7]; 200].into(), all.data_buffers().to_vec(), None);
+        let batch = RecordBatch::try_from_iter([("a", Arc::new(shared) as ArrayRef)]).unwrap();
+        assert_eq!(size(readable(batch).unwrap().column(0).as_string_view()), size(&all));
     }
 
     /// The rows of the segments that these batches fill.
@@ -387,7 +433,7 @@ mod tests {
         let texts = |sizes: &[usize]| sizes.iter().map(|size| "x".repeat(*size)).collect::<Vec<_>>();
         let strings = |sizes: &[usize]| -> ArrayRef { Arc::new(StringArray::from(texts(sizes))) };
         let views = |sizes: &[usize]| -> ArrayRef { Arc::new(StringViewArray::from_iter_values(texts(sizes))) };
-        let limits = SegmentLimits { bytes: 10_000, ..LIMITS };
+        let limits = SegmentLimits { bytes: 20_000, ..LIMITS };
         for make in [&strings as &dyn Fn(&[usize]) -> ArrayRef, &views] {
             assert_eq!(cut(limits, vec![make(&[3000; 10])]), [3, 3, 3, 1]);
             assert_eq!(cut(limits, vec![make(&[3000; 2]), make(&[3000; 8])]), [3, 3, 3, 1]);

@@ -87,7 +87,8 @@ pub fn load(mut writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) 
     let (mut skipped, mut guesses) = (Vec::new(), Vec::new());
     let pipeline = pipeline_options(&writer, options);
     let mut report = LoadReport::default();
-    let (to_disk, encoded) = sync_channel::<EncodedSegment>(1);
+    // One segment is written while the next is encoded; none waits between them.
+    let (to_disk, encoded) = sync_channel::<EncodedSegment>(0);
     let files = writer.data_files();
     let (rows, segments) = std::thread::scope(|scope| {
         let storing = scope.spawn(move || store_segments(&files, encoded));

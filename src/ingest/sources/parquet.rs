@@ -128,8 +128,11 @@ impl ParquetSource {
             texts += column.uncompressed_size();
             // Only this encoding takes less than the values, unless in a dictionary that is shared.
             if column.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY) {
-                texts += column.unencoded_byte_array_data_bytes().unwrap_or(0);
-                unknown |= column.unencoded_byte_array_data_bytes().is_none();
+                // Some programs that write files count only what they store of a value.
+                let stored = column.uncompressed_size();
+                let told = column.unencoded_byte_array_data_bytes().filter(|bytes| *bytes > stored);
+                texts += told.unwrap_or(0);
+                unknown |= told.is_none();
             }
         }
         let rows = usize::try_from(group.num_rows()).unwrap_or(0).max(1);
