@@ -1,0 +1,73 @@
+//! Scalar expressions: what a fragment computes of a row, as a function of the values of some columns.
+//!
+//! The engine above hands whole expression trees in as one [`Function`] over Arrow arrays, so that every function it
+//! knows works here, with its semantics. What makes expressions fast is what is known *about* them: which columns they
+//! read (one column: evaluate once per dictionary value), whether they keep order (fold a block whose minimum and
+//! maximum give one result), and for a few, a native form.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_schema::DataType as ArrowType;
+
+use crate::error::Result;
+
+/// A pure function of the values of one row, evaluated over many.
+pub trait Function: Debug + Send + Sync {
+    /// The results for `rows` rows, of whose columns `inputs` are the values in the types of the table. An error may
+    /// be due to a single row.
+    fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef>;
+}
+
+/// What is known about a function besides how to evaluate it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits {
+    /// The result never falls as the only input rises, is null exactly where the input is, and never fails for values
+    /// between two for which it does not fail.
+    pub monotone: bool,
+    /// The result is a float without a fraction: of `round`, `floor`, `ceil`, `trunc`.
+    pub integral: bool,
+}
+
+/// A computed or stored value.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    /// The columns it reads, as positions in the fragment's list, in the order in which the function takes them.
+    pub inputs: Vec<usize>,
+    /// What it computes of them; `None` for the value of the only input as it is.
+    pub function: Option<Arc<dyn Function>>,
+    /// The type of the result.
+    pub data_type: ArrowType,
+    /// What is known about the function.
+    pub traits: Traits,
+    /// How EXPLAIN shows it.
+    pub text: Box<str>,
+}
+
+impl Expression {
+    /// The column itself, if that is all.
+    pub fn as_column(&self) -> Option<usize> {
+        match (self.inputs.as_slice(), &self.function) {
+            ([only], None) => Some(*only),
+            _ => None,
+        }
+    }
+
+    /// The only column that it reads.
+    pub fn only_input(&self) -> Option<usize> {
+        match self.inputs.as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        }
+    }
+
+    /// The values for `rows` rows of its inputs.
+    pub fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        match (&self.function, inputs) {
+            (Some(function), _) => function.evaluate(inputs, rows),
+            (None, [only]) => Ok(Arc::clone(only)),
+            (None, _) => Err(crate::Error::InvalidInput("an expression without a function has one input".into())),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! A fragment: the part of a query over one table that runs in our own code.
+//!
+//! Where this stands on the road of a query: `sql/lower` makes fragments of logical plans; `query` runs them over a
+//! snapshot and gives Arrow batches back. Nothing here knows where a fragment came from.
+
+use arrow_schema::{DataType as ArrowType, SchemaRef};
+
+use crate::expr::{Expression, Predicate};
+use crate::model::Column;
+
+/// One table: filter, then group and aggregate, or the first rows of an order.
+#[derive(Clone, Debug)]
+pub struct Fragment {
+    /// The columns that anything in the fragment reads; expressions name them by position here.
+    pub columns: Vec<Column>,
+    /// All of them must be true of a row.
+    pub conditions: Vec<Condition>,
+    /// What is made of the rows.
+    pub output: Output,
+    /// Names and types of the answer.
+    pub schema: SchemaRef,
+}
+
+/// A condition on single rows.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    /// The condition as a boolean; null counts as false.
+    pub expression: Expression,
+    /// What zone maps and kernels on encoded data can judge of it; exactly the condition unless it contains
+    /// [`Predicate::Unknown`].
+    pub predicate: Predicate,
+}
+
+/// What a fragment makes of the rows that pass.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// A row for each distinct combination of the keys: the keys, then the aggregates. Without keys, one row.
+    Aggregate {
+        /// What to group by.
+        keys: Vec<Expression>,
+        /// What to compute of each group.
+        aggregates: Vec<Aggregate>,
+    },
+    /// The first `limit` rows in some order.
+    Top {
+        /// The most significant first.
+        order: Vec<OrderBy>,
+        /// How many rows.
+        limit: usize,
+        /// The columns of the answer.
+        expressions: Vec<Expression>,
+    },
+}
+
+/// An aggregate of a group.
+#[derive(Clone, Debug)]
+pub struct Aggregate {
+    /// Which one.
+    pub function: AggregateFunction,
+    /// Of what; `None` for `count(*)`.
+    pub input: Option<Expression>,
+    /// Only rows of which this boolean is true.
+    pub filter: Option<Expression>,
+    /// Of the distinct values.
+    pub distinct: bool,
+    /// The type of the answer.
+    pub data_type: ArrowType,
+    /// How EXPLAIN shows it.
+    pub text: Box<str>,
+}
+
+/// The aggregate functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AggregateFunction {
+    /// Rows, or values that are not null.
+    Count,
+    /// Wrapping for integers; null of nothing.
+    Sum,
+    /// The mean as a float; null of nothing.
+    Average,
+    /// By total order; null of nothing.
+    Min,
+    /// By total order; null of nothing.
+    Max,
+}
+
+/// A key of an order.
+#[derive(Clone, Debug)]
+pub struct OrderBy {
+    /// What is compared.
+    pub expression: Expression,
+    /// The greatest first.
+    pub descending: bool,
+    /// Nulls before all values.
+    pub nulls_first: bool,
+}
