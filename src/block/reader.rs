@@ -243,6 +243,55 @@ impl<'a> Reader<'a> {
     }
 }
 
+impl Reader<'_> {
+    /// Single rows as an array of the stored type, without decoding the block where the encoding allows.
+    pub fn gather(&self, rows: &[u32], data_type: &DataType, dictionary: Option<&Dictionary>) -> Result<ArrayRef> {
+        if let Some(row) = rows.iter().find(|row| **row as usize >= self.rows) {
+            return Err(Error::InvalidInput(format!("row {row} of a block of {}", self.rows)));
+        }
+        let nulls = match &self.validity {
+            Validity::All | Validity::ByCode => None,
+            Validity::Nothing => return Ok(nothing(rows.len(), data_type)),
+            Validity::Stream(bools) => {
+                let valid = rows.iter().map(|row| bools.get(*row as usize)).collect::<Result<Vec<bool>>>()?;
+                Some(NullBuffer::from(valid))
+            }
+        };
+        match &self.stream {
+            Stream::Null => Ok(nothing(rows.len(), data_type)),
+            Stream::Bool(s) => {
+                let values = rows.iter().map(|row| s.get(*row as usize)).collect::<Result<Vec<bool>>>()?;
+                Ok(Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls)))
+            }
+            Stream::W8(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
+            Stream::W16(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
+            Stream::W32(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
+            Stream::W64(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
+            Stream::F32(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
+            Stream::F64(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
+            Stream::Wide(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
+            Stream::Bytes(s) => {
+                let mut out = StringsOut::default();
+                for row in rows {
+                    out.data.extend_from_slice(&s.get(*row as usize)?);
+                    let end = u32::try_from(out.data.len());
+                    out.ends.push(end.map_err(|_| Error::LimitExceeded("texts of over 4 GiB at once".into()))?);
+                }
+                views(out, data_type, nulls)
+            }
+            Stream::Codes(s) => {
+                let dictionary = dictionary
+                    .ok_or_else(|| Error::corrupt(0, "dictionary codes in a column without a dictionary"))?;
+                look_up(each(rows, |row| s.get(row))?, dictionary)
+            }
+        }
+    }
+}
+
+fn each<T>(rows: &[u32], get: impl Fn(usize) -> Result<T>) -> Result<Vec<T>> {
+    rows.iter().map(|row| get(*row as usize)).collect()
+}
+
 fn parse_stream<'a>(source: &mut Source<'a>, rows: usize, physical: Physical) -> Result<Stream<'a>> {
     Ok(match physical {
         Physical::Null => Stream::Null,

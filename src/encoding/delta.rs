@@ -76,6 +76,23 @@ impl<'a, W: Word> Delta<'a, W> {
         Ok(())
     }
 
+    /// Appends `value - bias` of `rows` modulo 2^BITS of the narrower word `N`.
+    pub(super) fn decode_narrow<N: Word>(&self, rows: Range<usize>, bias: u64, out: &mut Vec<N>) -> Result<()> {
+        let from = out.len();
+        self.deltas.decode_narrow(rows.clone(), 0, false, out)?;
+        for (i, vector) in out.get_mut(from..).unwrap_or_default().chunks_mut(VECTOR).enumerate() {
+            let start = Word::to_u64(self.starts.get(rows.start / VECTOR + i)?);
+            let mut value = N::from_u64(start.wrapping_sub(bias));
+            let Some((first, rest)) = vector.split_first_mut() else { continue };
+            *first = value;
+            for delta in rest {
+                value = Word::add(value, *delta);
+                *delta = value;
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn get(&self, row: usize) -> Result<W> {
         let mut vector = Vec::with_capacity(VECTOR);
         self.decode(row - row % VECTOR..row + 1, &mut vector)?;

@@ -63,7 +63,7 @@ impl<'a, W: Word> Exceptions<'a, W> {
     }
 
     /// Calls `put` with the place in `rows` and the value of each exception there.
-    pub(super) fn apply(&self, rows: &Range<usize>, mut put: impl FnMut(usize, W)) -> Result<()> {
+    pub(crate) fn apply(&self, rows: &Range<usize>, mut put: impl FnMut(usize, W)) -> Result<()> {
         let Some((positions, values)) = &self.list else { return Ok(()) };
         let (first, end) = (self.before(rows.start)?, self.before(rows.end)?);
         if first >= end {

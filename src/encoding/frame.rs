@@ -260,7 +260,33 @@ impl<'a, W: Word> Frame<'a, W> {
         }
         out.truncate(from + rows.len());
         match &self.patches {
-            Some(patches) => patches.apply(rows, self, out.get_mut(from..).unwrap_or_default()),
+            Some(patches) => patches.each(rows, |at, high| {
+                if let Some(value) = out.get_mut(from + at) {
+                    *value = Word::add(*value, self.scaled(high));
+                }
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Appends `value - bias` of `rows` modulo 2^BITS of the narrower word `N`.
+    pub(super) fn decode_narrow<N: Word>(&self, rows: Range<usize>, bias: u64, out: &mut Vec<N>) -> Result<()> {
+        let from = out.len();
+        let start = rows.start / VECTOR * bitpack::vector_len(self.width);
+        let end_row = rows.end.next_multiple_of(VECTOR).min(self.rows);
+        let bytes = self.codes.range(start..bitpack::packed_len(self.width, end_row))?;
+        let base = N::from_u64(Word::to_u64(self.base).wrapping_sub(bias));
+        let factor = N::from_u64(Word::to_u64(self.factor));
+        if !bitpack::unpack_narrow(&bytes, self.width, end_row - rows.start, base, factor, out) {
+            return Err(Error::corrupt(0, "packed codes are too short"));
+        }
+        out.truncate(from + rows.len());
+        match &self.patches {
+            Some(patches) => patches.each(rows, |at, high| {
+                if let Some(value) = out.get_mut(from + at) {
+                    *value = Word::add(*value, N::from_u64(Word::to_u64(self.scaled(high))));
+                }
+            }),
             None => Ok(()),
         }
     }
@@ -305,17 +331,18 @@ impl<'a, W: Word> Patches<'a, W> {
         Ok(self.decoded.get().map_or((&[], &[]), |(positions, highs)| (positions, highs)))
     }
 
-    fn apply(&self, rows: Range<usize>, frame: &Frame<'a, W>, out: &mut [W]) -> Result<()> {
+    /// Calls `put` with the place in `rows` and the high part of each patch there.
+    fn each(&self, rows: Range<usize>, mut put: impl FnMut(usize, W)) -> Result<()> {
         let (positions, highs) = self.all()?;
         let first = positions.partition_point(|&position| (position as usize) < rows.start);
         for (&position, &high) in positions.iter().zip(highs).skip(first) {
             if position as usize >= rows.end {
                 break;
             }
-            let Some(value) = (position as usize).checked_sub(rows.start).and_then(|i| out.get_mut(i)) else {
-                return Err(Error::corrupt(0, "positions of patches do not rise"));
-            };
-            *value = Word::add(*value, frame.scaled(high));
+            match (position as usize).checked_sub(rows.start) {
+                Some(at) => put(at, high),
+                None => return Err(Error::corrupt(0, "positions of patches do not rise")),
+            }
         }
         Ok(())
     }

@@ -107,6 +107,46 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
+    /// Appends `value - bias` of `rows` (whose start is a multiple of [`VECTOR`](crate::limits::VECTOR)) as words of
+    /// another width: exact where the true differences fit it, else modulo 2^BITS. `signed` says how the values
+    /// count where `N` is wider than they are.
+    ///
+    /// For keys and ranges: a column of a few hundred values is never made wider than a byte.
+    pub fn decode_narrow<N: Word>(
+        &self,
+        rows: Range<usize>,
+        bias: u64,
+        signed: bool,
+        out: &mut Vec<N>,
+    ) -> Result<()> {
+        check(&rows, self.rows())?;
+        if !rows.start.is_multiple_of(crate::limits::VECTOR) {
+            return Err(Error::InvalidInput(format!("row {} is not the start of a vector", rows.start)));
+        }
+        let extend = |v: W| if signed { Word::to_i64(v) as u64 } else { Word::to_u64(v) };
+        let narrow = |v: W| N::from_u64(extend(v).wrapping_sub(bias));
+        match self {
+            _ if rows.is_empty() => Ok(()),
+            Ints::Constant(stream) => {
+                out.resize(out.len() + rows.len(), narrow(stream.value()));
+                Ok(())
+            }
+            Ints::RunLength(stream) => stream.decode_with(rows, out, narrow),
+            Ints::Frame(stream) if N::BITS <= W::BITS => stream.decode_narrow(rows, bias, out),
+            Ints::Delta(stream) if N::BITS <= W::BITS => stream.decode_narrow(rows, bias, out),
+            Ints::Sequence(stream) => {
+                out.extend(rows.map(|row| narrow(stream.value(row))));
+                Ok(())
+            }
+            _ => {
+                let mut wide = Vec::with_capacity(rows.len());
+                self.decode(rows, &mut wide)?;
+                out.extend(wide.into_iter().map(narrow));
+                Ok(())
+            }
+        }
+    }
+
     /// The value of one row.
     pub fn get(&self, row: usize) -> Result<W> {
         check(&(row..row.saturating_add(1)), self.rows())?;

@@ -48,6 +48,10 @@ fn round_trip<W: Word>(values: &[W], signed: bool, options: &Options) -> Encodin
             }
         }
     }
+    narrow::<W, u8>(&ints, values, signed);
+    narrow::<W, u16>(&ints, values, signed);
+    narrow::<W, u32>(&ints, values, signed);
+    narrow::<W, u64>(&ints, values, signed);
     for row in (0..values.len()).step_by(61).chain(values.len().checked_sub(1)) {
         assert_eq!(ints.get(row).unwrap(), values[row]);
     }
@@ -55,6 +59,18 @@ fn round_trip<W: Word>(values: &[W], signed: bool, options: &Options) -> Encodin
     assert!(ints.decode(0..values.len() + 1, &mut out).is_err());
     ints.describe(&mut String::new());
     ints.encoding()
+}
+
+fn narrow<W: Word, N: Word>(ints: &Ints<'_, W>, values: &[W], signed: bool) {
+    let extend = |v: W| if signed { Word::to_i64(v) as u64 } else { Word::to_u64(v) };
+    let bias = values.first().map_or(3, |v| extend(*v)).wrapping_sub(1);
+    for start in (0..values.len()).step_by(VECTOR) {
+        let end = (start + VECTOR + 7).min(values.len());
+        let mut out: Vec<N> = Vec::new();
+        ints.decode_narrow(start..end, bias, signed, &mut out).unwrap();
+        let expected = values[start..end].iter().map(|v| N::from_u64(extend(*v).wrapping_sub(bias)));
+        assert!(out.iter().copied().eq(expected), "{:?}", ints.encoding());
+    }
 }
 
 fn all_options() -> Vec<Options> {

@@ -71,6 +71,16 @@ impl<'a, W: Word> RunLength<'a, W> {
     }
 
     pub(super) fn decode(&self, rows: Range<usize>, out: &mut Vec<W>) -> Result<()> {
+        self.decode_with(rows, out, |value| value)
+    }
+
+    /// Appends what `map` makes of each run's value, for the rows of the run.
+    pub(super) fn decode_with<N: Word>(
+        &self,
+        rows: Range<usize>,
+        out: &mut Vec<N>,
+        map: impl Fn(W) -> N,
+    ) -> Result<()> {
         let (ends, values) = self.runs()?;
         let (mut at, until) = (rows.start, out.len() + rows.len());
         let first = ends.partition_point(|&end| end as usize <= at);
@@ -82,7 +92,7 @@ impl<'a, W: Word> RunLength<'a, W> {
             if end <= at {
                 return Err(Error::corrupt(0, "run ends do not rise"));
             }
-            out.resize(out.len() + (end - at), value);
+            out.resize(out.len() + (end - at), map(value));
             at = end;
         }
         if out.len() == until { Ok(()) } else { Err(Error::corrupt(0, "runs end before the rows do")) }

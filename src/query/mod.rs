@@ -2,9 +2,22 @@
 //!
 //! Where this stands on the road of a query: after the manifest is read, `prune` decides from statistics alone which
 //! segments and blocks can hold a matching row; only those are mapped and decoded.
+//!
+//! ```text
+//! fragment ─ prune ─ scan ─► per thread, block by block, slice by slice:
+//!            filter (on codes) ─► group (codes as numbers) ─► aggregate (slot by slot)   ─┐
+//!                              └► order (threshold, best blocks first) ──────────────────┴─► merge ─► Arrow columns
+//! ```
 
+mod aggregate;
+mod filter;
 pub mod fragment;
+mod group;
+mod order;
 pub mod prune;
 pub mod run;
+mod scan;
+mod words;
 
 pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, OrderBy, Output};
+pub use run::{Answer, Context, refusal, run};

@@ -1,17 +1,35 @@
-//! Running a fragment: blocks handed to threads, their results merged.
+//! Running a fragment: blocks handed to threads one at a time, their results merged.
 
-use arrow_array::RecordBatch;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use super::Fragment;
-use crate::error::Result;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+
+use super::aggregate::Accumulators;
+use super::aggregate::kernels::Groups;
+use super::filter::{self, Filter, Marks};
+use super::group::direct::Digits;
+use super::group::hashed::NumberTable;
+use super::group::rows::RowTable;
+use super::order;
+use super::scan::{OpenBlock, SLICE_ROWS, Slice, Survivors, Work, survivors};
+use super::{Aggregate, Fragment, Output};
+use crate::error::{Error, Result};
+use crate::expr::Expression;
 use crate::store::Snapshot;
 
 /// What a fragment runs with.
 pub struct Context<'a> {
     /// The threads.
     pub pool: &'a rayon::ThreadPool,
-    /// Asked once per block; the run ends with [`crate::Error::Cancelled`] when it says so.
+    /// Asked once per block; the run ends with [`Error::Cancelled`] when it says so.
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl std::fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("threads", &self.pool.current_num_threads()).finish_non_exhaustive()
+    }
 }
 
 /// The answer of a fragment.
@@ -21,8 +39,258 @@ pub struct Answer {
     pub batches: Vec<RecordBatch>,
 }
 
+/// Why a fragment cannot run here; `None` if it can.
+pub fn refusal(fragment: &Fragment) -> Option<String> {
+    let aggregates = match &fragment.output {
+        Output::Aggregate { aggregates, .. } => aggregates,
+        Output::Top { limit, .. } if *limit > order::MAX_LIMIT => {
+            return Some(format!("a limit of more than {} rows", order::MAX_LIMIT));
+        }
+        Output::Top { .. } => return None,
+    };
+    if aggregates.iter().any(|aggregate| aggregate.distinct) {
+        return Some("distinct values in an aggregate".into());
+    }
+    Accumulators::new(aggregates).err().map(|error| error.to_string())
+}
+
 /// Runs a fragment over one generation of its table.
 pub fn run(fragment: &Fragment, snapshot: &Snapshot, context: &Context<'_>) -> Result<Answer> {
-    let _ = (fragment, snapshot, context);
-    Ok(Answer::default())
+    let survivors = survivors(&fragment.columns, &filter::predicate(&fragment.conditions), snapshot)?;
+    let columns = match &fragment.output {
+        Output::Aggregate { keys, aggregates } => aggregate(fragment, keys, aggregates, &survivors, context)?,
+        Output::Top { order, limit, expressions } => {
+            order::top(fragment, order, *limit, expressions, &survivors, context)?
+        }
+    };
+    let rows = columns.first().map_or(0, |column| column.len());
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let batch = RecordBatch::try_new_with_options(fragment.schema.clone(), columns, &options);
+    let batch = batch.map_err(|e| Error::InvalidInput(format!("the answer does not fit its schema: {e}")))?;
+    Ok(Answer { batches: vec![batch] })
+}
+
+/// What each thread does with the slices that pass the filter.
+pub(crate) trait Worker: Send {
+    /// Takes a slice of which some rows are selected.
+    fn take(&mut self, slice: &Slice<'_, '_>) -> Result<()>;
+
+    /// Whether a block can be left out, by what the worker knows.
+    fn skips(&self, _block: &OpenBlock<'_>) -> bool {
+        false
+    }
+}
+
+/// Runs the blocks of `work` on all threads, each with a worker of its own, in order. Returns the workers.
+pub(crate) fn each_slice<W: Worker>(
+    fragment: &Fragment,
+    survivors: &Survivors,
+    blocks: &[Work],
+    context: &Context<'_>,
+    make: impl Fn() -> Result<W> + Sync,
+) -> Result<Vec<W>> {
+    let filter = Filter::new(fragment, survivors);
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    let work = |worker: &mut W| -> Result<()> {
+        let mut marks = Marks::default();
+        loop {
+            let Some(work) = blocks.get(next.fetch_add(1, Ordering::Relaxed)) else { return Ok(()) };
+            if (context.cancelled)() {
+                return Err(Error::Cancelled);
+            }
+            let block = OpenBlock::new(survivors, &fragment.columns, *work)?;
+            if worker.skips(&block) {
+                continue;
+            }
+            let Some(tests) = filter.tests(&block)? else { continue };
+            for start in (0..block.rows).step_by(SLICE_ROWS) {
+                let mut slice = Slice::new(&block, start..block.rows.min(start + SLICE_ROWS));
+                if !tests.is_empty() {
+                    tests.apply(&mut slice, &mut marks)?;
+                }
+                if slice.len() > 0 {
+                    worker.take(&slice)?;
+                }
+            }
+        }
+    };
+    let threads = context.pool.current_num_threads().min(blocks.len().max(1));
+    context.pool.scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|_| {
+                let result = make().and_then(|mut worker| work(&mut worker).map(|()| worker));
+                if result.is_err() {
+                    // The others stop at their next block.
+                    next.store(usize::MAX / 2, Ordering::Relaxed);
+                }
+                done.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+            });
+        }
+    });
+    done.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect()
+}
+
+/// A direct index has at most this many groups, and no more than twice the rows.
+const MAX_DIRECT: u64 = 1 << 23;
+/// A direct index of so few groups is made whatever the rows.
+const FEW: u64 = 1 << 12;
+
+/// How rows become groups.
+enum Way<'a> {
+    Direct(Digits),
+    Hashed(Digits),
+    Rows(&'a [Expression]),
+}
+
+fn aggregate(
+    fragment: &Fragment,
+    keys: &[Expression],
+    aggregates: &[Aggregate],
+    survivors: &Survivors,
+    context: &Context<'_>,
+) -> Result<Vec<ArrayRef>> {
+    let rows: u64 = survivors.segments.iter().map(|s| s.segment.rows()).sum();
+    let way = match Digits::of(keys, &fragment.columns, survivors)? {
+        Some(digits) if digits.product <= MAX_DIRECT.min((rows * 2).max(FEW)) => Way::Direct(digits),
+        Some(digits) => Way::Hashed(digits),
+        None => Way::Rows(keys),
+    };
+    let make = || Grouper::new(&way, aggregates);
+    let workers = each_slice(fragment, survivors, &survivors.work, context, make)?;
+    let mut workers = workers.into_iter();
+    let mut all = match workers.next() {
+        Some(first) => first,
+        None => make()?,
+    };
+    for worker in workers {
+        all.merge(worker)?;
+    }
+    all.finish(keys.is_empty())
+}
+
+/// One thread's groups.
+struct Grouper<'a> {
+    way: &'a Way<'a>,
+    accumulators: Accumulators<'a>,
+    table: Table,
+    scratch: Scratch,
+}
+
+enum Table {
+    Direct,
+    Hashed(NumberTable),
+    Rows(RowTable),
+}
+
+#[derive(Default)]
+struct Scratch {
+    bytes: [Vec<u8>; 2],
+    shorts: [Vec<u16>; 2],
+    words: [Vec<u32>; 2],
+    longs: [Vec<u64>; 2],
+}
+
+impl<'a> Grouper<'a> {
+    fn new(way: &'a Way<'a>, aggregates: &'a [Aggregate]) -> Result<Self> {
+        let mut accumulators = Accumulators::new(aggregates)?;
+        let table = match way {
+            Way::Direct(digits) => {
+                accumulators.grow(usize::try_from(digits.product).unwrap_or(usize::MAX));
+                Table::Direct
+            }
+            Way::Hashed(_) => Table::Hashed(NumberTable::default()),
+            Way::Rows(keys) => {
+                let types: Vec<_> = keys.iter().map(|key| key.data_type.clone()).collect();
+                Table::Rows(RowTable::new(&types)?)
+            }
+        };
+        Ok(Grouper { way, accumulators, table, scratch: Scratch::default() })
+    }
+
+    fn merge(&mut self, other: Grouper<'a>) -> Result<()> {
+        match (&mut self.table, &other.table) {
+            (Table::Direct, _) => self.accumulators.merge(other.accumulators, &|at| at),
+            (Table::Hashed(table), Table::Hashed(more)) => {
+                let map: Vec<u32> = more.numbers.iter().map(|number| table.group(*number)).collect();
+                self.accumulators.grow(table.len());
+                self.accumulators
+                    .merge(other.accumulators, &|at| map.get(at).map_or(usize::MAX, |at| *at as usize));
+            }
+            (Table::Rows(table), Table::Rows(more)) => {
+                let map = table.merge(more)?;
+                self.accumulators.grow(table.len());
+                self.accumulators
+                    .merge(other.accumulators, &|at| map.get(at).map_or(usize::MAX, |at| *at as usize));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Keys and aggregates of all groups. Without keys there is one group, even of no rows.
+    fn finish(mut self, alone: bool) -> Result<Vec<ArrayRef>> {
+        if alone {
+            self.accumulators.grow(1);
+        }
+        let live = |(_, rows): &(u64, &u64)| alone || **rows > 0;
+        let groups: Vec<u64> = (0u64..).zip(&self.accumulators.rows).filter(live).map(|(at, _)| at).collect();
+        let mut columns = match (self.way, &self.table) {
+            (Way::Direct(digits), _) => digits.keys(&groups)?,
+            (Way::Hashed(digits), Table::Hashed(table)) => {
+                let numbers: Vec<u64> =
+                    groups.iter().map(|at| table.numbers.get(*at as usize).copied().unwrap_or(0)).collect();
+                digits.keys(&numbers)?
+            }
+            (_, Table::Rows(table)) => table.keys(&groups)?,
+            _ => return Err(Error::InvalidInput("groups of another kind than planned".into())),
+        };
+        columns.extend(self.accumulators.finish(&groups)?);
+        Ok(columns)
+    }
+}
+
+impl Worker for Grouper<'_> {
+    fn take(&mut self, slice: &Slice<'_, '_>) -> Result<()> {
+        let Grouper { way, accumulators, table, scratch } = self;
+        let groups = match (way, table) {
+            (Way::Direct(digits), _) if digits.product == 1 => Groups::One(slice.len()),
+            (Way::Direct(digits), _) if digits.product <= 1 << 8 => {
+                Groups::Bytes(number(digits, slice, &mut scratch.bytes)?)
+            }
+            (Way::Direct(digits), _) if digits.product <= 1 << 16 => {
+                Groups::Shorts(number(digits, slice, &mut scratch.shorts)?)
+            }
+            (Way::Direct(digits), _) => Groups::Words(number(digits, slice, &mut scratch.words)?),
+            (Way::Hashed(digits), Table::Hashed(table)) => {
+                let numbers = number(digits, slice, &mut scratch.longs)?;
+                let [groups, _] = &mut scratch.words;
+                groups.clear();
+                groups.extend(numbers.iter().map(|number| table.group(*number)));
+                accumulators.grow(table.len());
+                Groups::Words(groups)
+            }
+            (Way::Rows(keys), Table::Rows(table)) => {
+                let keys = keys.iter().map(|key| slice.evaluate(key)).collect::<Result<Vec<_>>>()?;
+                let [groups, _] = &mut scratch.words;
+                groups.clear();
+                table.groups(&keys, groups)?;
+                accumulators.grow(table.len());
+                Groups::Words(groups)
+            }
+            _ => return Err(Error::InvalidInput("groups of another kind than planned".into())),
+        };
+        accumulators.update(slice, groups)
+    }
+}
+
+fn number<'s, T: crate::encoding::Word>(
+    digits: &Digits,
+    slice: &Slice<'_, '_>,
+    scratch: &'s mut [Vec<T>; 2],
+) -> Result<&'s [T]> {
+    let [numbers, digit] = scratch;
+    numbers.clear();
+    digits.write(slice, numbers, digit)?;
+    Ok(numbers)
 }

@@ -290,6 +290,21 @@ impl Block<'_> {
         widen(&self.decode(rows)?, &target.to_arrow())
     }
 
+    /// Single rows, in the table's type.
+    pub fn gather(&self, rows: &[u32], target: &DataType) -> Result<ArrayRef> {
+        let dictionary = self.column.dictionary()?;
+        let gathered = self
+            .reader
+            .gather(rows, self.column.data_type(), dictionary)
+            .map_err(|e| self.column.bytes.locate(e, self.place.offset))?;
+        widen(&gathered, &target.to_arrow())
+    }
+
+    /// The column that this is a block of.
+    pub fn column(&self) -> &Column {
+        self.column
+    }
+
     /// One row, as an array of one in the table's type.
     pub fn get(&self, row: usize, target: &DataType) -> Result<ArrayRef> {
         let dictionary = self.column.dictionary()?;

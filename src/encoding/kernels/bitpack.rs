@@ -94,6 +94,41 @@ pub(crate) fn unpack<W: Word>(bytes: &[u8], width: u32, rows: usize, base: W, fa
     whole
 }
 
+/// The same modulo 2^BITS of a narrower word `N` than the values have: exact where the results fit it.
+#[must_use]
+pub(crate) fn unpack_narrow<N: Word>(
+    bytes: &[u8],
+    width: u32,
+    rows: usize,
+    base: N,
+    factor: N,
+    out: &mut Vec<N>,
+) -> bool {
+    if width <= N::BITS {
+        return unpack(bytes, width, rows, base, factor, out);
+    }
+    if width > 64 || bytes.len() < packed_len(width, rows) {
+        return false;
+    }
+    out.reserve(rows);
+    let (vectors, rest) = bytes.split_at(rows / VECTOR * vector_len(width));
+    let whole = by_lane!(width, unpack_truncated::<N>(vectors, width as usize, base, factor, out));
+    let affine = |code: u64| Word::add(base, Word::mul(factor, N::from_u64(code)));
+    out.extend((0..rows % VECTOR).map(|i| affine(bits_at(rest, i * width as usize, width))));
+    whole
+}
+
+fn unpack_truncated<N: Word, L: Word>(bytes: &[u8], width: usize, base: N, factor: N, out: &mut Vec<N>) -> bool {
+    let mut lanes = [L::default(); VECTOR];
+    for packed in bytes.chunks_exact(vector_len(width as u32)) {
+        if !unpack_lanes(packed, width, &mut lanes) {
+            return false;
+        }
+        out.extend(lanes.iter().map(|&c| Word::add(base, Word::mul(factor, N::from_u64(Word::to_u64(c))))));
+    }
+    true
+}
+
 fn unpack_vectors<W: Word, L: Word>(bytes: &[u8], width: usize, base: W, factor: W, out: &mut Vec<W>) -> bool {
     let mut lanes = [L::default(); VECTOR];
     let one = W::from_u64(1);

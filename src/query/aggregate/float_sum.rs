@@ -1,0 +1,154 @@
+//! Sums of doubles that do not depend on the order of the rows.
+//!
+//! Decimal floats are added as the whole numbers that they are stored as, exactly; everything else in two doubles with
+//! the rounding error kept (Knuth's two-sum), whose result differs from the exact sum by 2⁻¹⁰⁰ or so.
+
+use super::kernels::{Groups, fold};
+use arrow_buffer::NullBuffer;
+
+/// Pending whole numbers are kept for at most so many groups: each change of scale passes over all.
+pub(crate) const MAX_PENDING: usize = 1 << 16;
+/// Pending sums stay below this.
+const MOST: u64 = 1 << 62;
+
+#[derive(Debug, Default)]
+pub(crate) struct FloatSums {
+    /// Sum and what rounding has lost of it.
+    sums: Vec<(f64, f64)>,
+    /// Whole numbers of `10^-exponent` not yet in `sums`; empty while there are none.
+    pending: Vec<i64>,
+    exponent: u8,
+    /// No pending sum is beyond this.
+    used: u64,
+}
+
+/// Decimal floats of some rows.
+#[derive(Debug)]
+pub(crate) struct Decimals {
+    pub(crate) ints: Vec<i64>,
+    /// Values are `ints · 10^-exponent`.
+    pub(crate) exponent: u8,
+    /// Rows whose value is another one.
+    pub(crate) exceptions: Vec<(usize, f64)>,
+    /// No int is beyond this.
+    pub(crate) most: u64,
+}
+
+#[inline(always)]
+fn add(slot: &mut (f64, f64), value: f64) {
+    let (sum, lost) = *slot;
+    let new = sum + value;
+    let part = new - sum;
+    *slot = (new, lost + ((sum - (new - part)) + (value - part)));
+}
+
+impl FloatSums {
+    pub(crate) fn grow(&mut self, groups: usize) {
+        self.sums.resize(groups, (0.0, 0.0));
+        if !self.pending.is_empty() {
+            self.pending.resize(groups, 0);
+        }
+    }
+
+    pub(crate) fn add_floats(&mut self, groups: Groups<'_>, values: &[f64], valid: Option<&NullBuffer>) {
+        fold(groups, values, valid, &mut self.sums, add);
+    }
+
+    pub(crate) fn add_decimals(&mut self, groups: Groups<'_>, values: &Decimals, valid: Option<&NullBuffer>) {
+        let more = values.most.saturating_mul(values.ints.len() as u64);
+        if self.exponent != values.exponent || self.used.saturating_add(more) > MOST {
+            self.settle();
+            self.exponent = values.exponent;
+        }
+        self.pending.resize(self.sums.len(), 0);
+        self.used = self.used.saturating_add(more);
+        fold(groups, &values.ints, valid, &mut self.pending, |slot, v| *slot = slot.wrapping_add(v));
+        for (row, value) in &values.exceptions {
+            if valid.is_some_and(|valid| valid.is_null(*row)) {
+                continue;
+            }
+            let at = groups.at(*row);
+            if let (Some(pending), Some(sum), Some(int)) =
+                (self.pending.get_mut(at), self.sums.get_mut(at), values.ints.get(*row))
+            {
+                *pending = pending.wrapping_sub(*int);
+                add(sum, *value);
+            }
+        }
+    }
+
+    /// Moves what is pending into the sums.
+    pub(crate) fn settle(&mut self) {
+        let power = 10f64.powi(i32::from(self.exponent));
+        for (sum, pending) in self.sums.iter_mut().zip(&mut self.pending) {
+            let int = std::mem::take(pending);
+            if int != 0 {
+                // The whole number in two doubles, and its quotient in two.
+                let high = int as f64;
+                let low = (i128::from(int) - high as i128) as f64;
+                let quotient = high / power;
+                add(sum, quotient);
+                add(sum, ((-quotient).mul_add(power, high) + low) / power);
+            }
+        }
+        self.used = 0;
+    }
+
+    /// Adds another's sums, each to the group that `map` names.
+    pub(crate) fn merge(&mut self, mut other: FloatSums, map: impl Fn(usize) -> usize) {
+        self.settle();
+        other.settle();
+        for (at, (sum, lost)) in other.sums.into_iter().enumerate() {
+            if let Some(slot) = self.sums.get_mut(map(at)) {
+                add(slot, sum);
+                slot.1 += lost;
+            }
+        }
+    }
+
+    /// The sum of a group, once settled.
+    pub(crate) fn sum(&self, group: usize) -> f64 {
+        let (sum, lost) = self.sums.get(group).copied().unwrap_or_default();
+        // What was lost of an infinity is no number.
+        if lost.is_finite() { sum + lost } else { sum }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_does_not_matter() {
+        let values: Vec<f64> =
+            (0..10_000).map(|i| f64::from(i * 7919 % 10_007) / 100.0 * 1e3f64.powi(i % 5)).collect();
+        let sum = |values: &[f64]| {
+            let mut sums = FloatSums::default();
+            sums.grow(1);
+            sums.add_floats(Groups::One(values.len()), values, None);
+            sums.sum(0)
+        };
+        let mut turned = values.clone();
+        turned.reverse();
+        assert_eq!(sum(&values), sum(&turned));
+        turned.sort_by(f64::total_cmp);
+        assert_eq!(sum(&values), sum(&turned));
+        assert_eq!(sum(&[1e300, 1e300, f64::INFINITY]), f64::INFINITY);
+        assert!(sum(&[f64::INFINITY, f64::NEG_INFINITY]).is_nan());
+    }
+
+    #[test]
+    fn decimals_are_exact() {
+        let mut sums = FloatSums::default();
+        sums.grow(2);
+        let most = 1 << 50;
+        for _ in 0..100 {
+            let decimals =
+                Decimals { ints: vec![10, 20, -most], exponent: 2, exceptions: vec![(0, 0.5)], most: 1 << 50 };
+            sums.add_decimals(Groups::Bytes(&[0, 0, 1]), &decimals, None);
+        }
+        sums.settle();
+        assert_eq!(sums.sum(0), 70.0);
+        assert_eq!(sums.sum(1), -(most as f64) / 100.0 * 100.0);
+    }
+}

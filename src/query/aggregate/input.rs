@@ -1,0 +1,90 @@
+//! What aggregates add up: the values of an expression for the rows of a slice, in the form that adds fastest.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Float64Type};
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
+use arrow_schema::DataType as ArrowType;
+
+use super::float_sum::Decimals;
+use crate::block::{Stream, Validity};
+use crate::encoding::floats::Floats;
+use crate::error::Result;
+use crate::expr::Expression;
+use crate::model::Scalar;
+use crate::query::scan::Slice;
+use crate::query::words::{is_words, to_words};
+
+/// Values of the selected rows of a slice.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub(crate) values: Values,
+    /// Which are not null; `None` if all are.
+    pub(crate) valid: Option<NullBuffer>,
+}
+
+/// The forms of values.
+#[derive(Debug)]
+pub(crate) enum Values {
+    /// Booleans, whole numbers, dates, times; unsigned ones of 64 bits too.
+    Words(ScalarBuffer<i64>),
+    /// Doubles.
+    Floats(ScalarBuffer<f64>),
+    /// Doubles as the whole numbers that they are stored as.
+    Decimals(Decimals),
+    /// 128-bit decimals.
+    Wide(ScalarBuffer<i128>),
+    /// Anything else.
+    Array(ArrayRef),
+}
+
+/// Fetches an expression's values. `decimals` says whether doubles may come as whole numbers.
+pub(crate) fn fetch(expression: &Expression, slice: &Slice<'_, '_>, decimals: bool) -> Result<Fetched> {
+    if decimals
+        && slice.selected.is_none()
+        && let Some(at) = expression.as_column()
+        && let Some(fetched) = stored_decimals(at, slice)?
+    {
+        return Ok(fetched);
+    }
+    let array = slice.evaluate(expression)?;
+    let valid = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+    let values = match array.data_type() {
+        ArrowType::Float64 => Values::Floats(array.as_primitive::<Float64Type>().values().clone()),
+        ArrowType::Decimal128(..) => Values::Wide(array.as_primitive::<Decimal128Type>().values().clone()),
+        data_type if is_words(data_type) || *data_type == ArrowType::UInt64 => match to_words(&array) {
+            Some(words) => Values::Words(words),
+            None => Values::Array(array),
+        },
+        _ => Values::Array(array),
+    };
+    Ok(Fetched { values, valid })
+}
+
+/// The whole numbers of a column of decimal doubles, where the block stores them so.
+fn stored_decimals(at: usize, slice: &Slice<'_, '_>) -> Result<Option<Fetched>> {
+    let Some(block) = slice.block.column(at)? else { return Ok(None) };
+    let Stream::F64(Floats::Alp(alp)) = block.reader().stream() else { return Ok(None) };
+    let Some(most) = largest(at, slice, alp.exponent) else { return Ok(None) };
+    let mut ints: Vec<u64> = Vec::with_capacity(slice.range.len());
+    alp.ints.decode(slice.range.clone(), &mut ints)?;
+    let mut exceptions = Vec::new();
+    alp.exceptions.apply(&slice.range, |row, word| exceptions.push((row, f64::from_bits(word))))?;
+    let valid = match block.reader().validity() {
+        Validity::Stream(bools) => Some(NullBuffer::new(bools.decode(slice.range.clone())?)),
+        _ => None,
+    };
+    let decimals = Decimals { ints: bytemuck::cast_vec(ints), exponent: alp.exponent, exceptions, most };
+    Ok(Some(Fetched { values: Values::Decimals(decimals), valid: valid.filter(|v| v.null_count() > 0) }))
+}
+
+/// A bound of the block's whole numbers, unless it is too large to add them.
+fn largest(at: usize, slice: &Slice<'_, '_>, exponent: u8) -> Option<u64> {
+    let stats = slice.block.stored(at)?.block_stats(slice.block.work.block)?;
+    let size = |bound: &Option<crate::block::Bound>| match bound.as_ref()?.value {
+        Scalar::Float(v) => Some(v.abs()),
+        _ => None,
+    };
+    let most = size(&stats.min)?.max(size(&stats.max)?) * 10f64.powi(i32::from(exponent)) + 2.0;
+    (most < (1u64 << 53) as f64).then_some(most as u64)
+}

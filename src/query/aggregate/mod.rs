@@ -1,0 +1,110 @@
+//! Aggregation: the values of rows added to the states of their groups.
+//!
+//! Where this stands on the road of a query: `group` has given each row of a slice the number of its group; here each
+//! aggregate fetches its values once (`input`), adds them slot by slot (`kernels`, `state`), and at the end the states of
+//! all threads are merged and become columns. Sums of floats do not depend on the order (`float_sum`).
+
+mod float_sum;
+mod input;
+pub(crate) mod kernels;
+mod state;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::NullBuffer;
+
+use self::input::{Fetched, fetch};
+use self::kernels::{Groups, count};
+use self::state::State;
+use super::Aggregate;
+use super::scan::Slice;
+use crate::error::Result;
+use crate::expr::Expression;
+
+/// The states of all aggregates of one thread.
+#[derive(Debug)]
+pub(crate) struct Accumulators<'a> {
+    aggregates: &'a [Aggregate],
+    /// What they take, each once.
+    inputs: Vec<&'a Expression>,
+    states: Vec<(State, Option<usize>)>,
+    /// Rows of each group.
+    pub(crate) rows: Vec<u64>,
+}
+
+impl<'a> Accumulators<'a> {
+    pub(crate) fn new(aggregates: &'a [Aggregate]) -> Result<Self> {
+        let mut inputs: Vec<&Expression> = Vec::new();
+        let mut states = Vec::with_capacity(aggregates.len());
+        for aggregate in aggregates {
+            let input = aggregate.input.as_ref().map(|input| {
+                let same = |known: &&Expression| known.text == input.text && known.inputs == input.inputs;
+                inputs.iter().position(same).unwrap_or_else(|| {
+                    inputs.push(input);
+                    inputs.len() - 1
+                })
+            });
+            states.push((State::new(aggregate)?, input));
+        }
+        Ok(Accumulators { aggregates, inputs, states, rows: Vec::new() })
+    }
+
+    /// Makes room for so many groups.
+    pub(crate) fn grow(&mut self, groups: usize) {
+        if groups > self.rows.len() {
+            self.rows.resize(groups, 0);
+            self.states.iter_mut().for_each(|(state, _)| state.grow(groups));
+        }
+    }
+
+    /// Adds the selected rows of a slice to their groups, for which there is room.
+    pub(crate) fn update(&mut self, slice: &Slice<'_, '_>, groups: Groups<'_>) -> Result<()> {
+        let fetched = self.fetch(slice)?;
+        for ((state, input), aggregate) in self.states.iter_mut().zip(self.aggregates) {
+            let fetched = input.and_then(|at| fetched.get(at));
+            let mut valid = fetched.and_then(|fetched| fetched.valid.clone());
+            if let Some(filter) = &aggregate.filter {
+                valid = NullBuffer::union(valid.as_ref(), Some(&truth(&slice.evaluate(filter)?)));
+            }
+            state.update(groups, fetched, valid.as_ref(), &self.rows)?;
+        }
+        count(groups, &mut self.rows);
+        Ok(())
+    }
+
+    fn fetch(&self, slice: &Slice<'_, '_>) -> Result<Vec<Fetched>> {
+        let one = |(at, input): (usize, &&Expression)| {
+            let takers = self.states.iter().filter(|(_, input)| *input == Some(at));
+            let decimals = takers.clone().all(|(state, _)| state.takes_decimals(self.rows.len()));
+            fetch(input, slice, decimals)
+        };
+        self.inputs.iter().enumerate().map(one).collect()
+    }
+
+    /// Adds another thread's groups to the ones that `map` names, for which there is room.
+    pub(crate) fn merge(&mut self, other: Accumulators<'a>, map: &dyn Fn(usize) -> usize) {
+        for ((state, _), (more, _)) in self.states.iter_mut().zip(other.states) {
+            state.merge(more, &self.rows, &other.rows, map);
+        }
+        for (at, more) in other.rows.into_iter().enumerate() {
+            if let Some(rows) = self.rows.get_mut(map(at)) {
+                *rows += more;
+            }
+        }
+    }
+
+    /// The answers of some groups, a column for each aggregate.
+    pub(crate) fn finish(mut self, groups: &[u64]) -> Result<Vec<ArrayRef>> {
+        let rows = &self.rows;
+        self.states.iter_mut().map(|(state, _)| state.finish(groups, rows)).collect()
+    }
+}
+
+/// The rows of which a boolean is true.
+pub(crate) fn truth(condition: &ArrayRef) -> NullBuffer {
+    let booleans = condition.as_boolean();
+    NullBuffer::new(match booleans.nulls() {
+        Some(nulls) => booleans.values() & nulls.inner(),
+        None => booleans.values().clone(),
+    })
+}

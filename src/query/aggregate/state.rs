@@ -1,0 +1,278 @@
+//! What an aggregate keeps for each group.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, Decimal128Array, Float64Array, Int64Array};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::DataType as ArrowType;
+
+use super::float_sum::{FloatSums, MAX_PENDING};
+use super::input::{Fetched, Values};
+use super::kernels::{Groups, count, count_valid, fold};
+use crate::error::{Error, Result};
+use crate::query::words::{from_words, is_words, ordered, unordered};
+use crate::query::{Aggregate, AggregateFunction};
+
+/// One aggregate over all groups.
+#[derive(Debug)]
+pub(crate) struct State {
+    kind: Kind,
+    /// How many values of each group counted, once that is not simply its rows.
+    counted: Option<Vec<u64>>,
+    data_type: ArrowType,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Count,
+    Words(Vec<i64>),
+    Wide(Vec<i128>),
+    Floats {
+        sums: FloatSums,
+        average: bool,
+    },
+    /// Least or greatest, as words that sort like the values.
+    Extreme {
+        best: Vec<i64>,
+        greatest: bool,
+        input: ArrowType,
+    },
+    /// Least or greatest of anything, as bytes that sort like the values.
+    ExtremeRow {
+        best: Vec<Option<Box<[u8]>>>,
+        greatest: bool,
+        converter: RowConverter,
+    },
+}
+
+fn failed(error: arrow_schema::ArrowError) -> Error {
+    Error::Unsupported(error.to_string())
+}
+
+impl State {
+    pub(crate) fn new(aggregate: &Aggregate) -> Result<Self> {
+        let input = aggregate.input.as_ref().map(|input| input.data_type.clone());
+        let kind = match (aggregate.function, input) {
+            (AggregateFunction::Count, _) => Kind::Count,
+            (AggregateFunction::Sum, Some(ArrowType::Int64 | ArrowType::UInt64)) => Kind::Words(Vec::new()),
+            (AggregateFunction::Sum, Some(ArrowType::Decimal128(..))) => Kind::Wide(Vec::new()),
+            (AggregateFunction::Sum, Some(ArrowType::Float64)) => {
+                Kind::Floats { sums: FloatSums::default(), average: false }
+            }
+            (AggregateFunction::Average, Some(ArrowType::Float64)) => {
+                Kind::Floats { sums: FloatSums::default(), average: true }
+            }
+            (function @ (AggregateFunction::Min | AggregateFunction::Max), Some(input)) => {
+                extreme(function == AggregateFunction::Max, input)?
+            }
+            (function, input) => {
+                return Err(Error::Unsupported(format!("{function:?} of {input:?} in a fragment")));
+            }
+        };
+        Ok(State { kind, counted: None, data_type: aggregate.data_type.clone() })
+    }
+
+    /// Whether doubles may be added as whole numbers.
+    pub(crate) fn takes_decimals(&self, groups: usize) -> bool {
+        match self.kind {
+            Kind::Count => true,
+            Kind::Floats { .. } => groups <= MAX_PENDING,
+            _ => false,
+        }
+    }
+
+    pub(crate) fn grow(&mut self, groups: usize) {
+        if let Some(counted) = &mut self.counted {
+            counted.resize(groups, 0);
+        }
+        match &mut self.kind {
+            Kind::Count => {}
+            Kind::Words(sums) => sums.resize(groups, 0),
+            Kind::Wide(sums) => sums.resize(groups, 0),
+            Kind::Floats { sums, .. } => sums.grow(groups),
+            Kind::Extreme { best, greatest, .. } => {
+                best.resize(groups, if *greatest { i64::MIN } else { i64::MAX });
+            }
+            Kind::ExtremeRow { best, .. } => best.resize(groups, None),
+        }
+    }
+
+    /// Adds the rows of a slice; `rows` are those of each group before it. `valid` are the rows that count.
+    pub(crate) fn update(
+        &mut self,
+        groups: Groups<'_>,
+        fetched: Option<&Fetched>,
+        valid: Option<&NullBuffer>,
+        rows: &[u64],
+    ) -> Result<()> {
+        match (valid, &mut self.counted) {
+            (Some(valid), counted) => count_valid(groups, valid, counted.get_or_insert_with(|| rows.to_vec())),
+            (None, Some(counted)) => count(groups, counted),
+            (None, None) => {}
+        }
+        let Some(fetched) = fetched else { return Ok(()) };
+        match (&mut self.kind, &fetched.values) {
+            (Kind::Count, _) => {}
+            (Kind::Words(sums), Values::Words(values)) => {
+                fold(groups, values, valid, sums, |slot, v| *slot = slot.wrapping_add(v));
+            }
+            (Kind::Wide(sums), Values::Wide(values)) => {
+                fold(groups, values, valid, sums, |slot, v| *slot = slot.wrapping_add(v));
+            }
+            (Kind::Floats { sums, .. }, Values::Floats(values)) => sums.add_floats(groups, values, valid),
+            (Kind::Floats { sums, .. }, Values::Decimals(values)) => sums.add_decimals(groups, values, valid),
+            (Kind::Extreme { best, greatest, input }, Values::Words(values)) => {
+                let flip = if *input == ArrowType::UInt64 { i64::MIN } else { 0 };
+                match greatest {
+                    true => fold(groups, values, valid, best, |slot, v| *slot = (*slot).max(v ^ flip)),
+                    false => fold(groups, values, valid, best, |slot, v| *slot = (*slot).min(v ^ flip)),
+                }
+            }
+            (Kind::Extreme { best, greatest, .. }, Values::Floats(values)) => match greatest {
+                true => fold(groups, values, valid, best, |slot, v| *slot = (*slot).max(ordered(v))),
+                false => fold(groups, values, valid, best, |slot, v| *slot = (*slot).min(ordered(v))),
+            },
+            (Kind::ExtremeRow { best, greatest, converter }, values) => {
+                let array: ArrayRef = match values {
+                    Values::Array(array) => Arc::clone(array),
+                    Values::Wide(wide) => {
+                        let decimals = Decimal128Array::new(wide.clone(), fetched.valid.clone());
+                        Arc::new(decimals.with_data_type(self.data_type.clone()))
+                    }
+                    _ => return Err(Error::InvalidInput("values of another kind than declared".into())),
+                };
+                let rows = converter.convert_columns(&[array]).map_err(failed)?;
+                for (at, row) in rows.iter().enumerate() {
+                    if valid.is_some_and(|valid| valid.is_null(at)) {
+                        continue;
+                    }
+                    offer(best.get_mut(groups.at(at)), row.as_ref(), *greatest);
+                }
+            }
+            _ => return Err(Error::InvalidInput("values of another kind than declared".into())),
+        }
+        Ok(())
+    }
+
+    /// Adds another thread's state; `rows` and `others` are the rows of each group of both.
+    pub(crate) fn merge(&mut self, other: State, rows: &[u64], others: &[u64], map: &dyn Fn(usize) -> usize) {
+        if self.counted.is_some() || other.counted.is_some() {
+            let counted = self.counted.get_or_insert_with(|| rows.to_vec());
+            for (at, more) in other.counted.as_deref().unwrap_or(others).iter().enumerate() {
+                if let Some(count) = counted.get_mut(map(at)) {
+                    *count += more;
+                }
+            }
+        }
+        match (&mut self.kind, other.kind) {
+            (Kind::Words(sums), Kind::Words(more)) => each(sums, more, map, |a, b| *a = a.wrapping_add(b)),
+            (Kind::Wide(sums), Kind::Wide(more)) => each(sums, more, map, |a, b| *a = a.wrapping_add(b)),
+            (Kind::Floats { sums, .. }, Kind::Floats { sums: more, .. }) => sums.merge(more, map),
+            (Kind::Extreme { best, greatest: true, .. }, Kind::Extreme { best: more, .. }) => {
+                each(best, more, map, |a, b| *a = (*a).max(b));
+            }
+            (Kind::Extreme { best, .. }, Kind::Extreme { best: more, .. }) => {
+                each(best, more, map, |a, b| *a = (*a).min(b));
+            }
+            (Kind::ExtremeRow { best, greatest, .. }, Kind::ExtremeRow { best: more, .. }) => {
+                for (at, row) in more.into_iter().enumerate() {
+                    if let Some(row) = row {
+                        offer(best.get_mut(map(at)), &row, *greatest);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The answers of some groups; `rows` are the rows of each.
+    pub(crate) fn finish(&mut self, groups: &[u64], rows: &[u64]) -> Result<ArrayRef> {
+        let counts = self.counted.as_deref().unwrap_or(rows);
+        let count = |group: &u64| counts.get(*group as usize).copied().unwrap_or(0);
+        let empty = groups.iter().any(|group| count(group) == 0);
+        let nulls = empty.then(|| groups.iter().map(|group| count(group) > 0).collect::<NullBuffer>());
+        let array: ArrayRef = match &mut self.kind {
+            Kind::Count => Arc::new(groups.iter().map(|g| count(g) as i64).collect::<Int64Array>()),
+            Kind::Words(sums) => from_words(pick(sums, groups), nulls, &self.data_type)?,
+            Kind::Wide(sums) => {
+                let array = Decimal128Array::new(pick(sums, groups).into(), nulls);
+                Arc::new(array.with_data_type(self.data_type.clone()))
+            }
+            Kind::Floats { sums, average } => {
+                sums.settle();
+                let value = |group: &u64| match (sums.sum(*group as usize), *average) {
+                    (sum, true) => sum / count(group) as f64,
+                    (sum, false) => sum,
+                };
+                let values: ScalarBuffer<f64> = groups.iter().map(value).collect();
+                Arc::new(Float64Array::new(values, nulls))
+            }
+            Kind::Extreme { best, input: ArrowType::Float64, .. } => {
+                let values: ScalarBuffer<f64> = pick(best, groups).into_iter().map(unordered).collect();
+                Arc::new(Float64Array::new(values, nulls))
+            }
+            Kind::Extreme { best, input, .. } => {
+                let flip = if *input == ArrowType::UInt64 { i64::MIN } else { 0 };
+                from_words(pick(best, groups).into_iter().map(|w| w ^ flip).collect(), nulls, input)?
+            }
+            Kind::ExtremeRow { best, converter, .. } => rows_of(best, converter, groups)?,
+        };
+        if *array.data_type() == self.data_type {
+            return Ok(array);
+        }
+        arrow_cast::cast(&array, &self.data_type).map_err(failed)
+    }
+}
+
+fn extreme(greatest: bool, input: ArrowType) -> Result<Kind> {
+    if is_words(&input) || matches!(input, ArrowType::UInt64 | ArrowType::Float64) {
+        return Ok(Kind::Extreme { best: Vec::new(), greatest, input });
+    }
+    let converter = RowConverter::new(vec![SortField::new(input)]).map_err(failed)?;
+    Ok(Kind::ExtremeRow { best: Vec::new(), greatest, converter })
+}
+
+fn offer(slot: Option<&mut Option<Box<[u8]>>>, row: &[u8], greatest: bool) {
+    let Some(slot) = slot else { return };
+    let better = slot.as_deref().is_none_or(|best| if greatest { row > best } else { row < best });
+    if better {
+        *slot = Some(row.into());
+    }
+}
+
+fn rows_of(best: &[Option<Box<[u8]>>], converter: &RowConverter, groups: &[u64]) -> Result<ArrayRef> {
+    let mut rows = Vec::with_capacity(groups.len());
+    let parser = converter.parser();
+    for group in groups {
+        if let Some(Some(row)) = best.get(*group as usize) {
+            rows.push(parser.parse(row));
+        }
+    }
+    let found = converter.convert_rows(rows).map_err(failed)?;
+    let values = found.first().ok_or_else(|| Error::InvalidInput("no column of extremes".into()))?;
+    let mut next = 0u32;
+    let places: arrow_array::UInt32Array = groups
+        .iter()
+        .map(|group| match best.get(*group as usize) {
+            Some(Some(_)) => {
+                next += 1;
+                Some(next - 1)
+            }
+            _ => None,
+        })
+        .collect();
+    arrow_select::take::take(values, &places, None).map_err(failed)
+}
+
+fn each<T>(slots: &mut [T], others: Vec<T>, map: &dyn Fn(usize) -> usize, merge: impl Fn(&mut T, T)) {
+    for (at, other) in others.into_iter().enumerate() {
+        if let Some(slot) = slots.get_mut(map(at)) {
+            merge(slot, other);
+        }
+    }
+}
+
+fn pick<T: Copy + Default>(slots: &[T], groups: &[u64]) -> Vec<T> {
+    groups.iter().map(|group| slots.get(*group as usize).copied().unwrap_or_default()).collect()
+}

@@ -1,0 +1,193 @@
+//! Filtering on encoded data: which rows of a slice pass.
+//!
+//! Where this stands on the road of a query: `scan` has left the blocks in which rows may match; here each condition is
+//! judged once more by the block's zone map (often it holds for all rows), then in the cheapest form that it has:
+//!
+//! 1. a range of dictionary codes or of whole numbers, compared in the narrowest word that holds them;
+//! 2. a set of dictionary codes, after the condition was evaluated once for each value of the dictionary;
+//! 3. the condition itself over decoded columns, for the rows that the others have left.
+
+mod marks;
+mod range;
+
+use std::sync::OnceLock;
+
+use arrow_array::Array;
+
+pub(crate) use self::marks::Marks;
+use self::range::WordRange;
+use super::aggregate::truth;
+use super::prune::Verdict;
+use super::scan::{OpenBlock, Slice, Survivors};
+use super::{Condition, Fragment};
+use crate::error::Result;
+use crate::expr::Predicate;
+use crate::model::Column;
+
+/// The conditions of a fragment over what is to be read.
+#[derive(Debug)]
+pub(crate) struct Filter<'a> {
+    conditions: &'a [Condition],
+    columns: &'a [Column],
+    /// For each segment and condition: what it is on the dictionary of its column.
+    on_codes: Vec<Vec<OnceLock<OnCodes>>>,
+}
+
+/// A condition on the codes of a segment's dictionary.
+#[derive(Clone, Debug)]
+enum OnCodes {
+    /// It is not on a column with a dictionary, or cannot be evaluated for all of its values.
+    No,
+    /// True for the codes from one to another.
+    Range(u32, u32),
+    /// True for the codes whose place holds 1.
+    Set(Box<[u8]>),
+}
+
+/// One condition in the form that a block allows.
+#[derive(Debug)]
+enum Test<'f> {
+    Codes { at: usize, low: u32, high: u32 },
+    Words { at: usize, range: WordRange },
+    CodeSet { at: usize, set: &'f [u8] },
+    General(&'f Condition),
+}
+
+/// The tests that rows of a block have to pass; none if all do.
+#[derive(Debug)]
+pub(crate) struct Tests<'f> {
+    tests: Vec<Test<'f>>,
+}
+
+impl<'a> Filter<'a> {
+    pub(crate) fn new(fragment: &'a Fragment, survivors: &Survivors) -> Self {
+        let row = || fragment.conditions.iter().map(|_| OnceLock::new()).collect();
+        Filter {
+            conditions: &fragment.conditions,
+            columns: &fragment.columns,
+            on_codes: survivors.segments.iter().map(|_| row()).collect(),
+        }
+    }
+
+    /// What rows of a block have to pass; `None` if none can.
+    pub(crate) fn tests(&self, block: &OpenBlock<'_>) -> Result<Option<Tests<'_>>> {
+        let mut tests = Vec::new();
+        for (number, condition) in self.conditions.iter().enumerate() {
+            match block.judge(&condition.predicate) {
+                Verdict::Never => return Ok(None),
+                Verdict::Always => continue,
+                Verdict::Maybe => {}
+            }
+            match self.test(number, condition, block)? {
+                Some(test) => tests.push(test),
+                None => return Ok(None),
+            }
+        }
+        // Codes first, then what is decoded for the rows that are left.
+        tests.sort_by_key(|test| match test {
+            Test::Codes { .. } => 0,
+            Test::Words { .. } => 1,
+            Test::CodeSet { .. } => 2,
+            Test::General(_) => 3,
+        });
+        Ok(Some(Tests { tests }))
+    }
+
+    fn test<'f>(
+        &'f self,
+        number: usize,
+        condition: &'f Condition,
+        block: &OpenBlock<'_>,
+    ) -> Result<Option<Test<'f>>> {
+        let Some(at) = condition.expression.only_input() else { return Ok(Some(Test::General(condition))) };
+        match self.on_codes(number, condition, at, block)? {
+            OnCodes::Range(low, high) if low > high => return Ok(None),
+            OnCodes::Range(low, high) => return Ok(Some(Test::Codes { at, low: *low, high: *high })),
+            OnCodes::Set(set) => return Ok(Some(Test::CodeSet { at, set })),
+            OnCodes::No => {}
+        }
+        let range = self.columns.get(at).and_then(|column| WordRange::of(&condition.predicate, column, at, block));
+        Ok(Some(range.map_or(Test::General(condition), |range| Test::Words { at, range })))
+    }
+
+    fn on_codes(&self, number: usize, condition: &Condition, at: usize, block: &OpenBlock<'_>) -> Result<&OnCodes> {
+        static NO: OnCodes = OnCodes::No;
+        let slot = self.on_codes.get(block.work.segment).and_then(|row| row.get(number));
+        let Some(slot) = slot else { return Ok(&NO) };
+        if let Some(known) = slot.get() {
+            return Ok(known);
+        }
+        let found = self.judge_codes(condition, at, block)?;
+        Ok(slot.get_or_init(|| found))
+    }
+
+    fn judge_codes(&self, condition: &Condition, at: usize, block: &OpenBlock<'_>) -> Result<OnCodes> {
+        let (Some(stored), Some(column)) = (block.stored(at), self.columns.get(at)) else { return Ok(OnCodes::No) };
+        let Some(dictionary) = stored.dictionary()? else { return Ok(OnCodes::No) };
+        // As many values as rows: those of the rows that are left are fewer.
+        if dictionary.len() as u64 > block.segment.segment.rows() / 2 {
+            return Ok(OnCodes::No);
+        }
+        let Ok(values) = arrow_cast::cast(dictionary, &column.data_type.to_arrow()) else { return Ok(OnCodes::No) };
+        // An error may be due to a value that no row has, or none of those that the other conditions leave.
+        let Ok(outcomes) = condition.expression.evaluate(&[values], dictionary.len()) else {
+            return Ok(OnCodes::No);
+        };
+        let holds = truth(&outcomes);
+        let mut codes = holds.valid_indices();
+        let Some(first) = codes.next() else { return Ok(OnCodes::Range(1, 0)) };
+        let last = codes.last().unwrap_or(first);
+        if last - first + 1 == holds.len() - holds.null_count() {
+            return Ok(OnCodes::Range(first as u32, last as u32));
+        }
+        Ok(OnCodes::Set(holds.iter().map(u8::from).collect()))
+    }
+}
+
+impl Tests<'_> {
+    /// Leaves the rows of a slice that pass selected.
+    pub(crate) fn apply(&self, slice: &mut Slice<'_, '_>, marks: &mut Marks) -> Result<()> {
+        marks.clear();
+        for test in &self.tests {
+            match test {
+                Test::Codes { at, low, high } => marks.codes(slice, *at, *low, *high)?,
+                Test::Words { at, range } => marks.words(slice, *at, range)?,
+                Test::CodeSet { at, set } => marks.code_set(slice, *at, set)?,
+                Test::General(_) => continue,
+            }
+            if marks.is_none_left() {
+                slice.select(Vec::new());
+                return Ok(());
+            }
+        }
+        if let Some(rows) = marks.rows() {
+            slice.select(rows);
+        }
+        for test in &self.tests {
+            let Test::General(condition) = test else { continue };
+            if slice.len() == 0 {
+                break;
+            }
+            let holds = truth(&slice.evaluate(&condition.expression)?);
+            if holds.null_count() == 0 {
+                continue;
+            }
+            let rows = match &slice.selected {
+                None => holds.valid_indices().map(|row| row as u32).collect(),
+                Some(selected) => holds.valid_indices().filter_map(|i| selected.get(i).copied()).collect(),
+            };
+            slice.select(rows);
+        }
+        Ok(())
+    }
+
+    /// Whether every row passes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tests.is_empty()
+    }
+}
+
+/// The predicate of all conditions together.
+pub(crate) fn predicate(conditions: &[Condition]) -> Predicate {
+    Predicate::And(conditions.iter().map(|condition| condition.predicate.clone()).collect())
+}

@@ -1,0 +1,75 @@
+//! Conditions that are ranges of whole numbers.
+
+use crate::block::{Bound, Stream};
+use crate::expr::{Comparison, Predicate};
+use crate::model::{Column, DataType, Physical, Scalar};
+use crate::query::scan::OpenBlock;
+
+/// Values from `low` to `high`, in a block whose values lie from `base` to `base + span`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WordRange {
+    /// Least value of the block.
+    pub(crate) base: i64,
+    /// Distance of the greatest value of the block from it.
+    pub(crate) span: u64,
+    /// Least distance that passes.
+    pub(crate) low: u64,
+    /// Greatest distance that passes; below `low` if none does.
+    pub(crate) high: u64,
+}
+
+impl WordRange {
+    /// The range that a predicate is, if it is exactly one on a column of whole numbers stored as they are.
+    pub(crate) fn of(predicate: &Predicate, column: &Column, at: usize, block: &OpenBlock<'_>) -> Option<Self> {
+        let stored = block.stored(at)?;
+        let same = *stored.data_type() == column.data_type
+            || (stored.data_type().is_integer() && column.data_type.is_integer());
+        if !same || !matches!(stored.data_type().physical(), Physical::Word { .. }) {
+            return None;
+        }
+        let reader = block.column(at).ok()??.reader();
+        if !matches!(reader.stream(), Stream::W8(_) | Stream::W16(_) | Stream::W32(_) | Stream::W64(_)) {
+            return None;
+        }
+        let stats = stored.block_stats(block.work.block)?;
+        let word = |bound: &Option<Bound>| match bound.as_ref()?.value {
+            Scalar::Int(v) => i64::try_from(v).ok(),
+            _ => None,
+        };
+        let (base, top) = (word(&stats.min)?, word(&stats.max)?);
+        let (low, high) = bounds(predicate, column)?;
+        let distance = |v: i128| (v - i128::from(base)).clamp(0, i128::from(u64::MAX)) as u64;
+        let span = distance(i128::from(top));
+        if high < i128::from(base) || low > i128::from(top) {
+            return Some(WordRange { base, span, low: 1, high: 0 });
+        }
+        Some(WordRange { base, span, low: distance(low), high: distance(high).min(span) })
+    }
+}
+
+/// The inclusive range of values for which the predicate is true.
+fn bounds(predicate: &Predicate, column: &Column) -> Option<(i128, i128)> {
+    match predicate {
+        Predicate::Compare { operand, comparison, value: Scalar::Int(value) } => {
+            let same = operand.column == column.id && operand.data_type == column.data_type;
+            if !same || matches!(column.data_type, DataType::Decimal { .. }) {
+                return None;
+            }
+            Some(match comparison {
+                Comparison::Equal => (*value, *value),
+                Comparison::Less => (i128::MIN, value - 1),
+                Comparison::LessOrEqual => (i128::MIN, *value),
+                Comparison::Greater => (value + 1, i128::MAX),
+                Comparison::GreaterOrEqual => (*value, i128::MAX),
+                Comparison::NotEqual => return None,
+            })
+        }
+        Predicate::And(all) if !all.is_empty() => {
+            all.iter().try_fold((i128::MIN, i128::MAX), |(low, high), part| {
+                let (a, b) = bounds(part, column)?;
+                Some((low.max(a), high.min(b)))
+            })
+        }
+        _ => None,
+    }
+}

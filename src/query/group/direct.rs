@@ -1,0 +1,67 @@
+//! Codes of several keys as the digits of one number.
+
+use arrow_array::ArrayRef;
+use arrow_schema::DataType as ArrowType;
+
+use super::coding::Coding;
+use crate::encoding::Word;
+use crate::error::Result;
+use crate::expr::Expression;
+use crate::model::Column;
+use crate::query::scan::{Slice, Survivors};
+
+/// How the keys of a query become one number.
+#[derive(Debug)]
+pub(crate) struct Digits {
+    codings: Vec<(Coding, ArrowType)>,
+    /// The product of all domains: numbers are below it.
+    pub(crate) product: u64,
+}
+
+impl Digits {
+    /// `None` if a key has no code, or the numbers would not fit 64 bits.
+    pub(crate) fn of(keys: &[Expression], columns: &[Column], survivors: &Survivors) -> Result<Option<Self>> {
+        let (mut codings, mut product) = (Vec::with_capacity(keys.len()), 1u64);
+        for key in keys {
+            let Some(coding) = Coding::of(key, columns, survivors)? else { return Ok(None) };
+            let Some(more) = product.checked_mul(coding.domain()) else { return Ok(None) };
+            product = more;
+            codings.push((coding, key.data_type.clone()));
+        }
+        Ok(Some(Digits { codings, product }))
+    }
+
+    /// Appends the number of each row of a slice to `out`, which is empty. `T` holds all numbers.
+    pub(crate) fn write<T: Word>(&self, slice: &Slice<'_, '_>, out: &mut Vec<T>, digit: &mut Vec<T>) -> Result<()> {
+        for (i, (coding, _)) in self.codings.iter().enumerate() {
+            if i == 0 {
+                coding.write(slice, out)?;
+                continue;
+            }
+            digit.clear();
+            coding.write(slice, digit)?;
+            let domain = T::from_u64(coding.domain());
+            for (number, digit) in out.iter_mut().zip(digit.iter()) {
+                *number = Word::add(Word::mul(*number, domain), *digit);
+            }
+        }
+        if self.codings.is_empty() {
+            out.resize(slice.len(), T::default());
+        }
+        Ok(())
+    }
+
+    /// The keys of numbers.
+    pub(crate) fn keys(&self, numbers: &[u64]) -> Result<Vec<ArrayRef>> {
+        let mut rest = numbers.to_vec();
+        let mut keys = Vec::with_capacity(self.codings.len());
+        for (coding, data_type) in self.codings.iter().rev() {
+            let domain = coding.domain();
+            let codes: Vec<u64> = rest.iter().map(|number| number % domain).collect();
+            rest.iter_mut().for_each(|number| *number /= domain);
+            keys.push(coding.values(&codes, data_type)?);
+        }
+        keys.reverse();
+        Ok(keys)
+    }
+}

@@ -1,0 +1,248 @@
+//! The first rows of an order (top-n).
+//!
+//! All threads share a threshold: the rank, by the first key, of the worst row that would still be in the answer. Blocks
+//! are visited in the order of their best rank, so that the threshold is good early, and a block whose best is worse is
+//! not opened. Rows that pass the threshold are compared by all keys, as bytes; the other columns of the answer are
+//! fetched for its rows alone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, new_empty_array};
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::{DataType as ArrowType, SortOptions};
+
+use super::run::{Context, Worker, each_slice};
+use super::scan::{OpenBlock, Slice, Survivors, Work, take};
+use super::words::{ordered, to_words};
+use super::{Fragment, OrderBy};
+use crate::error::{Error, Result};
+use crate::expr::Expression;
+use crate::model::Scalar;
+
+/// The most rows that an answer may have; a larger one is a sort.
+pub(crate) const MAX_LIMIT: usize = 1 << 20;
+/// So many candidates more than the answer has rows are kept before the worst are dropped.
+const SPARE: usize = 4096;
+
+/// A row that may be in the answer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    /// Sorts as the order asks.
+    key: Box<[u8]>,
+    segment: usize,
+    block: usize,
+    row: u32,
+    rank: i64,
+}
+
+fn failed(error: arrow_schema::ArrowError) -> Error {
+    Error::Unsupported(error.to_string())
+}
+
+/// The columns of the first `limit` rows, in order.
+pub(crate) fn top(
+    fragment: &Fragment,
+    order: &[OrderBy],
+    limit: usize,
+    expressions: &[Expression],
+    survivors: &Survivors,
+    context: &Context<'_>,
+) -> Result<Vec<ArrayRef>> {
+    let threshold = AtomicI64::new(i64::MAX);
+    let blocks = best_first(order, survivors);
+    let blocks = if limit == 0 { &[] } else { blocks.as_slice() };
+    let workers = each_slice(fragment, survivors, blocks, context, || Top::new(order, limit, &threshold))?;
+    let mut found: Vec<Candidate> = workers.into_iter().flat_map(|worker| worker.kept).collect();
+    found.sort_unstable();
+    found.truncate(limit);
+    fetch(fragment, expressions, survivors, &found)
+}
+
+struct Top<'a> {
+    order: &'a [OrderBy],
+    limit: usize,
+    converter: RowConverter,
+    /// The worst rank that is worth a look.
+    threshold: &'a AtomicI64,
+    kept: Vec<Candidate>,
+}
+
+impl<'a> Top<'a> {
+    fn new(order: &'a [OrderBy], limit: usize, threshold: &'a AtomicI64) -> Result<Self> {
+        let field = |by: &OrderBy| {
+            let options = SortOptions { descending: by.descending, nulls_first: by.nulls_first };
+            SortField::new_with_options(by.expression.data_type.clone(), options)
+        };
+        let converter = RowConverter::new(order.iter().map(field).collect()).map_err(failed)?;
+        Ok(Top { order, limit, converter, threshold, kept: Vec::new() })
+    }
+
+    /// Drops what cannot be in the answer, and tells the others.
+    fn prune(&mut self) {
+        if self.kept.len() < self.limit {
+            return;
+        }
+        self.kept.select_nth_unstable(self.limit - 1);
+        self.kept.truncate(self.limit);
+        if let Some(worst) = self.kept.last() {
+            self.threshold.fetch_min(worst.rank, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Worker for Top<'_> {
+    fn skips(&self, block: &OpenBlock<'_>) -> bool {
+        best_rank(self.order, block) > self.threshold.load(Ordering::Relaxed)
+    }
+
+    fn take(&mut self, slice: &Slice<'_, '_>) -> Result<()> {
+        let Some(first) = self.order.first() else { return Ok(()) };
+        let limit = self.threshold.load(Ordering::Relaxed);
+        let first_key = slice.evaluate(&first.expression)?;
+        let ranks = ranks(&first_key, first);
+        let places: Vec<u32> = match &ranks {
+            Some(ranks) => (0u32..).zip(ranks).filter(|(_, rank)| **rank <= limit).map(|(at, _)| at).collect(),
+            None => (0..slice.len() as u32).collect(),
+        };
+        if places.is_empty() {
+            return Ok(());
+        }
+        let mut keys = vec![take(&first_key, &places)?];
+        for by in self.order.iter().skip(1) {
+            keys.push(take(&slice.evaluate(&by.expression)?, &places)?);
+        }
+        let rows = self.converter.convert_columns(&keys).map_err(failed)?;
+        let Work { segment, block } = slice.block.work;
+        for (place, row) in places.iter().zip(rows.iter()) {
+            let rank = ranks.as_ref().and_then(|ranks| ranks.get(*place as usize)).copied().unwrap_or(0);
+            let at = slice.selected.as_ref().map_or(*place, |rows| rows.get(*place as usize).copied().unwrap_or(0));
+            let row_at = at + slice.range.start as u32;
+            self.kept.push(Candidate { key: row.as_ref().into(), segment, block, row: row_at, rank });
+        }
+        if self.kept.len() >= self.limit && (limit == i64::MAX || self.kept.len() > self.limit + SPARE) {
+            self.prune();
+        }
+        Ok(())
+    }
+}
+
+/// Words that sort as the key does, the first row of the order least; `None` for text and decimals.
+fn ranks(key: &ArrayRef, by: &OrderBy) -> Option<Vec<i64>> {
+    let turn = if by.descending { -1 } else { 0 };
+    let mut ranks: Vec<i64> = match key.data_type() {
+        ArrowType::Float64 => {
+            key.as_primitive::<Float64Type>().values().iter().map(|v| ordered(*v) ^ turn).collect()
+        }
+        ArrowType::Float32 => {
+            key.as_primitive::<Float32Type>().values().iter().map(|v| ordered(f64::from(*v)) ^ turn).collect()
+        }
+        ArrowType::UInt64 => to_words(key)?.iter().map(|v| v ^ i64::MIN ^ turn).collect(),
+        _ => to_words(key)?.iter().map(|v| v ^ turn).collect(),
+    };
+    if let Some(nulls) = key.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
+        let null = null_rank(by);
+        for (rank, valid) in ranks.iter_mut().zip(nulls.iter()) {
+            if !valid {
+                *rank = null;
+            }
+        }
+    }
+    Some(ranks)
+}
+
+fn null_rank(by: &OrderBy) -> i64 {
+    if by.nulls_first { i64::MIN } else { i64::MAX }
+}
+
+/// No row of the block has a lower rank.
+fn best_rank(order: &[OrderBy], block: &OpenBlock<'_>) -> i64 {
+    rank_of(order, block.segment.columns.as_slice(), block.work.block)
+}
+
+fn rank_of(order: &[OrderBy], columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> i64 {
+    let Some((by, at)) = order.first().and_then(|by| Some((by, by.expression.as_column()?))) else {
+        return i64::MIN;
+    };
+    let Some(column) = columns.get(at).and_then(Option::as_deref) else { return null_rank(by) };
+    let Some(stats) = column.block_stats(block) else { return i64::MIN };
+    if stats.nulls > 0 && by.nulls_first {
+        return i64::MIN;
+    }
+    if stats.nulls == stats.rows {
+        return null_rank(by);
+    }
+    // Ranks are of the table's type, bounds of the stored one.
+    if column.data_type().to_arrow() != by.expression.data_type {
+        return i64::MIN;
+    }
+    let bound = if by.descending { &stats.max } else { &stats.min };
+    let turn = if by.descending { -1 } else { 0 };
+    match (bound.as_ref().map(|bound| &bound.value), &by.expression.data_type) {
+        (Some(Scalar::Float(v)), _) => ordered(*v) ^ turn,
+        (Some(Scalar::Int(v)), ArrowType::UInt64) => (*v as u64 as i64) ^ i64::MIN ^ turn,
+        (Some(Scalar::Int(v)), ArrowType::Decimal128(..)) if *v == 0 => i64::MIN,
+        (Some(Scalar::Int(v)), data_type) if !matches!(data_type, ArrowType::Decimal128(..)) => {
+            i64::try_from(*v).map_or(i64::MIN, |v| v ^ turn)
+        }
+        _ => i64::MIN,
+    }
+}
+
+/// All blocks, those first that may hold the first rows.
+fn best_first(order: &[OrderBy], survivors: &Survivors) -> Vec<Work> {
+    let rank = |work: &Work| {
+        let columns = survivors.segments.get(work.segment).map_or(&[][..], |segment| &segment.columns);
+        rank_of(order, columns, work.block)
+    };
+    let mut blocks = survivors.work.clone();
+    blocks.sort_by_cached_key(rank);
+    blocks
+}
+
+/// The columns of the rows found.
+fn fetch(
+    fragment: &Fragment,
+    expressions: &[Expression],
+    survivors: &Survivors,
+    found: &[Candidate],
+) -> Result<Vec<ArrayRef>> {
+    let mut by_block: Vec<(usize, usize, u32, u32)> =
+        (0u32..).zip(found).map(|(at, c)| (c.segment, c.block, c.row, at)).collect();
+    by_block.sort_unstable();
+    let mut parts: Vec<Vec<ArrayRef>> = vec![Vec::new(); expressions.len()];
+    for rows in by_block.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        let Some((segment, block, ..)) = rows.first() else { continue };
+        let block = OpenBlock::new(survivors, &fragment.columns, Work { segment: *segment, block: *block })?;
+        let places: Vec<u32> = rows.iter().map(|(_, _, row, _)| *row).collect();
+        let mut columns: Vec<Option<ArrayRef>> = vec![None; fragment.columns.len()];
+        for (expression, parts) in expressions.iter().zip(&mut parts) {
+            let mut inputs = Vec::with_capacity(expression.inputs.len());
+            for at in &expression.inputs {
+                let slot = columns.get_mut(*at).ok_or_else(|| Error::InvalidInput("no such column".into()))?;
+                inputs.push(match slot {
+                    Some(known) => Arc::clone(known),
+                    None => Arc::clone(slot.insert(block.gather(*at, &places)?)),
+                });
+            }
+            parts.push(expression.evaluate(&inputs, places.len())?);
+        }
+    }
+    // Where in the concatenated parts each row of the answer is.
+    let mut places = vec![0u32; found.len()];
+    for (place, (.., at)) in (0u32..).zip(&by_block) {
+        if let Some(slot) = places.get_mut(*at as usize) {
+            *slot = place;
+        }
+    }
+    let finish = |(parts, expression): (Vec<ArrayRef>, &Expression)| {
+        if parts.is_empty() {
+            return Ok(new_empty_array(&expression.data_type));
+        }
+        let parts: Vec<&dyn Array> = parts.iter().map(|part| &**part).collect();
+        take(&arrow_select::concat::concat(&parts).map_err(failed)?, &places)
+    };
+    parts.into_iter().zip(expressions).map(finish).collect()
+}

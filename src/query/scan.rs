@@ -1,0 +1,257 @@
+//! What a fragment reads: the segments and blocks that survive pruning, open, and slices of their rows.
+//!
+//! Where this stands on the road of a query: between `prune`, which judges statistics, and `filter`, `group` and
+//! `aggregate`, which look at values. A slice is what one thread works on at a time, small enough that the decoded
+//! columns stay in its second-level cache; a column is decoded at most once for a slice, and only for selected rows.
+
+use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, UInt32Array, new_null_array};
+
+use super::prune::{Evidence, Verdict, verdict};
+use crate::error::{Error, Result};
+use crate::expr::{Expression, Predicate};
+use crate::model::{Column, ColumnId};
+use crate::segment::reader::Block;
+use crate::segment::{self, Segment};
+use crate::store::{ColumnStats, SegmentEntry, Snapshot};
+
+/// Rows of a slice.
+pub(crate) const SLICE_ROWS: usize = 8192;
+
+/// A segment with the columns that a fragment reads.
+#[derive(Debug)]
+pub(crate) struct OpenSegment {
+    pub(crate) segment: Arc<Segment>,
+    /// `None` where the segment lacks the column: all its rows are null.
+    pub(crate) columns: Vec<Option<Arc<segment::Column>>>,
+}
+
+/// One block to read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    /// Position in [`Survivors::segments`].
+    pub(crate) segment: usize,
+    pub(crate) block: usize,
+}
+
+/// Everything that pruning has left.
+#[derive(Debug)]
+pub(crate) struct Survivors {
+    pub(crate) segments: Vec<OpenSegment>,
+    /// In the order of the table.
+    pub(crate) work: Vec<Work>,
+}
+
+/// Opens what may hold rows for which `predicate` is true.
+pub(crate) fn survivors(columns: &[Column], predicate: &Predicate, snapshot: &Snapshot) -> Result<Survivors> {
+    let entries = snapshot.segments()?;
+    let (mut segments, mut work) = (Vec::new(), Vec::new());
+    for at in matching_segments(predicate, snapshot, &entries)? {
+        let Some(entry) = entries.get(at) else { continue };
+        let segment = snapshot.open_segment(entry)?;
+        let blocks = matching_blocks(predicate, &segment)?;
+        if blocks.is_empty() {
+            continue;
+        }
+        let columns = columns.iter().map(|column| segment.column(column.id)).collect::<Result<Vec<_>>>()?;
+        work.extend(blocks.into_iter().map(|block| Work { segment: segments.len(), block }));
+        segments.push(OpenSegment { segment, columns });
+    }
+    Ok(Survivors { segments, work })
+}
+
+/// Numbers of the segments that the manifest does not rule out, in order.
+pub(crate) fn matching_segments(
+    predicate: &Predicate,
+    snapshot: &Snapshot,
+    entries: &[SegmentEntry],
+) -> Result<Vec<usize>> {
+    let mut known: HashMap<ColumnId, Vec<Option<ColumnStats>>> = HashMap::new();
+    for column in columns_of(predicate) {
+        known.insert(column, snapshot.column_stats(column)?);
+    }
+    let may_match = |at: usize, entry: &SegmentEntry| {
+        let judged = verdict(predicate, entry.rows, &mut |column| match known.get(&column)?.get(at)? {
+            Some(found) => {
+                Some(Evidence { data_type: Cow::Borrowed(&found.data_type), stats: Cow::Borrowed(&found.stats) })
+            }
+            None => Some(Evidence::absent(entry.rows)),
+        });
+        judged != Verdict::Never
+    };
+    Ok(entries.iter().enumerate().filter(|(at, entry)| may_match(*at, entry)).map(|(at, _)| at).collect())
+}
+
+/// Numbers of the blocks that the segment's zone maps do not rule out.
+pub(crate) fn matching_blocks(predicate: &Predicate, segment: &Segment) -> Result<Vec<usize>> {
+    let mut columns: HashMap<ColumnId, Option<Arc<segment::Column>>> = HashMap::new();
+    for column in columns_of(predicate) {
+        columns.insert(column, segment.column(column)?);
+    }
+    let of = |id: ColumnId| columns.get(&id).map(Option::as_deref);
+    Ok((0..segment.blocks()).filter(|b| judge(predicate, segment, *b, of) != Verdict::Never).collect())
+}
+
+/// What the zone maps of block `b` say of a predicate; `column` gives the segment's columns, `None` inside where it
+/// lacks one.
+pub(crate) fn judge<'a>(
+    predicate: &Predicate,
+    segment: &Segment,
+    b: usize,
+    column: impl Fn(ColumnId) -> Option<Option<&'a segment::Column>>,
+) -> Verdict {
+    let range = segment.block_range(b);
+    let rows = range.end - range.start;
+    verdict(predicate, rows, &mut |id| match column(id)? {
+        Some(column) => Some(Evidence {
+            data_type: Cow::Borrowed(column.data_type()),
+            stats: Cow::Borrowed(column.block_stats(b)?),
+        }),
+        None => Some(Evidence::absent(rows)),
+    })
+}
+
+fn columns_of(predicate: &Predicate) -> Vec<ColumnId> {
+    let mut columns = Vec::new();
+    predicate.for_each_column(&mut |column| columns.push(column));
+    columns.sort_unstable();
+    columns.dedup();
+    columns
+}
+
+/// A block under work: each column is opened, and verified, when it is first asked for.
+pub(crate) struct OpenBlock<'a> {
+    pub(crate) work: Work,
+    pub(crate) segment: &'a OpenSegment,
+    pub(crate) rows: usize,
+    /// The columns as the table knows them.
+    table: &'a [Column],
+    columns: Vec<OnceCell<Option<Block<'a>>>>,
+}
+
+impl<'a> OpenBlock<'a> {
+    pub(crate) fn new(survivors: &'a Survivors, table: &'a [Column], work: Work) -> Result<Self> {
+        let segment = survivors
+            .segments
+            .get(work.segment)
+            .ok_or_else(|| Error::InvalidInput(format!("no open segment {}", work.segment)))?;
+        let range = segment.segment.block_range(work.block);
+        let rows = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        Ok(OpenBlock { work, segment, rows, table, columns: table.iter().map(|_| OnceCell::new()).collect() })
+    }
+
+    /// The encoded values of a column; `None` where all are null.
+    pub(crate) fn column(&self, at: usize) -> Result<Option<&Block<'a>>> {
+        let slot = self.columns.get(at).ok_or_else(|| no_column(at))?;
+        if slot.get().is_none() {
+            let stored = self.segment.columns.get(at).and_then(Option::as_deref);
+            let block = stored.map(|column| column.block(self.work.block)).transpose()?;
+            let _ = slot.set(block);
+        }
+        Ok(slot.get().and_then(Option::as_ref))
+    }
+
+    /// How the segment stores a column; `None` where it lacks it.
+    pub(crate) fn stored(&self, at: usize) -> Option<&'a segment::Column> {
+        self.segment.columns.get(at).and_then(Option::as_deref)
+    }
+
+    /// What zone maps say of a predicate over the fragment's columns.
+    pub(crate) fn judge(&self, predicate: &Predicate) -> Verdict {
+        let of = |id: ColumnId| {
+            let at = self.table.iter().position(|column| column.id == id)?;
+            Some(self.stored(at))
+        };
+        judge(predicate, &self.segment.segment, self.work.block, of)
+    }
+
+    /// Some rows of a column in the table's type; `rows` starts at a multiple of 1,024.
+    fn decode(&self, at: usize, rows: Range<usize>) -> Result<ArrayRef> {
+        let column = self.table.get(at).ok_or_else(|| no_column(at))?;
+        match self.column(at)? {
+            Some(block) => block.decode_as(rows, &column.data_type),
+            None => Ok(new_null_array(&column.data_type.to_arrow(), rows.len())),
+        }
+    }
+
+    /// Single rows of a column in the table's type.
+    pub(crate) fn gather(&self, at: usize, rows: &[u32]) -> Result<ArrayRef> {
+        let column = self.table.get(at).ok_or_else(|| no_column(at))?;
+        match self.column(at)? {
+            Some(block) => block.gather(rows, &column.data_type),
+            None => Ok(new_null_array(&column.data_type.to_arrow(), rows.len())),
+        }
+    }
+}
+
+fn no_column(at: usize) -> Error {
+    Error::InvalidInput(format!("the fragment has no column {at}"))
+}
+
+/// Rows of a block under work, some of them selected.
+pub(crate) struct Slice<'b, 'a> {
+    pub(crate) block: &'b OpenBlock<'a>,
+    /// Rows of the block.
+    pub(crate) range: Range<usize>,
+    /// The rows that count, rising, from the start of `range`; `None` for all.
+    pub(crate) selected: Option<Vec<u32>>,
+    arrays: RefCell<Vec<Option<ArrayRef>>>,
+}
+
+impl<'b, 'a> Slice<'b, 'a> {
+    pub(crate) fn new(block: &'b OpenBlock<'a>, range: Range<usize>) -> Self {
+        let arrays = RefCell::new(vec![None; block.table.len()]);
+        Slice { block, range, selected: None, arrays }
+    }
+
+    /// How many rows are selected.
+    pub(crate) fn len(&self) -> usize {
+        self.selected.as_ref().map_or(self.range.len(), Vec::len)
+    }
+
+    /// Goes on with fewer rows, counted from the start of the range.
+    pub(crate) fn select(&mut self, rows: Vec<u32>) {
+        self.arrays.borrow_mut().fill(None);
+        self.selected = if rows.len() == self.range.len() { None } else { Some(rows) };
+    }
+
+    /// The selected values of a column in the table's type.
+    pub(crate) fn array(&self, at: usize) -> Result<ArrayRef> {
+        if let Some(Some(known)) = self.arrays.borrow().get(at) {
+            return Ok(Arc::clone(known));
+        }
+        let array = match &self.selected {
+            None => self.block.decode(at, self.range.clone())?,
+            // Fetching a row costs about what decoding thirty-two does.
+            Some(rows) if rows.len() * 32 < self.range.len() => {
+                let rows: Vec<u32> = rows.iter().map(|row| row + self.range.start as u32).collect();
+                self.block.gather(at, &rows)?
+            }
+            Some(rows) => {
+                let all = self.block.decode(at, self.range.clone())?;
+                take(&all, rows)?
+            }
+        };
+        if let Some(slot) = self.arrays.borrow_mut().get_mut(at) {
+            *slot = Some(Arc::clone(&array));
+        }
+        Ok(array)
+    }
+
+    /// The values of an expression for the selected rows.
+    pub(crate) fn evaluate(&self, expression: &Expression) -> Result<ArrayRef> {
+        let inputs = expression.inputs.iter().map(|at| self.array(*at)).collect::<Result<Vec<_>>>()?;
+        expression.evaluate(&inputs, self.len())
+    }
+}
+
+/// The values of an array at some rows.
+pub(crate) fn take(array: &ArrayRef, rows: &[u32]) -> Result<ArrayRef> {
+    let rows = UInt32Array::new(rows.to_vec().into(), None);
+    arrow_select::take::take(array, &rows, None).map_err(|e| Error::corrupt(0, e.to_string()))
+}

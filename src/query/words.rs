@@ -1,0 +1,72 @@
+//! Arrow arrays as 64-bit words and back: the form in which keys are coded and whole numbers are summed and compared.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, make_array};
+use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::DataType as ArrowType;
+
+use crate::error::{Error, Result};
+use crate::model::{DataType, Physical, WordWidth};
+
+/// The values of a boolean or of whole numbers, dates, times or timestamps of at most 64 bits, sign- or zero-extended;
+/// what null slots hold is arbitrary. `None` for other types.
+pub(crate) fn to_words(array: &ArrayRef) -> Option<ScalarBuffer<i64>> {
+    let data_type = DataType::from_arrow(array.data_type())?;
+    Some(match data_type.physical() {
+        Physical::Bool => array.as_boolean().values().iter().map(i64::from).collect(),
+        Physical::Word { width: WordWidth::W8, signed: true } => extend::<i8>(array, i64::from)?,
+        Physical::Word { width: WordWidth::W8, signed: false } => extend::<u8>(array, i64::from)?,
+        Physical::Word { width: WordWidth::W16, signed: true } => extend::<i16>(array, i64::from)?,
+        Physical::Word { width: WordWidth::W16, signed: false } => extend::<u16>(array, i64::from)?,
+        Physical::Word { width: WordWidth::W32, signed: true } => extend::<i32>(array, i64::from)?,
+        Physical::Word { width: WordWidth::W32, signed: false } => extend::<u32>(array, i64::from)?,
+        Physical::Word { width: WordWidth::W64, .. } => {
+            let data = array.to_data();
+            ScalarBuffer::new(data.buffers().first()?.clone(), data.offset(), data.len())
+        }
+        _ => return None,
+    })
+}
+
+fn extend<T: ArrowNativeType>(array: &ArrayRef, wide: impl Fn(T) -> i64) -> Option<ScalarBuffer<i64>> {
+    let data = array.to_data();
+    let values = ScalarBuffer::<T>::new(data.buffers().first()?.clone(), data.offset(), data.len());
+    Some(values.iter().map(|v| wide(*v)).collect())
+}
+
+/// An array of a type that [`to_words`] takes, of the low bits of `words`.
+pub(crate) fn from_words(words: Vec<i64>, nulls: Option<NullBuffer>, data_type: &ArrowType) -> Result<ArrayRef> {
+    if *data_type == ArrowType::Boolean {
+        return Ok(Arc::new(BooleanArray::new(words.iter().map(|w| *w != 0).collect(), nulls)));
+    }
+    let len = words.len();
+    let buffer = match data_type.primitive_width() {
+        Some(1) => Buffer::from_iter(words.iter().map(|w| *w as i8)),
+        Some(2) => Buffer::from_iter(words.iter().map(|w| *w as i16)),
+        Some(4) => Buffer::from_iter(words.iter().map(|w| *w as i32)),
+        Some(8) => Buffer::from_vec(words),
+        _ => return Err(Error::InvalidInput(format!("{data_type} is not made of words"))),
+    };
+    let data = ArrayData::builder(data_type.clone()).len(len).add_buffer(buffer).nulls(nulls).build();
+    Ok(make_array(data.map_err(|e| Error::corrupt(0, e.to_string()))?))
+}
+
+/// Whether [`to_words`] takes the type, and keeps its order as signed words.
+pub(crate) fn is_words(data_type: &ArrowType) -> bool {
+    let physical = DataType::from_arrow(data_type).map(|t| t.physical());
+    matches!(physical, Some(Physical::Bool | Physical::Word { .. })) && *data_type != ArrowType::UInt64
+}
+
+/// A double as a word that sorts by total order.
+pub(crate) fn ordered(value: f64) -> i64 {
+    let bits = value.to_bits() as i64;
+    bits ^ ((bits >> 63) as u64 >> 1) as i64
+}
+
+/// The double of a word of [`ordered`].
+pub(crate) fn unordered(word: i64) -> f64 {
+    f64::from_bits((word ^ ((word >> 63) as u64 >> 1) as i64) as u64)
+}
