@@ -17,6 +17,8 @@ mod order;
 pub mod prune;
 pub mod run;
 mod scan;
+#[cfg(test)]
+mod tests;
 mod words;
 
 pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, OrderBy, Output};

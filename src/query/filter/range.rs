@@ -38,7 +38,7 @@ impl WordRange {
         };
         let (base, top) = (word(&stats.min)?, word(&stats.max)?);
         let (low, high) = bounds(predicate, column)?;
-        let distance = |v: i128| (v - i128::from(base)).clamp(0, i128::from(u64::MAX)) as u64;
+        let distance = |v: i128| v.saturating_sub(i128::from(base)).clamp(0, i128::from(u64::MAX)) as u64;
         let span = distance(i128::from(top));
         if high < i128::from(base) || low > i128::from(top) {
             return Some(WordRange { base, span, low: 1, high: 0 });
@@ -57,9 +57,9 @@ fn bounds(predicate: &Predicate, column: &Column) -> Option<(i128, i128)> {
             }
             Some(match comparison {
                 Comparison::Equal => (*value, *value),
-                Comparison::Less => (i128::MIN, value - 1),
+                Comparison::Less => (i128::MIN, value.saturating_sub(1)),
                 Comparison::LessOrEqual => (i128::MIN, *value),
-                Comparison::Greater => (value + 1, i128::MAX),
+                Comparison::Greater => (value.saturating_add(1), i128::MAX),
                 Comparison::GreaterOrEqual => (*value, i128::MAX),
                 Comparison::NotEqual => return None,
             })

@@ -1,0 +1,283 @@
+//! Fragments over a stored table against the same computed row by row.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch};
+use arrow_schema::{DataType as ArrowType, Field, Schema as ArrowSchema};
+
+use super::*;
+use crate::error::Result;
+use crate::expr::{Comparison, Expression, Function, Operand, Predicate, Traits};
+use crate::ingest::load::{LoadOptions, load};
+use crate::ingest::sources::{CsvOptions, expand};
+use crate::model::{Scalar, Schema};
+use crate::store::{Snapshot, Store, TableOptions};
+
+/// A row: few whole numbers, few texts, decimals, rising numbers, many numbers.
+#[derive(Clone, Debug)]
+struct Row {
+    few: Option<i64>,
+    text: Option<&'static str>,
+    decimal: Option<f64>,
+    rising: i64,
+    many: i64,
+}
+
+const TEXTS: [&str; 5] = ["", "aa", "ab", "b", "zebra"];
+
+fn rows(n: usize, seed: u64) -> Vec<Row> {
+    let mut state = seed;
+    let mut random = move |most: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % most
+    };
+    let row = |i: usize| Row {
+        few: (random(10) > 0).then(|| random(7) as i64 - 3),
+        text: (random(20) > 0).then(|| TEXTS[random(5) as usize]),
+        decimal: (random(15) > 0).then(|| random(5_000) as f64 / 100.0 - 7.0),
+        rising: (seed as usize * n + i) as i64,
+        many: random(1 << 31) as i64 * 1_000_003,
+    };
+    (0..n).map(row).collect()
+}
+
+fn store(dir: &Path, parts: &[Vec<Row>]) -> Snapshot {
+    let table = Store::open(dir.join("db")).table("t").unwrap();
+    for (i, part) in parts.iter().enumerate() {
+        let mut text = String::from("few,text,decimal,rising,many\n");
+        for row in part {
+            let few = row.few.map_or(String::new(), |v| v.to_string());
+            let word = row.text.map_or(String::new(), |v| format!("\"{v}\""));
+            let decimal = row.decimal.map_or(String::new(), |v| v.to_string());
+            text += &format!("{few},{word},{decimal},{},{}\n", row.rising, row.many);
+        }
+        let path = dir.join(format!("{i}.csv"));
+        std::fs::write(&path, text).unwrap();
+        let writer = table.writer(Some((Schema::default(), TableOptions::default()))).unwrap();
+        let options = LoadOptions {
+            csv: CsvOptions::default(),
+            delimiter: None,
+            skip_unsupported: false,
+            profile: None,
+            force: None,
+            threads: 2,
+            memory_limit: None,
+            cancelled: Arc::new(AtomicBool::new(false)),
+        };
+        load(writer, expand(&[path.to_string_lossy().into_owned()]).unwrap(), &options).unwrap();
+    }
+    table.snapshot().unwrap()
+}
+
+fn column(at: usize) -> Expression {
+    let data_type = match at {
+        1 => ArrowType::Utf8View,
+        2 => ArrowType::Float64,
+        _ => ArrowType::Int64,
+    };
+    Expression {
+        inputs: vec![at],
+        function: None,
+        data_type,
+        traits: Traits::default(),
+        text: at.to_string().into(),
+    }
+}
+
+type Compute = fn(&[ArrayRef]) -> ArrayRef;
+
+#[derive(Debug)]
+struct Native(Compute);
+
+impl Function for Native {
+    fn evaluate(&self, inputs: &[ArrayRef], _: usize) -> Result<ArrayRef> {
+        Ok(self.0(inputs))
+    }
+}
+
+fn computed(inputs: Vec<usize>, data_type: ArrowType, traits: Traits, compute: Compute) -> Expression {
+    Expression { inputs, function: Some(Arc::new(Native(compute))), data_type, traits, text: "f".into() }
+}
+
+fn aggregate(function: AggregateFunction, input: Option<usize>) -> Aggregate {
+    let data_type = match (function, input) {
+        (AggregateFunction::Count, _) => ArrowType::Int64,
+        (_, Some(at)) => column(at).data_type,
+        _ => ArrowType::Null,
+    };
+    Aggregate { function, input: input.map(column), filter: None, distinct: false, data_type, text: "a".into() }
+}
+
+fn answer(snapshot: &Snapshot, conditions: Vec<Condition>, output: Output) -> RecordBatch {
+    let types: Vec<ArrowType> = match &output {
+        Output::Aggregate { keys, aggregates } => {
+            let keys = keys.iter().map(|key| key.data_type.clone());
+            keys.chain(aggregates.iter().map(|a| a.data_type.clone())).collect()
+        }
+        Output::Top { expressions, .. } => expressions.iter().map(|e| e.data_type.clone()).collect(),
+    };
+    let fields = types.into_iter().enumerate().map(|(i, t)| Field::new(i.to_string(), t, true));
+    let schema = Arc::new(ArrowSchema::new(fields.collect::<Vec<_>>()));
+    let fragment = Fragment { columns: snapshot.schema().columns().to_vec(), conditions, output, schema };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    assert_eq!(refusal(&fragment), None);
+    let mut batches = run(&fragment, snapshot, &Context { pool: &pool, cancelled: &|| false }).unwrap().batches;
+    assert_eq!(batches.len(), 1);
+    batches.remove(0)
+}
+
+/// Rows of an answer as text, sorted.
+fn shown(batch: &RecordBatch) -> Vec<String> {
+    let cell = |at: usize| {
+        move |column: &ArrayRef| match column.is_null(at) {
+            true => "null".to_owned(),
+            false => arrow_cast::display::array_value_to_string(column, at).unwrap(),
+        }
+    };
+    let mut rows: Vec<String> = (0..batch.num_rows())
+        .map(|at| batch.columns().iter().map(cell(at)).collect::<Vec<_>>().join("|"))
+        .collect();
+    rows.sort();
+    rows
+}
+
+fn text<T: ToString>(value: Option<T>) -> String {
+    value.map_or("null".to_owned(), |v| v.to_string())
+}
+
+/// count(*), count(decimal), sum(rising), min(decimal), max(text) of groups of rows.
+fn expected(all: &[Row], key: impl Fn(&Row) -> Option<String>) -> Vec<String> {
+    let mut groups: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
+    for row in all {
+        if let Some(key) = key(row) {
+            groups.entry(key).or_default().push(row);
+        }
+    }
+    let line = |(key, rows): (String, Vec<&Row>)| {
+        let decimals = || rows.iter().filter_map(|r| r.decimal);
+        let least = decimals().min_by(f64::total_cmp).map(|v| format!("{v:?}"));
+        let sum: i64 = rows.iter().map(|r| r.rising).sum();
+        let word = text(rows.iter().filter_map(|r| r.text).max());
+        format!("{key}{}|{}|{sum}|{}|{word}", rows.len(), decimals().count(), text(least))
+    };
+    let mut lines: Vec<String> = groups.into_iter().map(line).collect();
+    lines.sort();
+    lines
+}
+
+fn aggregates() -> Vec<Aggregate> {
+    use AggregateFunction::{Count, Max, Min, Sum};
+    vec![
+        aggregate(Count, None),
+        aggregate(Count, Some(2)),
+        aggregate(Sum, Some(3)),
+        aggregate(Min, Some(2)),
+        aggregate(Max, Some(1)),
+    ]
+}
+
+fn halved(inputs: &[ArrayRef]) -> ArrayRef {
+    let values = inputs[0].as_primitive::<Int64Type>();
+    Arc::new(values.iter().map(|v| v.map(|v| v.div_euclid(1000))).collect::<Int64Array>())
+}
+
+fn rounded(inputs: &[ArrayRef]) -> ArrayRef {
+    let values = inputs[0].as_primitive::<Float64Type>();
+    Arc::new(values.iter().map(|v| v.map(|v| (v + 7.0).floor())).collect::<Float64Array>())
+}
+
+fn is_positive(inputs: &[ArrayRef]) -> ArrayRef {
+    let values = inputs[0].as_primitive::<Int64Type>();
+    Arc::new(values.iter().map(|v| v.map(|v| v > 0)).collect::<BooleanArray>())
+}
+
+fn is_a(inputs: &[ArrayRef]) -> ArrayRef {
+    let values = inputs[0].as_string_view();
+    Arc::new(values.iter().map(|v| v.map(|v| v == "aa" || v == "zebra")).collect::<BooleanArray>())
+}
+
+#[test]
+fn groups_of_every_kind() {
+    let dir = tempfile::tempdir().unwrap();
+    let parts = [rows(70_000, 1), rows(3_000, 2), rows(9_000, 3)];
+    let all: Vec<Row> = parts.concat();
+    let snapshot = store(dir.path(), &parts);
+    let check = |keys: Vec<Expression>, conditions: Vec<Condition>, key: &dyn Fn(&Row) -> Option<String>| {
+        let output = Output::Aggregate { keys, aggregates: aggregates() };
+        assert_eq!(shown(&answer(&snapshot, conditions, output)), expected(&all, key));
+    };
+    let ordered = Traits { monotone: true, integral: false };
+    let integral = Traits { monotone: true, integral: true };
+    // One group, codes in bytes, dictionaries, both, an expression per value, one that keeps order, of floats.
+    check(vec![], vec![], &|_| Some(String::new()));
+    check(vec![column(0)], vec![], &|r| Some(format!("{}|", text(r.few))));
+    check(vec![column(1)], vec![], &|r| Some(format!("{}|", text(r.text))));
+    check(vec![column(1), column(0)], vec![], &|r| Some(format!("{}|{}|", text(r.text), text(r.few))));
+    let positive = || computed(vec![0], ArrowType::Boolean, Traits::default(), is_positive);
+    check(vec![positive(), column(1)], vec![], &|r| {
+        Some(format!("{}|{}|", text(r.few.map(|v| v > 0)), text(r.text)))
+    });
+    let thousands = || computed(vec![3], ArrowType::Int64, ordered, halved);
+    check(vec![thousands()], vec![], &|r| Some(format!("{}|", r.rising / 1000)));
+    let floor = || computed(vec![2], ArrowType::Float64, integral, rounded);
+    check(vec![floor()], vec![], &|r| {
+        Some(format!("{}|", text(r.decimal.map(|v| format!("{:?}", (v + 7.0).floor())))))
+    });
+    // Numbers too far apart for a direct index, and keys without codes.
+    check(vec![column(4)], vec![], &|r| Some(format!("{}|", r.many)));
+    check(vec![column(2), column(0)], vec![], &|r| {
+        Some(format!("{}|{}|", text(r.decimal.map(|v| format!("{v:?}"))), text(r.few)))
+    });
+    // Filters on words, on codes, and on anything.
+    let compare = |at: usize, comparison, value| Predicate::Compare {
+        operand: Operand { column: snapshot.schema().columns()[at].id, data_type: crate::model::DataType::Int64 },
+        comparison,
+        value: Scalar::Int(value),
+    };
+    let word = || Condition { expression: positive(), predicate: compare(0, Comparison::Greater, 0) };
+    let codes = || Condition {
+        expression: computed(vec![1], ArrowType::Boolean, Traits::default(), is_a),
+        predicate: Predicate::Unknown,
+    };
+    let general = || Condition { expression: positive(), predicate: Predicate::Unknown };
+    let is_word = |r: &Row| r.few.is_some_and(|v| v > 0);
+    let is_code = |r: &Row| r.text.is_some_and(|v| v == "aa" || v == "zebra");
+    check(vec![column(1)], vec![word()], &|r| is_word(r).then(|| format!("{}|", text(r.text))));
+    check(vec![column(0)], vec![codes()], &|r| is_code(r).then(|| format!("{}|", text(r.few))));
+    check(vec![thousands()], vec![codes(), word()], &|r| {
+        (is_code(r) && is_word(r)).then(|| format!("{}|", r.rising / 1000))
+    });
+    check(vec![], vec![general(), codes()], &|r| (is_code(r) && is_word(r)).then(String::new));
+}
+
+#[test]
+fn the_first_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let parts = [rows(70_000, 4), rows(20_000, 5)];
+    let all: Vec<Row> = parts.concat();
+    let snapshot = store(dir.path(), &parts);
+    for (descending, nulls_first) in [(true, false), (false, false), (true, true)] {
+        let by = |at| OrderBy { expression: column(at), descending, nulls_first };
+        let output = Output::Top {
+            order: vec![by(2), by(3)],
+            limit: 50,
+            expressions: vec![column(3), column(2), column(1)],
+        };
+        let batch = answer(&snapshot, vec![], output);
+        let mut sorted: Vec<&Row> = all.iter().collect();
+        sorted.sort_by(|a, b| {
+            let nulls = a.decimal.is_none().cmp(&b.decimal.is_none());
+            let nulls = if nulls_first { nulls.reverse() } else { nulls };
+            let values =
+                a.decimal.unwrap_or(0.0).total_cmp(&b.decimal.unwrap_or(0.0)).then(a.rising.cmp(&b.rising));
+            nulls.then(if descending { values.reverse() } else { values })
+        });
+        let ids: Vec<i64> = sorted.iter().take(50).map(|r| r.rising).collect();
+        assert_eq!(batch.column(0).as_primitive::<Int64Type>().values(), ids.as_slice());
+    }
+}
