@@ -28,6 +28,9 @@ pub struct Traits {
     pub monotone: bool,
     /// The result is a float without a fraction: of `round`, `floor`, `ceil`, `trunc`.
     pub integral: bool,
+    /// The result is the only input's number in a type that has all numbers of the input's: to compare, group or sum
+    /// the inputs is to do so with the results.
+    pub widening: bool,
 }
 
 /// A computed or stored value.

@@ -60,7 +60,7 @@ impl Tables {
             return Ok(Some(Arc::clone(known)));
         }
         if let Some(table) = self.stored(name)? {
-            let table: Arc<dyn TableProvider> = Arc::new(StoreProvider(table));
+            let table: Arc<dyn TableProvider> = Arc::new(StoreProvider::new(table));
             lock(&self.opened).insert(name.to_owned(), Arc::clone(&table));
             return Ok(Some(table));
         }

@@ -1,8 +1,9 @@
 //! SQL over the tables of a store, and over files by name: the only folder that knows DataFusion.
 //!
 //! Where this stands on the road of a query: a statement is parsed and planned by DataFusion; `catalog` resolves the
-//! names in it, to tables of the store, views of the session, or files; the scans underneath are ours and give decoded
-//! Arrow batches to DataFusion's operators; `stream` hands the answer out, batch by batch, without async.
+//! names in it, to tables of the store, views of the session, or files; `lower` gives the parts that our executor can
+//! run to `exec`, and the scans under the rest are ours too and give decoded Arrow batches to DataFusion's operators;
+//! `stream` hands the answer out, batch by batch, without async.
 //!
 //! - [`Session`]: configuration, memory, threads; parses and runs statements.
 //! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.
@@ -10,14 +11,18 @@
 
 mod catalog;
 mod convert;
+mod exec;
 mod files;
 mod generate;
+mod lower;
 mod memory;
+mod node;
 mod parameters;
 mod queue;
 mod runs;
 mod scan;
 mod session;
+mod settings;
 mod stream;
 mod table;
 mod text;

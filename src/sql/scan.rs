@@ -48,6 +48,8 @@ pub(crate) struct Scan {
     pub(crate) predicate: Predicate,
     /// No more than so many rows are needed.
     pub(crate) limit: Option<u64>,
+    /// Why what stands above runs in DataFusion.
+    pub(crate) refusal: Option<Arc<str>>,
 }
 
 /// The leaf of a physical plan.
@@ -100,7 +102,10 @@ impl DisplayAs for ScanExec {
             });
             write!(f, ", pruned_by=[{}]", pruned_by.join(", "))?;
         }
-        self.scan.limit.map_or(Ok(()), |limit| write!(f, ", limit={limit}"))
+        if let Some(limit) = self.scan.limit {
+            write!(f, ", limit={limit}")?;
+        }
+        self.scan.refusal.as_ref().map_or(Ok(()), |why| write!(f, ", native=no: {why}"))
     }
 }
 

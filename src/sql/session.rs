@@ -11,6 +11,7 @@ use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::DFParserBuilder;
@@ -18,7 +19,10 @@ use datafusion::sql::sqlparser::dialect::dialect_from_str;
 
 use super::catalog::Tables;
 use super::convert::from_datafusion;
+use super::exec::Engine;
+use super::node::Planner;
 use super::parameters::Parameters;
+use super::settings::Settings;
 use super::stream::{BatchStream, Canceller, Workers};
 use crate::error::{Error, Result};
 use crate::store::Store;
@@ -76,15 +80,19 @@ impl Session {
         catalog.register_schema(SCHEMA, Arc::clone(&tables) as _).map_err(from_datafusion)?;
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
+        let canceller = Canceller::default();
+        let engine = Arc::new(Engine::new(threads, canceller.clone()));
         let state = SessionStateBuilder::new_with_default_features()
             .with_config(configuration(threads))
             .with_runtime_env(environment(options)?)
             .with_catalog_list(Arc::new(catalogs))
+            .with_optimizer_rules(logical_rules())
+            .with_query_planner(Arc::new(Planner(engine)))
             .build();
         let context = SessionContext::new_with_state(state);
         let weak = context.state_weak_ref();
         tables.belong_to(move || Some(weak.upgrade()?.read().clone()));
-        Ok(Session { context, tables, workers: Arc::new(Workers::new(threads)?), canceller: Canceller::default() })
+        Ok(Session { context, tables, workers: Arc::new(Workers::new(threads)?), canceller })
     }
 
     /// Splits a text into statements at `;`. A syntax error anywhere in it is found before anything runs.
@@ -178,13 +186,21 @@ fn configuration(threads: usize) -> SessionConfig {
         .with_target_partitions(threads)
         .with_information_schema(true)
         .with_create_default_catalog_and_schema(false)
-        .with_default_catalog_and_schema(CATALOG, SCHEMA);
+        .with_default_catalog_and_schema(CATALOG, SCHEMA)
+        .with_option_extension(Settings::default());
     let options = config.options_mut();
     // The most liberal dialect that has both PostgreSQL's and DuckDB's everyday syntax.
     options.sql_parser.dialect = Dialect::DuckDB;
     options.sql_parser.collect_spans = true;
     options.explain.logical_plan_only = false;
     config
+}
+
+/// DataFusion's, but for the one that hides count(DISTINCT …) from `lower`, which applies it to what it leaves.
+fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let mut rules = Optimizer::new().rules;
+    rules.retain(|rule| rule.name() != "single_distinct_aggregation_to_group_by");
+    rules
 }
 
 fn environment(options: &SessionOptions) -> Result<Arc<RuntimeEnv>> {

@@ -30,6 +30,11 @@ impl StoreTable {
         &self.snapshot
     }
 
+    /// The columns as queries see them.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
     fn predicate(&self, filters: &[Expr]) -> Predicate {
         let parts = filters.iter().map(|filter| to_predicate(filter, self.snapshot.schema()));
         Predicate::And(parts.filter(|part| !part.is_opaque()).collect())
@@ -38,12 +43,27 @@ impl StoreTable {
 
 /// The table as DataFusion sees it: all scans of a statement share one.
 #[derive(Clone, Debug)]
-pub(crate) struct StoreProvider(pub(crate) Arc<StoreTable>);
+pub(crate) struct StoreProvider {
+    pub(crate) table: Arc<StoreTable>,
+    /// Why what stands above this scan runs in DataFusion, for EXPLAIN.
+    refusal: Option<Arc<str>>,
+}
+
+impl StoreProvider {
+    pub(crate) fn new(table: Arc<StoreTable>) -> Self {
+        StoreProvider { table, refusal: None }
+    }
+
+    /// The same table, for a scan below something that the executor did not take.
+    pub(crate) fn refused(self, why: Arc<str>) -> Self {
+        StoreProvider { refusal: Some(why), ..self }
+    }
+}
 
 #[async_trait]
 impl TableProvider for StoreProvider {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.0.schema)
+        Arc::clone(&self.table.schema)
     }
 
     fn table_type(&self) -> TableType {
@@ -52,7 +72,7 @@ impl TableProvider for StoreProvider {
 
     /// Zone maps only rule rows out: DataFusion filters what is left.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DataFusionResult<Vec<TableProviderFilterPushDown>> {
-        let judge = |filter: &&Expr| match to_predicate(filter, self.0.snapshot.schema()).is_opaque() {
+        let judge = |filter: &&Expr| match to_predicate(filter, self.table.snapshot.schema()).is_opaque() {
             true => TableProviderFilterPushDown::Unsupported,
             false => TableProviderFilterPushDown::Inexact,
         };
@@ -66,21 +86,22 @@ impl TableProvider for StoreProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        let all = self.0.snapshot.schema().columns();
+        let all = self.table.snapshot.schema().columns();
         let columns: Vec<_> = match projection {
             Some(positions) => positions.iter().filter_map(|position| all.get(*position).cloned()).collect(),
             None => all.to_vec(),
         };
         let schema = match projection {
-            Some(positions) => Arc::new(self.0.schema.project(positions)?),
-            None => Arc::clone(&self.0.schema),
+            Some(positions) => Arc::new(self.table.schema.project(positions)?),
+            None => Arc::clone(&self.table.schema),
         };
         let scan = Scan {
-            table: Arc::clone(&self.0),
+            table: Arc::clone(&self.table),
             columns,
             schema,
-            predicate: self.0.predicate(filters),
+            predicate: self.table.predicate(filters),
             limit: limit.map(|limit| limit as u64),
+            refusal: self.refusal.clone(),
         };
         Ok(Arc::new(ScanExec::new(Arc::new(scan), state.config().target_partitions())))
     }

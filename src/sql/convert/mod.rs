@@ -7,4 +7,5 @@ mod statistics;
 
 pub(crate) use error::{external, from_datafusion, listed, suggestion};
 pub(crate) use predicate::to_predicate;
+pub(crate) use scalar::to_scalar;
 pub(crate) use statistics::to_statistics;

@@ -1,0 +1,204 @@
+//! Running fragments as leaves of physical plans.
+//!
+//! A fragment runs to its end when its first batch is asked for, on the session's own threads rather than DataFusion's
+//! asynchronous ones, and its answer comes out in slices of a size that operators above like.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use datafusion::common::Statistics;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use super::generate::{Output, generate};
+use super::node::describe;
+use super::stream::Canceller;
+use super::table::StoreTable;
+use crate::error::{Error, Result};
+use crate::query::{self, Fragment, run};
+
+/// Rows of a batch that is handed up.
+const SLICE_ROWS: usize = 8192;
+
+/// What all fragments of a session run with.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    threads: usize,
+    canceller: Canceller,
+    /// Made when the first fragment runs.
+    pool: Mutex<Option<Arc<ThreadPool>>>,
+}
+
+impl Engine {
+    pub(crate) fn new(threads: usize, canceller: Canceller) -> Self {
+        Engine { threads, canceller, pool: Mutex::new(None) }
+    }
+
+    fn pool(&self) -> Result<Arc<ThreadPool>> {
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pool) = &*pool {
+            return Ok(Arc::clone(pool));
+        }
+        let made = ThreadPoolBuilder::new()
+            .num_threads(self.threads.max(1))
+            .thread_name(|number| format!("sty-query-{number}"))
+            .build()
+            .map_err(|error| Error::io("query threads", std::io::Error::other(error)))?;
+        Ok(Arc::clone(pool.insert(Arc::new(made))))
+    }
+}
+
+/// A fragment in a physical plan.
+#[derive(Debug)]
+pub(crate) struct FragmentExec {
+    fragment: Arc<Fragment>,
+    table: Arc<StoreTable>,
+    engine: Arc<Engine>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl FragmentExec {
+    /// `order` is the one in which the fragment gives its rows.
+    pub(crate) fn new(
+        fragment: Arc<Fragment>,
+        table: Arc<StoreTable>,
+        engine: Arc<Engine>,
+        order: Option<LexOrdering>,
+    ) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new_with_orderings(Arc::clone(&fragment.schema), order),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        );
+        let metrics = ExecutionPlanMetricsSet::new();
+        FragmentExec { fragment, table, engine, properties: Arc::new(properties), metrics }
+    }
+
+    /// How many rows come out, as far as that is known beforehand.
+    fn rows(&self) -> Precision<usize> {
+        match &self.fragment.output {
+            query::Output::Aggregate { keys, .. } if keys.is_empty() => Precision::Exact(1),
+            query::Output::Aggregate { .. } => Precision::Absent,
+            query::Output::Top { limit, .. } => {
+                let rows = usize::try_from(self.table.snapshot().rows()).unwrap_or(usize::MAX);
+                Precision::Inexact(rows.min(*limit))
+            }
+        }
+    }
+}
+
+impl DisplayAs for FragmentExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        describe(&self.fragment, self.table.snapshot().table_name(), f)
+    }
+}
+
+impl ExecutionPlan for FragmentExec {
+    fn name(&self) -> &'static str {
+        "StoreFragment"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
+    ) -> DataFusionResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    /// Nothing is kept between runs.
+    fn reset_state(self: Arc<Self>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
+        let run = Run {
+            fragment: Arc::clone(&self.fragment),
+            table: Arc::clone(&self.table),
+            engine: Arc::clone(&self.engine),
+            baseline: BaselineMetrics::new(&self.metrics, partition),
+        };
+        Ok(generate(Arc::clone(&self.fragment.schema), move |output| run.emit(output)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> DataFusionResult<Arc<Statistics>> {
+        let mut known = Statistics::new_unknown(&self.fragment.schema);
+        if args.partition().is_none_or(|partition| partition == 0) {
+            known.num_rows = self.rows();
+        }
+        Ok(Arc::new(known))
+    }
+}
+
+/// One execution.
+struct Run {
+    fragment: Arc<Fragment>,
+    table: Arc<StoreTable>,
+    engine: Arc<Engine>,
+    baseline: BaselineMetrics,
+}
+
+impl Run {
+    async fn emit(self, output: Output) -> Result<()> {
+        let batches = {
+            let _timer = self.baseline.elapsed_compute().timer();
+            self.answer()?
+        };
+        for batch in batches {
+            for start in (0..batch.num_rows()).step_by(SLICE_ROWS) {
+                let slice = batch.slice(start, SLICE_ROWS.min(batch.num_rows() - start));
+                self.baseline.record_output(slice.num_rows());
+                output.emit(slice).await;
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&self) -> Result<Vec<RecordBatch>> {
+        let pool = self.engine.pool()?;
+        let context = run::Context { pool: &pool, cancelled: &|| self.engine.canceller.is_cancelled() };
+        let answer = run::run(&self.fragment, self.table.snapshot(), &context)?;
+        answer.batches.into_iter().map(|batch| self.checked(batch)).collect()
+    }
+
+    /// The batch in the promised schema, names and all.
+    fn checked(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let promised = Arc::clone(&self.fragment.schema);
+        RecordBatch::try_new_with_options(promised, batch.columns().to_vec(), &options)
+            .map_err(|error| Error::Unsupported(format!("a fragment's answer has not the promised form: {error}")))
+    }
+}

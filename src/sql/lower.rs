@@ -1,0 +1,119 @@
+//! From logical plans to fragments: the largest parts of an optimized plan that [`crate::query`] can run are replaced
+//! by [`FragmentNode`]s, and everything above them stays DataFusion's.
+//!
+//! Where this stands on the road of a query: after all of DataFusion's logical rules, before physical planning. A
+//! candidate is an aggregate, or a sort of which only the first rows are wanted, over projections and filters of one
+//! table of the store (`source`); projections are inlined, filters become conditions, and what is computed becomes
+//! expressions over stored columns (`expression`, `traits`). A candidate that is not taken leaves its reason at the
+//! scan, where EXPLAIN shows it.
+
+mod aggregate;
+mod expression;
+mod source;
+mod top;
+mod traits;
+
+use std::sync::Arc;
+
+use datafusion::catalog::{Session, default_table_source::provider_as_source};
+use datafusion::common::tree_node::{Transformed, TreeNodeRewriter};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::context::ExecutionProps;
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan};
+use datafusion::optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
+use datafusion::optimizer::{OptimizerContext, OptimizerRule};
+
+use super::node::FragmentNode;
+use super::settings::Settings;
+use source::store_provider;
+
+/// Why a candidate is not taken, for EXPLAIN.
+type Refusal = String;
+
+/// An optimized plan with fragments in it; that of EXPLAIN has them in the plan explained.
+pub(crate) fn lower(plan: LogicalPlan, session: &dyn Session) -> DataFusionResult<LogicalPlan> {
+    let native = Settings::of(session.config_options()).native;
+    let mut lowering = Lowering { native, props: session.execution_props(), refusals: Vec::new() };
+    Ok(plan.rewrite_with_subqueries(&mut lowering)?.data)
+}
+
+struct Lowering<'a> {
+    native: bool,
+    props: &'a ExecutionProps,
+    /// For each node from the root to the current one, why the nearest candidate at or above it was not taken.
+    refusals: Vec<Option<Arc<str>>>,
+}
+
+impl TreeNodeRewriter for Lowering<'_> {
+    type Node = LogicalPlan;
+
+    fn f_down(&mut self, plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
+        let inherited = match &plan {
+            // What lies above a subquery says nothing about it.
+            LogicalPlan::Subquery(_) => None,
+            _ => self.refusals.last().cloned().flatten(),
+        };
+        let lowered = if self.native { self.candidate(&plan) } else { None };
+        match lowered {
+            Some(Ok(node)) => {
+                self.refusals.push(None);
+                Ok(Transformed::yes(LogicalPlan::Extension(Extension { node: Arc::new(node) })))
+            }
+            Some(Err(refusal)) => {
+                self.refusals.push(Some(refusal.into()));
+                self.split_distinct(plan)
+            }
+            None => {
+                let noted = self.noted(plan, inherited.as_ref());
+                self.refusals.push(inherited);
+                match noted {
+                    Transformed { data, transformed: false, .. } => self.split_distinct(data),
+                    noted => Ok(noted),
+                }
+            }
+        }
+    }
+
+    fn f_up(&mut self, plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
+        self.refusals.pop();
+        Ok(Transformed::no(plan))
+    }
+}
+
+impl Lowering<'_> {
+    /// The fragment that can stand for `plan`, or why there is none; `None` where nobody would expect one.
+    fn candidate(&self, plan: &LogicalPlan) -> Option<Result<FragmentNode, Refusal>> {
+        match plan {
+            LogicalPlan::Aggregate(aggregate) => Some(aggregate::lower(aggregate, plan, self.props)),
+            LogicalPlan::Sort(sort) => Some(top::lower(sort, sort.fetch?, plan, self.props)),
+            _ => None,
+        }
+    }
+
+    /// A scan that will say in EXPLAIN why what stands above it was not taken.
+    fn noted(&self, plan: LogicalPlan, why: Option<&Arc<str>>) -> Transformed<LogicalPlan> {
+        let (LogicalPlan::TableScan(scan), Some(why)) = (&plan, why) else { return Transformed::no(plan) };
+        let Some(provider) = store_provider(scan) else { return Transformed::no(plan) };
+        let mut scan = scan.clone();
+        scan.source = provider_as_source(Arc::new(provider.refused(Arc::clone(why))));
+        Transformed::yes(LogicalPlan::TableScan(scan))
+    }
+
+    /// DataFusion's rule that splits an aggregate of distinct values into two. It runs here rather than among the
+    /// logical rules, so that it concerns only what was not taken; the inner half may still be.
+    fn split_distinct(&self, plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
+        let distinct = |expr: &Expr| match source::without_alias(expr) {
+            Expr::AggregateFunction(function) => function.params.distinct,
+            _ => false,
+        };
+        match &plan {
+            LogicalPlan::Aggregate(aggregate) if aggregate.aggr_expr.iter().any(distinct) => {
+                SingleDistinctToGroupBy::new().rewrite(plan, &OptimizerContext::new())
+            }
+            _ => Ok(Transformed::no(plan)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! Expressions over a table's columns, compiled: whole trees as one function over Arrow arrays.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::SchemaRef;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column as Name, DFSchema};
+use datafusion::error::DataFusionError;
+use datafusion::execution::context::ExecutionProps;
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
+
+use super::super::convert::{from_datafusion, to_predicate};
+use super::Refusal;
+use super::source::Source;
+use super::traits::traits;
+use crate::error::Result as OurResult;
+use crate::expr::{Expression, Function, Traits};
+use crate::model::Column;
+use crate::query::Condition;
+
+/// Expressions of one fragment. Equal ones are compiled once and share their function.
+pub(super) struct Compiler<'a> {
+    source: &'a Source,
+    props: &'a ExecutionProps,
+    /// The columns that expressions read so far, by position in the table.
+    positions: Vec<usize>,
+    known: HashMap<Expr, Expression>,
+}
+
+impl<'a> Compiler<'a> {
+    pub(super) fn new(source: &'a Source, props: &'a ExecutionProps) -> Self {
+        Compiler { source, props, positions: Vec::new(), known: HashMap::new() }
+    }
+
+    /// The columns that all expressions so far read; they name them by position here.
+    pub(super) fn columns(&self) -> Vec<Column> {
+        let all = self.source.table.snapshot().schema().columns();
+        self.positions.iter().filter_map(|position| all.get(*position).cloned()).collect()
+    }
+
+    /// The source's conditions.
+    pub(super) fn conditions(&mut self) -> Result<Vec<Condition>, Refusal> {
+        let schema = self.source.table.snapshot().schema();
+        let condition = |compiler: &mut Self, expr: &Expr| {
+            Ok(Condition { expression: compiler.compile(expr)?, predicate: to_predicate(expr, schema) })
+        };
+        self.source.conditions.iter().map(|expr| condition(self, expr)).collect()
+    }
+
+    /// An expression over what the candidate sees.
+    pub(super) fn expression(&mut self, expr: &Expr) -> Result<Expression, Refusal> {
+        self.compile(&self.source.resolve(expr)?)
+    }
+
+    /// An expression over the table's columns.
+    fn compile(&mut self, expr: &Expr) -> Result<Expression, Refusal> {
+        if let Some(known) = self.known.get(expr) {
+            return Ok(known.clone());
+        }
+        let compiled = self.compile_new(expr)?;
+        self.known.insert(expr.clone(), compiled.clone());
+        Ok(compiled)
+    }
+
+    fn compile_new(&mut self, expr: &Expr) -> Result<Expression, Refusal> {
+        let schema = self.source.table.snapshot().schema();
+        let mut positions = Vec::new();
+        for name in expr.column_refs() {
+            positions.push(schema.position(&name.name).ok_or_else(|| format!("there is no column {name}"))?);
+        }
+        positions.sort_unstable();
+        let inputs = positions.iter().map(|position| self.input(*position)).collect();
+        let text = text(expr).into();
+        if let (Expr::Column(_), [only]) = (expr, positions.as_slice()) {
+            let data_type = self.source.table.schema().field(*only).data_type().clone();
+            let traits = Traits { monotone: true, ..Traits::default() };
+            return Ok(Expression { inputs, function: None, data_type, traits, text });
+        }
+        let (compiled, data_type) =
+            self.function(expr, &positions).map_err(|error| from_datafusion(error).to_string())?;
+        let traits = traits(expr, schema);
+        Ok(Expression { inputs, function: Some(Arc::new(compiled)), data_type, traits, text })
+    }
+
+    fn function(
+        &self,
+        expr: &Expr,
+        positions: &[usize],
+    ) -> Result<(Compiled, arrow_schema::DataType), DataFusionError> {
+        let fields = self.source.table.schema().fields();
+        let used = positions.iter().filter_map(|position| fields.get(*position));
+        let used = used.map(|field| (Some(self.source.relation.clone()), Arc::clone(field)));
+        let schema = DFSchema::new_with_metadata(used.collect(), HashMap::new())?;
+        let physical = create_physical_expr(expr, &schema, self.props, &PhysicalPlanningContext::default())?;
+        let data_type = physical.data_type(schema.as_arrow())?;
+        Ok((Compiled { physical, schema: Arc::clone(schema.inner()) }, data_type))
+    }
+
+    /// Where a column of the table is among those that the fragment reads.
+    fn input(&mut self, position: usize) -> usize {
+        self.positions.iter().position(|known| *known == position).unwrap_or_else(|| {
+            self.positions.push(position);
+            self.positions.len() - 1
+        })
+    }
+}
+
+/// As people write it: names without the table's, literals without their types.
+pub(super) fn text(expr: &Expr) -> String {
+    let plain = expr.clone().transform_up(|expr| {
+        Ok(match expr {
+            Expr::Column(name) => Transformed::yes(Expr::Column(Name::new_unqualified(name.name))),
+            other => Transformed::no(other),
+        })
+    });
+    match plain {
+        Ok(plain) => plain.data.human_display().to_string(),
+        Err(_) => expr.human_display().to_string(),
+    }
+}
+
+/// An expression tree of DataFusion's as a function of columns.
+#[derive(Debug)]
+struct Compiled {
+    physical: Arc<dyn PhysicalExpr>,
+    /// Its inputs, in order.
+    schema: SchemaRef,
+}
+
+impl Function for Compiled {
+    fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> OurResult<ArrayRef> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), inputs.to_vec(), &options);
+        let batch = batch.map_err(|error| from_datafusion(error.into()))?;
+        let value = self.physical.evaluate(&batch).map_err(from_datafusion)?;
+        value.into_array(rows).map_err(from_datafusion)
+    }
+}

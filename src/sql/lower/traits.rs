@@ -1,0 +1,158 @@
+//! What is known of an expression of one column besides its values: whether it keeps order.
+//!
+//! Only what is sure counts: integers wrap in DataFusion's arithmetic, so that a sum keeps order only where the types
+//! leave room for it; with a time zone, later instants may have earlier wall clocks.
+
+use arrow_schema::DataType;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::scalar::ScalarValue;
+
+use super::super::convert::to_scalar;
+use crate::expr::Traits;
+use crate::model::{Scalar, Schema};
+
+/// The most nodes down that are looked at.
+const MAX_DEPTH: usize = 64;
+
+/// What is known of an expression over columns of this schema.
+pub(super) fn traits(expr: &Expr, schema: &Schema) -> Traits {
+    let Some(known) = ordered(expr, schema, 0) else { return Traits::default() };
+    Traits { monotone: true, integral: known.integral, widening: known.widening }
+}
+
+/// An expression of one column that keeps order.
+struct Ordered {
+    data_type: DataType,
+    /// Between what its values lie, if they are integers.
+    range: Option<(i128, i128)>,
+    integral: bool,
+    widening: bool,
+}
+
+impl Ordered {
+    fn of(data_type: DataType) -> Self {
+        Ordered { range: range(&data_type), data_type, integral: false, widening: false }
+    }
+}
+
+fn ordered(expr: &Expr, schema: &Schema, depth: usize) -> Option<Ordered> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    match expr {
+        Expr::Column(name) => {
+            let column = schema.columns().get(schema.position(&name.name)?)?;
+            Some(Ordered { widening: true, ..Ordered::of(column.data_type.to_arrow()) })
+        }
+        Expr::Cast(cast) => {
+            let inner = ordered(&cast.expr, schema, depth + 1)?;
+            let to = cast.field.data_type();
+            if inner.data_type == *to {
+                return Some(inner);
+            }
+            let fits = range(to).zip(inner.range).map(|(to, from)| (to.0.max(from.0), to.1.min(from.1)));
+            cast_keeps_order(&inner.data_type, to).then(|| Ordered {
+                widening: inner.widening && is_exact(&inner.data_type, to),
+                range: fits.or_else(|| range(to)),
+                ..Ordered::of(to.clone())
+            })
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => match (&**left, op, &**right) {
+            (of, op, Expr::Literal(value, _)) => arithmetic(&ordered(of, schema, depth + 1)?, *op, value),
+            (Expr::Literal(value, _), op @ (Operator::Plus | Operator::Multiply), of) => {
+                arithmetic(&ordered(of, schema, depth + 1)?, *op, value)
+            }
+            _ => None,
+        },
+        Expr::ScalarFunction(ScalarFunction { func, args }) => match (func.name(), args.as_slice()) {
+            (name @ ("date_part" | "date_trunc"), [Expr::Literal(part, _), of]) => {
+                date(name, part.try_as_str()??, &ordered(of, schema, depth + 1)?)
+            }
+            ("round" | "floor" | "ceil" | "trunc", [of]) => {
+                let inner = ordered(of, schema, depth + 1)?;
+                let float = matches!(inner.data_type, DataType::Float32 | DataType::Float64);
+                float.then(|| Ordered { integral: true, ..Ordered::of(inner.data_type) })
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether a cast that fails for values out of range keeps the order of the others.
+fn cast_keeps_order(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Boolean, Date32, Float32, Float64, Timestamp};
+    let number = |t: &DataType| t.is_integer() || matches!(t, Float32 | Float64);
+    match (from, to) {
+        (from, to) if number(from) && number(to) => true,
+        (Boolean, to) => number(to),
+        (Date32, Timestamp(_, None)) | (Timestamp(_, None), Date32 | Timestamp(_, None)) => true,
+        _ => false,
+    }
+}
+
+/// Whether each number of `from` is one of `to`.
+fn is_exact(from: &DataType, to: &DataType) -> bool {
+    match (range(from), range(to), to) {
+        (Some(from), Some(to), _) => to.0 <= from.0 && from.1 <= to.1,
+        (Some(from), None, DataType::Float64) => from.0 >= -(1 << 53) && from.1 <= 1 << 53,
+        (Some(from), None, DataType::Float32) => from.0 >= -(1 << 24) && from.1 <= 1 << 24,
+        (None, None, DataType::Float64) => *from == DataType::Float32,
+        _ => false,
+    }
+}
+
+/// Least and greatest value of an integer type.
+fn range(data_type: &DataType) -> Option<(i128, i128)> {
+    Some(match data_type {
+        DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
+        DataType::Int16 => (i16::MIN.into(), i16::MAX.into()),
+        DataType::Int32 => (i32::MIN.into(), i32::MAX.into()),
+        DataType::Int64 => (i64::MIN.into(), i64::MAX.into()),
+        DataType::UInt8 => (0, u8::MAX.into()),
+        DataType::UInt16 => (0, u16::MAX.into()),
+        DataType::UInt32 => (0, u32::MAX.into()),
+        DataType::UInt64 => (0, u64::MAX.into()),
+        _ => return None,
+    })
+}
+
+/// `inner op value`.
+fn arithmetic(inner: &Ordered, op: Operator, value: &ScalarValue) -> Option<Ordered> {
+    if value.data_type() != inner.data_type {
+        return None;
+    }
+    let rising = matches!(op, Operator::Plus | Operator::Minus);
+    let scaling = matches!(op, Operator::Multiply | Operator::Divide);
+    match to_scalar(value)?.0 {
+        Scalar::Float(v) if v.is_finite() && (rising || (scaling && v > 0.0)) => {
+            Some(Ordered::of(inner.data_type.clone()))
+        }
+        Scalar::Int(v) => {
+            let (least, most) = inner.range?;
+            let apply = |x: i128| match op {
+                Operator::Plus => x.checked_add(v),
+                Operator::Minus => x.checked_sub(v),
+                Operator::Multiply if v > 0 => x.checked_mul(v),
+                Operator::Divide if v > 0 => x.checked_div(v),
+                _ => None,
+            };
+            let (from, to) = (apply(least)?, apply(most)?);
+            let whole = range(&inner.data_type)?;
+            let wraps = from < whole.0 || to > whole.1;
+            (!wraps).then(|| Ordered { range: Some((from, to)), ..Ordered::of(inner.data_type.clone()) })
+        }
+        _ => None,
+    }
+}
+
+fn date(name: &str, part: &str, inner: &Ordered) -> Option<Ordered> {
+    match (name, &inner.data_type) {
+        ("date_part", DataType::Date32 | DataType::Timestamp(_, None)) if part.eq_ignore_ascii_case("year") => {
+            Some(Ordered::of(DataType::Int32))
+        }
+        ("date_trunc", DataType::Timestamp(_, None)) => Some(Ordered::of(inner.data_type.clone())),
+        _ => None,
+    }
+}
