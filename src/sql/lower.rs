@@ -83,11 +83,15 @@ impl TreeNodeRewriter for Lowering<'_> {
 impl Lowering<'_> {
     /// The fragment that can stand for `plan`, or why there is none; `None` where nobody would expect one.
     fn candidate(&self, plan: &LogicalPlan) -> Option<Result<FragmentNode, Refusal>> {
-        match plan {
-            LogicalPlan::Aggregate(aggregate) => Some(aggregate::lower(aggregate, plan, self.props)),
-            LogicalPlan::Sort(sort) => Some(top::lower(sort, sort.fetch?, plan, self.props)),
-            _ => None,
-        }
+        let lowered = match plan {
+            LogicalPlan::Aggregate(aggregate) => aggregate::lower(aggregate, plan, self.props),
+            LogicalPlan::Sort(sort) => top::lower(sort, sort.fetch?, plan, self.props),
+            _ => return None,
+        };
+        Some(lowered.and_then(|node| match node.refusal() {
+            Some(refusal) => Err(refusal),
+            None => Ok(node),
+        }))
     }
 
     /// A scan that will say in EXPLAIN why what stands above it was not taken.

@@ -25,7 +25,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 use super::exec::{Engine, FragmentExec};
 use super::lower::lower;
 use super::table::StoreTable;
-use crate::query::{Condition, Fragment, OrderBy, Output};
+use crate::query::{Condition, Fragment, OrderBy, Output, run};
 
 /// What stands for a part of a plan that runs in our own code.
 #[derive(Debug)]
@@ -46,6 +46,11 @@ impl FragmentNode {
         order: Vec<SortExpr>,
     ) -> Self {
         FragmentNode { fragment: Arc::new(fragment), table: Arc::clone(table), replaced, order }
+    }
+
+    /// Why the executor cannot run it; `None` if it can.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        run::refusal(&self.fragment)
     }
 }
 

@@ -115,14 +115,14 @@ fn ingest(store: &Store, table: &str, file: &Path) {
     load(writer, vec![Input::path(file)], &load_options).unwrap();
 }
 
-struct Both {
-    session: Session,
+pub(super) struct Both {
+    pub(super) session: Session,
     _directory: tempfile::TempDir,
 }
 
 impl Both {
     /// The same rows as table `t` of a store, and as view `p` over Parquet.
-    fn new() -> Both {
+    pub(super) fn new() -> Both {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         let (old, new) = (batch(0..ROWS / 2, false), batch(ROWS / 2..ROWS, true));
@@ -153,7 +153,7 @@ impl Both {
         }
     }
 
-    fn explain(&self, sql: &str) -> String {
+    pub(super) fn explain(&self, sql: &str) -> String {
         rows(&self.session, sql, &[]).unwrap().join("\n")
     }
 }

@@ -12,9 +12,6 @@ use super::expression::Compiler;
 use super::source::Source;
 use crate::query::{Fragment, OrderBy, Output};
 
-/// More rows than this are a sort, which may have to spill.
-const MAX_ROWS: usize = 1 << 20;
-
 /// The fragment for `plan`, which is `sort`, of which `limit` rows are wanted.
 pub(super) fn lower(
     sort: &Sort,
@@ -22,9 +19,6 @@ pub(super) fn lower(
     plan: &LogicalPlan,
     props: &ExecutionProps,
 ) -> Result<FragmentNode, Refusal> {
-    if limit > MAX_ROWS {
-        return Err(format!("a sort of more than {MAX_ROWS} rows"));
-    }
     let source = Source::of(&sort.input)?;
     let mut compiler = Compiler::new(&source, props);
     let conditions = compiler.conditions()?;
