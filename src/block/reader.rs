@@ -204,43 +204,6 @@ impl<'a> Reader<'a> {
             }
         }
     }
-
-    /// The value of one row as an array of one, without decoding the block where the encoding allows.
-    pub fn get(&self, row: usize, data_type: &DataType, dictionary: Option<&Dictionary>) -> Result<ArrayRef> {
-        if row >= self.rows {
-            return Err(Error::InvalidInput(format!("row {row} of a block of {}", self.rows)));
-        }
-        let valid = match &self.validity {
-            Validity::All | Validity::ByCode => true,
-            Validity::Nothing => false,
-            Validity::Stream(bools) => bools.get(row)?,
-        };
-        if !valid {
-            return Ok(nothing(1, data_type));
-        }
-        let one = |buffer| fixed(buffer, data_type, None);
-        match &self.stream {
-            Stream::Null => Ok(nothing(1, data_type)),
-            Stream::Bool(s) => Ok(Arc::new(BooleanArray::new(BooleanBuffer::from(vec![s.get(row)?]), None))),
-            Stream::W8(s) => one(ArrowBuffer::from_vec(vec![s.get(row)?])),
-            Stream::W16(s) => one(ArrowBuffer::from_vec(vec![s.get(row)?])),
-            Stream::W32(s) => one(ArrowBuffer::from_vec(vec![s.get(row)?])),
-            Stream::W64(s) => one(ArrowBuffer::from_vec(vec![s.get(row)?])),
-            Stream::F32(s) => one(ArrowBuffer::from_vec(vec![s.get(row)?])),
-            Stream::F64(s) => one(ArrowBuffer::from_vec(vec![s.get(row)?])),
-            Stream::Wide(s) => one(ArrowBuffer::from_vec(vec![s.get(row)?])),
-            Stream::Bytes(s) => {
-                let data = s.get(row)?;
-                let end = u32::try_from(data.len()).unwrap_or(u32::MAX);
-                views(&[end], data, data_type, None)
-            }
-            Stream::Codes(s) => {
-                let dictionary = dictionary
-                    .ok_or_else(|| Error::corrupt(0, "dictionary codes in a column without a dictionary"))?;
-                look_up(vec![s.get(row)?], dictionary)
-            }
-        }
-    }
 }
 
 impl Reader<'_> {
@@ -271,13 +234,13 @@ impl Reader<'_> {
             Stream::F64(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
             Stream::Wide(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
             Stream::Bytes(s) => {
-                let mut out = StringsOut::default();
+                let (mut data, mut ends) = (Vec::new(), Vec::with_capacity(rows.len()));
                 for row in rows {
-                    out.data.extend_from_slice(&s.get(*row as usize)?);
-                    let end = u32::try_from(out.data.len());
-                    out.ends.push(end.map_err(|_| Error::LimitExceeded("texts of over 4 GiB at once".into()))?);
+                    data.extend_from_slice(&s.get(*row as usize)?);
+                    let end = u32::try_from(data.len());
+                    ends.push(end.map_err(|_| Error::LimitExceeded("texts of over 4 GiB at once".into()))?);
                 }
-                views(out, data_type, nulls)
+                views(&ends, data, data_type, nulls)
             }
             Stream::Codes(s) => {
                 let dictionary = dictionary

@@ -61,7 +61,6 @@ fn store(dir: &Path, parts: &[Vec<Row>]) -> Snapshot {
         let writer = table.writer(Some((Schema::default(), TableOptions::default()))).unwrap();
         let options = LoadOptions {
             csv: CsvOptions::default(),
-            delimiter: None,
             skip_unsupported: false,
             profile: None,
             force: None,
@@ -211,8 +210,8 @@ fn groups_of_every_kind() {
         let output = Output::Aggregate { keys, aggregates: aggregates() };
         assert_eq!(shown(&answer(&snapshot, conditions, output)), expected(&all, key));
     };
-    let ordered = Traits { monotone: true, integral: false };
-    let integral = Traits { monotone: true, integral: true };
+    let ordered = Traits { monotone: true, ..Traits::default() };
+    let integral = Traits { monotone: true, integral: true, ..Traits::default() };
     // One group, codes in bytes, dictionaries, both, an expression per value, one that keeps order, of floats.
     check(vec![], vec![], &|_| Some(String::new()));
     check(vec![column(0)], vec![], &|r| Some(format!("{}|", text(r.few))));

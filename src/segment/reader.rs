@@ -304,16 +304,6 @@ impl Block<'_> {
     pub fn column(&self) -> &Column {
         self.column
     }
-
-    /// One row, as an array of one in the table's type.
-    pub fn get(&self, row: usize, target: &DataType) -> Result<ArrayRef> {
-        let dictionary = self.column.dictionary()?;
-        let one = self
-            .reader
-            .get(row, self.column.data_type(), dictionary)
-            .map_err(|e| self.column.bytes.locate(e, self.place.offset))?;
-        widen(&one, &target.to_arrow())
-    }
 }
 
 /// Casts a stored array to the table's wider type; the lattice makes this lossless.

@@ -163,7 +163,7 @@ fn round_trip(types: &[DataType], rows: usize, shape: u8, seed: u64, options: &O
             let expected = column.arrays[0].slice(start, len);
             assert_same(&read.block(b).unwrap().decode(0..len).unwrap(), &expected, &what);
             for row in [0, len / 2, len - 1] {
-                let one = read.block(b).unwrap().get(row, &column.data_type).unwrap();
+                let one = read.block(b).unwrap().gather(&[row as u32], &column.data_type).unwrap();
                 assert_same(&one, &expected.slice(row, 1), &what);
             }
         }

@@ -65,7 +65,7 @@ fn decode(bytes: &[u8], place: &BlockPlace, rows: usize, data_type: &DataType, d
         assert_eq!(array.len(), rows);
     }
     for row in [0, rows / 2, rows - 1] {
-        let _ = reader.get(row, data_type, dictionary);
+        let _ = reader.gather(&[row as u32], data_type, dictionary);
     }
 }
 

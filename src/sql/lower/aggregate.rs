@@ -8,9 +8,9 @@ use datafusion::logical_expr::expr::AggregateFunction as Call;
 use datafusion::logical_expr::{Expr, LogicalPlan, logical_plan};
 
 use super::super::node::FragmentNode;
+use super::Refusal;
 use super::expression::Compiler;
 use super::source::{Source, without_alias};
-use super::Refusal;
 use crate::expr::Expression;
 use crate::query::{Aggregate, AggregateFunction, Fragment, Output};
 

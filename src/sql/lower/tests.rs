@@ -21,7 +21,10 @@ fn aggregates_become_fragments() {
         ("SELECT count(*) FROM t", "table=t, aggregates=[count(*)]"),
         ("SELECT word, count(*) FROM t GROUP BY 1", "table=t, group=[word], aggregates=[count(*)]"),
         ("SELECT DISTINCT word, flag FROM t", "table=t, group=[word, flag]"),
-        ("SELECT count(small), min(word), max(at), sum(money) FROM t", "table=t, aggregates=[count(small), min(word), max(at), sum(money)]"),
+        (
+            "SELECT count(small), min(word), max(at), sum(money) FROM t",
+            "table=t, aggregates=[count(small), min(word), max(at), sum(money)]",
+        ),
         (
             "SELECT count(*) FILTER (WHERE id > 5) FROM t WHERE flag AND word LIKE 'blue%'",
             "table=t, aggregates=[count(*) FILTER (WHERE id > 5)], filter=[flag, word LIKE blue%]",
@@ -35,7 +38,10 @@ fn aggregates_become_fragments() {
             "SELECT sum(id * 2), max(id * 2) FROM t AS a GROUP BY upper(word), upper(word) || 'x'",
             "table=t, group=[upper(word), upper(word) || x], aggregates=[sum(id * 2), max(id * 2)]",
         ),
-        ("WITH c AS (SELECT id AS i FROM t WHERE id < 10) SELECT max(i) FROM c", "table=t, aggregates=[max(id)], filter=[id < 10]"),
+        (
+            "WITH c AS (SELECT id AS i FROM t WHERE id < 10) SELECT max(i) FROM c",
+            "table=t, aggregates=[max(id)], filter=[id < 10]",
+        ),
     ] {
         assert_eq!(fragment(&both, sql), expected, "{sql}");
     }
@@ -66,7 +72,10 @@ fn each_side_on_its_own() {
     let both = Both::new();
     for (sql, fragments) in [
         ("SELECT max(id) FROM t UNION ALL SELECT min(id) FROM t", 2),
-        ("SELECT * FROM (SELECT word, count(*) c FROM t GROUP BY 1) a JOIN (SELECT word, sum(id) FROM t GROUP BY 1) b USING (word)", 2),
+        (
+            "SELECT * FROM (SELECT word, count(*) c FROM t GROUP BY 1) a JOIN (SELECT word, sum(id) FROM t GROUP BY 1) b USING (word)",
+            2,
+        ),
         ("SELECT (SELECT max(id) FROM t), id FROM t WHERE id < 3", 1),
         ("SELECT id FROM t WHERE id IN (SELECT max(id) FROM t GROUP BY word)", 1),
         ("SELECT count(*) FROM (SELECT word FROM t GROUP BY word HAVING count(*) > 3)", 1),
