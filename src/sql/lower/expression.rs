@@ -74,7 +74,7 @@ impl<'a> Compiler<'a> {
         }
         positions.sort_unstable();
         let inputs = positions.iter().map(|position| self.input(*position)).collect();
-        let text = text(expr).into();
+        let text = self.text(expr).into();
         if let (Expr::Column(_), [only]) = (expr, positions.as_slice()) {
             let data_type = self.source.table.schema().field(*only).data_type().clone();
             let traits = Traits { monotone: true, ..Traits::default() };
@@ -84,6 +84,12 @@ impl<'a> Compiler<'a> {
             self.function(expr, &positions).map_err(|error| from_datafusion(error).to_string())?;
         let traits = traits(expr, schema);
         Ok(Expression { inputs, function: Some(Arc::new(compiled)), data_type, traits, text })
+    }
+
+    /// How EXPLAIN shows an expression; no two of a fragment look the same.
+    fn text(&self, expr: &Expr) -> String {
+        let short = text(expr);
+        if self.known.values().any(|known| *known.text == *short) { expr.to_string() } else { short }
     }
 
     fn function(
@@ -110,16 +116,24 @@ impl<'a> Compiler<'a> {
 }
 
 /// As people write it: names without the table's, literals without their types.
-pub(super) fn text(expr: &Expr) -> String {
+fn text(expr: &Expr) -> String {
     let plain = expr.clone().transform_up(|expr| {
         Ok(match expr {
             Expr::Column(name) => Transformed::yes(Expr::Column(Name::new_unqualified(name.name))),
+            // Displayed as a name, a literal shows without its type.
+            Expr::Literal(value, _) => {
+                let shown = match value.try_as_str() {
+                    Some(Some(text)) => format!("'{text}'"),
+                    _ => value.to_string(),
+                };
+                Transformed::yes(Expr::Column(Name::new_unqualified(shown)))
+            }
             other => Transformed::no(other),
         })
     });
     match plain {
-        Ok(plain) => plain.data.human_display().to_string(),
-        Err(_) => expr.human_display().to_string(),
+        Ok(plain) => plain.data.to_string(),
+        Err(_) => expr.to_string(),
     }
 }
 

@@ -156,3 +156,97 @@ fn date(name: &str, part: &str, inner: &Ordered) -> Option<Ordered> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_schema::{DataType as Arrow, TimeUnit};
+    use datafusion::functions::expr_fn::{abs, ceil, date_part, date_trunc, floor, round};
+    use datafusion::prelude::{cast, col, lit, try_cast};
+
+    use super::*;
+    use crate::model::{DataType as Stored, TimeUnit as Unit};
+
+    fn known(expr: &Expr) -> Traits {
+        let at = |zone: Option<&str>| Stored::Timestamp { unit: Unit::Microsecond, zone: zone.map(Into::into) };
+        let columns = [
+            ("b", Stored::UInt8),
+            ("i", Stored::Int32),
+            ("l", Stored::Int64),
+            ("f", Stored::Float64),
+            ("t", Stored::Utf8),
+            ("d", Stored::Date),
+            ("at", at(None)),
+            ("zoned", at(Some("Europe/Berlin"))),
+        ];
+        traits(expr, &Schema::from_names(columns).unwrap())
+    }
+
+    #[test]
+    fn order_is_kept_only_where_that_is_sure() {
+        let long = |expr| cast(expr, Arrow::Int64);
+        let micros = Arrow::Timestamp(TimeUnit::Microsecond, None);
+        for expr in [
+            col("f") + lit(1.5),
+            lit(2.0) * col("f"),
+            col("f") / lit(0.1),
+            long(col("i")) + lit(1_i64),
+            lit(1000_i64) * long(col("b")),
+            long(col("i")) * lit(1_i64 << 31) - lit(5_i64),
+            col("l") / lit(5_i64),
+            cast(col("l") / lit(5_i64), Arrow::Float64),
+            date_part(lit("YEAR"), col("d")),
+            date_part(lit("year"), cast(col("d"), micros)),
+            date_trunc(lit("month"), col("at")),
+            round(vec![col("f") / lit(3.0)]),
+            cast(col("at"), Arrow::Date32),
+        ] {
+            assert!(known(&expr).monotone, "{expr}");
+        }
+        for expr in [
+            col("l") + lit(1_i64),
+            lit(1_i64) - col("l"),
+            lit(1.0) - col("f"),
+            col("f") * lit(-1.0),
+            col("f") * lit(0.0),
+            col("f") + lit(f64::INFINITY),
+            long(col("i")) * lit(1_i64 << 33),
+            col("l") / lit(-5_i64),
+            col("l") % lit(5_i64),
+            col("i") + lit(1_i32),
+            date_part(lit("month"), col("d")),
+            date_part(lit("year"), col("zoned")),
+            date_trunc(lit("day"), col("zoned")),
+            round(vec![col("f"), lit(1_i64)]),
+            abs(col("f")),
+            try_cast(col("l"), Arrow::Int32),
+            cast(col("l"), Arrow::Utf8),
+            cast(col("t"), Arrow::Int64),
+        ] {
+            assert_eq!(known(&expr), Traits::default(), "{expr}");
+        }
+    }
+
+    #[test]
+    fn whole_and_widened_numbers_are_known() {
+        for expr in [floor(col("f")), ceil(col("f") * lit(2.0)), round(vec![cast(col("i"), Arrow::Float64)])] {
+            assert!(known(&expr).integral, "{expr}");
+        }
+        assert!(!known(&(floor(col("f")) + lit(0.5))).integral);
+        assert!(!known(&floor(col("l"))).integral);
+        for (column, to, widens) in [
+            ("b", Arrow::UInt64, true),
+            ("b", Arrow::Int16, true),
+            ("b", Arrow::Int8, false),
+            ("i", Arrow::Int64, true),
+            ("i", Arrow::UInt64, false),
+            ("i", Arrow::Float64, true),
+            ("i", Arrow::Float32, false),
+            ("l", Arrow::Float64, false),
+            ("f", Arrow::Int64, false),
+            ("d", Arrow::Timestamp(TimeUnit::Microsecond, None), false),
+        ] {
+            assert_eq!(known(&cast(col(column), to.clone())).widening, widens, "{column} to {to}");
+        }
+        assert!(!known(&cast(cast(col("l"), Arrow::Int32), Arrow::Int64)).widening);
+    }
+}
