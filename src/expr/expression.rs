@@ -57,6 +57,16 @@ impl Expression {
         }
     }
 
+    /// Whether both are the same function, the very same object, of the same columns.
+    pub fn is_same(&self, other: &Expression) -> bool {
+        let same = match (&self.function, &other.function) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (None, None) => true,
+            _ => false,
+        };
+        same && self.inputs == other.inputs
+    }
+
     /// The only column that it reads.
     pub fn only_input(&self) -> Option<usize> {
         match self.inputs.as_slice() {

@@ -10,13 +10,13 @@
 //! ```
 
 mod aggregate;
-mod filter;
+pub(crate) mod filter;
 pub mod fragment;
 mod group;
 mod order;
 pub mod prune;
 pub mod run;
-mod scan;
+pub(crate) mod scan;
 #[cfg(test)]
 mod tests;
 mod words;

@@ -215,7 +215,7 @@ fn fetch(
     let mut parts: Vec<Vec<ArrayRef>> = vec![Vec::new(); expressions.len()];
     for rows in by_block.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
         let Some((segment, block, ..)) = rows.first() else { continue };
-        let block = OpenBlock::new(survivors, &fragment.columns, Work { segment: *segment, block: *block })?;
+        let block = OpenBlock::of(survivors, &fragment.columns, Work { segment: *segment, block: *block })?;
         let places: Vec<u32> = rows.iter().map(|(_, _, row, _)| *row).collect();
         let mut columns: Vec<Option<ArrayRef>> = vec![None; fragment.columns.len()];
         for (expression, parts) in expressions.iter().zip(&mut parts) {

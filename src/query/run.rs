@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 
 use super::aggregate::Accumulators;
 use super::aggregate::kernels::Groups;
-use super::filter::{self, Filter, Marks};
+use super::filter::{Filter, Marks};
 use super::group::direct::Digits;
 use super::group::hashed::NumberTable;
 use super::group::rows::RowTable;
@@ -56,7 +56,7 @@ pub fn refusal(fragment: &Fragment) -> Option<String> {
 
 /// Runs a fragment over one generation of its table.
 pub fn run(fragment: &Fragment, snapshot: &Snapshot, context: &Context<'_>) -> Result<Answer> {
-    let survivors = survivors(&fragment.columns, &filter::predicate(&fragment.conditions), snapshot)?;
+    let survivors = survivors(&fragment.columns, &fragment.conditions, snapshot)?;
     let columns = match &fragment.output {
         Output::Aggregate { keys, aggregates } => aggregate(fragment, keys, aggregates, &survivors, context)?,
         Output::Top { order, limit, expressions } => {
@@ -89,7 +89,7 @@ pub(crate) fn each_slice<W: Worker>(
     context: &Context<'_>,
     make: impl Fn() -> Result<W> + Sync,
 ) -> Result<Vec<W>> {
-    let filter = Filter::new(fragment, survivors);
+    let filter = Filter { conditions: &fragment.conditions, columns: &fragment.columns };
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let work = |worker: &mut W| -> Result<()> {
@@ -99,7 +99,7 @@ pub(crate) fn each_slice<W: Worker>(
             if (context.cancelled)() {
                 return Err(Error::Cancelled);
             }
-            let block = OpenBlock::new(survivors, &fragment.columns, *work)?;
+            let block = OpenBlock::of(survivors, &fragment.columns, *work)?;
             if worker.skips(&block) {
                 continue;
             }

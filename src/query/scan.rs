@@ -8,10 +8,12 @@ use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::{ArrayRef, UInt32Array, new_null_array};
 
+use super::Condition;
+use super::filter::OnCodes;
 use super::prune::{Evidence, Verdict, verdict};
 use crate::error::{Error, Result};
 use crate::expr::{Expression, Predicate};
@@ -29,6 +31,16 @@ pub(crate) struct OpenSegment {
     pub(crate) segment: Arc<Segment>,
     /// `None` where the segment lacks the column: all its rows are null.
     pub(crate) columns: Vec<Option<Arc<segment::Column>>>,
+    /// For each condition: what it is on the dictionary of its column, once somebody has asked.
+    pub(crate) on_codes: Vec<OnceLock<OnCodes>>,
+}
+
+impl OpenSegment {
+    /// Finds the columns of `columns` in a segment.
+    pub(crate) fn open(segment: Arc<Segment>, columns: &[Column], conditions: usize) -> Result<Self> {
+        let columns = columns.iter().map(|column| segment.column(column.id)).collect::<Result<_>>()?;
+        Ok(OpenSegment { segment, columns, on_codes: (0..conditions).map(|_| OnceLock::new()).collect() })
+    }
 }
 
 /// One block to read.
@@ -47,8 +59,9 @@ pub(crate) struct Survivors {
     pub(crate) work: Vec<Work>,
 }
 
-/// Opens what may hold rows for which `predicate` is true.
-pub(crate) fn survivors(columns: &[Column], predicate: &Predicate, snapshot: &Snapshot) -> Result<Survivors> {
+/// Opens what may hold rows that meet the conditions.
+pub(crate) fn survivors(columns: &[Column], conditions: &[Condition], snapshot: &Snapshot) -> Result<Survivors> {
+    let predicate = &predicate(conditions);
     let entries = snapshot.segments()?;
     let (mut segments, mut work) = (Vec::new(), Vec::new());
     for at in matching_segments(predicate, snapshot, &entries)? {
@@ -58,11 +71,15 @@ pub(crate) fn survivors(columns: &[Column], predicate: &Predicate, snapshot: &Sn
         if blocks.is_empty() {
             continue;
         }
-        let columns = columns.iter().map(|column| segment.column(column.id)).collect::<Result<Vec<_>>>()?;
         work.extend(blocks.into_iter().map(|block| Work { segment: segments.len(), block }));
-        segments.push(OpenSegment { segment, columns });
+        segments.push(OpenSegment::open(segment, columns, conditions.len())?);
     }
     Ok(Survivors { segments, work })
+}
+
+/// The predicate of all conditions together.
+pub(crate) fn predicate(conditions: &[Condition]) -> Predicate {
+    Predicate::And(conditions.iter().map(|condition| condition.predicate.clone()).collect())
 }
 
 /// Numbers of the segments that the manifest does not rule out, in order.
@@ -135,14 +152,17 @@ pub(crate) struct OpenBlock<'a> {
 }
 
 impl<'a> OpenBlock<'a> {
-    pub(crate) fn new(survivors: &'a Survivors, table: &'a [Column], work: Work) -> Result<Self> {
-        let segment = survivors
-            .segments
-            .get(work.segment)
-            .ok_or_else(|| Error::InvalidInput(format!("no open segment {}", work.segment)))?;
+    pub(crate) fn new(segment: &'a OpenSegment, table: &'a [Column], work: Work) -> Self {
         let range = segment.segment.block_range(work.block);
         let rows = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        Ok(OpenBlock { work, segment, rows, table, columns: table.iter().map(|_| OnceCell::new()).collect() })
+        OpenBlock { work, segment, rows, table, columns: table.iter().map(|_| OnceCell::new()).collect() }
+    }
+
+    /// Of what is to be read.
+    pub(crate) fn of(survivors: &'a Survivors, table: &'a [Column], work: Work) -> Result<Self> {
+        let segment = survivors.segments.get(work.segment);
+        let segment = segment.ok_or_else(|| Error::InvalidInput(format!("no open segment {}", work.segment)))?;
+        Ok(OpenBlock::new(segment, table, work))
     }
 
     /// The encoded values of a column; `None` where all are null.

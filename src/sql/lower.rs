@@ -19,13 +19,16 @@ use datafusion::catalog::{Session, default_table_source::provider_as_source};
 use datafusion::common::tree_node::{Transformed, TreeNodeRewriter};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::context::ExecutionProps;
-use datafusion::logical_expr::{Expr, Extension, LogicalPlan};
+use datafusion::logical_expr::{Expr, Extension, Filter, LogicalPlan};
+use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
 use datafusion::optimizer::{OptimizerContext, OptimizerRule};
 
 use super::node::FragmentNode;
 use super::settings::Settings;
-use source::store_provider;
+use super::table::Conditions;
+use expression::Compiler;
+use source::{Source, store_provider};
 
 /// Why a candidate is not taken, for EXPLAIN.
 type Refusal = String;
@@ -33,13 +36,21 @@ type Refusal = String;
 /// An optimized plan with fragments in it; that of EXPLAIN has them in the plan explained.
 pub(crate) fn lower(plan: LogicalPlan, session: &dyn Session) -> DataFusionResult<LogicalPlan> {
     let native = Settings::of(session.config_options()).native;
-    let mut lowering = Lowering { native, props: session.execution_props(), refusals: Vec::new() };
-    Ok(plan.rewrite_with_subqueries(&mut lowering)?.data)
+    let mut lowering =
+        Lowering { native, props: session.execution_props(), scans_changed: false, refusals: Vec::new() };
+    let plan = plan.rewrite_with_subqueries(&mut lowering)?.data;
+    if !lowering.scans_changed {
+        return Ok(plan);
+    }
+    // Columns that only the filters needed are no longer asked for.
+    Ok(OptimizeProjections::new().rewrite(plan, &OptimizerContext::new())?.data)
 }
 
 struct Lowering<'a> {
     native: bool,
     props: &'a ExecutionProps,
+    /// Whether filters have become part of scans.
+    scans_changed: bool,
     /// For each node from the root to the current one, why the nearest candidate at or above it was not taken.
     refusals: Vec<Option<Arc<str>>>,
 }
@@ -64,6 +75,7 @@ impl TreeNodeRewriter for Lowering<'_> {
                 self.split_distinct(plan)
             }
             None => {
+                let plan = if self.native { self.filtered(plan) } else { plan };
                 let noted = self.noted(plan, inherited.as_ref());
                 self.refusals.push(inherited);
                 match noted {
@@ -92,6 +104,22 @@ impl Lowering<'_> {
             Some(refusal) => Err(refusal),
             None => Ok(node),
         }))
+    }
+
+    /// A filter and the scan below it as one scan, which decodes only what passes.
+    fn filtered(&mut self, plan: LogicalPlan) -> LogicalPlan {
+        let LogicalPlan::Filter(Filter { input, .. }) = &plan else { return plan };
+        let LogicalPlan::TableScan(scan) = input.as_ref() else { return plan };
+        let Some(provider) = store_provider(scan).filter(|provider| !provider.is_filtered()) else { return plan };
+        let Ok(source) = Source::of(&plan) else { return plan };
+        let mut compiler = Compiler::new(&source, self.props);
+        let Ok(conditions) = compiler.conditions() else { return plan };
+        let filtered = provider.filtered(Conditions { columns: compiler.columns(), conditions });
+        let mut scan = scan.clone();
+        scan.source = provider_as_source(Arc::new(filtered));
+        scan.filters.clear();
+        self.scans_changed = true;
+        LogicalPlan::TableScan(scan)
     }
 
     /// A scan that will say in EXPLAIN why what stands above it was not taken.

@@ -1,23 +1,17 @@
 //! The blocks of a scan that are still to be read, after pruning.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 
 use super::scan::Scan;
 use crate::error::Result;
-use crate::expr::Predicate;
-use crate::model::ColumnId;
-use crate::query::prune::{Evidence, Verdict, verdict};
-use crate::segment::{Column, Segment};
-use crate::store::{ColumnStats, SegmentEntry};
+use crate::query::scan::{OpenSegment, matching_blocks, matching_segments};
 
 /// One block to decode.
 #[derive(Debug)]
 pub(crate) struct Work {
-    pub(crate) segment: Arc<Segment>,
+    pub(crate) segment: Arc<OpenSegment>,
     pub(crate) block: usize,
 }
 
@@ -26,7 +20,7 @@ pub(crate) struct Work {
 pub(crate) struct Queue {
     /// Segments that may match, in reverse; listed when the first block is asked for.
     segments: Option<Vec<usize>>,
-    open: Option<(Arc<Segment>, std::vec::IntoIter<usize>)>,
+    open: Option<(Arc<OpenSegment>, std::vec::IntoIter<usize>)>,
     counts: Counts,
 }
 
@@ -64,7 +58,8 @@ impl Queue {
             let segments = match &mut self.segments {
                 Some(segments) => segments,
                 None => {
-                    let kept = matching_segments(scan, &entries)?;
+                    let mut kept = matching_segments(&scan.predicate, scan.table.snapshot(), &entries)?;
+                    kept.reverse();
                     self.counts.segments_pruned.add(entries.len() - kept.len());
                     self.segments.insert(kept)
                 }
@@ -75,55 +70,8 @@ impl Queue {
             let blocks = matching_blocks(&scan.predicate, &segment)?;
             self.counts.segments_read.add(1);
             self.counts.blocks_pruned.add(segment.blocks() - blocks.len());
-            self.open = Some((segment, blocks.into_iter()));
+            let open = OpenSegment::open(segment, &scan.columns, scan.conditions.len())?;
+            self.open = Some((Arc::new(open), blocks.into_iter()));
         }
     }
-}
-
-/// Numbers of the segments that the manifest does not rule out, the last one first.
-fn matching_segments(scan: &Scan, entries: &[SegmentEntry]) -> Result<Vec<usize>> {
-    let mut known: HashMap<ColumnId, Vec<Option<ColumnStats>>> = HashMap::new();
-    for column in columns_of(&scan.predicate) {
-        known.insert(column, scan.table.snapshot().column_stats(column)?);
-    }
-    let may_match = |at: usize, entry: &SegmentEntry| {
-        let judged = verdict(&scan.predicate, entry.rows, &mut |column| match known.get(&column)?.get(at)? {
-            Some(found) => {
-                Some(Evidence { data_type: Cow::Borrowed(&found.data_type), stats: Cow::Borrowed(&found.stats) })
-            }
-            None => Some(Evidence::absent(entry.rows)),
-        });
-        judged != Verdict::Never
-    };
-    let kept = entries.iter().enumerate().rev().filter(|(at, entry)| may_match(*at, entry));
-    Ok(kept.map(|(at, _)| at).collect())
-}
-
-/// Numbers of the blocks that the segment's zone maps do not rule out.
-fn matching_blocks(predicate: &Predicate, segment: &Segment) -> Result<Vec<usize>> {
-    let mut columns: HashMap<ColumnId, Option<Arc<Column>>> = HashMap::new();
-    for column in columns_of(predicate) {
-        columns.insert(column, segment.column(column)?);
-    }
-    let may_match = |block: &usize| {
-        let range = segment.block_range(*block);
-        let rows = range.end - range.start;
-        let judged = verdict(predicate, rows, &mut |id| match columns.get(&id)? {
-            Some(column) => Some(Evidence {
-                data_type: Cow::Borrowed(column.data_type()),
-                stats: Cow::Borrowed(column.block_stats(*block)?),
-            }),
-            None => Some(Evidence::absent(rows)),
-        });
-        judged != Verdict::Never
-    };
-    Ok((0..segment.blocks()).filter(may_match).collect())
-}
-
-fn columns_of(predicate: &Predicate) -> Vec<ColumnId> {
-    let mut columns = Vec::new();
-    predicate.for_each_column(&mut |column| columns.push(column));
-    columns.sort_unstable();
-    columns.dedup();
-    columns
 }

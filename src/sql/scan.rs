@@ -1,15 +1,17 @@
-//! Scanning a table: blocks decoded to Arrow, in slices that stay in cache.
+//! Scanning a table: blocks filtered and decoded to Arrow, in slices that stay in cache.
 //!
 //! All partitions of a scan take their blocks from one [`Queue`], in the order of the table, so that none waits while
 //! another still has work. The queue rules segments out by the manifest's statistics before they are mapped, and
 //! blocks by the zone maps of their segment before they are read.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_empty_array};
 use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
 use datafusion::common::Statistics;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
@@ -31,20 +33,21 @@ use crate::error::{Error, Result};
 use crate::expr::Predicate;
 use crate::limits::{BLOCK_ROWS, VECTOR};
 use crate::model::Column;
-use crate::segment;
-
-/// Rows decoded at a time: a few columns of so many rows stay in the second-level cache.
-const SLICE_ROWS: usize = 8192;
+use crate::query::Condition;
+use crate::query::filter::{Filter, Marks, Tests};
+use crate::query::scan::{self, OpenBlock, SLICE_ROWS, Slice};
 
 /// What to read.
 #[derive(Debug)]
 pub(crate) struct Scan {
     pub(crate) table: Arc<StoreTable>,
-    /// The columns, in the order of the answer.
+    /// The columns that are read: those of the answer first, in its order.
     pub(crate) columns: Vec<Column>,
-    /// The same for Arrow.
+    /// The columns of the answer.
     pub(crate) schema: SchemaRef,
-    /// Rows that cannot match need not come out.
+    /// Rows that do not meet them do not come out.
+    pub(crate) conditions: Vec<Condition>,
+    /// Of blocks: those in which no row can match need not be read.
     pub(crate) predicate: Predicate,
     /// No more than so many rows are needed.
     pub(crate) limit: Option<u64>,
@@ -90,8 +93,12 @@ impl ScanExec {
 
 impl DisplayAs for ScanExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.scan.columns.iter().map(|column| &*column.name).collect();
+        let names: Vec<&str> = self.scan.schema.fields().iter().map(|field| field.name().as_str()).collect();
         write!(f, "StoreScan: table={}, columns=[{}]", self.scan.table.snapshot().table_name(), names.join(", "))?;
+        if !self.scan.conditions.is_empty() {
+            let texts: Vec<&str> = self.scan.conditions.iter().map(|c| &*c.expression.text).collect();
+            write!(f, ", filter=[{}]", texts.join(", "))?;
+        }
         if self.scan.predicate != Predicate::And(Vec::new()) {
             let mut pruned_by = Vec::new();
             self.scan.predicate.for_each_column(&mut |id| {
@@ -167,7 +174,8 @@ impl ExecutionPlan for ScanExec {
         if let Some(known) = self.statistics.get() {
             return Ok(Arc::clone(known));
         }
-        let known = to_statistics(&self.scan.table, &self.scan.columns).map_err(external)?;
+        let answer = self.scan.columns.get(..self.scan.schema.fields().len()).unwrap_or_default();
+        let known = to_statistics(&self.scan.table, answer).map_err(external)?;
         let known = if self.is_whole() { known } else { known.to_inexact() };
         Ok(Arc::clone(self.statistics.get_or_init(|| Arc::new(known))))
     }
@@ -208,53 +216,94 @@ impl Worker {
         self.scan.limit.is_some_and(|limit| self.run.produced.load(Ordering::Relaxed) >= limit)
     }
 
-    /// Decodes one block of every column, slice by slice.
+    /// Filters one block and decodes what is left of every column, slice by slice.
     async fn block(&self, work: &Work, output: &Output) -> Result<()> {
-        let columns = self.scan.columns.iter().map(|column| work.segment.column(column.id));
-        let columns = columns.collect::<Result<Vec<_>>>()?;
-        let bytes: u64 = columns.iter().flatten().map(|column| column.block_bytes(work.block)).sum();
+        let place = scan::Work { segment: 0, block: work.block };
+        let block = OpenBlock::new(&work.segment, &self.scan.columns, place);
+        let filter = Filter { conditions: &self.scan.conditions, columns: &self.scan.columns };
+        let Some(tests) = filter.tests(&block)? else { return Ok(()) };
+        let bytes: u64 = work.segment.columns.iter().flatten().map(|column| column.block_bytes(work.block)).sum();
         self.bytes.add(usize::try_from(bytes).unwrap_or(usize::MAX));
-        let open = columns.iter().map(|column| column.as_ref().map(|c| c.block(work.block)).transpose());
-        let open = open.collect::<Result<Vec<_>>>()?;
-        let range = work.segment.block_range(work.block);
-        let rows = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let (mut start, mut step) = (0, SLICE_ROWS);
-        while start < rows {
-            let slice = step.min(rows - start);
+        let (mut marks, mut held) = (Marks::default(), Held::default());
+        while start < block.rows && !self.is_satisfied() {
+            let rows = start..block.rows.min(start + step);
+            let end = rows.end;
             let batch = {
                 let _timer = self.baseline.elapsed_compute().timer();
-                self.slice(&open, start, slice)
+                self.slice(&block, &tests, &mut marks, rows)
             };
             let batch = match batch {
                 // Huge values: a vector of them fits.
-                Err(Error::LimitExceeded(_)) if slice > VECTOR => {
-                    step = (slice / 2).next_multiple_of(VECTOR);
+                Err(Error::LimitExceeded(_)) if step > VECTOR => {
+                    step = (step / 2).next_multiple_of(VECTOR);
                     continue;
                 }
                 batch => batch?,
             };
-            start += slice;
-            self.baseline.record_output(batch.num_rows());
+            start = end;
             self.run.produced.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
-            output.emit(batch).await;
-            if self.is_satisfied() {
-                break;
+            if let Some(full) = held.push(batch)? {
+                self.emit(full, output).await;
             }
+        }
+        if let Some(rest) = held.take()? {
+            self.emit(rest, output).await;
         }
         Ok(())
     }
 
-    fn slice(&self, open: &[Option<segment::reader::Block<'_>>], start: usize, rows: usize) -> Result<RecordBatch> {
-        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(open.len());
-        for (block, column) in open.iter().zip(&self.scan.columns) {
-            arrays.push(match block {
-                Some(block) => block.decode_as(start..start + rows, &column.data_type)?,
-                // Written before the column existed.
-                None => new_null_array(&column.data_type.to_arrow(), rows),
-            });
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    async fn emit(&self, batch: RecordBatch, output: &Output) {
+        self.baseline.record_output(batch.num_rows());
+        output.emit(batch).await;
+    }
+
+    fn slice(
+        &self,
+        block: &OpenBlock<'_>,
+        tests: &Tests<'_>,
+        marks: &mut Marks,
+        rows: Range<usize>,
+    ) -> Result<RecordBatch> {
+        let mut slice = Slice::new(block, rows);
+        tests.apply(&mut slice, marks)?;
+        let answer = 0..self.scan.schema.fields().len();
+        let arrays = match slice.len() {
+            0 => self.scan.schema.fields().iter().map(|field| new_empty_array(field.data_type())).collect(),
+            _ => answer.map(|at| slice.array(at)).collect::<Result<Vec<ArrayRef>>>()?,
+        };
+        let options = RecordBatchOptions::new().with_row_count(Some(slice.len()));
         RecordBatch::try_new_with_options(Arc::clone(&self.scan.schema), arrays, &options)
             .map_err(|error| Error::corrupt(0, format!("decoded columns do not fit together: {error}")))
+    }
+}
+
+/// The few rows that each slice has left, until they are worth a batch.
+#[derive(Default)]
+struct Held {
+    batches: Vec<RecordBatch>,
+    rows: usize,
+}
+
+impl Held {
+    /// Takes a batch; gives one out once there are enough rows.
+    fn push(&mut self, batch: RecordBatch) -> Result<Option<RecordBatch>> {
+        self.rows += batch.num_rows();
+        if batch.num_rows() > 0 {
+            self.batches.push(batch);
+        }
+        if self.rows >= SLICE_ROWS / 2 { self.take() } else { Ok(None) }
+    }
+
+    fn take(&mut self) -> Result<Option<RecordBatch>> {
+        self.rows = 0;
+        let batches = std::mem::take(&mut self.batches);
+        match batches.as_slice() {
+            [] => Ok(None),
+            [only] => Ok(Some(only.clone())),
+            [first, ..] => concat_batches(first.schema_ref(), &batches)
+                .map(Some)
+                .map_err(|error| Error::LimitExceeded(format!("rows do not fit one batch: {error}"))),
+        }
     }
 }

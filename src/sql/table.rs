@@ -12,6 +12,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::convert::to_predicate;
 use super::scan::{Scan, ScanExec};
 use crate::expr::Predicate;
+use crate::model::Column;
+use crate::query::Condition;
 use crate::store::Snapshot;
 
 /// One generation of a table.
@@ -35,9 +37,9 @@ impl StoreTable {
         &self.schema
     }
 
-    fn predicate(&self, filters: &[Expr]) -> Predicate {
+    fn predicates(&self, filters: &[Expr]) -> impl Iterator<Item = Predicate> {
         let parts = filters.iter().map(|filter| to_predicate(filter, self.snapshot.schema()));
-        Predicate::And(parts.filter(|part| !part.is_opaque()).collect())
+        parts.filter(|part| !part.is_opaque())
     }
 }
 
@@ -47,16 +49,56 @@ pub(crate) struct StoreProvider {
     pub(crate) table: Arc<StoreTable>,
     /// Why what stands above this scan runs in DataFusion, for EXPLAIN.
     refusal: Option<Arc<str>>,
+    /// Rows that do not meet them do not come out.
+    conditions: Option<Arc<Conditions>>,
+}
+
+/// The filter that a scan has taken over.
+#[derive(Debug)]
+pub(crate) struct Conditions {
+    /// The columns that expressions name by position.
+    pub(crate) columns: Vec<Column>,
+    pub(crate) conditions: Vec<Condition>,
+}
+
+impl Conditions {
+    /// The conditions over `columns`, to which those that they need are added.
+    fn over(&self, columns: &mut Vec<Column>) -> Vec<Condition> {
+        let mut place = |column: &Column| {
+            columns.iter().position(|known| known.id == column.id).unwrap_or_else(|| {
+                columns.push(column.clone());
+                columns.len() - 1
+            })
+        };
+        let places: Vec<usize> = self.columns.iter().map(&mut place).collect();
+        let mut conditions = self.conditions.clone();
+        for condition in &mut conditions {
+            for input in &mut condition.expression.inputs {
+                *input = places.get(*input).copied().unwrap_or(usize::MAX);
+            }
+        }
+        conditions
+    }
 }
 
 impl StoreProvider {
     pub(crate) fn new(table: Arc<StoreTable>) -> Self {
-        StoreProvider { table, refusal: None }
+        StoreProvider { table, refusal: None, conditions: None }
     }
 
     /// The same table, for a scan below something that the executor did not take.
     pub(crate) fn refused(self, why: Arc<str>) -> Self {
         StoreProvider { refusal: Some(why), ..self }
+    }
+
+    /// The same table without the rows that do not meet the conditions.
+    pub(crate) fn filtered(self, conditions: Conditions) -> Self {
+        StoreProvider { conditions: Some(Arc::new(conditions)), ..self }
+    }
+
+    /// Whether scans give only some of the rows.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.conditions.is_some()
     }
 }
 
@@ -87,7 +129,7 @@ impl TableProvider for StoreProvider {
         limit: Option<usize>,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let all = self.table.snapshot.schema().columns();
-        let columns: Vec<_> = match projection {
+        let mut columns: Vec<_> = match projection {
             Some(positions) => positions.iter().filter_map(|position| all.get(*position).cloned()).collect(),
             None => all.to_vec(),
         };
@@ -95,11 +137,15 @@ impl TableProvider for StoreProvider {
             Some(positions) => Arc::new(self.table.schema.project(positions)?),
             None => Arc::clone(&self.table.schema),
         };
+        let conditions = self.conditions.as_ref().map_or_else(Vec::new, |all| all.over(&mut columns));
         let scan = Scan {
             table: Arc::clone(&self.table),
             columns,
             schema,
-            predicate: self.table.predicate(filters),
+            predicate: Predicate::And(
+                self.table.predicates(filters).chain(conditions.iter().map(|c| c.predicate.clone())).collect(),
+            ),
+            conditions,
             limit: limit.map(|limit| limit as u64),
             refusal: self.refusal.clone(),
         };

@@ -38,8 +38,7 @@ impl<'a> Accumulators<'a> {
         let mut states = Vec::with_capacity(aggregates.len());
         for aggregate in aggregates {
             let input = aggregate.input.as_ref().map(|input| {
-                let same = |known: &&Expression| known.text == input.text && known.inputs == input.inputs;
-                inputs.iter().position(same).unwrap_or_else(|| {
+                inputs.iter().position(|known| known.is_same(input)).unwrap_or_else(|| {
                     inputs.push(input);
                     inputs.len() - 1
                 })

@@ -10,32 +10,28 @@
 mod marks;
 mod range;
 
-use std::sync::OnceLock;
-
 use arrow_array::Array;
 
 pub(crate) use self::marks::Marks;
 use self::range::WordRange;
+use super::Condition;
 use super::aggregate::truth;
 use super::prune::Verdict;
-use super::scan::{OpenBlock, Slice, Survivors};
-use super::{Condition, Fragment};
+use super::scan::{OpenBlock, Slice};
 use crate::error::Result;
-use crate::expr::Predicate;
 use crate::model::Column;
 
-/// The conditions of a fragment over what is to be read.
-#[derive(Debug)]
+/// Conditions over columns.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Filter<'a> {
-    conditions: &'a [Condition],
-    columns: &'a [Column],
-    /// For each segment and condition: what it is on the dictionary of its column.
-    on_codes: Vec<Vec<OnceLock<OnCodes>>>,
+    pub(crate) conditions: &'a [Condition],
+    /// The columns that expressions name by position.
+    pub(crate) columns: &'a [Column],
 }
 
 /// A condition on the codes of a segment's dictionary.
 #[derive(Clone, Debug)]
-enum OnCodes {
+pub(crate) enum OnCodes {
     /// It is not on a column with a dictionary, or cannot be evaluated for all of its values.
     No,
     /// True for the codes from one to another.
@@ -59,18 +55,9 @@ pub(crate) struct Tests<'f> {
     tests: Vec<Test<'f>>,
 }
 
-impl<'a> Filter<'a> {
-    pub(crate) fn new(fragment: &'a Fragment, survivors: &Survivors) -> Self {
-        let row = || fragment.conditions.iter().map(|_| OnceLock::new()).collect();
-        Filter {
-            conditions: &fragment.conditions,
-            columns: &fragment.columns,
-            on_codes: survivors.segments.iter().map(|_| row()).collect(),
-        }
-    }
-
+impl<'f> Filter<'f> {
     /// What rows of a block have to pass; `None` if none can.
-    pub(crate) fn tests(&self, block: &OpenBlock<'_>) -> Result<Option<Tests<'_>>> {
+    pub(crate) fn tests(&self, block: &OpenBlock<'f>) -> Result<Option<Tests<'f>>> {
         let mut tests = Vec::new();
         for (number, condition) in self.conditions.iter().enumerate() {
             match block.judge(&condition.predicate) {
@@ -93,12 +80,7 @@ impl<'a> Filter<'a> {
         Ok(Some(Tests { tests }))
     }
 
-    fn test<'f>(
-        &'f self,
-        number: usize,
-        condition: &'f Condition,
-        block: &OpenBlock<'_>,
-    ) -> Result<Option<Test<'f>>> {
+    fn test(&self, number: usize, condition: &'f Condition, block: &OpenBlock<'f>) -> Result<Option<Test<'f>>> {
         let Some(at) = condition.expression.only_input() else { return Ok(Some(Test::General(condition))) };
         match self.on_codes(number, condition, at, block)? {
             OnCodes::Range(low, high) if low > high => return Ok(None),
@@ -110,10 +92,15 @@ impl<'a> Filter<'a> {
         Ok(Some(range.map_or(Test::General(condition), |range| Test::Words { at, range })))
     }
 
-    fn on_codes(&self, number: usize, condition: &Condition, at: usize, block: &OpenBlock<'_>) -> Result<&OnCodes> {
+    fn on_codes(
+        &self,
+        number: usize,
+        condition: &Condition,
+        at: usize,
+        block: &OpenBlock<'f>,
+    ) -> Result<&'f OnCodes> {
         static NO: OnCodes = OnCodes::No;
-        let slot = self.on_codes.get(block.work.segment).and_then(|row| row.get(number));
-        let Some(slot) = slot else { return Ok(&NO) };
+        let Some(slot) = block.segment.on_codes.get(number) else { return Ok(&NO) };
         if let Some(known) = slot.get() {
             return Ok(known);
         }
@@ -185,9 +172,4 @@ impl Tests<'_> {
     pub(crate) fn is_empty(&self) -> bool {
         self.tests.is_empty()
     }
-}
-
-/// The predicate of all conditions together.
-pub(crate) fn predicate(conditions: &[Condition]) -> Predicate {
-    Predicate::And(conditions.iter().map(|condition| condition.predicate.clone()).collect())
 }
