@@ -14,6 +14,7 @@ use arrow_array::{ArrayRef, UInt32Array, new_null_array};
 
 use super::Condition;
 use super::filter::OnCodes;
+use super::group::DecimalMap;
 use super::prune::{Evidence, Verdict, verdict};
 use crate::error::{Error, Result};
 use crate::expr::{Expression, Predicate};
@@ -149,13 +150,47 @@ pub(crate) struct OpenBlock<'a> {
     /// The columns as the table knows them.
     table: &'a [Column],
     columns: Vec<OnceCell<Option<Block<'a>>>>,
+    /// What was found out about expressions over the block, by their addresses.
+    memos: RefCell<Vec<(usize, Memo)>>,
+}
+
+/// Something about an expression that holds for all rows of a block.
+#[derive(Clone, Debug)]
+pub(crate) enum Memo {
+    /// Its code, if it is one for all rows.
+    Folded(Option<u64>),
+    /// Its words for the whole numbers behind a column of decimals.
+    Decimals(Option<Arc<DecimalMap>>),
+}
+
+impl Memo {
+    pub(crate) fn is_folded(&self) -> bool {
+        matches!(self, Memo::Folded(_))
+    }
+
+    pub(crate) fn is_decimals(&self) -> bool {
+        matches!(self, Memo::Decimals(_))
+    }
 }
 
 impl<'a> OpenBlock<'a> {
     pub(crate) fn new(segment: &'a OpenSegment, table: &'a [Column], work: Work) -> Self {
         let range = segment.segment.block_range(work.block);
         let rows = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        OpenBlock { work, segment, rows, table, columns: table.iter().map(|_| OnceCell::new()).collect() }
+        let columns = table.iter().map(|_| OnceCell::new()).collect();
+        OpenBlock { work, segment, rows, table, columns, memos: RefCell::default() }
+    }
+
+    /// What is known of an expression, of the kind that `is_it` tells, found out by `make` the first time.
+    pub(crate) fn memo(&self, of: &Expression, is_it: fn(&Memo) -> bool, make: impl FnOnce() -> Memo) -> Memo {
+        let address = std::ptr::from_ref(of) as usize;
+        let find = |(known, memo): &&(usize, Memo)| *known == address && is_it(memo);
+        if let Some((_, memo)) = self.memos.borrow().iter().find(find) {
+            return memo.clone();
+        }
+        let memo = make();
+        self.memos.borrow_mut().push((address, memo.clone()));
+        memo
     }
 
     /// Of what is to be read.

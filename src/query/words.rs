@@ -8,6 +8,7 @@ use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType as ArrowType;
 
+use crate::encoding::Word;
 use crate::error::{Error, Result};
 use crate::model::{DataType, Physical, WordWidth};
 
@@ -69,4 +70,18 @@ pub(crate) fn ordered(value: f64) -> i64 {
 /// The double of a word of [`ordered`].
 pub(crate) fn unordered(word: i64) -> f64 {
     f64::from_bits((word ^ ((word >> 63) as u64 >> 1) as i64) as u64)
+}
+
+/// Makes what null rows hold 0.
+pub(crate) fn blank<T: Word>(words: &mut [T], valid: Option<&NullBuffer>) {
+    let Some(valid) = valid.filter(|valid| valid.null_count() > 0) else { return };
+    let chunks = valid.inner().bit_chunks();
+    for (words, bits) in words.chunks_mut(64).zip(chunks.iter_padded()) {
+        if bits == u64::MAX {
+            continue;
+        }
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = Word::mul(*word, T::from_u64(bits >> i & 1));
+        }
+    }
 }

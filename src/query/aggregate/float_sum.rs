@@ -3,7 +3,7 @@
 //! Decimal floats are added as the whole numbers that they are stored as, exactly; everything else in two doubles with
 //! the rounding error kept (Knuth's two-sum), whose result differs from the exact sum by 2⁻¹⁰⁰ or so.
 
-use super::kernels::{Groups, fold};
+use super::kernels::{Groups, fold, fold_spread};
 use arrow_buffer::NullBuffer;
 
 /// Pending whole numbers are kept for at most so many groups: each change of scale passes over all.
@@ -42,6 +42,13 @@ fn add(slot: &mut (f64, f64), value: f64) {
     *slot = (new, lost + ((sum - (new - part)) + (value - part)));
 }
 
+/// Adds what another sum has, and what it has lost.
+#[inline(always)]
+fn join(slot: &mut (f64, f64), other: (f64, f64)) {
+    add(slot, other.0);
+    slot.1 += other.1;
+}
+
 impl FloatSums {
     pub(crate) fn grow(&mut self, groups: usize) {
         self.sums.resize(groups, (0.0, 0.0));
@@ -51,9 +58,13 @@ impl FloatSums {
     }
 
     pub(crate) fn add_floats(&mut self, groups: Groups<'_>, values: &[f64], valid: Option<&NullBuffer>) {
-        fold(groups, values, valid, &mut self.sums, add);
+        match valid {
+            None => fold_spread(groups, values, &mut self.sums, add, join),
+            Some(_) => fold(groups, values, valid, &mut self.sums, add),
+        }
     }
 
+    /// What null rows hold must be 0 unless `valid` leaves them out.
     pub(crate) fn add_decimals(&mut self, groups: Groups<'_>, values: &Decimals, valid: Option<&NullBuffer>) {
         let more = values.most.saturating_mul(values.ints.len() as u64);
         if self.exponent != values.exponent || self.used.saturating_add(more) > MOST {
@@ -62,7 +73,11 @@ impl FloatSums {
         }
         self.pending.resize(self.sums.len(), 0);
         self.used = self.used.saturating_add(more);
-        fold(groups, &values.ints, valid, &mut self.pending, |slot, v| *slot = slot.wrapping_add(v));
+        let plus = |slot: &mut i64, v: i64| *slot = slot.wrapping_add(v);
+        match valid {
+            None => fold_spread(groups, &values.ints, &mut self.pending, plus, plus),
+            Some(_) => fold(groups, &values.ints, valid, &mut self.pending, plus),
+        }
         for (row, value) in &values.exceptions {
             if valid.is_some_and(|valid| valid.is_null(*row)) {
                 continue;
@@ -98,10 +113,9 @@ impl FloatSums {
     pub(crate) fn merge(&mut self, mut other: FloatSums, map: impl Fn(usize) -> usize) {
         self.settle();
         other.settle();
-        for (at, (sum, lost)) in other.sums.into_iter().enumerate() {
+        for (at, sum) in other.sums.into_iter().enumerate() {
             if let Some(slot) = self.sums.get_mut(map(at)) {
-                add(slot, sum);
-                slot.1 += lost;
+                join(slot, sum);
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::expr::Expression;
 use crate::model::Scalar;
 use crate::query::scan::Slice;
-use crate::query::words::{is_words, to_words};
+use crate::query::words::{blank, is_words, to_words};
 
 /// Values of the selected rows of a slice.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(crate) struct Fetched {
     pub(crate) values: Values,
     /// Which are not null; `None` if all are.
     pub(crate) valid: Option<NullBuffer>,
+    /// Whether null rows hold 0, so that sums need not leave them out.
+    pub(crate) zeroed: bool,
 }
 
 /// The forms of values.
@@ -38,9 +40,19 @@ pub(crate) enum Values {
     Array(ArrayRef),
 }
 
-/// Fetches an expression's values. `decimals` says whether doubles may come as whole numbers.
-pub(crate) fn fetch(expression: &Expression, slice: &Slice<'_, '_>, decimals: bool) -> Result<Fetched> {
-    if decimals
+/// What will be done with values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Use {
+    /// They are only added up and counted.
+    pub(crate) sums: bool,
+    /// Doubles may come as whole numbers.
+    pub(crate) decimals: bool,
+}
+
+/// Fetches an expression's values.
+pub(crate) fn fetch(expression: &Expression, slice: &Slice<'_, '_>, wanted: Use) -> Result<Fetched> {
+    if wanted.sums
+        && wanted.decimals
         && slice.selected.is_none()
         && let Some(at) = expression.as_column()
         && let Some(fetched) = stored_decimals(at, slice)?
@@ -50,7 +62,14 @@ pub(crate) fn fetch(expression: &Expression, slice: &Slice<'_, '_>, decimals: bo
     let array = slice.evaluate(expression)?;
     let valid = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
     let values = match array.data_type() {
-        ArrowType::Float64 => Values::Floats(array.as_primitive::<Float64Type>().values().clone()),
+        ArrowType::Float64 => {
+            let floats = array.as_primitive::<Float64Type>().values();
+            if let Some(valid) = valid.as_ref().filter(|_| wanted.sums) {
+                let kept = floats.iter().zip(valid).map(|(v, valid)| if valid { *v } else { 0.0 }).collect();
+                return Ok(Fetched { values: Values::Floats(kept), valid: Some(valid.clone()), zeroed: true });
+            }
+            Values::Floats(floats.clone())
+        }
         ArrowType::Decimal128(..) => Values::Wide(array.as_primitive::<Decimal128Type>().values().clone()),
         data_type if is_words(data_type) || *data_type == ArrowType::UInt64 => match to_words(&array) {
             Some(words) => Values::Words(words),
@@ -58,7 +77,7 @@ pub(crate) fn fetch(expression: &Expression, slice: &Slice<'_, '_>, decimals: bo
         },
         _ => Values::Array(array),
     };
-    Ok(Fetched { values, valid })
+    Ok(Fetched { values, valid, zeroed: false })
 }
 
 /// The whole numbers of a column of decimal doubles, where the block stores them so.
@@ -74,8 +93,13 @@ fn stored_decimals(at: usize, slice: &Slice<'_, '_>) -> Result<Option<Fetched>> 
         Validity::Stream(bools) => Some(NullBuffer::new(bools.decode(slice.range.clone())?)),
         _ => None,
     };
+    let valid = valid.filter(|valid| valid.null_count() > 0);
+    if let Some(valid) = &valid {
+        blank(&mut ints, Some(valid));
+        exceptions.retain(|(row, _)| valid.is_valid(*row));
+    }
     let decimals = Decimals { ints: bytemuck::cast_vec(ints), exponent: alp.exponent, exceptions, most };
-    Ok(Some(Fetched { values: Values::Decimals(decimals), valid: valid.filter(|v| v.null_count() > 0) }))
+    Ok(Some(Fetched { values: Values::Decimals(decimals), valid, zeroed: true }))
 }
 
 /// A bound of the block's whole numbers, unless it is too large to add them.

@@ -179,3 +179,47 @@ pub(crate) fn fold<S, V: Copy>(
         groups => each(groups, values, valid, slots, add)
     );
 }
+
+/// Groups up to which sums are spread over several slots each.
+const FEW: usize = 256;
+
+/// Adds each row's value to the slot of its group, where few groups would wait for their own last addition: rows
+/// take turns between four sets of slots, which `merge` joins.
+#[inline(always)]
+pub(crate) fn fold_spread<S: Copy + Default, V: Copy>(
+    groups: Groups<'_>,
+    values: &[V],
+    slots: &mut [S],
+    add: impl Fn(&mut S, V) + Copy,
+    merge: impl Fn(&mut S, S),
+) {
+    match groups {
+        Groups::Bytes(groups) if slots.len() <= FEW => {
+            let mut lanes = [[S::default(); FEW]; 4];
+            let mut rows = groups.chunks_exact(4).zip(values.chunks_exact(4));
+            for (groups, values) in rows.by_ref() {
+                for ((lane, group), value) in lanes.iter_mut().zip(groups).zip(values) {
+                    add(&mut lane[group.at()], *value);
+                }
+            }
+            let done = groups.len().min(values.len()) / 4 * 4;
+            for (group, value) in groups.iter().zip(values).skip(done) {
+                add(&mut lanes[0][group.at()], *value);
+            }
+            for (at, slot) in slots.iter_mut().enumerate() {
+                lanes.iter().for_each(|lane| merge(slot, lane[at]));
+            }
+        }
+        Groups::One(_) => {
+            let Some(slot) = slots.first_mut() else { return };
+            let mut lanes = [S::default(); 8];
+            let mut rows = values.chunks_exact(8);
+            for values in rows.by_ref() {
+                lanes.iter_mut().zip(values).for_each(|(lane, value)| add(lane, *value));
+            }
+            rows.remainder().iter().for_each(|value| add(&mut lanes[0], *value));
+            lanes.iter().for_each(|lane| merge(slot, *lane));
+        }
+        groups => fold(groups, values, None, slots, add),
+    }
+}

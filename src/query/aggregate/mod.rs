@@ -13,7 +13,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 
-use self::input::{Fetched, fetch};
+use self::float_sum::MAX_PENDING;
+use self::input::{Fetched, Use, fetch};
 use self::kernels::{Groups, count};
 use self::state::State;
 use super::Aggregate;
@@ -73,9 +74,9 @@ impl<'a> Accumulators<'a> {
 
     fn fetch(&self, slice: &Slice<'_, '_>) -> Result<Vec<Fetched>> {
         let one = |(at, input): (usize, &&Expression)| {
-            let takers = self.states.iter().filter(|(_, input)| *input == Some(at));
-            let decimals = takers.clone().all(|(state, _)| state.takes_decimals(self.rows.len()));
-            fetch(input, slice, decimals)
+            let mut takers = self.states.iter().filter(|(_, input)| *input == Some(at));
+            let sums = takers.all(|(state, _)| state.only_adds());
+            fetch(input, slice, Use { sums, decimals: self.rows.len() <= MAX_PENDING })
         };
         self.inputs.iter().enumerate().map(one).collect()
     }

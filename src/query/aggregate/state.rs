@@ -7,7 +7,7 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
-use super::float_sum::{FloatSums, MAX_PENDING};
+use super::float_sum::FloatSums;
 use super::input::{Fetched, Values};
 use super::kernels::{Groups, count, count_valid, fold};
 use crate::error::{Error, Result};
@@ -73,13 +73,9 @@ impl State {
         Ok(State { kind, counted: None, data_type: aggregate.data_type.clone() })
     }
 
-    /// Whether doubles may be added as whole numbers.
-    pub(crate) fn takes_decimals(&self, groups: usize) -> bool {
-        match self.kind {
-            Kind::Count => true,
-            Kind::Floats { .. } => groups <= MAX_PENDING,
-            _ => false,
-        }
+    /// Whether values are only added up and counted.
+    pub(crate) fn only_adds(&self) -> bool {
+        !matches!(self.kind, Kind::Extreme { .. } | Kind::ExtremeRow { .. })
     }
 
     pub(crate) fn grow(&mut self, groups: usize) {
@@ -112,6 +108,8 @@ impl State {
             (None, None) => {}
         }
         let Some(fetched) = fetched else { return Ok(()) };
+        // The rows that a filter leaves out are not those that are null.
+        let valid = valid.filter(|valid| !fetched.zeroed || fetched.valid.as_ref() != Some(*valid));
         match (&mut self.kind, &fetched.values) {
             (Kind::Count, _) => {}
             (Kind::Words(sums), Values::Words(values)) => {

@@ -17,13 +17,14 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
+use super::decimals;
 use crate::block::{Stats, Stream, Validity};
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::model::{Column, DataType, Physical, Scalar};
-use crate::query::scan::{OpenBlock, Slice, Survivors, take};
-use crate::query::words::{from_words, is_words, to_words};
+use crate::query::scan::{Memo, OpenBlock, Slice, Survivors, take};
+use crate::query::words::{blank, from_words, is_words, to_words};
 use crate::segment;
 
 /// An expression is evaluated in advance for at most this many values of its column.
@@ -141,14 +142,17 @@ impl Coding {
                 out.extend(raw.iter().map(code));
             }
             Coding::Ranged { expression, input, low, nulls, domain } => {
-                if let Some(code) = folded(expression, *input, *low, *nulls, slice.block)? {
-                    let known = T::from_u64(code);
-                    out.resize(slice.len(), known);
+                let bias = low.wrapping_sub(i64::from(*nulls));
+                if let Some(code) = folded(expression, *input, bias, slice.block) {
+                    out.resize(slice.len(), T::from_u64(code));
+                    return within(out, *domain);
+                }
+                if decimals::write(expression, *input, bias, slice, out)? {
+                    compact(out, slice);
                     return within(out, *domain);
                 }
                 let array = slice.evaluate(expression)?;
                 let words = words_of(&array).ok_or_else(|| Error::InvalidInput("a key without words".into()))?;
-                let bias = low.wrapping_sub(i64::from(*nulls));
                 out.extend(words.iter().map(|w| T::from_u64(w.wrapping_sub(bias) as u64)));
                 blank(out, array.nulls());
                 // The truncated code can look right where the true one is not.
@@ -185,20 +189,6 @@ fn within<T: Word>(codes: &[T], domain: u64) -> Result<()> {
     Err(Error::corrupt(0, "a value lies outside the bounds of its zone map"))
 }
 
-/// Makes the codes of null rows 0.
-fn blank<T: Word>(codes: &mut [T], valid: Option<&NullBuffer>) {
-    let Some(valid) = valid.filter(|valid| valid.null_count() > 0) else { return };
-    let chunks = valid.inner().bit_chunks();
-    for (codes, word) in codes.chunks_mut(64).zip(chunks.iter_padded()) {
-        if word == u64::MAX {
-            continue;
-        }
-        for (i, code) in codes.iter_mut().enumerate() {
-            *code = Word::mul(*code, T::from_u64(word >> i & 1));
-        }
-    }
-}
-
 fn from_codes(codes: &[u64], low: i64, nulls: bool) -> Vec<i64> {
     let bias = low.wrapping_sub(i64::from(nulls));
     codes.iter().map(|code| bias.wrapping_add(*code as i64)).collect()
@@ -210,7 +200,7 @@ fn narrow(codes: &[u64]) -> Vec<u32> {
 }
 
 /// Words of an array of whole numbers, or of floats without fractions.
-fn words_of(array: &ArrayRef) -> Option<ScalarBuffer<i64>> {
+pub(super) fn words_of(array: &ArrayRef) -> Option<ScalarBuffer<i64>> {
     use arrow_array::cast::AsArray;
     match array.data_type() {
         ArrowType::Float64 => {
@@ -471,18 +461,24 @@ fn at_bounds(key: &Expression, stats: &Stats, stored: &DataType, table: &DataTyp
 }
 
 /// The code that all rows of a block have, if zone maps prove that there is one.
-fn folded(key: &Expression, at: usize, low: i64, nulls: bool, block: &OpenBlock<'_>) -> Result<Option<u64>> {
-    let Some(column) = block.stored(at) else { return Ok(Some(0)) };
-    let Some(stats) = column.block_stats(block.work.block) else { return Ok(None) };
+fn folded(key: &Expression, at: usize, bias: i64, block: &OpenBlock<'_>) -> Option<u64> {
+    let Memo::Folded(code) = block.memo(key, Memo::is_folded, || Memo::Folded(fold(key, at, bias, block))) else {
+        return None;
+    };
+    code
+}
+
+fn fold(key: &Expression, at: usize, bias: i64, block: &OpenBlock<'_>) -> Option<u64> {
+    let Some(column) = block.stored(at) else { return Some(0) };
+    let stats = column.block_stats(block.work.block)?;
     if stats.nulls == stats.rows {
-        return Ok(Some(0));
+        return Some(0);
     }
     if stats.nulls > 0 {
-        return Ok(None);
+        return None;
     }
-    let Some((min, max)) = at_bounds(key, stats, column.data_type(), column.data_type()) else { return Ok(None) };
-    let code = min.wrapping_sub(low).wrapping_add(i64::from(nulls)) as u64;
-    Ok((min == max).then_some(code))
+    let (min, max) = at_bounds(key, stats, column.data_type(), column.data_type())?;
+    (min == max).then_some(min.wrapping_sub(bias) as u64)
 }
 
 /// Numbers distinct values in the order of their first appearance.

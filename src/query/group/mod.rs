@@ -12,6 +12,9 @@
 //! Codes mean the same in every segment (`coding`), so that the states of threads are merged slot by slot.
 
 pub(crate) mod coding;
+mod decimals;
 pub(crate) mod direct;
 pub(crate) mod hashed;
 pub(crate) mod rows;
+
+pub(crate) use decimals::DecimalMap;
