@@ -14,13 +14,14 @@ use arrow_array::{Array, ArrayRef, new_empty_array};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::{DataType as ArrowType, SortOptions};
 
+use super::filter::{Marks, narrow};
 use super::run::{Context, Worker, each_slice};
 use super::scan::{OpenBlock, Slice, Survivors, Work, take};
-use super::words::{ordered, to_words};
+use super::words::{ordered, to_words, unordered};
 use super::{Fragment, OrderBy};
 use crate::error::{Error, Result};
-use crate::expr::Expression;
-use crate::model::Scalar;
+use crate::expr::{Comparison, Expression, Operand, Predicate};
+use crate::model::{Column, DataType, Scalar};
 
 /// The most rows that an answer may have; a larger one is a sort.
 pub(crate) const MAX_LIMIT: usize = 1 << 20;
@@ -54,7 +55,8 @@ pub(crate) fn top(
     let threshold = AtomicI64::new(i64::MAX);
     let blocks = best_first(order, survivors);
     let blocks = if limit == 0 { &[] } else { blocks.as_slice() };
-    let workers = each_slice(fragment, survivors, blocks, context, || Top::new(order, limit, &threshold))?;
+    let workers =
+        each_slice(fragment, survivors, blocks, context, || Top::new(order, limit, &threshold, &fragment.columns))?;
     let mut found: Vec<Candidate> = workers.into_iter().flat_map(|worker| worker.kept).collect();
     found.sort_unstable();
     found.truncate(limit);
@@ -67,17 +69,36 @@ struct Top<'a> {
     converter: RowConverter,
     /// The worst rank that is worth a look.
     threshold: &'a AtomicI64,
+    columns: &'a [Column],
+    marks: Marks,
     kept: Vec<Candidate>,
 }
 
 impl<'a> Top<'a> {
-    fn new(order: &'a [OrderBy], limit: usize, threshold: &'a AtomicI64) -> Result<Self> {
+    fn new(order: &'a [OrderBy], limit: usize, threshold: &'a AtomicI64, columns: &'a [Column]) -> Result<Self> {
         let field = |by: &OrderBy| {
             let options = SortOptions { descending: by.descending, nulls_first: by.nulls_first };
             SortField::new_with_options(by.expression.data_type.clone(), options)
         };
         let converter = RowConverter::new(order.iter().map(field).collect()).map_err(failed)?;
-        Ok(Top { order, limit, converter, threshold, kept: Vec::new() })
+        Ok(Top { order, limit, converter, threshold, columns, marks: Marks::default(), kept: Vec::new() })
+    }
+
+    /// What the first key must be to be worth a look, as a condition on a column: a little more than the rank allows, and
+    /// never true of null, which a threshold leaves out unless nulls come first.
+    fn worth(&self, limit: i64) -> Option<(usize, Predicate)> {
+        let by = self.order.first().filter(|by| !by.nulls_first && limit < i64::MAX)?;
+        let at = by.expression.as_column()?;
+        let column = self.columns.get(at)?;
+        let word = if by.descending { !limit } else { limit };
+        let value = match column.data_type {
+            DataType::Float64 => Scalar::Float(unordered(word)),
+            DataType::Float32 | DataType::UInt64 | DataType::Bool => return None,
+            _ => Scalar::Int(word.into()),
+        };
+        let comparison = if by.descending { Comparison::GreaterOrEqual } else { Comparison::LessOrEqual };
+        let operand = Operand { column: column.id, data_type: column.data_type.clone() };
+        Some((at, Predicate::Compare { operand, comparison, value }))
     }
 
     /// Drops what cannot be in the answer, and tells the others.
@@ -98,9 +119,17 @@ impl Worker for Top<'_> {
         best_rank(self.order, block) > self.threshold.load(Ordering::Relaxed)
     }
 
-    fn take(&mut self, slice: &Slice<'_, '_>) -> Result<()> {
+    fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
         let Some(first) = self.order.first() else { return Ok(()) };
         let limit = self.threshold.load(Ordering::Relaxed);
+        if let Some((at, predicate)) = self.worth(limit)
+            && let Some(column) = self.columns.get(at)
+        {
+            narrow(&predicate, column, at, slice, &mut self.marks)?;
+            if slice.len() == 0 {
+                return Ok(());
+            }
+        }
         let first_key = slice.evaluate(&first.expression)?;
         let ranks = ranks(&first_key, first);
         let places: Vec<u32> = match &ranks {

@@ -72,8 +72,8 @@ pub fn run(fragment: &Fragment, snapshot: &Snapshot, context: &Context<'_>) -> R
 
 /// What each thread does with the slices that pass the filter.
 pub(crate) trait Worker: Send {
-    /// Takes a slice of which some rows are selected.
-    fn take(&mut self, slice: &Slice<'_, '_>) -> Result<()>;
+    /// Takes a slice of which some rows are selected, and may select fewer.
+    fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()>;
 
     /// Whether a block can be left out, by what the worker knows.
     fn skips(&self, _block: &OpenBlock<'_>) -> bool {
@@ -110,7 +110,7 @@ pub(crate) fn each_slice<W: Worker>(
                     tests.apply(&mut slice, &mut marks)?;
                 }
                 if slice.len() > 0 {
-                    worker.take(&slice)?;
+                    worker.take(&mut slice)?;
                 }
             }
         }
@@ -251,7 +251,7 @@ impl<'a> Grouper<'a> {
 }
 
 impl Worker for Grouper<'_> {
-    fn take(&mut self, slice: &Slice<'_, '_>) -> Result<()> {
+    fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
         let Grouper { way, accumulators, table, scratch } = self;
         let groups = match (way, table) {
             (Way::Direct(digits), _) if digits.product == 1 => Groups::One(slice.len()),

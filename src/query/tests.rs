@@ -200,6 +200,10 @@ fn is_a(inputs: &[ArrayRef]) -> ArrayRef {
     Arc::new(values.iter().map(|v| v.map(|v| v == "aa" || v == "zebra")).collect::<BooleanArray>())
 }
 
+fn never(inputs: &[ArrayRef]) -> ArrayRef {
+    Arc::new(BooleanArray::from(vec![false; inputs[0].len()]))
+}
+
 #[test]
 fn groups_of_every_kind() {
     let dir = tempfile::tempdir().unwrap();
@@ -251,6 +255,22 @@ fn groups_of_every_kind() {
     check(vec![thousands()], vec![codes(), word()], &|r| {
         (is_code(r) && is_word(r)).then(|| format!("{}|", r.rising / 1000))
     });
+    for (comparison, holds) in [
+        (Comparison::Less, (|v| v < 1.25) as fn(f64) -> bool),
+        (Comparison::LessOrEqual, |v| v <= 1.25),
+        (Comparison::Equal, |v| v == 1.25),
+        (Comparison::Greater, |v| v > 1.25),
+        (Comparison::GreaterOrEqual, |v| v >= 1.25),
+    ] {
+        let operand =
+            Operand { column: snapshot.schema().columns()[2].id, data_type: crate::model::DataType::Float64 };
+        let predicate = Predicate::Compare { operand, comparison, value: Scalar::Float(1.25) };
+        // The predicate alone must do: this expression would let nothing pass.
+        let expression = computed(vec![2], ArrowType::Boolean, Traits::default(), never);
+        check(vec![column(0)], vec![Condition { expression, predicate }], &|r| {
+            r.decimal.is_some_and(holds).then(|| format!("{}|", text(r.few)))
+        });
+    }
     check(vec![], vec![general(), codes()], &|r| (is_code(r) && is_word(r)).then(String::new));
 }
 

@@ -2,8 +2,10 @@
 
 use arrow_buffer::NullBuffer;
 
+use super::decimals::DecimalRange;
 use super::range::WordRange;
 use crate::block::{Stream, Validity};
+use crate::encoding::floats::Floats;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
 use crate::query::scan::Slice;
@@ -97,7 +99,37 @@ impl Marks {
             Stream::W64(ints) => self.range(slice, ints, range)?,
             _ => return Err(Error::InvalidInput("a range of what are no whole numbers".into())),
         }
-        match reader.validity() {
+        self.only_valid(slice, reader.validity())
+    }
+
+    /// Rows whose decimal lies in a range.
+    pub(crate) fn decimals(&mut self, slice: &Slice<'_, '_>, at: usize, decimals: &DecimalRange) -> Result<()> {
+        let block = slice.block.column(at)?;
+        let Some(reader) = block.map(|block| block.reader()) else { return self.nulls(slice, false) };
+        let Stream::F64(Floats::Alp(alp)) = reader.stream() else {
+            return Err(Error::InvalidInput("a range of what are no decimals".into()));
+        };
+        // Rows with a value of their own keep the mark that they had.
+        let mut own = Vec::new();
+        alp.exceptions.apply(&slice.range, |row, word| {
+            let mark = self.marks.get(row).copied().unwrap_or(1);
+            own.push((row, mark & u8::from(decimals.holds(f64::from_bits(word)))));
+        })?;
+        if decimals.range.low <= decimals.range.high {
+            self.range(slice, &alp.ints, &decimals.range)?;
+        } else {
+            self.nulls(slice, false)?;
+        }
+        for (row, mark) in own {
+            if let Some(slot) = self.marks.get_mut(row) {
+                *slot = mark;
+            }
+        }
+        self.only_valid(slice, reader.validity())
+    }
+
+    fn only_valid(&mut self, slice: &Slice<'_, '_>, validity: &Validity<'_>) -> Result<()> {
+        match validity {
             Validity::Stream(bools) => self.only(&NullBuffer::new(bools.decode(slice.range.clone())?)),
             Validity::Nothing => self.nulls(slice, false)?,
             Validity::All | Validity::ByCode => {}

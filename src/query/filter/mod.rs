@@ -7,11 +7,13 @@
 //! 2. a set of dictionary codes, after the condition was evaluated once for each value of the dictionary;
 //! 3. the condition itself over decoded columns, for the rows that the others have left.
 
+mod decimals;
 mod marks;
 mod range;
 
 use arrow_array::Array;
 
+use self::decimals::DecimalRange;
 pub(crate) use self::marks::Marks;
 use self::range::WordRange;
 use super::Condition;
@@ -19,6 +21,7 @@ use super::aggregate::truth;
 use super::prune::Verdict;
 use super::scan::{OpenBlock, Slice};
 use crate::error::Result;
+use crate::expr::Predicate;
 use crate::model::Column;
 
 /// Conditions over columns.
@@ -45,6 +48,7 @@ pub(crate) enum OnCodes {
 enum Test<'f> {
     Codes { at: usize, low: u32, high: u32 },
     Words { at: usize, range: WordRange },
+    Decimals { at: usize, range: DecimalRange },
     CodeSet { at: usize, set: &'f [u8] },
     General(&'f Condition),
 }
@@ -74,8 +78,9 @@ impl<'f> Filter<'f> {
         tests.sort_by_key(|test| match test {
             Test::Codes { .. } => 0,
             Test::Words { .. } => 1,
-            Test::CodeSet { .. } => 2,
-            Test::General(_) => 3,
+            Test::Decimals { .. } => 2,
+            Test::CodeSet { .. } => 3,
+            Test::General(_) => 4,
         });
         Ok(Some(Tests { tests }))
     }
@@ -88,8 +93,8 @@ impl<'f> Filter<'f> {
             OnCodes::Set(set) => return Ok(Some(Test::CodeSet { at, set })),
             OnCodes::No => {}
         }
-        let range = self.columns.get(at).and_then(|column| WordRange::of(&condition.predicate, column, at, block));
-        Ok(Some(range.map_or(Test::General(condition), |range| Test::Words { at, range })))
+        let range = self.columns.get(at).and_then(|column| Test::range(&condition.predicate, column, at, block));
+        Ok(Some(range.unwrap_or(Test::General(condition))))
     }
 
     fn on_codes(
@@ -131,6 +136,34 @@ impl<'f> Filter<'f> {
     }
 }
 
+impl Test<'_> {
+    /// A predicate as a range of numbers, if it is one on this column of a block.
+    fn range(predicate: &Predicate, column: &Column, at: usize, block: &OpenBlock<'_>) -> Option<Self> {
+        if let Some(range) = WordRange::of(predicate, column, at, block) {
+            return Some(Test::Words { at, range });
+        }
+        DecimalRange::of(predicate, column, at, block).map(|range| Test::Decimals { at, range })
+    }
+}
+
+/// Leaves only rows selected for which a predicate on a column is true, where it is a range of numbers and no rows were
+/// left out before; else the slice stays as it is.
+pub(crate) fn narrow(
+    predicate: &Predicate,
+    column: &Column,
+    at: usize,
+    slice: &mut Slice<'_, '_>,
+    marks: &mut Marks,
+) -> Result<()> {
+    if slice.selected.is_some() {
+        return Ok(());
+    }
+    match Test::range(predicate, column, at, slice.block) {
+        Some(test) => Tests { tests: vec![test] }.apply(slice, marks),
+        None => Ok(()),
+    }
+}
+
 impl Tests<'_> {
     /// Leaves the rows of a slice that pass selected.
     pub(crate) fn apply(&self, slice: &mut Slice<'_, '_>, marks: &mut Marks) -> Result<()> {
@@ -139,6 +172,7 @@ impl Tests<'_> {
             match test {
                 Test::Codes { at, low, high } => marks.codes(slice, *at, *low, *high)?,
                 Test::Words { at, range } => marks.words(slice, *at, range)?,
+                Test::Decimals { at, range } => marks.decimals(slice, *at, range)?,
                 Test::CodeSet { at, set } => marks.code_set(slice, *at, set)?,
                 Test::General(_) => continue,
             }

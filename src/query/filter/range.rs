@@ -38,12 +38,17 @@ impl WordRange {
         };
         let (base, top) = (word(&stats.min)?, word(&stats.max)?);
         let (low, high) = bounds(predicate, column)?;
+        Some(WordRange::between(low, high, base, top))
+    }
+
+    /// Values from `low` to `high` of a block whose values lie from `base` to `top`.
+    pub(crate) fn between(low: i128, high: i128, base: i64, top: i64) -> Self {
         let distance = |v: i128| v.saturating_sub(i128::from(base)).clamp(0, i128::from(u64::MAX)) as u64;
         let span = distance(i128::from(top));
-        if high < i128::from(base) || low > i128::from(top) {
-            return Some(WordRange { base, span, low: 1, high: 0 });
+        if high < i128::from(base) || low > i128::from(top) || low > high {
+            return WordRange { base, span, low: 1, high: 0 };
         }
-        Some(WordRange { base, span, low: distance(low), high: distance(high).min(span) })
+        WordRange { base, span, low: distance(low), high: distance(high).min(span) }
     }
 }
 
