@@ -13,6 +13,7 @@ mod aggregate;
 pub(crate) mod filter;
 pub mod fragment;
 mod group;
+pub(crate) mod metadata;
 mod order;
 pub mod prune;
 pub mod run;

@@ -11,9 +11,9 @@ use super::filter::{Filter, Marks};
 use super::group::direct::Digits;
 use super::group::hashed::NumberTable;
 use super::group::rows::RowTable;
-use super::order;
 use super::scan::{OpenBlock, SLICE_ROWS, Slice, Survivors, Work, survivors};
 use super::{Aggregate, Fragment, Output};
+use super::{metadata, order};
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::store::Snapshot;
@@ -24,6 +24,8 @@ pub struct Context<'a> {
     pub pool: &'a rayon::ThreadPool,
     /// Asked once per block; the run ends with [`Error::Cancelled`] when it says so.
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
+    /// Told of so many bytes more that groups take; an error ends the run.
+    pub reserve: &'a (dyn Fn(usize) -> Result<()> + Sync),
 }
 
 impl std::fmt::Debug for Context<'_> {
@@ -56,12 +58,15 @@ pub fn refusal(fragment: &Fragment) -> Option<String> {
 
 /// Runs a fragment over one generation of its table.
 pub fn run(fragment: &Fragment, snapshot: &Snapshot, context: &Context<'_>) -> Result<Answer> {
-    let survivors = survivors(&fragment.columns, &fragment.conditions, snapshot)?;
-    let columns = match &fragment.output {
-        Output::Aggregate { keys, aggregates } => aggregate(fragment, keys, aggregates, &survivors, context)?,
-        Output::Top { order, limit, expressions } => {
-            order::top(fragment, order, *limit, expressions, &survivors, context)?
+    let known = match &fragment.output {
+        Output::Aggregate { keys, aggregates } if keys.is_empty() && fragment.conditions.is_empty() => {
+            metadata::answer(fragment, aggregates, snapshot)?
         }
+        _ => None,
+    };
+    let columns = match known {
+        Some(columns) => columns,
+        None => look(fragment, snapshot, context)?,
     };
     let rows = columns.first().map_or(0, |column| column.len());
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
@@ -70,10 +75,26 @@ pub fn run(fragment: &Fragment, snapshot: &Snapshot, context: &Context<'_>) -> R
     Ok(Answer { batches: vec![batch] })
 }
 
+/// The columns of the answer, from the rows.
+fn look(fragment: &Fragment, snapshot: &Snapshot, context: &Context<'_>) -> Result<Vec<ArrayRef>> {
+    let survivors = survivors(&fragment.columns, &fragment.conditions, snapshot)?;
+    match &fragment.output {
+        Output::Aggregate { keys, aggregates } => aggregate(fragment, keys, aggregates, &survivors, context),
+        Output::Top { order, limit, expressions } => {
+            order::top(fragment, order, *limit, expressions, &survivors, context)
+        }
+    }
+}
+
 /// What each thread does with the slices that pass the filter.
 pub(crate) trait Worker: Send {
     /// Takes a slice of which some rows are selected, and may select fewer.
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()>;
+
+    /// Bytes that the worker holds.
+    fn memory(&self) -> usize {
+        0
+    }
 
     /// Whether a block can be left out, by what the worker knows.
     fn skips(&self, _block: &OpenBlock<'_>) -> bool {
@@ -93,8 +114,13 @@ pub(crate) fn each_slice<W: Worker>(
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let work = |worker: &mut W| -> Result<()> {
-        let mut marks = Marks::default();
+        let (mut marks, mut reserved) = (Marks::default(), 0);
         loop {
+            let held = worker.memory();
+            if held > reserved {
+                (context.reserve)(held - reserved)?;
+                reserved = held;
+            }
             let Some(work) = blocks.get(next.fetch_add(1, Ordering::Relaxed)) else { return Ok(()) };
             if (context.cancelled)() {
                 return Err(Error::Cancelled);
@@ -251,6 +277,15 @@ impl<'a> Grouper<'a> {
 }
 
 impl Worker for Grouper<'_> {
+    fn memory(&self) -> usize {
+        let table = match &self.table {
+            Table::Direct => 0,
+            Table::Hashed(table) => table.memory(),
+            Table::Rows(table) => table.memory(),
+        };
+        table + self.accumulators.memory()
+    }
+
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
         let Grouper { way, accumulators, table, scratch } = self;
         let groups = match (way, table) {

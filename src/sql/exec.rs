@@ -11,6 +11,7 @@ use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
@@ -19,6 +20,7 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use super::convert::from_datafusion;
 use super::generate::{Output, generate};
 use super::node::describe;
 use super::stream::Canceller;
@@ -136,12 +138,13 @@ impl ExecutionPlan for FragmentExec {
         Ok(self)
     }
 
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
         let run = Run {
             fragment: Arc::clone(&self.fragment),
             table: Arc::clone(&self.table),
             engine: Arc::clone(&self.engine),
             baseline: BaselineMetrics::new(&self.metrics, partition),
+            memory: MemoryConsumer::new("StoreFragment").register(context.memory_pool()),
         };
         Ok(generate(Arc::clone(&self.fragment.schema), move |output| run.emit(output)))
     }
@@ -169,6 +172,8 @@ struct Run {
     table: Arc<StoreTable>,
     engine: Arc<Engine>,
     baseline: BaselineMetrics,
+    /// Given back when the answer is out.
+    memory: MemoryReservation,
 }
 
 impl Run {
@@ -189,7 +194,9 @@ impl Run {
 
     fn answer(&self) -> Result<Vec<RecordBatch>> {
         let pool = self.engine.pool()?;
-        let context = run::Context { pool: &pool, cancelled: &|| self.engine.canceller.is_cancelled() };
+        let reserve = |bytes: usize| self.memory.try_grow(bytes).map_err(from_datafusion);
+        let cancelled = || self.engine.canceller.is_cancelled();
+        let context = run::Context { pool: &pool, cancelled: &cancelled, reserve: &reserve };
         let answer = run::run(&self.fragment, self.table.snapshot(), &context)?;
         answer.batches.into_iter().map(|batch| self.checked(batch)).collect()
     }

@@ -57,6 +57,12 @@ impl<'a> Accumulators<'a> {
         }
     }
 
+    /// Bytes of all states.
+    pub(crate) fn memory(&self) -> usize {
+        let states: usize = self.states.iter().map(|(state, _)| state.bytes_a_group()).sum();
+        self.rows.capacity() * (states + size_of::<u64>())
+    }
+
     /// Adds the selected rows of a slice to their groups, for which there is room.
     pub(crate) fn update(&mut self, slice: &Slice<'_, '_>, groups: Groups<'_>) -> Result<()> {
         let fetched = self.fetch(slice)?;

@@ -78,6 +78,18 @@ impl State {
         !matches!(self.kind, Kind::Extreme { .. } | Kind::ExtremeRow { .. })
     }
 
+    /// Bytes that a group takes; of extremes of text, without the text.
+    pub(crate) fn bytes_a_group(&self) -> usize {
+        let counted = if self.counted.is_some() { size_of::<u64>() } else { 0 };
+        counted
+            + match &self.kind {
+                Kind::Count => 0,
+                Kind::Words(_) | Kind::Extreme { .. } => size_of::<i64>(),
+                Kind::Wide(_) | Kind::ExtremeRow { .. } => size_of::<i128>(),
+                Kind::Floats { .. } => size_of::<(f64, f64)>() + size_of::<i64>(),
+            }
+    }
+
     pub(crate) fn grow(&mut self, groups: usize) {
         if let Some(counted) = &mut self.counted {
             counted.resize(groups, 0);

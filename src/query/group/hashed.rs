@@ -37,6 +37,10 @@ impl NumberTable {
         group
     }
 
+    pub(crate) fn memory(&self) -> usize {
+        self.table.allocation_size() + self.numbers.capacity() * size_of::<u64>()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.numbers.len()
     }

@@ -39,6 +39,10 @@ impl RowTable {
         })
     }
 
+    pub(crate) fn memory(&self) -> usize {
+        self.table.allocation_size() + self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }

@@ -11,13 +11,11 @@ use super::super::table::StoreTable;
 use super::scalar::from_scalar;
 use crate::block::{Bound, Stats};
 use crate::error::Result;
-use crate::model::{Column, DataType, Physical, Scalar};
-use crate::query::prune::widened;
+use crate::model::{Column, DataType, Physical};
+use crate::query::metadata::{is_plain, whole};
 
 /// Statistics of columns times segments beyond this are not looked at: planning must stay quick.
 const MAX_ENTRIES: usize = 1 << 17;
-/// Up to so many segments are opened for the exact bounds of text.
-const MAX_OPENED: usize = 16;
 
 /// Statistics of these columns of a table.
 pub(crate) fn to_statistics(table: &StoreTable, columns: &[Column]) -> Result<Statistics> {
@@ -34,7 +32,7 @@ pub(crate) fn to_statistics(table: &StoreTable, columns: &[Column]) -> Result<St
         return Ok(known);
     }
     for (column, found) in columns.iter().zip(&mut known.column_statistics) {
-        *found = of_column(&whole(table, column)?, &column.data_type);
+        *found = of_column(&whole(snapshot, column)?, &column.data_type);
     }
     Ok(known)
 }
@@ -45,45 +43,6 @@ fn width(data_type: &DataType) -> usize {
         Physical::Word { .. } | Physical::Float32 | Physical::Float64 => 8,
         Physical::Wide | Physical::Bytes => 16,
     }
-}
-
-/// Statistics of a column over all segments, in the table's type.
-fn whole(table: &StoreTable, column: &Column) -> Result<Stats> {
-    let snapshot = table.snapshot();
-    let entries = snapshot.segments()?;
-    let mut sum = Stats::default();
-    for (entry, known) in entries.iter().zip(snapshot.column_stats(column.id)?) {
-        let Some(known) = known else {
-            let nulls = Stats { rows: entry.rows, nulls: entry.rows, ..Stats::default() };
-            sum = sum.then(&nulls);
-            continue;
-        };
-        let mut stats = known.stats;
-        if is_cut(&stats)
-            && entries.len() <= MAX_OPENED
-            && let Some(stored) = snapshot.open_segment(entry)?.column(column.id)?
-        {
-            stats = stored.stats().clone();
-        }
-        let widen = |bound: Option<Bound>| {
-            bound.and_then(|b| {
-                Some(Bound { value: widened(&b.value, &known.data_type, &column.data_type)?, exact: b.exact })
-            })
-        };
-        stats.min = widen(stats.min.take());
-        stats.max = widen(stats.max.take());
-        sum = sum.then(&stats);
-    }
-    Ok(sum)
-}
-
-/// Whether a bound of text is only a prefix.
-fn is_cut(stats: &Stats) -> bool {
-    let cut =
-        |bound: &Option<Bound>| bound.as_ref().is_none_or(|b| !b.exact && matches!(b.value, Scalar::Bytes(_)));
-    stats.nulls < stats.rows
-        && [&stats.min, &stats.max].into_iter().flatten().any(|b| matches!(b.value, Scalar::Bytes(_)))
-        && (cut(&stats.min) || cut(&stats.max))
 }
 
 fn of_column(stats: &Stats, data_type: &DataType) -> ColumnStatistics {
@@ -103,11 +62,6 @@ fn of_column(stats: &Stats, data_type: &DataType) -> ColumnStatistics {
         distinct_count: Precision::Absent,
         byte_size: Precision::Absent,
     }
-}
-
-/// Whether every way to compare finds this extreme: zeros have signs and NaN has many forms.
-fn is_plain(stats: &Stats, value: &Scalar) -> bool {
-    !matches!(value, Scalar::Float(v) if stats.nans > 0 || *v == 0.0 || v.is_nan())
 }
 
 /// An integer sum in the type of SQL's `sum`, if it neither wraps nor is null.

@@ -1,0 +1,128 @@
+//! Answers from the manifest alone: counts, extremes and sums of whole tables read no data.
+//!
+//! Only statistics that a look at every row would find again are used: exact bounds, exact sums of whole numbers, and no
+//! extremes of floats where zeros have signs or NaN has many forms. Bounds of text are prefixes in the manifest; where a
+//! table has few segments, their records say the rest.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BinaryViewArray, Decimal128Array, Float32Array, Float64Array, Int64Array};
+use arrow_array::{StringViewArray, new_null_array};
+use arrow_schema::DataType as ArrowType;
+
+use super::prune::widened;
+use super::words::from_words;
+use super::{Aggregate, AggregateFunction, Fragment};
+use crate::block::{Bound, Stats};
+use crate::error::Result;
+use crate::model::{Column, DataType, Scalar};
+use crate::store::Snapshot;
+
+/// Up to so many segments are opened for the exact bounds of text.
+const MAX_OPENED: usize = 16;
+
+/// The aggregates of all rows of a table, if the manifest knows every one of them.
+pub(crate) fn answer(
+    fragment: &Fragment,
+    aggregates: &[Aggregate],
+    snapshot: &Snapshot,
+) -> Result<Option<Vec<ArrayRef>>> {
+    let mut answers = Vec::with_capacity(aggregates.len());
+    for aggregate in aggregates {
+        match one(fragment, aggregate, snapshot)? {
+            Some(answer) if *answer.data_type() == aggregate.data_type => answers.push(answer),
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(answers))
+}
+
+fn one(fragment: &Fragment, aggregate: &Aggregate, snapshot: &Snapshot) -> Result<Option<ArrayRef>> {
+    if aggregate.filter.is_some() || aggregate.distinct {
+        return Ok(None);
+    }
+    let count = |n: u64| Some(Arc::new(Int64Array::from(vec![n as i64])) as ArrayRef);
+    let Some(input) = &aggregate.input else { return Ok(count(snapshot.rows())) };
+    let Some(column) = input.as_column().and_then(|at| fragment.columns.get(at)) else { return Ok(None) };
+    let stats = whole(snapshot, column)?;
+    if aggregate.function == AggregateFunction::Count {
+        return Ok(count(snapshot.rows() - stats.nulls));
+    }
+    if stats.nulls == snapshot.rows() {
+        return Ok(Some(new_null_array(&aggregate.data_type, 1)));
+    }
+    Ok(match aggregate.function {
+        AggregateFunction::Sum => sum(&stats, column),
+        AggregateFunction::Min => extreme(&stats, &stats.min, column),
+        AggregateFunction::Max => extreme(&stats, &stats.max, column),
+        AggregateFunction::Average | AggregateFunction::Count => None,
+    })
+}
+
+fn sum(stats: &Stats, column: &Column) -> Option<ArrayRef> {
+    match column.data_type {
+        // Sums wrap.
+        DataType::Int64 => from_words(vec![stats.sum? as i64], None, &ArrowType::Int64).ok(),
+        DataType::UInt64 => from_words(vec![stats.sum? as i64], None, &ArrowType::UInt64).ok(),
+        _ => None,
+    }
+}
+
+fn extreme(stats: &Stats, bound: &Option<Bound>, column: &Column) -> Option<ArrayRef> {
+    let value = &bound.as_ref().filter(|bound| bound.exact && is_plain(stats, &bound.value))?.value;
+    let arrow = column.data_type.to_arrow();
+    Some(match (value, &column.data_type) {
+        (Scalar::Float(v), DataType::Float64) => Arc::new(Float64Array::from(vec![*v])),
+        (Scalar::Float(v), DataType::Float32) => Arc::new(Float32Array::from(vec![*v as f32])),
+        (Scalar::Int(v), DataType::Decimal { .. }) => {
+            Arc::new(Decimal128Array::from(vec![*v]).with_data_type(arrow))
+        }
+        (Scalar::Int(v), _) => from_words(vec![*v as i64], None, &arrow).ok()?,
+        (Scalar::Bytes(v), DataType::Utf8) => Arc::new(StringViewArray::from(vec![std::str::from_utf8(v).ok()?])),
+        (Scalar::Bytes(v), DataType::Binary) => Arc::new(BinaryViewArray::from(vec![&**v])),
+        _ => return None,
+    })
+}
+
+/// Whether every way to compare finds this extreme: zeros have signs and NaN has many forms.
+pub(crate) fn is_plain(stats: &Stats, value: &Scalar) -> bool {
+    !matches!(value, Scalar::Float(v) if stats.nans > 0 || *v == 0.0 || v.is_nan())
+}
+
+/// Statistics of a column over all segments, in the table's type.
+pub(crate) fn whole(snapshot: &Snapshot, column: &Column) -> Result<Stats> {
+    let entries = snapshot.segments()?;
+    let mut sum = Stats::default();
+    for (entry, known) in entries.iter().zip(snapshot.column_stats(column.id)?) {
+        let Some(known) = known else {
+            let nulls = Stats { rows: entry.rows, nulls: entry.rows, ..Stats::default() };
+            sum = sum.then(&nulls);
+            continue;
+        };
+        let mut stats = known.stats;
+        if is_cut(&stats)
+            && entries.len() <= MAX_OPENED
+            && let Some(stored) = snapshot.open_segment(entry)?.column(column.id)?
+        {
+            stats = stored.stats().clone();
+        }
+        let widen = |bound: Option<Bound>| {
+            bound.and_then(|b| {
+                Some(Bound { value: widened(&b.value, &known.data_type, &column.data_type)?, exact: b.exact })
+            })
+        };
+        stats.min = widen(stats.min.take());
+        stats.max = widen(stats.max.take());
+        sum = sum.then(&stats);
+    }
+    Ok(sum)
+}
+
+/// Whether a bound of text is only a prefix.
+fn is_cut(stats: &Stats) -> bool {
+    let cut =
+        |bound: &Option<Bound>| bound.as_ref().is_none_or(|b| !b.exact && matches!(b.value, Scalar::Bytes(_)));
+    stats.nulls < stats.rows
+        && [&stats.min, &stats.max].into_iter().flatten().any(|b| matches!(b.value, Scalar::Bytes(_)))
+        && (cut(&stats.min) || cut(&stats.max))
+}
