@@ -2,11 +2,14 @@
 """The work of the peer engines, one process per run, so that its time and peak memory are its own.
 
     peers.py ENGINE ingest FORMAT PATTERN STORE     rows into the engine's own files
+                                                    (engines: duckdb, chdb, chdb-lowcardinality; of Parquet, hyper)
     peers.py duckdb parquet STORE FILE              the table as Parquet with zstd
     peers.py duckdb query STORE SQL                 an answer as CSV on stdout
     peers.py ENGINE version
 """
 
+import glob
+import os
 import sys
 
 INTEGERS = """trip_id rate_code_id passenger_count trip_type max_temperature min_temperature
@@ -61,11 +64,11 @@ def duckdb_query(store, sql):
     duckdb.connect(store, read_only=True).execute(f"COPY ({sql}) TO '/dev/stdout' (FORMAT csv, HEADER)")
 
 
-def chdb_ingest(format, pattern, store):
+def chdb_ingest(format, pattern, store, words="Nullable(String)"):
     from chdb import session
 
     columns = types("Nullable(Int64)", "Nullable(DateTime64(0, 'UTC'))", "Nullable(String)",
-                    "LowCardinality(Nullable(String))", "Nullable(Float64)")
+                    words, "Nullable(Float64)")
     columns["trip_id"] = "Int64"
     columns = ", ".join(f"{name} {type}" for name, type in columns.items())
     kind = "Parquet" if format == "parquet" else "CSV"
@@ -76,6 +79,40 @@ def chdb_ingest(format, pattern, store):
     table.query(f"INSERT INTO versus.trips SELECT * FROM file('{pattern}', '{kind}', '{shape}')")
     print(table.query("SELECT count() FROM versus.trips", "CSV"), end="", file=sys.stderr)
     table.close()
+
+
+def chdb_lowcardinality_ingest(format, pattern, store):
+    chdb_ingest(format, pattern, store, "LowCardinality(Nullable(String))")
+
+
+def hyper_ingest(format, pattern, store):
+    import tableauhyperapi as api
+
+    from engines import start_hyper
+
+    files = ", ".join(f"'{file}'" for file in sorted(glob.glob(pattern)))
+    with start_hyper(api, os.cpu_count()) as process:
+        with api.Connection(process.endpoint, store, api.CreateMode.CREATE_AND_REPLACE) as connection:
+            source = f"external(ARRAY[{files}], FORMAT => '{format}')"
+            connection.execute_command(f"CREATE TABLE trips AS (SELECT * FROM {source})")
+
+
+def hyper_version():
+    import tableauhyperapi
+
+    return tableauhyperapi.__version__
+
+
+def polars_version():
+    import polars
+
+    return polars.__version__
+
+
+def datafusion_version():
+    import datafusion
+
+    return datafusion.__version__
 
 
 def chdb_version():
@@ -92,7 +129,7 @@ def duckdb_version():
 
 def main():
     engine, task, *rest = sys.argv[1:]
-    result = globals()[f"{engine}_{task}"](*rest)
+    result = globals()[f"{engine.replace('-', '_')}_{task}"](*rest)
     if result is not None:
         print(result)
 

@@ -1,327 +1,312 @@
 #!/usr/bin/env python3
-"""Stylobate beside its peers: speed and memory of ingest, bytes on disk, and the same answers. See README.md."""
+"""Queries beside the peers: time hot and cold, peak memory, bytes on disk, and the same answers. See README.md."""
 
 import argparse
-import csv
-import io
+import importlib.util
 import json
-import math
 import os
 import platform
 import shutil
+import signal
+import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-from peers import COLUMNS
+from answers import difference
+from common import HERE, data, machine, peer, queries, remove, run, size, version
+from engines import NAMES, translate
+from process import Peer, Sty, evict, peak_of
+from report import markdown, picture
 
-HERE = Path(__file__).resolve().parent
-PEERS = HERE / "peers.py"
-FORMATS = ["csv", "csv.gz", "parquet"]
-
-
-def run(command, output=subprocess.DEVNULL, timeout=3600):
-    """Runs a command; gives seconds, peak resident bytes and, if it failed, why."""
-    # What earlier work left to be written must not be paid for by this one.
-    os.sync()
-    errors = tempfile.TemporaryFile()
-    started = time.monotonic()
-    process = subprocess.Popen([str(part) for part in command], stdout=output, stderr=errors, stdin=subprocess.DEVNULL)
-    deadline = started + timeout
-    while True:
-        done, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if done:
-            break
-        if time.monotonic() > deadline:
-            process.kill()
-            deadline = math.inf
-        time.sleep(0.002)
-    seconds = time.monotonic() - started
-    process.returncode = os.waitstatus_to_exitcode(status)
-    errors.seek(0)
-    message = errors.read().decode(errors="replace").strip()
-    unit = 1 if sys.platform == "darwin" else 1024
-    result = {"seconds": round(seconds, 3), "peak_bytes": usage.ru_maxrss * unit,
-              "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 3)}
-    if process.returncode != 0:
-        result["error"] = f"exit {process.returncode}: {next(iter(message.splitlines()), '')[:300]}"
-    return result
+SETS = ["nine", "topn", "pairs", "filters", "distinct", "like", "sums"]
+MEASURES = ["answers", "hot", "cold", "oneshot", "memory"]
 
 
-def size(path):
-    """Bytes of the files under a path."""
-    path = Path(path)
-    if path.is_file():
-        return path.stat().st_size
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file() and not file.is_symlink())
+def load(options, files, versions):
+    """The store of every engine that can be had, made where it is missing."""
+    stores = {"sty": options.sty_store or options.work / "sty"}
+    if not stores["sty"].exists():
+        command = [options.sty, "ingest", stores["sty"].with_suffix(".part") / "trips", *files]
+        fill(stores["sty"], command, options)
+    for name in options.engines:
+        kind = name.split("-")[0]
+        if name == "sty":
+            continue
+        if not versions.get(kind):
+            print(f"{name} is left out: it cannot be imported", file=sys.stderr)
+            continue
+        if name in ("duckdb-parquet", "polars", "datafusion"):
+            stores[name] = files[0].parent
+            continue
+        stores[name] = options.work / {"duckdb": "trips.duckdb", "hyper": "trips.hyper"}.get(name, name)
+        if not stores[name].exists():
+            pattern = files[0].parent / "*.parquet"
+            fill(stores[name], peer(name, "ingest", "parquet", pattern, stores[name].with_suffix(".part")), options)
+    return {name: stores[name] for name in options.engines if name in stores and stores[name].exists()}
 
 
-def remove(path):
-    path = Path(path)
-    if path.is_dir():
-        shutil.rmtree(path)
-    elif path.exists():
-        path.unlink()
-
-
-def version(command):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    return done.stdout.strip() if done.returncode == 0 else None
-
-
-def peer(engine, *rest):
-    return [sys.executable, PEERS, engine, *rest]
-
-
-def machine():
-    model = ""
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"system": platform.platform(), "processor": model or platform.processor(), "cores": os.cpu_count(),
-            "memory_bytes": memory}
-
-
-def data(options, format):
-    """The generated files of a format; made once and kept."""
-    directory = options.work / f"data-{options.rows}-{options.files}-{options.seed}" / format
-    if not directory.exists():
-        print(f"generating {options.rows} trips as {format}", file=sys.stderr)
-        part = directory.with_name(directory.name + ".part")
+def fill(store, command, options):
+    """Runs what fills a store under another name, so that half a store is not taken for one."""
+    part = store.with_suffix(".part")
+    remove(part)
+    if store.name in ("sty",):
+        part.mkdir(parents=True)
+    print(f"filling {store}", file=sys.stderr)
+    done = run(command, timeout=options.timeout)
+    if "error" in done:
+        print(f"  failed: {done['error']}", file=sys.stderr)
         remove(part)
-        command = [options.sty, "gen", "trips", "--rows", options.rows, "--files", options.files, "--seed",
-                   options.seed, "--format", format, "-o", part]
-        done = run(command)
-        if "error" in done:
-            sys.exit(f"sty gen failed: {done['error']}")
-        part.rename(directory)
-    return sorted(directory.iterdir())
+    else:
+        part.rename(store)
+        print(f"  {done['seconds']:.1f} s", file=sys.stderr)
 
 
-def contenders(options, versions):
-    """Name, store, and the command that ingests files of a format into it."""
-
-    def sty(profile):
-        def command(format, files, store):
-            header = [] if format == "parquet" else ["--no-header", "--names", ",".join(COLUMNS)]
-            return [options.sty, "ingest", store / "trips", *header, "--profile", profile, *files]
-
-        return command
-
-    def other(engine):
-        def command(format, files, store):
-            return peer(engine, "ingest", format, files[0].parent / f"*.{format}", store)
-
-        return command
-
-    found = {f"sty {profile}": sty(profile) for profile in ["balanced", "small", "fast"]}
-    found |= {engine: other(engine) for engine in ["duckdb", "chdb"] if versions.get(engine)}
-    return found
+def start(name, stores, options):
+    if name == "sty":
+        return Sty(options.sty, stores[name], options.threads)
+    return Peer(name, stores[name], options.threads)
 
 
-def store_of(options, name):
-    return options.work / f"store-{name.replace(' ', '-')}"
+def check(results, stores, options):
+    """Every engine's answers beside those of the first peer."""
+    engines = {name: start(name, stores, options) for name in stores}
+    opened(engines)
+    reference = next((name for name in stores if name != "sty"), "sty")
+    directory = options.work / "answers"
+    directory.mkdir(exist_ok=True)
+    for result in results:
+        files = {}
+        for name in engines:
+            engine = revived(name, engines, stores, options)
+            file = directory / f"{name}.parquet"
+            remove(file)
+            reply = engine.answer(translate(name, result["sql"]), file)
+            if "error" in reply:
+                result["engines"][name]["error"] = reply["error"]
+            else:
+                files[name] = file
+        for name, file in files.items():
+            same = difference(file, files[reference], result["ties"]) if reference in files and name != reference else None
+            result["engines"][name]["answer"] = same or "same"
+        odd = {name: one.get("error") or one["answer"] for name, one in result["engines"].items()
+               if one.get("error") or one["answer"] != "same"}
+        result["reference"] = reference
+        print(f"{result['set']} {result['number']}: {odd or 'same'}", file=sys.stderr)
+    for engine in engines.values():
+        engine.end()
 
 
-def ingest(options, names, format):
-    """All contenders in turn, several rounds; the best round of each counts."""
-    files = data(options, format)
-    for file in files:
-        # Into the page cache, for all alike.
-        with open(file, "rb") as stream:
-            while stream.read(1 << 22):
-                pass
-    results = {}
-    for round in range(options.runs):
-        for name, command in names.items():
-            if "error" in results.get(name, {}):
-                continue
-            store = store_of(options, name)
-            remove(store)
-            if name.startswith("sty"):
-                store.mkdir(parents=True)
-            done = run(command(format, files, store), timeout=options.timeout)
-            done["disk_bytes"] = size(store) if "error" not in done else None
-            print(f"  {format} round {round + 1} {name}: {done}", file=sys.stderr)
-            known = results.setdefault(name, done)
-            known.setdefault("all_seconds", []).append(done["seconds"])
-            if "error" in done:
-                known["error"] = done["error"]
-            elif done["seconds"] < known["seconds"]:
-                known.update(seconds=done["seconds"], cpu_seconds=done["cpu_seconds"])
-            known["peak_bytes"] = max(known["peak_bytes"], done["peak_bytes"])
-    return {"input_bytes": sum(size(file) for file in files), "engines": results}
+def opened(engines):
+    for name, engine in list(engines.items()):
+        reply = engine.open()
+        if "error" in reply:
+            print(f"{name} is left out: {reply['error']}", file=sys.stderr)
+            engine.end()
+            del engines[name]
 
 
-def queries():
-    lines = (HERE / "queries.sql").read_text().splitlines()
-    return [line.strip().rstrip(";") for line in lines if line.strip() and not line.startswith("--")]
+def revived(name, engines, stores, options):
+    """The engine, started anew if it has ended or was too slow to be waited for."""
+    if engines[name].dead:
+        engines[name].end()
+        engines[name] = start(name, stores, options)
+        engines[name].open()
+    return engines[name]
 
 
-def answer(command, timeout):
-    """An answer as rows of text, with its time."""
-    with tempfile.TemporaryFile() as output:
-        done = run(command, output, timeout)
-        output.seek(0)
-        rows = list(csv.reader(io.TextIOWrapper(output, encoding="utf-8", newline="")))[1:]
-    return rows, done
-
-
-def value(text):
+def hot(results, stores, options):
+    """Rounds in which the engines take turns query by query. All but the one that works are stopped."""
+    engines = {name: start(name, stores, options) for name in stores}
+    opened(engines)
+    for engine in engines.values():
+        engine.stop()
     try:
-        number = float(text)
-    except ValueError:
-        return (1, text)
-    return (0, number) if math.isfinite(number) else (1, text)
+        for round in range(options.rounds):
+            for result in results:
+                # Who is first changes, so that nobody always follows the same neighbour.
+                names = list(engines)
+                turn = (round + result["number"]) % max(len(names), 1)
+                for name in names[turn:] + names[:turn]:
+                    known = result["engines"][name]
+                    if "error" in known:
+                        continue
+                    engine = revived(name, engines, stores, options)
+                    engine.go()
+                    reply = engine.run(translate(name, result["sql"]), options.warm_up, options.runs, options.budget)
+                    engine.stop()
+                    if "error" in reply:
+                        known["error"] = reply["error"]
+                        continue
+                    known.setdefault("hot_all_ms", []).extend(round_to(ms) for ms in reply["ms"])
+                    known["rows"] = reply["rows"]
+                told(result, f"round {round + 1}", lambda one: min(one["hot_all_ms"]) if "hot_all_ms" in one else None)
+    finally:
+        # Also when broken off: a stopped process would stay for ever.
+        for engine in engines.values():
+            engine.go()
+            engine.end()
+    for one in (one for result in results for one in result["engines"].values() if one.get("hot_all_ms")):
+        one["hot_ms"] = min(one["hot_all_ms"])
+        one["hot_median_ms"] = round_to(statistics.median(one["hot_all_ms"]))
 
 
-def same_value(a, b):
-    if a[0] != b[0]:
-        return False
-    return a == b or (a[0] == 0 and math.isclose(a[1], b[1], rel_tol=1e-9, abs_tol=1e-9))
+def cold(results, stores, options):
+    """A process each, its files out of the page cache: open and first run."""
+    for round in range(options.cold_rounds):
+        for result in results:
+            for name, store in stores.items():
+                known = result["engines"][name]
+                if "error" in known:
+                    continue
+                engine = start(name, stores, options)
+                left = evict(store, options.drop_caches)
+                reply = engine.cold(translate(name, result["sql"]))
+                engine.end()
+                if "error" in reply:
+                    known["error"] = reply["error"]
+                    continue
+                known.setdefault("cold_all_ms", []).append(round_to(reply["ms"]))
+                known["cold_ms"] = min(known["cold_all_ms"])
+                known["cold_cached_bytes"] = left
+            told(result, f"cold {round + 1}", lambda one: one.get("cold_ms"))
 
 
-def difference(ours, theirs):
-    """None, or the first row that differs. Rows are compared as a set with counts: groups have no order."""
-    if len(ours) != len(theirs):
-        return f"{len(ours)} rows, not {len(theirs)}"
-    # Times may or may not be written with a `T`; sums of floats differ in the last digits, so they sort last.
-    shape = lambda row: [value(text.replace("T", " ") if text[:2] in ("20", "19") else text) for text in row]
-    rough = lambda row: [(kind, round(item, 4) if kind == 0 else item) for kind, item in row]
-    ours, theirs = sorted(map(shape, ours), key=rough), sorted(map(shape, theirs), key=rough)
-    for a, b in zip(ours, theirs):
-        if len(a) != len(b) or not all(map(same_value, a, b)):
-            return f"{[item for _, item in a]}, not {[item for _, item in b]}"
-    return None
+def duckdb_binary():
+    """The program itself: the `duckdb` of the package `duckdb-cli` in the path is a Python script that starts it."""
+    package = importlib.util.find_spec("duckdb_cli")
+    inside = Path(package.origin).parent / "duckdb" if package and package.origin else None
+    return inside if inside and inside.is_file() else shutil.which("duckdb")
 
 
-def compare(options):
-    """The nine queries on both; None where one of the stores is missing."""
-    sty, duck = store_of(options, "sty balanced"), store_of(options, "duckdb")
-    results = []
-    for number, sql in enumerate(queries(), 1):
-        theirs = ours = None
-        if duck.exists():
-            theirs, their_run = answer(peer("duckdb", "query", duck, sql), options.timeout)
-        if sty.exists():
-            command = [options.sty, "query", sty, sql.replace("//", "/"), "--format", "csv"]
-            ours, our_run = answer(command, options.timeout)
-        result = {"query": number, "sql": sql}
-        failed = [run["error"] for rows, run in [(ours, ours is not None and our_run),
-                                                (theirs, theirs is not None and their_run)] if run and "error" in run]
-        if ours is None or theirs is None:
-            result["verdict"] = "not compared"
-        elif failed:
-            result["verdict"] = f"failed: {failed[0]}"
-        else:
-            result["verdict"] = difference(ours, theirs) or "same"
-        if theirs is not None:
-            result |= {"rows": len(theirs), "duckdb_seconds": their_run["seconds"]}
-        if ours is not None:
-            result["sty_seconds"] = our_run["seconds"]
-        print(f"  query {number}: {result['verdict']}", file=sys.stderr)
-        results.append(result)
-    return results
+def oneshot(results, stores, options):
+    """From the start of the command line to its end: ours and, where it is installed, DuckDB's."""
+    commands = {}
+    if "sty" in stores:
+        commands["sty"] = lambda sql: [options.sty, "query", stores["sty"], sql, "--threads", options.threads, "--format", "csv"]
+    if "duckdb" in stores and (duckdb := duckdb_binary()):
+        settings = f"SET threads = {options.threads}"
+        commands["duckdb"] = lambda sql: [duckdb, "-readonly", "-csv", stores["duckdb"], "-c", f"{settings}; {sql}"]
+    for _ in range(options.rounds):
+        for result in results:
+            for name, command in commands.items():
+                arguments = [str(part) for part in command(translate(name, result["sql"]))]
+                times = result["engines"][name].setdefault("oneshot_all_ms", [])
+                for _ in range(options.runs):
+                    started = time.perf_counter()
+                    done = subprocess.run(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                          stderr=subprocess.DEVNULL)
+                    if done.returncode == 0:
+                        times.append(round_to((time.perf_counter() - started) * 1e3))
+                if times:
+                    result["engines"][name]["oneshot_ms"] = min(times)
+            told(result, "one shot", lambda one: one.get("oneshot_ms"))
 
 
-def disk(options, ingested):
-    """Bytes after ingest of the first format measured, and DuckDB's Parquet with zstd."""
-    first = next(iter(ingested.values()))
-    sizes = {name: done["disk_bytes"] for name, done in first["engines"].items() if done.get("disk_bytes")}
-    duck = store_of(options, "duckdb")
-    if duck.exists():
-        file = options.work / "duckdb-zstd.parquet"
-        remove(file)
-        done = run(peer("duckdb", "parquet", duck, file), timeout=options.timeout)
-        if "error" not in done:
-            sizes["Parquet, zstd (DuckDB)"] = size(file)
-        remove(file)
-    return sizes
-
-
-def markdown(report):
-    """The report as tables."""
-    rows = report["rows"]
-    out = ["# Ingest, size and answers", "",
-           f"{rows:,} generated trips in {report['files']} files, seed {report['seed']}; best of {report['runs']} "
-           "alternating rounds, input in the page cache; peak memory is the largest of all rounds.", "",
-           f"{report['machine']['processor']}, {report['machine']['cores']} cores, {report['machine']['system']}. "
-           + "; ".join(f"{name} {text}" for name, text in report["versions"].items() if text) + ".", ""]
-    for format, result in report["ingest"].items():
-        out += [f"## {format}, {result['input_bytes'] / 1e6:,.0f} MB", "",
-                "| | seconds | rows/s | MB/s in | CPU s | peak memory, MiB | bytes a row on disk |",
-                "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
-        for name, done in result["engines"].items():
-            if "error" in done:
-                out.append(f"| {name} | failed: {done['error']} | | | | | |")
+def memory(results, stores, options):
+    """A process each, sampled from outside: two runs."""
+    for result in results:
+        for name in stores:
+            known = result["engines"][name]
+            if "error" in known:
                 continue
-            seconds = done["seconds"]
-            out.append(f"| {name} | {seconds:.2f} | {rows / seconds:,.0f} | {result['input_bytes'] / 1e6 / seconds:,.0f} "
-                       f"| {done['cpu_seconds']:.2f} | {done['peak_bytes'] / 2**20:,.0f} | {done['disk_bytes'] / rows:.1f} |")
-        out.append("")
-    base = report["disk"].get("Parquet, zstd (DuckDB)")
-    out += ["## Bytes on disk", "", "| | bytes | a row | of Parquet-zstd |", "| --- | ---: | ---: | ---: |"]
-    for name, count in sorted(report["disk"].items(), key=lambda item: item[1]):
-        out.append(f"| {name} | {count:,} | {count / rows:.1f} | {f'{count / base:.2f}' if base else ''} |")
-    out += ["", "## The nine queries: sty beside DuckDB", "",
-            "Times are of whole processes (DuckDB's includes starting Python) and are given for orientation only.", "",
-            "| | rows | answers | sty, s | DuckDB, s |", "| --- | ---: | --- | ---: | ---: |"]
-    for result in report["queries"]:
-        verdict = result["verdict"]
-        out.append(f"| {result['query']} | {result.get('rows', '')} | {verdict} | {result.get('sty_seconds', '')} "
-                   f"| {result.get('duckdb_seconds', '')} |")
-    return "\n".join(out) + "\n"
+            engine = start(name, stores, options)
+            reply, peak = peak_of(engine, translate(name, result["sql"]))
+            engine.end()
+            if "error" in reply:
+                known["error"] = reply["error"]
+            elif peak is not None:
+                known["memory_bytes"] = peak
+        told(result, "MiB", lambda one: one["memory_bytes"] / 2**20 if "memory_bytes" in one else None)
+
+
+def round_to(ms):
+    return round(ms, 3)
+
+
+def told(result, what, of):
+    figures = {name: of(one) for name, one in result["engines"].items()}
+    text = ", ".join(f"{name} {figure:.1f}" for name, figure in figures.items() if figure is not None)
+    print(f"{result['set']} {result['number']} {what}: {text}", file=sys.stderr)
 
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sty", type=Path, default=HERE / "../../target/release/sty", help="the binary")
     parser.add_argument("--work", type=Path, default=HERE / "../../target/versus", help="data and stores go here")
-    parser.add_argument("--out", type=Path, help="where results.json and results.md go [the work directory]")
-    parser.add_argument("--rows", type=int, default=4_000_000)
-    parser.add_argument("--files", type=int, default=4)
+    parser.add_argument("--out", type=Path, help="where versus.json, .md and .svg go [the work directory]")
+    parser.add_argument("--data", type=Path, help="a directory of Parquet files to use in place of generated ones")
+    parser.add_argument("--sty-store", type=Path, help="our store of these, if it is there already (table `trips`)")
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--files", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--runs", type=int, default=3, help="rounds, of which the best counts")
-    parser.add_argument("--formats", default=",".join(FORMATS), help="comma-separated: " + ", ".join(FORMATS))
-    parser.add_argument("--engines", help="comma-separated, of: sty balanced, sty small, sty fast, duckdb, chdb")
-    parser.add_argument("--timeout", type=float, default=3600, help="seconds for any one run")
-    parser.add_argument("--keep", action="store_true", help="keep the stores")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads, and processors, of every engine")
+    parser.add_argument("--engines", default=",".join(["sty", *NAMES]), help="comma-separated [%(default)s]")
+    parser.add_argument("--sets", default=",".join(SETS), help="comma-separated query sets [%(default)s]")
+    parser.add_argument("--only", help="comma-separated numbers of queries of the sets")
+    parser.add_argument("--measure", default=",".join(MEASURES), help="comma-separated [%(default)s]")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds in which hot engines take turns")
+    parser.add_argument("--runs", type=int, default=3, help="timed runs of a query in a round")
+    parser.add_argument("--warm-up", type=int, default=1, help="runs before those")
+    parser.add_argument("--budget", type=float, default=3, help="seconds after which a round does not run a query again")
+    parser.add_argument("--cold-rounds", type=int, default=2)
+    parser.add_argument("--drop-caches", action="store_true", help="drop the whole page cache, as root")
+    parser.add_argument("--timeout", type=float, default=7200, help="seconds for filling a store")
+    parser.add_argument("--seconds", type=float, default=120, help="seconds for one reply of an engine")
     parsed = parser.parse_args()
     parsed.work, parsed.sty = parsed.work.resolve(), parsed.sty.resolve()
     parsed.out = (parsed.out or parsed.work).resolve()
-    parsed.formats = parsed.formats.split(",")
-    if unknown := set(parsed.formats) - set(FORMATS):
-        parser.error(f"no such format: {', '.join(unknown)}")
+    for name, known in [("engines", ["sty", *NAMES]), ("sets", SETS), ("measure", MEASURES)]:
+        setattr(parsed, name, getattr(parsed, name).split(","))
+        if unknown := set(getattr(parsed, name)) - set(known):
+            parser.error(f"--{name}: no such: {', '.join(unknown)}; there are {', '.join(known)}")
+    parsed.only = {int(number) for number in parsed.only.split(",")} if parsed.only else None
     if not parsed.sty.exists():
         parser.error(f"{parsed.sty} does not exist: build it (cargo build --release) or name it with --sty")
     return parsed
 
 
+def write(report, out):
+    (out / "versus.json").write_text(json.dumps(report, indent=1) + "\n")
+    (out / "versus.md").write_text(markdown(report))
+    (out / "versus.svg").write_text(picture(report))
+
+
 def main():
     chosen = options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     for directory in (chosen.work, chosen.out):
         directory.mkdir(parents=True, exist_ok=True)
-    versions = {"sty": (version([chosen.sty, "--version"]) or "").removeprefix("sty ")}
-    versions |= {engine: version(peer(engine, "version")) for engine in ["duckdb", "chdb"]}
-    names = contenders(chosen, versions)
-    if chosen.engines:
-        names = {name: command for name, command in names.items() if name in chosen.engines.split(",")}
-    report = {"machine": machine(), "versions": versions, "rows": chosen.rows, "files": chosen.files,
-              "seed": chosen.seed, "runs": chosen.runs}
-    report["ingest"] = {format: ingest(chosen, names, format) for format in chosen.formats}
-    report["queries"] = compare(chosen)
-    report["disk"] = disk(chosen, report["ingest"])
-    (chosen.out / "results.json").write_text(json.dumps(report, indent=1) + "\n")
-    (chosen.out / "results.md").write_text(markdown(report))
+    # Everything that is started inherits these processors: no engine can use more of them than another.
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:chosen.threads])
+    Peer.patience = chosen.seconds
+    files = sorted(chosen.data.resolve().glob("*.parquet")) if chosen.data else data(chosen, "parquet")
+    kinds = sorted({name.split("-")[0] for name in chosen.engines} - {"sty"})
+    versions = {"sty": (version([chosen.sty, "--version"]) or "").removeprefix("sty "), "python": platform.python_version()}
+    versions |= {kind: version(peer(kind, "version")) for kind in kinds}
+    stores = load(chosen, files, versions)
+    results = []
+    for name in chosen.sets:
+        statements, ties = queries(name)
+        for number, sql in enumerate(statements, 1):
+            if not chosen.only or number in chosen.only:
+                results.append({"set": name, "number": number, "sql": sql, "ties": ties,
+                                "engines": {engine: {} for engine in stores}})
+    report = {"machine": machine(), "versions": versions, "threads": chosen.threads, "rounds": chosen.rounds,
+              "runs": chosen.runs, "rows": None if chosen.data else chosen.rows, "started": time.strftime("%Y-%m-%d %H:%M"),
+              "input": f"{len(files)} Parquet files", "disk_bytes": {name: size(store) for name, store in stores.items()},
+              "queries": results}
+    for name, measure in [("answers", check), ("hot", hot), ("cold", cold), ("oneshot", oneshot),
+                          ("memory", memory)]:
+        if name in chosen.measure:
+            measure(results, stores, chosen)
+            # What is known so far is kept, should a later part be broken off.
+            write(report, chosen.out)
     print(markdown(report))
-    if not chosen.keep:
-        for name in names:
-            remove(store_of(chosen, name))
-    verdicts = [result["verdict"] for result in report["queries"]]
-    sys.exit(0 if all(verdict in ("same", "not compared") for verdict in verdicts) else 1)
+    differ = [one for result in results for one in result["engines"].values() if one.get("answer", "same") != "same"]
+    sys.exit(1 if differ else 0)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ use crate::r#gen::trips::Generator;
 use crate::printers::{Format, Printer};
 use crate::units::{show_counted, show_duration, show_size};
 
-/// The nine queries, shared with benches/versus; `//` marks the division of integers, which is `/` here.
-const QUERIES: &str = include_str!("../../../benches/versus/queries.sql");
+/// The nine queries, shared with benches/versus.
+const QUERIES: &str = include_str!("../../../benches/versus/queries/nine.sql");
 /// Rows of each answer that are shown.
 const SHOWN_ROWS: u64 = 8;
 
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Failure> {
     context.note(&format!("  {}", summary(&load(table, inputs, &options)?)));
 
     let session = Session::open(&store, &SessionOptions::default())?;
-    for statement in session.parse(&QUERIES.replace("//", "/"))? {
+    for statement in session.parse(QUERIES)? {
         let started = Instant::now();
         let stream = session.execute(&statement, &Parameters::default())?;
         let schema = stream.schema();

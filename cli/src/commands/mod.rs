@@ -1,5 +1,7 @@
 //! The commands of `sty`: one file each, with its arguments and its `run`.
 
+mod bench;
+mod bench_memory;
 mod completions;
 mod demo;
 mod r#gen;
@@ -24,6 +26,7 @@ pub(crate) enum Command {
     Query(query::QueryArgs),
     Tables(tables::TablesArgs),
     Schema(schema::SchemaArgs),
+    Bench(bench::BenchArgs),
     Inspect(inspect::InspectArgs),
     Verify(verify::VerifyArgs),
     Demo(demo::DemoArgs),
@@ -38,6 +41,7 @@ pub(crate) fn run(cli: Cli, context: &Context) -> Result<(), Failure> {
         Command::Query(args) => query::run(&args, context),
         Command::Tables(args) => tables::run(&args, context),
         Command::Schema(args) => schema::run(&args, context),
+        Command::Bench(args) => bench::run(&args, context),
         Command::Inspect(args) => inspect::run(&args, context),
         Command::Verify(args) => verify::run(&args, context),
         Command::Demo(args) => demo::run(&args, context),

@@ -63,7 +63,7 @@ pub(crate) struct QueryArgs {
     /// A value for $NAME in the statements; may be repeated
     #[arg(short, long = "param", value_name = "NAME=VALUE")]
     pub(crate) params: Vec<String>,
-    /// Say on stderr how long each statement took
+    /// Say on stderr how long each statement took, from its plan to its last row printed
     #[arg(long)]
     pub(crate) timer: bool,
     /// Threads [default: all cores]
@@ -81,20 +81,25 @@ pub(crate) struct QueryArgs {
 }
 
 impl QueryArgs {
-    /// The text of the statements, wherever it comes from. A terminal as stdin gets help instead of silence.
+    /// The text of the statements, wherever it comes from.
     pub(crate) fn statements(&self) -> Result<String, Failure> {
-        match (self.sql.as_deref(), self.file.as_deref()) {
-            (Some(sql), _) if sql != "-" => Ok(sql.to_owned()),
-            (_, Some(file)) if file.as_os_str() != "-" => {
-                std::fs::read_to_string(file).map_err(|error| Failure::io(file, &error))
-            }
-            _ if io::stdin().is_terminal() => Err(missing_input("query")),
-            _ => {
-                let mut text = String::new();
-                let read = io::stdin().lock().read_to_string(&mut text);
-                read.map_err(|error| Failure::io(Path::new("stdin"), &error))?;
-                Ok(text)
-            }
+        read_statements(self.sql.as_deref(), self.file.as_deref(), "query")
+    }
+}
+
+/// The text of a command's statements: given, in a file, or on stdin. A terminal as stdin gets help instead of silence.
+pub(super) fn read_statements(sql: Option<&str>, file: Option<&Path>, command: &str) -> Result<String, Failure> {
+    match (sql, file) {
+        (Some(sql), _) if sql != "-" => Ok(sql.to_owned()),
+        (_, Some(file)) if file.as_os_str() != "-" => {
+            std::fs::read_to_string(file).map_err(|error| Failure::io(file, &error))
+        }
+        _ if io::stdin().is_terminal() => Err(missing_input(command)),
+        _ => {
+            let mut text = String::new();
+            let read = io::stdin().lock().read_to_string(&mut text);
+            read.map_err(|error| Failure::io(Path::new("stdin"), &error))?;
+            Ok(text)
         }
     }
 }
@@ -122,6 +127,9 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
             // CREATE VIEW, SET: nothing to print, not even an empty result.
             for batch in &mut stream {
                 batch.map_err(|e| watch.reason(e))?;
+            }
+            if args.timer {
+                context.note(&format!("done in {}", show_duration(started.elapsed())));
             }
             continue;
         }
@@ -154,14 +162,14 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
 }
 
 /// Ends the query on Ctrl-C and at the timeout, also while it is between two batches.
-struct Watch {
+pub(super) struct Watch {
     interrupted: Arc<AtomicBool>,
     timed_out: Arc<AtomicBool>,
     timeout: Option<Duration>,
 }
 
 impl Watch {
-    fn start(session: &Session, timeout: Option<Duration>) -> Watch {
+    pub(super) fn start(session: &Session, timeout: Option<Duration>) -> Watch {
         let watch = Watch { interrupted: signals::cancellation(), timed_out: Arc::default(), timeout };
         let (interrupted, timed_out) = (Arc::clone(&watch.interrupted), Arc::clone(&watch.timed_out));
         let (canceller, started) = (session.canceller(), Instant::now());
@@ -178,7 +186,7 @@ impl Watch {
         watch
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    pub(super) fn check(&self) -> Result<(), Failure> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(Failure::interrupted());
         }
@@ -191,7 +199,7 @@ impl Watch {
     }
 
     /// Why a query was cancelled, or the error itself.
-    fn reason(&self, error: Error) -> Failure {
+    pub(super) fn reason(&self, error: Error) -> Failure {
         self.check().err().unwrap_or_else(|| error.into())
     }
 }

@@ -127,6 +127,17 @@ impl<'a> Cells<'a> {
         }
     }
 
+    /// The value itself where it is a float.
+    pub(super) fn float(&self, row: usize) -> Option<f64> {
+        match &self.kind {
+            Kind::Float16(values) => values.get(row).map(|value| f64::from(*value)),
+            Kind::Float32(values) => values.get(row).map(|value| f64::from(*value)),
+            Kind::Float64(values) => values.get(row).copied(),
+            Kind::Dictionary { keys, values } => values.float(*keys.get(row)?),
+            _ => None,
+        }
+    }
+
     /// Appends the value's text without quotes; nothing for null.
     pub(super) fn write_text(&self, row: usize, out: &mut Vec<u8>) -> Result<(), ArrowError> {
         if !self.is_null(row) { self.kind.write_text(row, out, b' ') } else { Ok(()) }

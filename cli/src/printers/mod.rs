@@ -1,11 +1,13 @@
 //! The last station of a query: Arrow batches in, text or files out, one file a format.
 //!
 //! A [`Printer`] takes the batches of one result one at a time and keeps none of them (the table keeps up to
-//! 10,000 rows to find its column widths). [`cells`] holds the rule by which values become text.
+//! 10,000 rows to find its column widths). [`cells`] holds the rule by which values become text; [`hash`] condenses an
+//! answer to a number.
 
 mod arrow_ipc;
 mod cells;
 mod csv;
+mod hash;
 mod json;
 mod json_text;
 mod markdown;
@@ -28,6 +30,8 @@ use std::path::Path;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use clap::ValueEnum;
+
+pub(crate) use hash::answer_hash;
 
 use crate::errors::Failure;
 use crate::output::Output;

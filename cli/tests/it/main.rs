@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot run has failed")]
 
+mod bench;
 mod conventions;
 mod ingest;
 mod shell;

@@ -1,5 +1,5 @@
--- One statement a line. Valid for Stylobate and DuckDB; `//` marks the division of integers and is written as each
--- engine has it (versus.py). The tie-breaker and NULLS LAST make the 100 largest unambiguous.
+-- The nine of the taxi benchmark. `/` between integers divides integers, and is written as each engine has it. The
+-- tie-breaker and NULLS LAST make the 100 largest unambiguous.
 SELECT cab_type, count(*) FROM trips GROUP BY cab_type;
 SELECT passenger_count, avg(total_amount) FROM trips GROUP BY passenger_count;
 SELECT passenger_count, date_part('year', pickup_datetime) AS year, count(*) FROM trips GROUP BY passenger_count, date_part('year', pickup_datetime);
@@ -7,5 +7,5 @@ SELECT passenger_count, date_part('year', pickup_datetime) AS year, round(trip_d
 SELECT trip_id, pickup_datetime, total_amount FROM trips WHERE passenger_count = 5 AND vendor_id = 'CMT' AND total_amount < 5 AND store_and_fwd_flag = 'Y';
 SELECT trip_id, total_amount, pickup_ntaname FROM trips ORDER BY total_amount DESC NULLS LAST, trip_id LIMIT 100;
 SELECT pickup_puma, dropoff_puma, passenger_count, count(*) FROM trips GROUP BY pickup_puma, dropoff_puma, passenger_count;
-SELECT trip_id // 5 AS five, sum(total_amount) FROM trips GROUP BY trip_id // 5;
+SELECT trip_id / 5 AS five, sum(total_amount) FROM trips GROUP BY trip_id / 5;
 SELECT pickup_ntaname, count(*) FROM trips GROUP BY pickup_ntaname;

@@ -1,0 +1,101 @@
+"""What ingest.py and versus.py share: running commands, generated data, the machine, the queries."""
+
+import math
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PEERS = HERE / "peers.py"
+QUERIES = HERE / "queries"
+
+
+def run(command, output=subprocess.DEVNULL, timeout=3600):
+    """Runs a command; gives seconds, peak resident bytes and, if it failed, why."""
+    # What earlier work left to be written must not be paid for by this one.
+    os.sync()
+    errors = tempfile.TemporaryFile()
+    started = time.monotonic()
+    process = subprocess.Popen([str(part) for part in command], stdout=output, stderr=errors, stdin=subprocess.DEVNULL)
+    deadline = started + timeout
+    while True:
+        done, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if done:
+            break
+        if time.monotonic() > deadline:
+            process.kill()
+            deadline = math.inf
+        time.sleep(0.002)
+    seconds = time.monotonic() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
+    errors.seek(0)
+    message = errors.read().decode(errors="replace").strip()
+    unit = 1 if sys.platform == "darwin" else 1024
+    result = {"seconds": round(seconds, 3), "peak_bytes": usage.ru_maxrss * unit,
+              "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 3)}
+    if process.returncode != 0:
+        result["error"] = f"exit {process.returncode}: {next(iter(message.splitlines()), '')[:300]}"
+    return result
+
+
+def size(path):
+    """Bytes of the files under a path."""
+    path = Path(path)
+    if path.is_file():
+        return path.stat().st_size
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file() and not file.is_symlink())
+
+
+def remove(path):
+    path = Path(path)
+    if path.is_dir():
+        shutil.rmtree(path)
+    elif path.exists():
+        path.unlink()
+
+
+def version(command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def peer(engine, *rest):
+    return [sys.executable, PEERS, engine, *rest]
+
+
+def machine():
+    model = ""
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"system": platform.platform(), "processor": model or platform.processor(), "cores": os.cpu_count(),
+            "memory_bytes": memory}
+
+
+def data(options, format):
+    """The generated files of a format; made once and kept."""
+    directory = options.work / f"data-{options.rows}-{options.files}-{options.seed}" / format
+    if not directory.exists():
+        print(f"generating {options.rows} trips as {format}", file=sys.stderr)
+        part = directory.with_name(directory.name + ".part")
+        remove(part)
+        command = [options.sty, "gen", "trips", "--rows", options.rows, "--files", options.files, "--seed",
+                   options.seed, "--format", format, "-o", part]
+        done = run(command)
+        if "error" in done:
+            sys.exit(f"sty gen failed: {done['error']}")
+        part.rename(directory)
+    return sorted(directory.iterdir())
+
+
+def queries(name):
+    """The statements of a set, without comments; and whether rows of it may tie (`-- ties`)."""
+    lines = (QUERIES / f"{name}.sql").read_text().splitlines()
+    text = "\n".join(line for line in lines if not line.startswith("--"))
+    return [" ".join(sql.split()) for sql in text.split(";") if sql.strip()], "-- ties" in lines

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""Ingest beside the peers: speed, memory, bytes on disk, and the same answers after it. See README.md."""
+
+import argparse
+import csv
+import io
+import json
+import math
+import sys
+import tempfile
+from pathlib import Path
+
+from common import HERE, data, machine, peer, queries, remove, run, size, version
+from engines import translate
+from peers import COLUMNS
+
+FORMATS = ["csv", "csv.gz", "parquet"]
+
+
+def contenders(options, versions):
+    """Name, store, and the command that ingests files of a format into it."""
+
+    def sty(profile):
+        def command(format, files, store):
+            header = [] if format == "parquet" else ["--no-header", "--names", ",".join(COLUMNS)]
+            return [options.sty, "ingest", store / "trips", *header, "--profile", profile, *files]
+
+        return command
+
+    def other(engine):
+        def command(format, files, store):
+            # ClickHouse as its users would have it: texts of few values as LowCardinality.
+            name = "chdb-lowcardinality" if engine == "chdb" else engine
+            return peer(name, "ingest", format, files[0].parent / f"*.{format}", store)
+
+        return command
+
+    found = {f"sty {profile}": sty(profile) for profile in ["balanced", "small", "fast"]}
+    found |= {engine: other(engine) for engine in ["duckdb", "chdb"] if versions.get(engine)}
+    return found
+
+
+def store_of(options, name):
+    return options.work / f"store-{name.replace(' ', '-')}"
+
+
+def ingest(options, names, format):
+    """All contenders in turn, several rounds; the best round of each counts."""
+    files = data(options, format)
+    for file in files:
+        # Into the page cache, for all alike.
+        with open(file, "rb") as stream:
+            while stream.read(1 << 22):
+                pass
+    results = {}
+    for round in range(options.runs):
+        for name, command in names.items():
+            if "error" in results.get(name, {}):
+                continue
+            store = store_of(options, name)
+            remove(store)
+            if name.startswith("sty"):
+                store.mkdir(parents=True)
+            done = run(command(format, files, store), timeout=options.timeout)
+            done["disk_bytes"] = size(store) if "error" not in done else None
+            print(f"  {format} round {round + 1} {name}: {done}", file=sys.stderr)
+            known = results.setdefault(name, done)
+            known.setdefault("all_seconds", []).append(done["seconds"])
+            if "error" in done:
+                known["error"] = done["error"]
+            elif done["seconds"] < known["seconds"]:
+                known.update(seconds=done["seconds"], cpu_seconds=done["cpu_seconds"])
+            known["peak_bytes"] = max(known["peak_bytes"], done["peak_bytes"])
+    return {"input_bytes": sum(size(file) for file in files), "engines": results}
+
+
+def answer(command, timeout):
+    """An answer as rows of text, with its time."""
+    with tempfile.TemporaryFile() as output:
+        done = run(command, output, timeout)
+        output.seek(0)
+        rows = list(csv.reader(io.TextIOWrapper(output, encoding="utf-8", newline="")))[1:]
+    return rows, done
+
+
+def value(text):
+    try:
+        number = float(text)
+    except ValueError:
+        return (1, text)
+    return (0, number) if math.isfinite(number) else (1, text)
+
+
+def same_value(a, b):
+    if a[0] != b[0]:
+        return False
+    return a == b or (a[0] == 0 and math.isclose(a[1], b[1], rel_tol=1e-9, abs_tol=1e-9))
+
+
+def difference(ours, theirs):
+    """None, or the first row that differs. Rows are compared as a set with counts: groups have no order."""
+    if len(ours) != len(theirs):
+        return f"{len(ours)} rows, not {len(theirs)}"
+    # Times may or may not be written with a `T`; sums of floats differ in the last digits, so they sort last.
+    shape = lambda row: [value(text.replace("T", " ") if text[:2] in ("20", "19") else text) for text in row]
+    rough = lambda row: [(kind, round(item, 4) if kind == 0 else item) for kind, item in row]
+    ours, theirs = sorted(map(shape, ours), key=rough), sorted(map(shape, theirs), key=rough)
+    for a, b in zip(ours, theirs):
+        if len(a) != len(b) or not all(map(same_value, a, b)):
+            return f"{[item for _, item in a]}, not {[item for _, item in b]}"
+    return None
+
+
+def compare(options):
+    """The nine queries on both; None where one of the stores is missing."""
+    sty, duck = store_of(options, "sty balanced"), store_of(options, "duckdb")
+    results = []
+    for number, sql in enumerate(queries("nine")[0], 1):
+        theirs = ours = None
+        if duck.exists():
+            theirs, their_run = answer(peer("duckdb", "query", duck, translate("duckdb", sql)), options.timeout)
+        if sty.exists():
+            command = [options.sty, "query", sty, sql, "--format", "csv"]
+            ours, our_run = answer(command, options.timeout)
+        result = {"query": number, "sql": sql}
+        failed = [run["error"] for rows, run in [(ours, ours is not None and our_run),
+                                                (theirs, theirs is not None and their_run)] if run and "error" in run]
+        if ours is None or theirs is None:
+            result["verdict"] = "not compared"
+        elif failed:
+            result["verdict"] = f"failed: {failed[0]}"
+        else:
+            result["verdict"] = difference(ours, theirs) or "same"
+        if theirs is not None:
+            result |= {"rows": len(theirs), "duckdb_seconds": their_run["seconds"]}
+        if ours is not None:
+            result["sty_seconds"] = our_run["seconds"]
+        print(f"  query {number}: {result['verdict']}", file=sys.stderr)
+        results.append(result)
+    return results
+
+
+def disk(options, ingested):
+    """Bytes after ingest of the first format measured, and DuckDB's Parquet with zstd."""
+    first = next(iter(ingested.values()))
+    sizes = {name: done["disk_bytes"] for name, done in first["engines"].items() if done.get("disk_bytes")}
+    duck = store_of(options, "duckdb")
+    if duck.exists():
+        file = options.work / "duckdb-zstd.parquet"
+        remove(file)
+        done = run(peer("duckdb", "parquet", duck, file), timeout=options.timeout)
+        if "error" not in done:
+            sizes["Parquet, zstd (DuckDB)"] = size(file)
+        remove(file)
+    return sizes
+
+
+def markdown(report):
+    """The report as tables."""
+    rows = report["rows"]
+    out = ["# Ingest, size and answers", "",
+           f"{rows:,} generated trips in {report['files']} files, seed {report['seed']}; best of {report['runs']} "
+           "alternating rounds, input in the page cache; peak memory is the largest of all rounds.", "",
+           f"{report['machine']['processor']}, {report['machine']['cores']} cores, {report['machine']['system']}. "
+           + "; ".join(f"{name} {text}" for name, text in report["versions"].items() if text) + ".", ""]
+    for format, result in report["ingest"].items():
+        out += [f"## {format}, {result['input_bytes'] / 1e6:,.0f} MB", "",
+                "| | seconds | rows/s | MB/s in | CPU s | peak memory, MiB | bytes a row on disk |",
+                "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+        for name, done in result["engines"].items():
+            if "error" in done:
+                out.append(f"| {name} | failed: {done['error']} | | | | | |")
+                continue
+            seconds = done["seconds"]
+            out.append(f"| {name} | {seconds:.2f} | {rows / seconds:,.0f} | {result['input_bytes'] / 1e6 / seconds:,.0f} "
+                       f"| {done['cpu_seconds']:.2f} | {done['peak_bytes'] / 2**20:,.0f} | {done['disk_bytes'] / rows:.1f} |")
+        out.append("")
+    base = report["disk"].get("Parquet, zstd (DuckDB)")
+    out += ["## Bytes on disk", "", "| | bytes | a row | of Parquet-zstd |", "| --- | ---: | ---: | ---: |"]
+    for name, count in sorted(report["disk"].items(), key=lambda item: item[1]):
+        out.append(f"| {name} | {count:,} | {count / rows:.1f} | {f'{count / base:.2f}' if base else ''} |")
+    out += ["", "## The nine queries: sty beside DuckDB", "",
+            "Times are of whole processes (DuckDB's includes starting Python) and are given for orientation only.", "",
+            "| | rows | answers | sty, s | DuckDB, s |", "| --- | ---: | --- | ---: | ---: |"]
+    for result in report["queries"]:
+        verdict = result["verdict"]
+        out.append(f"| {result['query']} | {result.get('rows', '')} | {verdict} | {result.get('sty_seconds', '')} "
+                   f"| {result.get('duckdb_seconds', '')} |")
+    return "\n".join(out) + "\n"
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sty", type=Path, default=HERE / "../../target/release/sty", help="the binary")
+    parser.add_argument("--work", type=Path, default=HERE / "../../target/versus", help="data and stores go here")
+    parser.add_argument("--out", type=Path, help="where ingest.json and ingest.md go [the work directory]")
+    parser.add_argument("--rows", type=int, default=4_000_000)
+    parser.add_argument("--files", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=3, help="rounds, of which the best counts")
+    parser.add_argument("--formats", default=",".join(FORMATS), help="comma-separated: " + ", ".join(FORMATS))
+    parser.add_argument("--engines", help="comma-separated, of: sty balanced, sty small, sty fast, duckdb, chdb")
+    parser.add_argument("--timeout", type=float, default=3600, help="seconds for any one run")
+    parser.add_argument("--keep", action="store_true", help="keep the stores")
+    parsed = parser.parse_args()
+    parsed.work, parsed.sty = parsed.work.resolve(), parsed.sty.resolve()
+    parsed.out = (parsed.out or parsed.work).resolve()
+    parsed.formats = parsed.formats.split(",")
+    if unknown := set(parsed.formats) - set(FORMATS):
+        parser.error(f"no such format: {', '.join(unknown)}")
+    if not parsed.sty.exists():
+        parser.error(f"{parsed.sty} does not exist: build it (cargo build --release) or name it with --sty")
+    return parsed
+
+
+def main():
+    chosen = options()
+    for directory in (chosen.work, chosen.out):
+        directory.mkdir(parents=True, exist_ok=True)
+    versions = {"sty": (version([chosen.sty, "--version"]) or "").removeprefix("sty ")}
+    versions |= {engine: version(peer(engine, "version")) for engine in ["duckdb", "chdb"]}
+    names = contenders(chosen, versions)
+    if chosen.engines:
+        names = {name: command for name, command in names.items() if name in chosen.engines.split(",")}
+    report = {"machine": machine(), "versions": versions, "rows": chosen.rows, "files": chosen.files,
+              "seed": chosen.seed, "runs": chosen.runs}
+    report["ingest"] = {format: ingest(chosen, names, format) for format in chosen.formats}
+    report["queries"] = compare(chosen)
+    report["disk"] = disk(chosen, report["ingest"])
+    (chosen.out / "ingest.json").write_text(json.dumps(report, indent=1) + "\n")
+    (chosen.out / "ingest.md").write_text(markdown(report))
+    print(markdown(report))
+    if not chosen.keep:
+        for name in names:
+            remove(store_of(chosen, name))
+    verdicts = [result["verdict"] for result in report["queries"]]
+    sys.exit(0 if all(verdict in ("same", "not compared") for verdict in verdicts) else 1)
+
+
+if __name__ == "__main__":
+    main()

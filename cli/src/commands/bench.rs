@@ -1,0 +1,269 @@
+//! `sty bench`: how long statements take, again and again in one process, and what memory they need.
+//!
+//! A run goes from the text of a statement to its complete answer in Arrow: it is parsed and planned anew, and all
+//! batches are held until the last one is there. [`super::bench_memory`] watches the memory, in the runs that are not
+//! timed; [`answer_hash`] condenses the answer to a number that two runs can compare.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use stylobate::sql::{Parameters, Session, SessionOptions};
+use stylobate::store::Store;
+
+use super::bench_memory::{Peak, held};
+use super::ingest::parse_threads;
+use super::query::{Watch, read_statements};
+use super::tables::print_one;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::output::Output;
+use crate::printers::{Format, answer_hash};
+use crate::units::{parse_size, show_size};
+
+/// Time statements over the tables of a store
+///
+/// Each statement runs --warm-up times untimed and then --runs times, in one process, each time from its text to the
+/// complete answer in Arrow: parsed and planned anew, nothing kept from one run to the next but open files and what
+/// the system has cached of them. Statements that are no queries, such as SET and CREATE VIEW, run once, untimed, at
+/// their place. The text that is timed, and shown, is the statement as parsed and written out again.
+///
+/// Memory is the peak of anonymous resident memory (RssAnon of /proc/self/status: the heap, without the pages of
+/// mapped files) beyond what the process held before the first statement. A thread samples it every half millisecond
+/// of the warm-up runs, so that the timed ones have the cores for themselves; with --warm-up 0, of the timed ones.
+/// Memory that an earlier statement left in the allocator counts: bench one statement to know what it needs alone.
+/// Known on Linux only.
+///
+/// The hash of the answer does not depend on the order of its rows nor on the names of its columns. Floats count
+/// with ten significant digits, so that sums in another order agree.
+///
+/// Examples:
+///   sty bench db 'SELECT count(*) FROM trips'
+///   sty bench db -f queries.sql --runs 10 --threads 2 --format json
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct BenchArgs {
+    /// The store's directory
+    pub(crate) store: PathBuf,
+    /// The statements, or - for stdin [default: stdin]
+    #[arg(conflicts_with = "file")]
+    sql: Option<String>,
+    /// Read the statements from a file, - for stdin
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Timed runs of each statement
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Runs of each statement before those
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    warm_up: u32,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = parse_threads, env = "STY_THREADS", hide_env = true)]
+    threads: Option<usize>,
+    /// Memory to use at most, such as 1GiB
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "STY_MEMORY_LIMIT", hide_env = true)]
+    memory_limit: Option<u64>,
+    /// Format of the report [default: table on a terminal, else json]
+    #[arg(long, value_enum)]
+    format: Option<ReportFormat>,
+}
+
+/// The formats of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ReportFormat {
+    /// For people.
+    Table,
+    /// `{"statements": [{"sql", "runs", "min_ms", "median_ms", "p90_ms", "rows", "answer_hash",
+    /// "peak_memory_bytes"}]}`.
+    Json,
+}
+
+/// What was measured of one statement.
+#[derive(Debug)]
+struct Measured {
+    sql: String,
+    /// Of the timed runs, in rising order.
+    milliseconds: Vec<f64>,
+    rows: u64,
+    hash: u64,
+    peak_memory: Option<u64>,
+}
+
+/// Runs `sty bench`.
+pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
+    let text = read_statements(args.sql.as_deref(), args.file.as_deref(), "bench")?;
+    let options = SessionOptions { threads: args.threads, memory_limit: args.memory_limit, temp_dir: None };
+    let session = Session::open(&Store::open(&args.store), &options)?;
+    let statements = session.parse(&text)?;
+    let bench = Bench { watch: Watch::start(&session, None), session, before: held() };
+    let mut measured = Vec::new();
+    for (number, statement) in (1..).zip(&statements) {
+        let sql = statement.to_string();
+        let one = if is_query(&sql) { bench.measure(sql, args).map(Some) } else { bench.once(&sql).map(|_| None) };
+        let one = one.map_err(|mut failure| {
+            failure.message = format!("statement {number}: {}", failure.message);
+            failure
+        })?;
+        measured.extend(one);
+    }
+    report(&measured, args.format, context)
+}
+
+/// Whether a statement only reads, and can thus run any number of times. Its text starts with a keyword: comments
+/// went with parsing.
+fn is_query(sql: &str) -> bool {
+    const QUERIES: [&str; 8] = ["SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXPLAIN", "SHOW", "DESCRIBE"];
+    let word = sql.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    sql.starts_with('(') || QUERIES.iter().any(|query| word.eq_ignore_ascii_case(query))
+}
+
+/// Where statements run.
+struct Bench {
+    session: Session,
+    watch: Watch,
+    /// Anonymous memory before the first of them.
+    before: Option<u64>,
+}
+
+impl Bench {
+    /// From text to complete answer.
+    fn once(&self, sql: &str) -> Result<Vec<RecordBatch>, Failure> {
+        let none = Parameters::default();
+        let mut batches = Vec::new();
+        for statement in self.session.parse(sql)? {
+            let stream = self.session.execute(&statement, &none).map_err(|e| self.watch.reason(e))?;
+            for batch in stream {
+                self.watch.check()?;
+                batches.push(batch.map_err(|e| self.watch.reason(e))?);
+            }
+        }
+        Ok(batches)
+    }
+
+    fn measure(&self, sql: String, args: &BenchArgs) -> Result<Measured, Failure> {
+        let peak = Peak::watch();
+        for _ in 0..args.warm_up {
+            drop(self.once(&sql)?);
+        }
+        let mut peak = Some(peak);
+        let mut peak_memory = None;
+        if args.warm_up > 0 {
+            peak_memory = peak.take().and_then(Peak::finish);
+        }
+        let mut milliseconds = Vec::new();
+        let mut answer = Vec::new();
+        for _ in 0..args.runs {
+            drop(answer);
+            let started = Instant::now();
+            answer = self.once(&sql)?;
+            milliseconds.push(started.elapsed().as_secs_f64() * 1e3);
+        }
+        if let Some(peak) = peak {
+            peak_memory = peak.finish();
+        }
+        milliseconds.sort_by(f64::total_cmp);
+        let rows = answer.iter().map(|batch| batch.num_rows() as u64).sum();
+        let peak_memory = peak_memory.zip(self.before).map(|(peak, before)| peak.saturating_sub(before));
+        Ok(Measured { sql, milliseconds, rows, hash: answer_hash(&answer)?, peak_memory })
+    }
+}
+
+impl Measured {
+    fn min(&self) -> f64 {
+        self.milliseconds.first().copied().unwrap_or_default()
+    }
+
+    /// The middle one, or the mean of the two in the middle.
+    fn median(&self) -> f64 {
+        let at = |index: usize| self.milliseconds.get(index).copied().unwrap_or_default();
+        let count = self.milliseconds.len();
+        f64::midpoint(at(count.saturating_sub(1) / 2), at(count / 2))
+    }
+
+    /// The least that nine tenths of the runs do not exceed.
+    fn p90(&self) -> f64 {
+        let rank = (self.milliseconds.len() * 9).div_ceil(10);
+        self.milliseconds.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+    }
+}
+
+/// To the microsecond: more digits are noise.
+fn rounded(milliseconds: f64) -> f64 {
+    (milliseconds * 1e3).round() / 1e3
+}
+
+fn report(measured: &[Measured], format: Option<ReportFormat>, context: &Context) -> Result<(), Failure> {
+    use std::io::Write as _;
+    let mut output = Output::open(None, false)?;
+    let default = || if output.is_terminal() { ReportFormat::Table } else { ReportFormat::Json };
+    if format.unwrap_or_else(default) == ReportFormat::Table {
+        return print_one(&table(measured)?, Some(Format::Table), context);
+    }
+    let statement = |one: &Measured| {
+        json!({
+            "sql": one.sql,
+            "runs": one.milliseconds.len(),
+            "min_ms": rounded(one.min()),
+            "median_ms": rounded(one.median()),
+            "p90_ms": rounded(one.p90()),
+            "rows": one.rows,
+            "answer_hash": format!("{:016x}", one.hash),
+            "peak_memory_bytes": one.peak_memory,
+        })
+    };
+    let report = json!({ "statements": measured.iter().map(statement).collect::<Vec<_>>() });
+    writeln!(output, "{report:#}").map_err(|error| output.failure(&error))?;
+    output.commit()
+}
+
+fn table(measured: &[Measured]) -> Result<RecordBatch, Failure> {
+    let times = |of: fn(&Measured) -> f64| -> ArrayRef {
+        Arc::new(measured.iter().map(|one| Some(rounded(of(one)))).collect::<Float64Array>())
+    };
+    let texts = |of: fn(&Measured) -> Option<String>| -> ArrayRef {
+        Arc::new(measured.iter().map(of).collect::<StringArray>())
+    };
+    Ok(RecordBatch::try_from_iter_with_nullable([
+        ("min ms", times(Measured::min), false),
+        ("median ms", times(Measured::median), false),
+        ("p90 ms", times(Measured::p90), false),
+        ("rows", Arc::new(measured.iter().map(|one| Some(one.rows)).collect::<UInt64Array>()) as ArrayRef, false),
+        ("answer", texts(|one| Some(format!("{:016x}", one.hash))), false),
+        ("peak memory", texts(|one| one.peak_memory.map(show_size)), true),
+        ("statement", texts(|one| Some(one.sql.clone())), false),
+    ])?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(milliseconds: &[f64]) -> Measured {
+        let milliseconds = milliseconds.to_vec();
+        Measured { sql: String::new(), milliseconds, rows: 0, hash: 0, peak_memory: None }
+    }
+
+    #[test]
+    fn times_of_few_and_many_runs() {
+        let figures = |one: &Measured| (one.min(), one.median(), one.p90());
+        assert_eq!(figures(&of(&[7.0])), (7.0, 7.0, 7.0));
+        assert_eq!(figures(&of(&[1.0, 2.0])), (1.0, 1.5, 2.0));
+        assert_eq!(figures(&of(&[1.0, 2.0, 4.0])), (1.0, 2.0, 4.0));
+        let ten: Vec<f64> = (1..=10).map(f64::from).collect();
+        assert_eq!(figures(&of(&ten)), (1.0, 5.5, 9.0));
+    }
+
+    #[test]
+    fn only_what_reads_runs_more_than_once() {
+        for sql in ["SELECT 1", "with a as (select 1) select * from a", "(SELECT 1) UNION (SELECT 2)", "FROM t"] {
+            assert!(is_query(sql), "{sql}");
+        }
+        for sql in ["SET sty.native = off", "CREATE VIEW v AS SELECT 1", "INSERT INTO t SELECT 1", "COPY t TO 'f'"]
+        {
+            assert!(!is_query(sql), "{sql}");
+        }
+    }
+}
