@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use rayon::prelude::*;
 
 use super::aggregate::Accumulators;
 use super::aggregate::kernels::Groups;
 use super::filter::{Filter, Marks};
-use super::group::direct::Digits;
+use super::group::direct::{Digits, Room};
 use super::group::hashed::NumberTable;
 use super::group::rows::RowTable;
 use super::scan::{OpenBlock, SLICE_ROWS, Slice, Survivors, Work, survivors};
@@ -64,24 +65,26 @@ pub fn run(fragment: &Fragment, snapshot: &Snapshot, context: &Context<'_>) -> R
         }
         _ => None,
     };
-    let columns = match known {
-        Some(columns) => columns,
+    let parts = match known {
+        Some(columns) => vec![columns],
         None => look(fragment, snapshot, context)?,
     };
-    let rows = columns.first().map_or(0, |column| column.len());
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    let batch = RecordBatch::try_new_with_options(fragment.schema.clone(), columns, &options);
-    let batch = batch.map_err(|e| Error::InvalidInput(format!("the answer does not fit its schema: {e}")))?;
-    Ok(Answer { batches: vec![batch] })
+    let batch = |columns: Vec<ArrayRef>| {
+        let rows = columns.first().map_or(0, |column| column.len());
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(fragment.schema.clone(), columns, &options)
+            .map_err(|e| Error::InvalidInput(format!("the answer does not fit its schema: {e}")))
+    };
+    Ok(Answer { batches: parts.into_iter().map(batch).collect::<Result<_>>()? })
 }
 
-/// The columns of the answer, from the rows.
-fn look(fragment: &Fragment, snapshot: &Snapshot, context: &Context<'_>) -> Result<Vec<ArrayRef>> {
+/// The columns of the answer, part by part, from the rows.
+fn look(fragment: &Fragment, snapshot: &Snapshot, context: &Context<'_>) -> Result<Vec<Vec<ArrayRef>>> {
     let survivors = survivors(&fragment.columns, &fragment.conditions, snapshot)?;
     match &fragment.output {
         Output::Aggregate { keys, aggregates } => aggregate(fragment, keys, aggregates, &survivors, context),
         Output::Top { order, limit, expressions } => {
-            order::top(fragment, order, *limit, expressions, &survivors, context)
+            order::top(fragment, order, *limit, expressions, &survivors, context).map(|columns| vec![columns])
         }
     }
 }
@@ -162,6 +165,9 @@ const MAX_DIRECT: u64 = 1 << 23;
 /// A direct index of so few groups is made whatever the rows.
 const FEW: u64 = 1 << 12;
 
+/// Groups that become rows of the answer at a time.
+const PART_GROUPS: usize = 1 << 17;
+
 /// How rows become groups.
 enum Way<'a> {
     Direct(Digits),
@@ -175,7 +181,7 @@ fn aggregate(
     aggregates: &[Aggregate],
     survivors: &Survivors,
     context: &Context<'_>,
-) -> Result<Vec<ArrayRef>> {
+) -> Result<Vec<Vec<ArrayRef>>> {
     let rows: u64 = survivors.segments.iter().map(|s| s.segment.rows()).sum();
     let way = match Digits::of(keys, &fragment.columns, survivors)? {
         Some(digits) if digits.product <= MAX_DIRECT.min((rows * 2).max(FEW)) => Way::Direct(digits),
@@ -192,7 +198,7 @@ fn aggregate(
     for worker in workers {
         all.merge(worker)?;
     }
-    all.finish(keys.is_empty())
+    all.finish(keys.is_empty(), context.pool)
 }
 
 /// One thread's groups.
@@ -211,10 +217,11 @@ enum Table {
 
 #[derive(Default)]
 struct Scratch {
-    bytes: [Vec<u8>; 2],
-    shorts: [Vec<u16>; 2],
-    words: [Vec<u32>; 2],
-    longs: [Vec<u64>; 2],
+    bytes: Vec<u8>,
+    shorts: Vec<u16>,
+    words: Vec<u32>,
+    longs: Vec<u64>,
+    digits: Room,
 }
 
 impl<'a> Grouper<'a> {
@@ -254,26 +261,42 @@ impl<'a> Grouper<'a> {
         Ok(())
     }
 
-    /// Keys and aggregates of all groups. Without keys there is one group, even of no rows.
-    fn finish(mut self, alone: bool) -> Result<Vec<ArrayRef>> {
+    /// Keys and aggregates of all groups, part by part. Without keys there is one group, even of no rows.
+    fn finish(mut self, alone: bool, pool: &rayon::ThreadPool) -> Result<Vec<Vec<ArrayRef>>> {
         if alone {
             self.accumulators.grow(1);
         }
-        let live = |(_, rows): &(u64, &u64)| alone || **rows > 0;
-        let groups: Vec<u64> = (0u64..).zip(&self.accumulators.rows).filter(live).map(|(at, _)| at).collect();
-        let mut columns = match (self.way, &self.table) {
-            (Way::Direct(digits), _) => digits.keys(&groups)?,
-            (Way::Hashed(digits), Table::Hashed(table)) => {
-                let numbers: Vec<u64> =
-                    groups.iter().map(|at| table.numbers.get(*at as usize).copied().unwrap_or(0)).collect();
-                digits.keys(&numbers)?
-            }
-            (_, Table::Rows(table)) => table.keys(&groups)?,
-            _ => return Err(Error::InvalidInput("groups of another kind than planned".into())),
+        self.accumulators.settle();
+        let groups = self.accumulators.rows.len();
+        let parts: Vec<usize> = (0..groups.max(1)).step_by(PART_GROUPS).collect();
+        let Grouper { way, accumulators, table, .. } = &self;
+        let part = |start: &usize| {
+            let live = |(_, rows): &(u64, &u64)| alone || **rows > 0;
+            let rows = accumulators.rows.get(*start..groups.min(start + PART_GROUPS)).unwrap_or_default();
+            let groups: Vec<u64> = (*start as u64..).zip(rows).filter(live).map(|(at, _)| at).collect();
+            keys_and_aggregates(way, accumulators, table, &groups)
         };
-        columns.extend(self.accumulators.finish(&groups)?);
-        Ok(columns)
+        pool.install(|| parts.par_iter().map(part).collect())
     }
+}
+
+fn keys_and_aggregates(
+    way: &Way<'_>,
+    accumulators: &Accumulators<'_>,
+    table: &Table,
+    groups: &[u64],
+) -> Result<Vec<ArrayRef>> {
+    let mut columns = match (way, table) {
+        (Way::Direct(digits), _) => digits.keys(groups)?,
+        (Way::Hashed(digits), Table::Hashed(table)) => {
+            let number = |at: &u64| table.numbers.get(*at as usize).copied().unwrap_or(0);
+            digits.keys(&groups.iter().map(number).collect::<Vec<u64>>())?
+        }
+        (_, Table::Rows(table)) => table.keys(groups)?,
+        _ => return Err(Error::InvalidInput("groups of another kind than planned".into())),
+    };
+    columns.extend(accumulators.finish(groups)?);
+    Ok(columns)
 }
 
 impl Worker for Grouper<'_> {
@@ -291,15 +314,17 @@ impl Worker for Grouper<'_> {
         let groups = match (way, table) {
             (Way::Direct(digits), _) if digits.product == 1 => Groups::One(slice.len()),
             (Way::Direct(digits), _) if digits.product <= 1 << 8 => {
-                Groups::Bytes(number(digits, slice, &mut scratch.bytes)?)
+                Groups::Bytes(number(digits, slice, &mut scratch.bytes, &mut scratch.digits)?)
             }
             (Way::Direct(digits), _) if digits.product <= 1 << 16 => {
-                Groups::Shorts(number(digits, slice, &mut scratch.shorts)?)
+                Groups::Shorts(number(digits, slice, &mut scratch.shorts, &mut scratch.digits)?)
             }
-            (Way::Direct(digits), _) => Groups::Words(number(digits, slice, &mut scratch.words)?),
+            (Way::Direct(digits), _) => {
+                Groups::Words(number(digits, slice, &mut scratch.words, &mut scratch.digits)?)
+            }
             (Way::Hashed(digits), Table::Hashed(table)) => {
-                let numbers = number(digits, slice, &mut scratch.longs)?;
-                let [groups, _] = &mut scratch.words;
+                let numbers = number(digits, slice, &mut scratch.longs, &mut scratch.digits)?;
+                let groups = &mut scratch.words;
                 groups.clear();
                 groups.extend(numbers.iter().map(|number| table.group(*number)));
                 accumulators.grow(table.len());
@@ -307,7 +332,7 @@ impl Worker for Grouper<'_> {
             }
             (Way::Rows(keys), Table::Rows(table)) => {
                 let keys = keys.iter().map(|key| slice.evaluate(key)).collect::<Result<Vec<_>>>()?;
-                let [groups, _] = &mut scratch.words;
+                let groups = &mut scratch.words;
                 groups.clear();
                 table.groups(&keys, groups)?;
                 accumulators.grow(table.len());
@@ -322,10 +347,10 @@ impl Worker for Grouper<'_> {
 fn number<'s, T: crate::encoding::Word>(
     digits: &Digits,
     slice: &Slice<'_, '_>,
-    scratch: &'s mut [Vec<T>; 2],
+    numbers: &'s mut Vec<T>,
+    room: &mut Room,
 ) -> Result<&'s [T]> {
-    let [numbers, digit] = scratch;
     numbers.clear();
-    digits.write(slice, numbers, digit)?;
+    digits.write(slice, numbers, room)?;
     Ok(numbers)
 }

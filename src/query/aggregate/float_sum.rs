@@ -3,7 +3,7 @@
 //! Decimal floats are added as the whole numbers that they are stored as, exactly; everything else in two doubles with
 //! the rounding error kept (Knuth's two-sum), whose result differs from the exact sum by 2⁻¹⁰⁰ or so.
 
-use super::kernels::{Groups, fold, fold_spread};
+use super::kernels::{Groups, fold, fold_spread, grow};
 use arrow_buffer::NullBuffer;
 
 /// Pending whole numbers are kept for at most so many groups: each change of scale passes over all.
@@ -51,7 +51,7 @@ fn join(slot: &mut (f64, f64), other: (f64, f64)) {
 
 impl FloatSums {
     pub(crate) fn grow(&mut self, groups: usize) {
-        self.sums.resize(groups, (0.0, 0.0));
+        grow(&mut self.sums, groups, (0.0, 0.0));
         if !self.pending.is_empty() {
             self.pending.resize(groups, 0);
         }

@@ -223,3 +223,12 @@ pub(crate) fn fold_spread<S: Copy + Default, V: Copy>(
         groups => fold(groups, values, None, slots, add),
     }
 }
+
+/// Makes room for so many groups. The first room is zero pages of the system, which cost nothing until they are touched.
+pub(crate) fn grow<T: Clone>(slots: &mut Vec<T>, groups: usize, empty: T) {
+    if slots.is_empty() {
+        *slots = vec![empty; groups];
+    } else {
+        slots.resize(groups, empty);
+    }
+}

@@ -15,7 +15,7 @@ use arrow_buffer::NullBuffer;
 
 use self::float_sum::MAX_PENDING;
 use self::input::{Fetched, Use, fetch};
-use self::kernels::{Groups, count};
+use self::kernels::{Groups, count, grow};
 use self::state::State;
 use super::Aggregate;
 use super::scan::Slice;
@@ -52,7 +52,7 @@ impl<'a> Accumulators<'a> {
     /// Makes room for so many groups.
     pub(crate) fn grow(&mut self, groups: usize) {
         if groups > self.rows.len() {
-            self.rows.resize(groups, 0);
+            grow(&mut self.rows, groups, 0);
             self.states.iter_mut().for_each(|(state, _)| state.grow(groups));
         }
     }
@@ -99,10 +99,14 @@ impl<'a> Accumulators<'a> {
         }
     }
 
-    /// The answers of some groups, a column for each aggregate.
-    pub(crate) fn finish(mut self, groups: &[u64]) -> Result<Vec<ArrayRef>> {
-        let rows = &self.rows;
-        self.states.iter_mut().map(|(state, _)| state.finish(groups, rows)).collect()
+    /// Completes what is pending; no rows come after it.
+    pub(crate) fn settle(&mut self) {
+        self.states.iter_mut().for_each(|(state, _)| state.settle());
+    }
+
+    /// The answers of some groups, once settled: a column for each aggregate.
+    pub(crate) fn finish(&self, groups: &[u64]) -> Result<Vec<ArrayRef>> {
+        self.states.iter().map(|(state, _)| state.finish(groups, &self.rows)).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use arrow_schema::DataType as ArrowType;
 
 use super::float_sum::FloatSums;
 use super::input::{Fetched, Values};
-use super::kernels::{Groups, count, count_valid, fold};
+use super::kernels::{Groups, count, count_valid, fold, grow};
 use crate::error::{Error, Result};
 use crate::query::words::{from_words, is_words, ordered, unordered};
 use crate::query::{Aggregate, AggregateFunction};
@@ -96,8 +96,8 @@ impl State {
         }
         match &mut self.kind {
             Kind::Count => {}
-            Kind::Words(sums) => sums.resize(groups, 0),
-            Kind::Wide(sums) => sums.resize(groups, 0),
+            Kind::Words(sums) => grow(sums, groups, 0),
+            Kind::Wide(sums) => grow(sums, groups, 0),
             Kind::Floats { sums, .. } => sums.grow(groups),
             Kind::Extreme { best, greatest, .. } => {
                 best.resize(groups, if *greatest { i64::MIN } else { i64::MAX });
@@ -196,13 +196,20 @@ impl State {
         }
     }
 
-    /// The answers of some groups; `rows` are the rows of each.
-    pub(crate) fn finish(&mut self, groups: &[u64], rows: &[u64]) -> Result<ArrayRef> {
+    /// Completes what is pending; no rows come after it.
+    pub(crate) fn settle(&mut self) {
+        if let Kind::Floats { sums, .. } = &mut self.kind {
+            sums.settle();
+        }
+    }
+
+    /// The answers of some groups, once settled; `rows` are the rows of each.
+    pub(crate) fn finish(&self, groups: &[u64], rows: &[u64]) -> Result<ArrayRef> {
         let counts = self.counted.as_deref().unwrap_or(rows);
         let count = |group: &u64| counts.get(*group as usize).copied().unwrap_or(0);
         let empty = groups.iter().any(|group| count(group) == 0);
         let nulls = empty.then(|| groups.iter().map(|group| count(group) > 0).collect::<NullBuffer>());
-        let array: ArrayRef = match &mut self.kind {
+        let array: ArrayRef = match &self.kind {
             Kind::Count => Arc::new(groups.iter().map(|g| count(g) as i64).collect::<Int64Array>()),
             Kind::Words(sums) => from_words(pick(sums, groups), nulls, &self.data_type)?,
             Kind::Wide(sums) => {
@@ -210,7 +217,6 @@ impl State {
                 Arc::new(array.with_data_type(self.data_type.clone()))
             }
             Kind::Floats { sums, average } => {
-                sums.settle();
                 let value = |group: &u64| match (sums.sum(*group as usize), *average) {
                     (sum, true) => sum / count(group) as f64,
                     (sum, false) => sum,

@@ -32,17 +32,19 @@ impl Digits {
     }
 
     /// Appends the number of each row of a slice to `out`, which is empty. `T` holds all numbers.
-    pub(crate) fn write<T: Word>(&self, slice: &Slice<'_, '_>, out: &mut Vec<T>, digit: &mut Vec<T>) -> Result<()> {
+    pub(crate) fn write<T: Word>(&self, slice: &Slice<'_, '_>, out: &mut Vec<T>, room: &mut Room) -> Result<()> {
         for (i, (coding, _)) in self.codings.iter().enumerate() {
+            let domain = coding.domain();
             if i == 0 {
                 coding.write(slice, out)?;
-                continue;
-            }
-            digit.clear();
-            coding.write(slice, digit)?;
-            let domain = T::from_u64(coding.domain());
-            for (number, digit) in out.iter_mut().zip(digit.iter()) {
-                *number = Word::add(Word::mul(*number, domain), *digit);
+            } else if domain <= 1 << 8 {
+                append(out, digits(coding, slice, &mut room.bytes)?, domain);
+            } else if domain <= 1 << 16 {
+                append(out, digits(coding, slice, &mut room.shorts)?, domain);
+            } else if domain <= 1 << 32 {
+                append(out, digits(coding, slice, &mut room.words)?, domain);
+            } else {
+                append(out, digits(coding, slice, &mut room.longs)?, domain);
             }
         }
         if self.codings.is_empty() {
@@ -55,7 +57,11 @@ impl Digits {
     pub(crate) fn keys(&self, numbers: &[u64]) -> Result<Vec<ArrayRef>> {
         let mut rest = numbers.to_vec();
         let mut keys = Vec::with_capacity(self.codings.len());
-        for (coding, data_type) in self.codings.iter().rev() {
+        for (i, (coding, data_type)) in self.codings.iter().enumerate().rev() {
+            if i == 0 {
+                keys.push(coding.values(&rest, data_type)?);
+                break;
+            }
             let domain = coding.domain();
             let codes: Vec<u64> = rest.iter().map(|number| number % domain).collect();
             rest.iter_mut().for_each(|number| *number /= domain);
@@ -63,5 +69,28 @@ impl Digits {
         }
         keys.reverse();
         Ok(keys)
+    }
+}
+
+/// Room for the digits of one key, each in the narrowest word that holds its codes.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    bytes: Vec<u8>,
+    shorts: Vec<u16>,
+    words: Vec<u32>,
+    longs: Vec<u64>,
+}
+
+fn digits<'r, D: Word>(coding: &Coding, slice: &Slice<'_, '_>, room: &'r mut Vec<D>) -> Result<&'r [D]> {
+    room.clear();
+    coding.write(slice, room)?;
+    Ok(room)
+}
+
+/// Appends a digit to each number.
+fn append<T: Word, D: Word>(numbers: &mut [T], digits: &[D], domain: u64) {
+    let domain = T::from_u64(domain);
+    for (number, digit) in numbers.iter_mut().zip(digits) {
+        *number = Word::add(Word::mul(*number, domain), T::from_u64(Word::to_u64(*digit)));
     }
 }
