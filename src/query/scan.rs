@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use arrow_array::{ArrayRef, UInt32Array, new_null_array};
 
 use super::Condition;
+use super::aggregate::DictionaryDecimals;
 use super::filter::OnCodes;
 use super::group::DecimalMap;
 use super::prune::{Evidence, Verdict, verdict};
@@ -34,13 +35,20 @@ pub(crate) struct OpenSegment {
     pub(crate) columns: Vec<Option<Arc<segment::Column>>>,
     /// For each condition: what it is on the dictionary of its column, once somebody has asked.
     pub(crate) on_codes: Vec<OnceLock<OnCodes>>,
+    /// For each column: the doubles of its dictionary as whole numbers, if they are decimals, once somebody has asked.
+    pub(crate) decimals: Vec<OnceLock<Option<DictionaryDecimals>>>,
 }
 
 impl OpenSegment {
     /// Finds the columns of `columns` in a segment.
     pub(crate) fn open(segment: Arc<Segment>, columns: &[Column], conditions: usize) -> Result<Self> {
-        let columns = columns.iter().map(|column| segment.column(column.id)).collect::<Result<_>>()?;
-        Ok(OpenSegment { segment, columns, on_codes: (0..conditions).map(|_| OnceLock::new()).collect() })
+        let columns: Vec<_> = columns.iter().map(|column| segment.column(column.id)).collect::<Result<_>>()?;
+        Ok(OpenSegment {
+            on_codes: (0..conditions).map(|_| OnceLock::new()).collect(),
+            decimals: columns.iter().map(|_| OnceLock::new()).collect(),
+            segment,
+            columns,
+        })
     }
 }
 

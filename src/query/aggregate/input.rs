@@ -6,10 +6,12 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
+use super::dictionary_decimals::DictionaryDecimals;
 use super::float_sum::Decimals;
 use crate::block::{Stream, Validity};
+use crate::encoding::Ints;
 use crate::encoding::floats::Floats;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::model::Scalar;
 use crate::query::scan::Slice;
@@ -83,6 +85,9 @@ pub(crate) fn fetch(expression: &Expression, slice: &Slice<'_, '_>, wanted: Use)
 /// The whole numbers of a column of decimal doubles, where the block stores them so.
 fn stored_decimals(at: usize, slice: &Slice<'_, '_>) -> Result<Option<Fetched>> {
     let Some(block) = slice.block.column(at)? else { return Ok(None) };
+    if let Stream::Codes(codes) = block.reader().stream() {
+        return coded_decimals(at, codes, slice);
+    }
     let Stream::F64(Floats::Alp(alp)) = block.reader().stream() else { return Ok(None) };
     let Some(most) = largest(at, slice, alp.exponent) else { return Ok(None) };
     let mut ints: Vec<u64> = Vec::with_capacity(slice.range.len());
@@ -99,6 +104,28 @@ fn stored_decimals(at: usize, slice: &Slice<'_, '_>) -> Result<Option<Fetched>> 
         exceptions.retain(|(row, _)| valid.is_valid(*row));
     }
     let decimals = Decimals { ints: bytemuck::cast_vec(ints), exponent: alp.exponent, exceptions, most };
+    Ok(Some(Fetched { values: Values::Decimals(decimals), valid, zeroed: true }))
+}
+
+/// The same of a column with a dictionary of decimals.
+fn coded_decimals(at: usize, codes: &Ints<'_, u32>, slice: &Slice<'_, '_>) -> Result<Option<Fetched>> {
+    let (Some(stored), Some(slot)) = (slice.block.stored(at), slice.block.segment.decimals.get(at)) else {
+        return Ok(None);
+    };
+    if slot.get().is_none() {
+        let found = stored.dictionary()?.and_then(DictionaryDecimals::of);
+        let _ = slot.set(found);
+    }
+    let Some(Some(dictionary)) = slot.get() else { return Ok(None) };
+    let mut room: Vec<u32> = Vec::with_capacity(slice.range.len());
+    codes.decode(slice.range.clone(), &mut room)?;
+    let int = |code: &u32| dictionary.ints.get(*code as usize).copied();
+    let Some(ints) = room.iter().map(int).collect::<Option<Vec<i64>>>() else {
+        return Err(Error::corrupt(0, "a code that its dictionary does not have"));
+    };
+    let valid = room.contains(&0).then(|| room.iter().map(|code| *code != 0).collect::<NullBuffer>());
+    let (exponent, most) = (dictionary.exponent, dictionary.most);
+    let decimals = Decimals { ints, exponent, exceptions: Vec::new(), most };
     Ok(Some(Fetched { values: Values::Decimals(decimals), valid, zeroed: true }))
 }
 

@@ -4,6 +4,7 @@
 //! aggregate fetches its values once (`input`), adds them slot by slot (`kernels`, `state`), and at the end the states of
 //! all threads are merged and become columns. Sums of floats do not depend on the order (`float_sum`).
 
+mod dictionary_decimals;
 mod float_sum;
 mod input;
 pub(crate) mod kernels;
@@ -13,6 +14,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 
+pub(crate) use self::dictionary_decimals::DictionaryDecimals;
 use self::float_sum::MAX_PENDING;
 use self::input::{Fetched, Use, fetch};
 use self::kernels::{Groups, count, grow};
