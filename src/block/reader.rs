@@ -17,7 +17,7 @@ use crate::encoding::strings::{Strings, StringsOut};
 use crate::encoding::wide::Wide;
 use crate::encoding::{Source, Word, buffer::ALIGN};
 use crate::error::{Error, Result};
-use crate::limits::MAX_BATCH_BYTES;
+use crate::limits::{MAX_BATCH_BYTES, VECTOR};
 use crate::model::{DataType, Physical, WordWidth};
 
 /// The values of a block, still encoded.
@@ -212,6 +212,9 @@ impl Reader<'_> {
         if let Some(row) = rows.iter().find(|row| **row as usize >= self.rows) {
             return Err(Error::InvalidInput(format!("row {row} of a block of {}", self.rows)));
         }
+        if !self.is_light() {
+            return self.gather_by_vector(rows, data_type, dictionary);
+        }
         let nulls = match &self.validity {
             Validity::All | Validity::ByCode => None,
             Validity::Nothing => return Ok(nothing(rows.len(), data_type)),
@@ -246,6 +249,47 @@ impl Reader<'_> {
                 let dictionary = dictionary
                     .ok_or_else(|| Error::corrupt(0, "dictionary codes in a column without a dictionary"))?;
                 look_up(each(rows, |row| s.get(row))?, dictionary)
+            }
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// Whether a row is fetched without those before it.
+    fn is_light(&self) -> bool {
+        match &self.stream {
+            Stream::Null | Stream::Bool(_) | Stream::Wide(_) | Stream::Bytes(_) => true,
+            Stream::W8(s) => s.is_light(),
+            Stream::W16(s) => s.is_light(),
+            Stream::W32(s) | Stream::Codes(s) => s.is_light(),
+            Stream::W64(s) => s.is_light(),
+            Stream::F32(s) => s.is_light(),
+            Stream::F64(s) => s.is_light(),
+        }
+    }
+
+    /// Rows of which those next to each other are in one vector are fetched by decoding it once.
+    fn gather_by_vector(
+        &self,
+        rows: &[u32],
+        data_type: &DataType,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<ArrayRef> {
+        let failed = |e: arrow_schema::ArrowError| Error::corrupt(0, e.to_string());
+        let mut parts: Vec<ArrayRef> = Vec::new();
+        for near in rows.chunk_by(|a, b| *a as usize / VECTOR == *b as usize / VECTOR) {
+            let start = near.first().map_or(0, |row| *row as usize / VECTOR * VECTOR);
+            let end = near.iter().max().map_or(start, |row| *row as usize + 1);
+            let vector = self.decode(start..end, data_type, dictionary)?;
+            let places: UInt32Array = near.iter().map(|row| row - start as u32).collect();
+            parts.push(arrow_select::take::take(&vector, &places, None).map_err(failed)?);
+        }
+        match parts.as_slice() {
+            [] => Ok(nothing(0, data_type)),
+            [only] => Ok(Arc::clone(only)),
+            _ => {
+                let parts: Vec<&dyn Array> = parts.iter().map(|part| &**part).collect();
+                arrow_select::concat::concat(&parts).map_err(failed)
             }
         }
     }

@@ -150,6 +150,15 @@ impl<'a, F: Float> Floats<'a, F> {
         }
     }
 
+    /// Whether a value is fetched without those before it.
+    pub fn is_light(&self) -> bool {
+        match self {
+            Floats::Bits(bits) => bits.words.is_light(),
+            Floats::Alp(alp) => alp.ints.is_light(),
+            Floats::AlpRd(_) => true,
+        }
+    }
+
     /// Appends a short description for `sty inspect`, such as `alp 2 decimals(frame 12 bit, 0 exceptions)`.
     pub fn describe(&self, out: &mut String) {
         match self {

@@ -161,6 +161,11 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
+    /// Whether a value is fetched without those before it.
+    pub fn is_light(&self) -> bool {
+        !matches!(self, Ints::Delta(_) | Ints::Planes(_))
+    }
+
     /// Appends a short description for `sty inspect`, such as `run-length(delta(frame 6 bit), frame 12 bit)`.
     pub fn describe(&self, out: &mut String) {
         out.push_str(self.encoding().name());
