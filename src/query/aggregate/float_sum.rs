@@ -113,7 +113,7 @@ impl FloatSums {
     pub(crate) fn merge(&mut self, mut other: FloatSums, map: impl Fn(usize) -> usize) {
         self.settle();
         other.settle();
-        for (at, sum) in other.sums.into_iter().enumerate() {
+        for (at, sum) in other.sums.into_iter().enumerate().filter(|(_, sum)| *sum != (0.0, 0.0)) {
             if let Some(slot) = self.sums.get_mut(map(at)) {
                 join(slot, sum);
             }

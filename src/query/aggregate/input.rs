@@ -3,7 +3,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type};
 use arrow_array::{Array, ArrayRef};
-use arrow_buffer::{NullBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
 use super::dictionary_decimals::DictionaryDecimals;
@@ -119,11 +119,12 @@ fn coded_decimals(at: usize, codes: &Ints<'_, u32>, slice: &Slice<'_, '_>) -> Re
     let Some(Some(dictionary)) = slot.get() else { return Ok(None) };
     let mut room: Vec<u32> = Vec::with_capacity(slice.range.len());
     codes.decode(slice.range.clone(), &mut room)?;
-    let int = |code: &u32| dictionary.ints.get(*code as usize).copied();
-    let Some(ints) = room.iter().map(int).collect::<Option<Vec<i64>>>() else {
+    let (least, greatest) = room.iter().fold((u32::MAX, 0), |(a, b), code| (a.min(*code), b.max(*code)));
+    if greatest as usize >= dictionary.ints.len() {
         return Err(Error::corrupt(0, "a code that its dictionary does not have"));
-    };
-    let valid = room.contains(&0).then(|| room.iter().map(|code| *code != 0).collect::<NullBuffer>());
+    }
+    let ints = room.iter().map(|code| dictionary.ints.get(*code as usize).copied().unwrap_or(0)).collect();
+    let valid = (least == 0).then(|| NullBuffer::new(BooleanBuffer::collect_bool(room.len(), |i| room[i] != 0)));
     let (exponent, most) = (dictionary.exponent, dictionary.most);
     let decimals = Decimals { ints, exponent, exceptions: Vec::new(), most };
     Ok(Some(Fetched { values: Values::Decimals(decimals), valid, zeroed: true }))

@@ -94,7 +94,8 @@ impl<'a> Accumulators<'a> {
         for ((state, _), (more, _)) in self.states.iter_mut().zip(other.states) {
             state.merge(more, &self.rows, &other.rows, map);
         }
-        for (at, more) in other.rows.into_iter().enumerate() {
+        // Memory without groups stays untouched.
+        for (at, more) in other.rows.into_iter().enumerate().filter(|(_, more)| *more > 0) {
             if let Some(rows) = self.rows.get_mut(map(at)) {
                 *rows += more;
             }

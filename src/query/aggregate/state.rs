@@ -115,7 +115,7 @@ impl State {
         rows: &[u64],
     ) -> Result<()> {
         match (valid, &mut self.counted) {
-            (Some(valid), counted) => count_valid(groups, valid, counted.get_or_insert_with(|| rows.to_vec())),
+            (Some(valid), counted) => count_valid(groups, valid, counted.get_or_insert_with(|| copied(rows))),
             (None, Some(counted)) => count(groups, counted),
             (None, None) => {}
         }
@@ -168,8 +168,9 @@ impl State {
     /// Adds another thread's state; `rows` and `others` are the rows of each group of both.
     pub(crate) fn merge(&mut self, other: State, rows: &[u64], others: &[u64], map: &dyn Fn(usize) -> usize) {
         if self.counted.is_some() || other.counted.is_some() {
-            let counted = self.counted.get_or_insert_with(|| rows.to_vec());
-            for (at, more) in other.counted.as_deref().unwrap_or(others).iter().enumerate() {
+            let counted = self.counted.get_or_insert_with(|| copied(rows));
+            let more = other.counted.as_deref().unwrap_or(others);
+            for (at, more) in more.iter().enumerate().filter(|(_, more)| **more > 0) {
                 if let Some(count) = counted.get_mut(map(at)) {
                     *count += more;
                 }
@@ -247,6 +248,13 @@ fn extreme(greatest: bool, input: ArrowType) -> Result<Kind> {
     }
     let converter = RowConverter::new(vec![SortField::new(input)]).map_err(failed)?;
     Ok(Kind::ExtremeRow { best: Vec::new(), greatest, converter })
+}
+
+/// A copy that leaves pages untouched where there are only zeros.
+fn copied(rows: &[u64]) -> Vec<u64> {
+    let mut copy = vec![0; rows.len()];
+    copy.iter_mut().zip(rows).filter(|(_, rows)| **rows > 0).for_each(|(copy, rows)| *copy = *rows);
+    copy
 }
 
 fn offer(slot: Option<&mut Option<Box<[u8]>>>, row: &[u8], greatest: bool) {

@@ -52,6 +52,9 @@ impl Marks {
 
     /// Rows whose dictionary code lies from `low` to `high`.
     pub(crate) fn codes(&mut self, slice: &Slice<'_, '_>, at: usize, low: u32, high: u32) -> Result<()> {
+        if low > high {
+            return self.nulls(slice, false);
+        }
         let Some(codes) = codes_of(slice, at)? else { return self.nulls(slice, low == 0) };
         let most = slice.block.stored(at).and_then(|c| c.record().dictionary).map_or(0, |d| d.values);
         let span = u64::from(high - low);

@@ -142,6 +142,9 @@ impl Test<'_> {
         if let Some(range) = WordRange::of(predicate, column, at, block) {
             return Some(Test::Words { at, range });
         }
+        if let Some((low, high)) = range::codes(predicate, column, at, block) {
+            return Some(Test::Codes { at, low, high });
+        }
         DecimalRange::of(predicate, column, at, block).map(|range| Test::Decimals { at, range })
     }
 }

@@ -1,9 +1,14 @@
 //! Conditions that are ranges of whole numbers.
 
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+
 use crate::block::{Bound, Stream};
 use crate::expr::{Comparison, Predicate};
 use crate::model::{Column, DataType, Physical, Scalar};
 use crate::query::scan::OpenBlock;
+use crate::query::words::{is_words, to_words};
 
 /// Values from `low` to `high`, in a block whose values lie from `base` to `base + span`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +55,49 @@ impl WordRange {
         }
         WordRange { base, span, low: distance(low), high: distance(high).min(span) }
     }
+}
+
+/// The inclusive range of dictionary codes for which a comparison with a number is true; it is empty where the first is
+/// above the last. `None` where the predicate is not one, or the column has no dictionary of numbers.
+pub(super) fn codes(
+    predicate: &Predicate,
+    column: &Column,
+    at: usize,
+    block: &OpenBlock<'_>,
+) -> Option<(u32, u32)> {
+    let Predicate::Compare { operand, comparison, value } = predicate else { return None };
+    let stored = block.stored(at).filter(|stored| *stored.data_type() == column.data_type)?;
+    if operand.column != column.id || operand.data_type != column.data_type {
+        return None;
+    }
+    let dictionary = stored.dictionary().ok()??;
+    // Values rise from code 1 on; code 0 is null.
+    let (below, upto) = match value {
+        Scalar::Float(value) if column.data_type == DataType::Float64 => {
+            let normal = |v: f64| if v == 0.0 { 0.0 } else { v };
+            let values = dictionary.as_primitive_opt::<Float64Type>()?.values().get(1..)?;
+            let value = normal(*value);
+            let order = |v: &f64| normal(*v).total_cmp(&value);
+            (values.partition_point(|v| order(v).is_lt()), values.partition_point(|v| order(v).is_le()))
+        }
+        Scalar::Int(value) if is_words(dictionary.data_type()) => {
+            let words = to_words(dictionary)?;
+            let words = words.get(1..)?;
+            let value = i64::try_from(*value).ok()?;
+            (words.partition_point(|v| *v < value), words.partition_point(|v| *v <= value))
+        }
+        _ => return None,
+    };
+    let all = dictionary.len() - 1;
+    let (first, last) = match comparison {
+        Comparison::Equal => (below + 1, upto),
+        Comparison::Less => (1, below),
+        Comparison::LessOrEqual => (1, upto),
+        Comparison::Greater => (upto + 1, all),
+        Comparison::GreaterOrEqual => (below + 1, all),
+        Comparison::NotEqual => return None,
+    };
+    Some((u32::try_from(first).ok()?, u32::try_from(last).ok()?))
 }
 
 /// The inclusive range of values for which the predicate is true.
