@@ -14,8 +14,9 @@ mod tables;
 mod values;
 mod ways;
 
+use std::collections::BTreeMap;
+
 use arrow_array::RecordBatch;
-use datafusion::arrow::util::pretty::pretty_format_batches;
 
 use compare::compare;
 use random::Random;
@@ -24,10 +25,12 @@ use tables::Table;
 use ways::{Answer, Ways, ask};
 
 /// Statements in the test command.
-const CASES: u64 = 150;
+const CASES: u64 = 120;
 /// Statements over one table.
 const STATEMENTS: u64 = 30;
 const SEED: u64 = 20_150_601;
+/// What DataFusion says where a plan of its own surprises it.
+const OTHERS_FAULT: &str = "bug in DataFusion's code";
 /// Rows of an answer that a failure shows.
 const SHOWN: usize = 12;
 
@@ -39,6 +42,10 @@ struct Tally {
     refused: u64,
     /// The executor had an answer where another way failed for a row that may not have counted.
     lenient: u64,
+    /// DataFusion's min or max was not by total order.
+    extremes: u64,
+    /// The beginnings of messages, without digits.
+    errors: BTreeMap<String, u64>,
 }
 
 fn variable(name: &str) -> Option<u64> {
@@ -72,11 +79,11 @@ fn random_statements_have_the_same_answers_three_ways() {
             }
         }
         if cases.is_some() && number % 20 == 0 {
-            eprintln!("{done} statements, {} failures, {tally:?}", failures.len());
+            eprintln!("{done} statements, {} failures", failures.len());
         }
     }
     if cases.is_some() {
-        eprintln!("{done} statements, {} failures, {tally:?}", failures.len());
+        eprintln!("{done} statements, {} failures, {tally:#?}", failures.len());
     }
     assert!(tally.native * 2 > done, "most statements are to run in the executor: {tally:?}");
     assert!(failures.is_empty(), "{} failures; the first:\n{}", failures.len(), failures[0]);
@@ -118,11 +125,19 @@ fn check(ways: &Ways, statement: &Statement, tally: &mut Tally) -> Result<(), St
                 let exactly = name == "one thread" && how.sums;
                 let sums = if exactly { Vec::new() } else { statement.sums.clone() };
                 let statement = Statement { sums, ..statement.clone() };
-                if let Err(what) = compare(&statement, a, b, &sizes) {
+                let Err(what) = compare(&statement, a, b, &sizes) else { continue };
+                let extremes = statement.extremes.as_ref().filter(|_| name != "one thread");
+                let right = extremes.map(|sql| ways.memory(sql));
+                if let Some(Ok(right)) = &right
+                    && compare(&statement, a, right, &sizes).is_ok()
+                {
+                    tally.extremes += 1;
+                } else {
                     return failed(format!("native and {name}: {what}"), other);
                 }
             }
             (Err(_), Ok(_)) => return failed(format!("an error, and none with {name}"), other),
+            (Ok(_), Err(what)) if what.contains(OTHERS_FAULT) => tally.lenient += 1,
             (Ok(_), Err(_)) if statement.may_hide_errors && name != "one thread" => tally.lenient += 1,
             (Ok(_), Err(_)) => return failed(format!("an answer, and an error with {name}"), other),
             (Err(what), Err(_)) if what.contains("panic") => return failed("a panic".into(), other),
@@ -131,7 +146,11 @@ fn check(ways: &Ways, statement: &Statement, tally: &mut Tally) -> Result<(), St
     }
     match native {
         Ok(_) => tally.answered += 1,
-        Err(_) => tally.refused += 1,
+        Err(what) => {
+            tally.refused += 1;
+            let kind = what.chars().filter(|c| !c.is_ascii_digit()).take(70).collect();
+            *tally.errors.entry(kind).or_default() += 1;
+        }
     }
     Ok(())
 }
@@ -140,9 +159,7 @@ fn shown(name: &str, answer: &Answer) -> String {
     match answer {
         Ok(batch) => {
             let few: RecordBatch = batch.slice(0, batch.num_rows().min(SHOWN));
-            let table =
-                pretty_format_batches(&[few]).map_or_else(|error| error.to_string(), |table| table.to_string());
-            format!("{name}: {} rows\n{table}", batch.num_rows())
+            format!("{name}: {} rows\n{}", batch.num_rows(), compare::shown(&few))
         }
         Err(error) => format!("{name}: error: {error}"),
     }

@@ -7,6 +7,7 @@ use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch};
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::DataType;
+use datafusion::arrow::util::pretty::pretty_format_batches;
 
 use super::statements::{Order, Statement};
 
@@ -15,6 +16,7 @@ const CLOSE: f64 = 1e-9;
 
 /// An answer made ready: what is exact as bytes, and the sums.
 struct Prepared {
+    batch: RecordBatch,
     rows: Rows,
     sums: Vec<Float64Array>,
     /// The rows in their order, or in one that depends on the values alone.
@@ -56,7 +58,7 @@ fn prepare(batch: &RecordBatch, sums: &[usize], keep_order: bool) -> Prepared {
         };
         places.sort_by(|a, b| rows.row(*a).cmp(&rows.row(*b)).then_with(|| by_sums(*a, *b)));
     }
-    Prepared { rows, sums, places }
+    Prepared { batch: batch.clone(), rows, sums, places }
 }
 
 /// Says what is different. `sizes` answers the statement's `sizes`, `all` the unlimited statement of [`Order::Some`].
@@ -73,7 +75,8 @@ pub(crate) fn compare(
         return Err(format!("columns {:?} and {:?}", types(a), types(b)));
     }
     if a.num_rows() != b.num_rows() {
-        return Err(format!("{} rows and {} rows", a.num_rows(), b.num_rows()));
+        let only = first_difference(a, b);
+        return Err(format!("{} rows and {} rows; {only}", a.num_rows(), b.num_rows()));
     }
     match &statement.order {
         Order::Some(all) => [a, b].into_iter().try_for_each(|part| is_part(part, ask(all).as_ref())),
@@ -91,11 +94,24 @@ pub(crate) fn compare(
     }
 }
 
+/// Where answers of different lengths part.
+fn first_difference(a: &RecordBatch, b: &RecordBatch) -> String {
+    let sums: Vec<usize> =
+        (0..a.num_columns()).filter(|at| *a.column(*at).data_type() == DataType::Float64).collect();
+    let sums = if sums.len() == a.num_columns() { Vec::new() } else { sums };
+    let (a, b) = (prepare(a, &sums, false), prepare(b, &sums, false));
+    let parts = a.places.iter().zip(&b.places).find(|(x, y)| a.rows.row(**x) != b.rows.row(**y));
+    parts.map_or_else(String::new, |(x, y)| {
+        format!("they part at\n{}\n{}", shown(&a.batch.slice(*x, 1)), shown(&b.batch.slice(*y, 1)))
+    })
+}
+
 fn all_the_same(a: &Prepared, b: &Prepared, sizes: &dyn Fn() -> Option<Prepared>) -> Result<(), String> {
     let mut known: Option<Option<Prepared>> = None;
     for (number, (x, y)) in a.places.iter().zip(&b.places).enumerate() {
         if a.rows.row(*x) != b.rows.row(*y) {
-            return Err(format!("row {number} differs (exactly)"));
+            let shown = |p: &Prepared, at: usize| shown(&p.batch.slice(at, 1));
+            return Err(format!("row {number} differs:\n{}\n{}", shown(a, *x), shown(b, *y)));
         }
         for (at, (left, right)) in a.sums.iter().zip(&b.sums).enumerate() {
             if left.is_valid(*x) != right.is_valid(*y) {
@@ -155,4 +171,9 @@ fn by_keys(columns: &[usize], a: &RecordBatch, b: &RecordBatch) -> Result<(), St
     let sure = left.iter().position(|row| Some(row) == last).unwrap_or(0);
     let cut = |batch: &RecordBatch| prepare(&batch.slice(0, sure), &[], false);
     all_the_same(&cut(a), &cut(b), &|| None)
+}
+
+pub(crate) fn shown(batch: &RecordBatch) -> String {
+    pretty_format_batches(std::slice::from_ref(batch))
+        .map_or_else(|error| error.to_string(), |table| table.to_string())
 }

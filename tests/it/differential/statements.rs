@@ -10,6 +10,9 @@ pub(crate) struct Statement {
     pub(crate) sql: String,
     /// The same with sums of sizes instead of sums: how far off sums of floats may be.
     pub(crate) sizes: Option<String>,
+    /// The same with the first of an order instead of min and max, which DataFusion gets wrong where floats are NaN or
+    /// nothing but infinite.
+    pub(crate) extremes: Option<String>,
     /// Columns of the answer that may be sums of floats.
     pub(crate) sums: Vec<usize>,
     pub(crate) order: Order,
@@ -32,7 +35,7 @@ pub(crate) enum Order {
 
 impl Statement {
     pub(crate) fn plain(sql: String) -> Statement {
-        Statement { sql, sizes: None, sums: Vec::new(), order: Order::Any, may_hide_errors: true }
+        Statement { sql, sizes: None, extremes: None, sums: Vec::new(), order: Order::Any, may_hide_errors: true }
     }
 }
 
@@ -50,7 +53,29 @@ pub(crate) fn generate(r: &mut Random, table: &Table) -> Statement {
     };
     let lazy = ["WHERE", "CASE", "LIMIT", "HAVING", " AND ", " OR ", "coalesce", "JOIN"];
     statement.may_hide_errors = lazy.iter().any(|word| statement.sql.contains(word));
+    let marked = std::mem::take(&mut statement.sql);
+    statement.extremes = marked.contains('⟨').then(|| unmarked(&marked, true));
+    statement.sql = unmarked(&marked, false);
+    statement.sizes = statement.sizes.map(|sql| unmarked(&sql, false));
+    if let Order::Some(all) = &mut statement.order {
+        *all = unmarked(all, false);
+    }
     statement
+}
+
+/// `min⟨x⟩` as `min(x)`, or as the first of x in order.
+fn unmarked(sql: &str, first: bool) -> String {
+    let mut text = String::new();
+    for part in sql.split_inclusive('⟩') {
+        let Some((before, of)) = part.split_once('⟨').filter(|_| first) else {
+            text += &part.replace('⟨', "(").replace('⟩', ")");
+            continue;
+        };
+        let (of, order) = (of.trim_end_matches('⟩'), if before.ends_with("max") { "DESC" } else { "ASC" });
+        let before = before.trim_end_matches("max").trim_end_matches("min");
+        text += &format!("{before}first_value({of} ORDER BY {of} {order} NULLS LAST)");
+    }
+    text
 }
 
 /// An aggregate, the same of sizes, and whether it may be a sum of floats.
@@ -82,7 +107,7 @@ impl Maker<'_> {
                 let size = format!("{function}(abs(CAST({of} AS DOUBLE)))");
                 Call { sql: format!("{function}({of})"), sizes: size, sums: true }
             }
-            8..=10 => plain(format!("{}({})", self.r.pick(&["min", "max"]), self.ordered(2))),
+            8..=10 => plain(format!("{}⟨{}⟩", self.r.pick(&["min", "max"]), self.ordered(2))),
             _ => plain(format!("count(DISTINCT {})", self.key(1))),
         };
         if self.r.chance(20) {
@@ -98,7 +123,7 @@ impl Maker<'_> {
         match self.r.below(4) {
             0 | 1 => "count(*)".into(),
             2 => format!("count({})", self.key(1)),
-            _ => format!("{}({})", self.r.pick(&["min", "max"]), self.ordered(1)),
+            _ => format!("{}⟨{}⟩", self.r.pick(&["min", "max"]), self.ordered(1)),
         }
     }
 
@@ -203,7 +228,7 @@ impl Maker<'_> {
             0 => {
                 let min = self.ordered(1);
                 format!(
-                    "SELECT count(*) AS c0, min(a.x) AS c1, max(b.y) AS c2 \
+                    "SELECT count(*) AS c0, min⟨a.x⟩ AS c1, max⟨b.y⟩ AS c2 \
                      FROM (SELECT {key} AS k, {min} AS x FROM t{a}) AS a {kind} {right} ON a.k = b.k"
                 )
             }

@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use datafusion::common::config::Dialect;
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
+use datafusion::physical_plan::collect;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use stylobate::sql::{Parameters, Session, SessionOptions};
 
@@ -52,10 +52,9 @@ impl Ways {
     /// DataFusion on the rows in memory.
     pub(crate) fn memory(&self, sql: &str) -> Answer {
         let run = async {
-            let frame = self.memory.sql(sql).await?;
-            let schema: SchemaRef = Arc::clone(frame.schema().inner());
-            let batches = frame.collect().await?;
-            let schema = batches.first().map_or(schema, |batch| batch.schema());
+            let plan = self.memory.sql(sql).await?.create_physical_plan().await?;
+            let batches = collect(Arc::clone(&plan), self.memory.task_ctx()).await?;
+            let schema = batches.first().map_or(plan.schema(), |batch| batch.schema());
             Ok::<_, DataFusionError>(concat_batches(&schema, &batches)?)
         };
         self.runtime.block_on(run).map_err(|error| error.to_string())
