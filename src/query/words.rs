@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::{ArrowPrimitiveType, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, make_array};
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
@@ -70,6 +71,22 @@ pub(crate) fn ordered(value: f64) -> i64 {
 /// The double of a word of [`ordered`].
 pub(crate) fn unordered(word: i64) -> f64 {
     f64::from_bits((word ^ ((word >> 63) as u64 >> 1) as i64) as u64)
+}
+
+/// Floats as keys of groups: there is one zero, which is positive.
+pub(crate) fn one_zero(array: &ArrayRef) -> ArrayRef {
+    fn one<T: ArrowPrimitiveType>(array: &ArrayRef, is: fn(T::Native) -> bool) -> ArrayRef {
+        let floats = array.as_primitive::<T>();
+        if !floats.values().iter().any(|v| is(*v)) {
+            return Arc::clone(array);
+        }
+        Arc::new(floats.unary::<_, T>(|v| if is(v) { T::default_value() } else { v }))
+    }
+    match array.data_type() {
+        ArrowType::Float32 => one::<Float32Type>(array, |v| v == 0.0 && v.is_sign_negative()),
+        ArrowType::Float64 => one::<Float64Type>(array, |v| v == 0.0 && v.is_sign_negative()),
+        _ => Arc::clone(array),
+    }
 }
 
 /// Makes what null rows hold 0.

@@ -4,6 +4,8 @@
 
 mod columns;
 mod damage;
+#[cfg(feature = "sql")]
+mod differential;
 mod example;
 mod golden;
 mod ingest;

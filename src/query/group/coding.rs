@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::model::{Column, DataType, Physical, Scalar};
 use crate::query::scan::{Memo, OpenBlock, Slice, Survivors, take};
-use crate::query::words::{blank, from_words, is_words, to_words};
+use crate::query::words::{blank, from_words, is_words, one_zero, to_words};
 use crate::segment;
 
 /// An expression is evaluated in advance for at most this many values of its column.
@@ -75,7 +75,7 @@ impl Coding {
     /// How to code `key` over what is to be read; `None` if there is no small code.
     pub(crate) fn of(key: &Expression, columns: &[Column], survivors: &Survivors) -> Result<Option<Coding>> {
         if key.inputs.is_empty() {
-            return Ok(Some(Coding::Constant(key.evaluate(&[], 1)?)));
+            return Ok(Some(Coding::Constant(one_zero(&key.evaluate(&[], 1)?))));
         }
         let Some(at) = key.only_input() else { return Ok(None) };
         let Some(column) = columns.get(at) else { return Ok(None) };
@@ -224,7 +224,11 @@ impl CodedColumn {
     fn of_words(at: usize, column: &Column, stored: &[Option<&segment::Column>]) -> Result<Option<Self>> {
         let data_type = column.data_type.to_arrow();
         let Some((range, nulls)) = bounds(&column.data_type, stored) else { return Ok(None) };
-        let domain = span(&range) + u64::from(nulls);
+        let Some(domain) = span(&range).checked_add(u64::from(nulls)) else { return Ok(None) };
+        // Dictionaries are translated to codes of 32 bits.
+        if u32::try_from(domain).is_err() && stored.iter().flatten().any(|c| c.record().dictionary.is_some()) {
+            return Self::of_dictionaries(at, column, stored);
+        }
         let mut maps = Vec::with_capacity(stored.len());
         for column in stored {
             let dictionary = match column {
@@ -391,7 +395,7 @@ fn limits_of(stats: &Stats) -> Option<(i64, i64)> {
     word(&stats.min).zip(word(&stats.max))
 }
 
-/// How many values lie in an inclusive range.
+/// How many values lie in an inclusive range; of all words, too many by one to count.
 fn span(range: &Range<i64>) -> u64 {
     (range.end as u64).wrapping_sub(range.start as u64).saturating_add(1)
 }
@@ -430,7 +434,7 @@ fn ranged(key: &Expression, at: usize, column: &Column, survivors: &Survivors) -
     if low > high {
         (low, high, nulls) = (0, 0, true);
     }
-    let domain = span(&(low..high)).saturating_add(u64::from(nulls));
+    let Some(domain) = span(&(low..high)).checked_add(u64::from(nulls)) else { return Ok(None) };
     Ok(Some(Coding::Ranged { expression: key.clone(), input: at, low, nulls, domain }))
 }
 
@@ -497,6 +501,7 @@ impl Interner {
 
     fn intern(&mut self, values: &ArrayRef) -> Result<Vec<u32>> {
         let failed = |e: arrow_schema::ArrowError| Error::InvalidInput(e.to_string());
+        let values = &one_zero(values);
         let rows = self.converter.convert_columns(&[Arc::clone(values)]).map_err(failed)?;
         let mut codes = Vec::with_capacity(values.len());
         let mut new = Vec::new();

@@ -10,6 +10,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use crate::error::{Error, Result};
+use crate::query::words::one_zero;
 
 const SEED: u64 = 0x7374_796c_6f62_6174;
 
@@ -49,7 +50,8 @@ impl RowTable {
 
     /// Appends the group of each row of the keys.
     pub(crate) fn groups(&mut self, keys: &[ArrayRef], out: &mut Vec<u32>) -> Result<()> {
-        let rows = self.converter.convert_columns(keys).map_err(failed)?;
+        let keys: Vec<ArrayRef> = keys.iter().map(one_zero).collect();
+        let rows = self.converter.convert_columns(&keys).map_err(failed)?;
         for row in rows.iter() {
             let group = self.group(row.as_ref())?;
             out.push(group);

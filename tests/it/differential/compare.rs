@@ -1,0 +1,179 @@
+//! Whether two answers are the same: bit for bit, but for sums of floats.
+
+use std::cmp::Ordering;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch};
+use arrow_row::{RowConverter, Rows, SortField};
+use arrow_schema::DataType;
+use datafusion::arrow::util::pretty::pretty_format_batches;
+
+use super::statements::{Order, Statement};
+
+/// How close sums of floats have to be.
+const CLOSE: f64 = 1e-9;
+
+/// An answer made ready: what is exact as bytes, and the sums.
+struct Prepared {
+    batch: RecordBatch,
+    rows: Rows,
+    sums: Vec<Float64Array>,
+    /// The rows in their order, or in one that depends on the values alone.
+    places: Vec<usize>,
+}
+
+/// What is compared as a sum of floats: those of the columns that are floats at all.
+fn sums_of(batch: &RecordBatch, sums: &[usize]) -> Vec<usize> {
+    let float = |at: &&usize| *batch.column(**at).data_type() == DataType::Float64;
+    sums.iter().filter(float).copied().collect()
+}
+
+fn converted(columns: &[ArrayRef], rows: usize) -> Rows {
+    let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
+    let converter = RowConverter::new(fields).unwrap();
+    if columns.is_empty() {
+        // So many empty rows.
+        let nothing: ArrayRef = std::sync::Arc::new(arrow_array::BooleanArray::from(vec![false; rows]));
+        return converted(&[nothing], rows);
+    }
+    converter.convert_columns(columns).unwrap()
+}
+
+fn prepare(batch: &RecordBatch, sums: &[usize], keep_order: bool) -> Prepared {
+    let exact: Vec<ArrayRef> =
+        (0..batch.num_columns()).filter(|at| !sums.contains(at)).map(|at| batch.column(at).clone()).collect();
+    let rows = converted(&exact, batch.num_rows());
+    let sums: Vec<Float64Array> =
+        sums.iter().map(|at| batch.column(*at).as_primitive::<Float64Type>().clone()).collect();
+    let mut places: Vec<usize> = (0..batch.num_rows()).collect();
+    if !keep_order {
+        let value = |column: &Float64Array, at: usize| column.is_valid(at).then(|| column.value(at));
+        let by_sum = |a: usize, b: usize, column: &Float64Array| match (value(column, a), value(column, b)) {
+            (Some(a), Some(b)) => a.total_cmp(&b),
+            (a, b) => a.is_some().cmp(&b.is_some()),
+        };
+        let by_sums = |a: usize, b: usize| {
+            sums.iter().map(|column| by_sum(a, b, column)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+        };
+        places.sort_by(|a, b| rows.row(*a).cmp(&rows.row(*b)).then_with(|| by_sums(*a, *b)));
+    }
+    Prepared { batch: batch.clone(), rows, sums, places }
+}
+
+/// Says what is different. `sizes` answers the statement's `sizes`, `all` the unlimited statement of [`Order::Some`].
+pub(crate) fn compare(
+    statement: &Statement,
+    a: &RecordBatch,
+    b: &RecordBatch,
+    ask: &dyn Fn(&str) -> Option<RecordBatch>,
+) -> Result<(), String> {
+    let types = |batch: &RecordBatch| -> Vec<(String, DataType)> {
+        batch.schema().fields().iter().map(|field| (field.name().clone(), field.data_type().clone())).collect()
+    };
+    if types(a) != types(b) {
+        return Err(format!("columns {:?} and {:?}", types(a), types(b)));
+    }
+    if a.num_rows() != b.num_rows() {
+        let only = first_difference(a, b);
+        return Err(format!("{} rows and {} rows; {only}", a.num_rows(), b.num_rows()));
+    }
+    match &statement.order {
+        Order::Some(all) => [a, b].into_iter().try_for_each(|part| is_part(part, ask(all).as_ref())),
+        Order::By(columns) => by_keys(columns, a, b),
+        order => {
+            let (ordered, sums) = (matches!(order, Order::Total), sums_of(a, &statement.sums));
+            let (a, b) = (prepare(a, &sums, ordered), prepare(b, &sums, ordered));
+            let sizes = || {
+                let batch = ask(statement.sizes.as_deref()?)?;
+                let same = batch.num_rows() == a.places.len() && sums_of(&batch, &sums) == sums;
+                same.then(|| prepare(&batch, &sums, ordered))
+            };
+            all_the_same(&a, &b, &sizes)
+        }
+    }
+}
+
+/// Where answers of different lengths part.
+fn first_difference(a: &RecordBatch, b: &RecordBatch) -> String {
+    let sums: Vec<usize> =
+        (0..a.num_columns()).filter(|at| *a.column(*at).data_type() == DataType::Float64).collect();
+    let sums = if sums.len() == a.num_columns() { Vec::new() } else { sums };
+    let (a, b) = (prepare(a, &sums, false), prepare(b, &sums, false));
+    let parts = a.places.iter().zip(&b.places).find(|(x, y)| a.rows.row(**x) != b.rows.row(**y));
+    parts.map_or_else(String::new, |(x, y)| {
+        format!("they part at\n{}\n{}", shown(&a.batch.slice(*x, 1)), shown(&b.batch.slice(*y, 1)))
+    })
+}
+
+fn all_the_same(a: &Prepared, b: &Prepared, sizes: &dyn Fn() -> Option<Prepared>) -> Result<(), String> {
+    let mut known: Option<Option<Prepared>> = None;
+    for (number, (x, y)) in a.places.iter().zip(&b.places).enumerate() {
+        if a.rows.row(*x) != b.rows.row(*y) {
+            let shown = |p: &Prepared, at: usize| shown(&p.batch.slice(at, 1));
+            return Err(format!("row {number} differs:\n{}\n{}", shown(a, *x), shown(b, *y)));
+        }
+        for (at, (left, right)) in a.sums.iter().zip(&b.sums).enumerate() {
+            if left.is_valid(*x) != right.is_valid(*y) {
+                return Err(format!("row {number} differs in whether a sum is null"));
+            }
+            if left.is_null(*x) || is_close(left.value(*x), right.value(*y), 0.0) {
+                continue;
+            }
+            let known = known.get_or_insert_with(sizes).as_ref();
+            let size = known.and_then(|known| {
+                let place = *known.places.get(number)?;
+                Some(known.sums.get(at)?.value(place))
+            });
+            if !is_close(left.value(*x), right.value(*y), size.unwrap_or(0.0)) {
+                return Err(format!("row {number}: sums {:e} and {:e}", left.value(*x), right.value(*y)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `size` is the sum of the sizes of what was added.
+fn is_close(a: f64, b: f64, size: f64) -> bool {
+    if a == b || (a.is_nan() && b.is_nan()) || size.is_nan() || size == f64::INFINITY {
+        return true;
+    }
+    (a - b).abs() <= CLOSE * a.abs().max(b.abs()).max(size)
+}
+
+/// Whether every row of `part` is one of `all`, counted.
+fn is_part(part: &RecordBatch, all: Option<&RecordBatch>) -> Result<(), String> {
+    let Some(all) = all else { return Ok(()) };
+    let (part, all) = (prepare(part, &[], false), prepare(all, &[], false));
+    let mut rest = all.places.iter();
+    for place in &part.places {
+        let row = part.rows.row(*place);
+        let found = rest.find(|at| all.rows.row(**at) >= row).is_some_and(|at| all.rows.row(*at) == row);
+        if !found {
+            return Err("a row that is not one of the answer without a limit".into());
+        }
+    }
+    Ok(())
+}
+
+/// Keys the same in order, and all rows but those with the last key.
+fn by_keys(columns: &[usize], a: &RecordBatch, b: &RecordBatch) -> Result<(), String> {
+    let keys = |batch: &RecordBatch| {
+        let keys: Vec<ArrayRef> = columns.iter().map(|at| batch.column(*at).clone()).collect();
+        converted(&keys, batch.num_rows())
+    };
+    let (left, right) = (keys(a), keys(b));
+    let differs = left.iter().zip(right.iter()).position(|(a, b)| a != b);
+    if let Some(at) = differs {
+        return Err(format!("row {at} differs in what is ordered by"));
+    }
+    let last = left.num_rows().checked_sub(1).map(|at| left.row(at));
+    let sure = left.iter().position(|row| Some(row) == last).unwrap_or(0);
+    let cut = |batch: &RecordBatch| prepare(&batch.slice(0, sure), &[], false);
+    all_the_same(&cut(a), &cut(b), &|| None)
+}
+
+pub(crate) fn shown(batch: &RecordBatch) -> String {
+    pretty_format_batches(std::slice::from_ref(batch))
+        .map_or_else(|error| error.to_string(), |table| table.to_string())
+}

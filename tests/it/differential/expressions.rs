@@ -1,0 +1,246 @@
+//! Random SQL expressions over the columns of a table.
+
+use stylobate::model::DataType;
+
+use super::random::Random;
+use super::tables::{Column, Table};
+
+/// Makes expressions; `r` decides.
+pub(crate) struct Maker<'a> {
+    pub(crate) r: &'a mut Random,
+    pub(crate) table: &'a Table,
+}
+
+pub(crate) fn is_number(t: &DataType) -> bool {
+    t.is_integer() || matches!(t, DataType::Float32 | DataType::Float64 | DataType::Decimal { .. })
+}
+
+fn is_moment(t: &DataType) -> bool {
+    matches!(t, DataType::Date | DataType::Timestamp { .. })
+}
+
+impl Maker<'_> {
+    fn column(&mut self, wanted: impl Fn(&DataType) -> bool) -> Option<&Column> {
+        self.table.column(self.r, wanted)
+    }
+
+    fn name(&mut self, wanted: impl Fn(&DataType) -> bool) -> Option<String> {
+        self.column(wanted).map(|column| column.name.clone())
+    }
+
+    fn sample(&mut self, column: &str) -> String {
+        let known = self.table.columns.iter().find(|known| known.name == column);
+        known.map_or_else(|| "1".into(), |known| self.r.of_these(&known.samples))
+    }
+
+    /// A small number that suits arithmetic.
+    fn small(&mut self) -> &'static str {
+        self.r.pick(&["1", "2", "3", "5", "7", "10", "-1", "-3", "100", "1000", "0.5", "2.5", "-0.1", "3600"])
+    }
+
+    /// A number.
+    pub(crate) fn number(&mut self, depth: usize) -> String {
+        if depth == 0 || self.r.chance(35) {
+            return self.name(is_number).unwrap_or_else(|| "7".into());
+        }
+        let d = depth - 1;
+        match self.r.below(17) {
+            0 | 1 => {
+                let op = self.r.pick(&["+", "-", "*"]);
+                format!("({} {op} {})", self.number(d), self.small())
+            }
+            2 => format!("({} {} {})", self.small(), self.r.pick(&["+", "-", "*"]), self.number(d)),
+            3 => format!("({} {} {})", self.number(d), self.r.pick(&["+", "-", "*", "/", "%"]), self.number(d)),
+            4 | 5 => format!("({} {} {})", self.number(d), self.r.pick(&["/", "%"]), self.small()),
+            6 => {
+                let to =
+                    self.r.pick(&["BIGINT", "INT", "SMALLINT", "DOUBLE", "REAL", "BIGINT UNSIGNED", "TINYINT"]);
+                let cast = if self.r.chance(70) { "TRY_CAST" } else { "CAST" };
+                format!("{cast}({} AS {to})", self.number(d))
+            }
+            7 | 8 => format!("{}({})", self.r.pick(&["round", "floor", "ceil", "abs", "trunc"]), self.number(d)),
+            9 => format!("round({}, {})", self.number(d), self.r.pick(&["0", "1", "-1", "2"])),
+            10 => format!("{}({})", self.r.pick(&["length", "character_length", "ascii"]), self.text(d)),
+            11 | 12 => self.part(d),
+            13 => format!("CASE WHEN {} THEN {} ELSE {} END", self.condition(d), self.number(d), self.number(d)),
+            14 => format!("coalesce({}, {})", self.number(d), self.small()),
+            15 => format!("nullif({}, {})", self.number(d), self.small()),
+            _ => format!("(-{})", self.number(d)),
+        }
+    }
+
+    /// A part of a moment.
+    fn part(&mut self, depth: usize) -> String {
+        let moment = self.moment(depth);
+        let part = self.r.pick(&["year", "month", "day", "dow", "doy", "quarter", "week", "hour", "minute"]);
+        match self.r.below(3) {
+            0 => format!("extract({part} FROM {moment})"),
+            _ => format!("date_part('{part}', {moment})"),
+        }
+    }
+
+    /// A date or timestamp.
+    fn moment(&mut self, depth: usize) -> String {
+        let column = self.name(is_moment).unwrap_or_else(|| "TIMESTAMP '2020-02-29T12:34:56'".into());
+        if depth == 0 {
+            return column;
+        }
+        match self.r.below(6) {
+            0 | 1 => {
+                let grain = self.r.pick(&["year", "quarter", "month", "week", "day", "hour", "minute", "second"]);
+                format!("date_trunc('{grain}', {column})")
+            }
+            2 => format!("CAST({column} AS DATE)"),
+            3 => format!("CAST({column} AS TIMESTAMP)"),
+            4 => format!("coalesce({column}, {})", self.sample(&column)),
+            _ => column,
+        }
+    }
+
+    /// A text.
+    pub(crate) fn text(&mut self, depth: usize) -> String {
+        if depth == 0 || self.r.chance(45) {
+            return self.name(|t| *t == DataType::Utf8).unwrap_or_else(|| "'text'".into());
+        }
+        let d = depth - 1;
+        match self.r.below(11) {
+            0 | 1 => format!("{}({})", self.r.pick(&["lower", "upper", "trim", "reverse"]), self.text(d)),
+            2 => format!("substr({}, {})", self.text(d), 1 + self.r.below(6)),
+            3 => format!("substr({}, {}, {})", self.text(d), self.r.below(6), self.r.below(6)),
+            4 => format!("({} || {})", self.text(d), self.r.pick(&["'x'", "''", "'-é'"])),
+            5 => format!("concat({}, '-', {})", self.text(d), self.text(d)),
+            6 => format!("CAST({} AS VARCHAR)", self.name(|t| t.is_integer()).unwrap_or_else(|| "12".into())),
+            7 => format!("coalesce({}, 'none')", self.text(d)),
+            8 => format!("CASE WHEN {} THEN {} ELSE 'other' END", self.condition(d), self.text(d)),
+            9 => format!("left({}, {})", self.text(d), self.r.below(5)),
+            _ => format!("nullif({}, '')", self.text(d)),
+        }
+    }
+
+    /// Anything that can be grouped and sorted by.
+    pub(crate) fn key(&mut self, depth: usize) -> String {
+        match self.r.below(12) {
+            0..=4 => self.name(|_| true).unwrap_or_else(|| "1".into()),
+            5..=7 => self.number(depth),
+            8 | 9 => self.text(depth),
+            10 => self.moment(depth),
+            _ => self.condition(depth),
+        }
+    }
+
+    /// What min and max take.
+    pub(crate) fn ordered(&mut self, depth: usize) -> String {
+        match self.r.below(8) {
+            0..=3 => {
+                let column = self.name(|t| !matches!(t, DataType::Binary | DataType::Bool));
+                column.unwrap_or_else(|| "1".into())
+            }
+            4 | 5 => self.number(depth),
+            6 => self.text(depth),
+            _ => self.moment(depth),
+        }
+    }
+
+    /// A boolean.
+    pub(crate) fn condition(&mut self, depth: usize) -> String {
+        if depth > 0 && self.r.chance(35) {
+            let d = depth - 1;
+            return match self.r.below(6) {
+                0 | 1 => format!("({} AND {})", self.condition(d), self.condition(d)),
+                2 | 3 => format!("({} OR {})", self.condition(d), self.condition(d)),
+                4 => format!("NOT ({})", self.condition(d)),
+                _ => {
+                    let is = self.r.pick(&["IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE", "IS NULL"]);
+                    format!("({}) {is}", self.condition(d))
+                }
+            };
+        }
+        match self.r.below(15) {
+            0..=3 => self.comparison(),
+            4 => {
+                let number = self.number(depth.min(2));
+                let value = self.name(is_number).map_or_else(|| "3".into(), |column| self.sample(&column));
+                format!("{number} {} {value}", self.operator())
+            }
+            5 => format!("{} {} {}", self.number(depth.min(1)), self.operator(), self.number(depth.min(1))),
+            6 => {
+                let (a, b) = (self.text(depth.min(1)), self.text(1));
+                format!("{a} {} {b}", self.operator())
+            }
+            7 | 8 => self.pattern(depth),
+            9 => self.list(),
+            10 => self.between(),
+            11 => {
+                let any = self.key(depth.min(1));
+                format!("({any}) IS {}", self.r.pick(&["NULL", "NOT NULL"]))
+            }
+            12 => {
+                let bool = self.name(|t| *t == DataType::Bool);
+                bool.unwrap_or_else(|| "TRUE".into())
+            }
+            13 => {
+                let moment = self.moment(depth.min(1));
+                let other = self.name(is_moment).map(|column| self.sample(&column));
+                format!("{moment} {} {}", self.operator(), other.unwrap_or_else(|| "DATE '2000-01-01'".into()))
+            }
+            _ => {
+                let column = self.name(|_| true).unwrap_or_else(|| "1".into());
+                let is = self.r.pick(&["IS DISTINCT FROM", "IS NOT DISTINCT FROM"]);
+                format!("{column} {is} {}", self.sample(&column))
+            }
+        }
+    }
+
+    fn operator(&mut self) -> &'static str {
+        self.r.pick(&["=", "<>", "<", "<=", ">", ">="])
+    }
+
+    /// A column against one of its values.
+    fn comparison(&mut self) -> String {
+        let column = self.name(|_| true).unwrap_or_else(|| "1".into());
+        let value = self.sample(&column);
+        match self.r.chance(85) {
+            true => format!("{column} {} {value}", self.operator()),
+            false => format!("{value} {} {column}", self.operator()),
+        }
+    }
+
+    fn list(&mut self) -> String {
+        let column = self.name(|_| true).unwrap_or_else(|| "1".into());
+        let mut values: Vec<String> = (0..1 + self.r.below(6)).map(|_| self.sample(&column)).collect();
+        if self.r.chance(15) {
+            values.push("NULL".into());
+        }
+        format!("{column} {}IN ({})", self.r.pick(&["", "", "NOT "]), values.join(", "))
+    }
+
+    fn between(&mut self) -> String {
+        let column = self.name(|t| *t != DataType::Bool).unwrap_or_else(|| "1".into());
+        let (a, b) = (self.sample(&column), self.sample(&column));
+        format!("{column} {}BETWEEN {a} AND {b}", self.r.pick(&["", "", "NOT "]))
+    }
+
+    fn pattern(&mut self, depth: usize) -> String {
+        let text = self.text(depth.min(1));
+        let column = self.name(|t| *t == DataType::Utf8);
+        let sample = column.map_or_else(|| "'text'".into(), |column| self.sample(&column));
+        let inner: String = sample.trim_matches('\'').chars().filter(|c| *c != '\'').collect();
+        let from = self.r.below(4);
+        let part: String = inner.chars().skip(from).take(1 + self.r.below(4)).collect();
+        let start: String = inner.chars().take(1 + self.r.below(8)).collect();
+        let like = self.r.pick(&["LIKE", "LIKE", "NOT LIKE", "ILIKE"]);
+        match self.r.below(8) {
+            0 | 1 => format!("{text} {like} '%{part}%'"),
+            2 => format!("{text} {like} '{start}%'"),
+            3 => format!("{text} {like} '%{part}'"),
+            4 => format!("{text} {like} '_{part}%'"),
+            5 => format!("starts_with({text}, '{start}')"),
+            6 => format!(
+                "{text} {} '^[a-z]*{}'",
+                self.r.pick(&["~", "!~", "~*"]),
+                self.r.pick(&["", "$", ".", "[0-9]"])
+            ),
+            _ => format!("{text} {like} '{inner}'"),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What random statements have found, as small tables and statements.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, StringArray};
+use stylobate::encoding::{Options, Profile};
+use stylobate::model::{DataType, Schema};
+
+use super::random::Random;
+use super::statements::Statement;
+use super::tables::{Part, Table, store};
+use super::ways::Ways;
+use super::{Tally, check};
+
+/// Columns `a`, `b`, …, each with its type and its segments. Of a segment: its type where that is narrower, and its
+/// values, of which `-` is null, `''` the empty text, and `×3` the values so far three times.
+type Columns = &'static [(&'static str, &'static [&'static str])];
+
+const FOUND: &[(Columns, &[&str])] = &[
+    // All 64-bit words, and null: one more group than 64 bits count.
+    (
+        &[("int64", &["-9223372036854775808 9223372036854775807 - 0 0 7"])],
+        &["SELECT a, count(*) FROM t GROUP BY 1", "SELECT a + 1, count(*) FROM t GROUP BY 1"],
+    ),
+    // Codes of a dictionary of values further apart than 32 bits.
+    (
+        &[("time(us)", &["00:00:01 22:00:00 23:00:00 23:59:59.000001 ×2000"]), ("int32", &["1 2 3 4 ×2000"])],
+        &["SELECT a, count(*), sum(b) FROM t GROUP BY 1", "SELECT DISTINCT b, a FROM t"],
+    ),
+    // There is one zero among keys, and it is positive.
+    (
+        &[("float64", &["-0.0 0.0 1.5 -0.0 ×700", "0.0 -0.0", "-"]), ("float32", &["-0.0 0.0 2.5 2.5 ×700"])],
+        &[
+            "SELECT a, count(*) FROM t GROUP BY 1",
+            "SELECT b, count(*) FROM t GROUP BY 1",
+            "SELECT a, b, count(*) FROM t GROUP BY 1, 2",
+            "SELECT -abs(a), count(*) FROM t GROUP BY 1",
+            "SELECT a * b, min(a) IS NULL FROM t GROUP BY 1",
+            "SELECT DISTINCT ceil(a * -0.1) FROM t",
+        ],
+    ),
+];
+
+fn part(text: &str, data_type: &DataType) -> (DataType, ArrayRef) {
+    let (stored, values) = match text.split_once(':') {
+        Some((stored, values)) if stored.parse::<DataType>().is_ok() => (stored.parse().unwrap(), values),
+        _ => (data_type.clone(), text),
+    };
+    let mut all: Vec<Option<String>> = Vec::new();
+    for word in values.split_whitespace() {
+        match word {
+            "-" => all.push(None),
+            "''" => all.push(Some(String::new())),
+            word => match word.strip_prefix('×').and_then(|times| times.parse().ok()) {
+                Some(times) => all = std::iter::repeat_n(all, times).flatten().collect(),
+                None => all.push(Some(word.to_owned())),
+            },
+        }
+    }
+    let array: ArrayRef = Arc::new(StringArray::from(all));
+    let values = arrow_cast::cast(&array, &stored.to_arrow()).unwrap();
+    assert_eq!(values.null_count(), array.null_count(), "{text} as {stored}");
+    (stored, values)
+}
+
+fn table(columns: Columns) -> Table {
+    let mut schema = Schema::default();
+    for ((data_type, _), name) in columns.iter().zip('a'..) {
+        schema.add(&name.to_string(), data_type.parse().unwrap()).unwrap();
+    }
+    let segments = columns.iter().map(|(_, segments)| segments.len()).max().unwrap_or(0);
+    let segment = |at: usize| {
+        let columns: Vec<Option<(DataType, ArrayRef)>> =
+            columns.iter().map(|(t, all)| all.get(at).map(|text| part(text, &t.parse().unwrap()))).collect();
+        let rows = columns.iter().flatten().map(|(_, values)| values.len()).max().unwrap_or(0);
+        Part { columns, rows, options: Options::new(Profile::Balanced), commits: true }
+    };
+    store(&schema, 1024, (0..segments).map(segment).collect(), format!("{columns:?}"), &mut Random::new(1))
+}
+
+#[test]
+fn what_random_statements_found_stays_right() {
+    for (columns, statements) in FOUND {
+        let table = table(columns);
+        let ways = Ways::over(&table);
+        for sql in *statements {
+            let statement = Statement::plain((*sql).to_owned());
+            if let Err(what) = check(&ways, &statement, &mut Tally::default()) {
+                panic!("{columns:?}\n{sql}\n{what}");
+            }
+        }
+    }
+}

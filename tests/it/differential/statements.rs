@@ -1,0 +1,250 @@
+//! Random statements of the kinds that the executor covers.
+
+use super::expressions::Maker;
+use super::random::Random;
+use super::tables::Table;
+
+/// A statement, and how its answers are compared.
+#[derive(Clone, Debug)]
+pub(crate) struct Statement {
+    pub(crate) sql: String,
+    /// The same with sums of sizes instead of sums: how far off sums of floats may be.
+    pub(crate) sizes: Option<String>,
+    /// The same with the first of an order instead of min and max, which DataFusion gets wrong where floats are NaN or
+    /// nothing but infinite.
+    pub(crate) extremes: Option<String>,
+    /// Columns of the answer that may be sums of floats.
+    pub(crate) sums: Vec<usize>,
+    pub(crate) order: Order,
+    /// Whether a row that does not count in the end could have been evaluated, and have failed.
+    pub(crate) may_hide_errors: bool,
+}
+
+/// The order of an answer's rows.
+#[derive(Clone, Debug)]
+pub(crate) enum Order {
+    /// None.
+    Any,
+    /// By everything that could differ.
+    Total,
+    /// By these columns; rows equal in them in any order, the last of them any of several.
+    By(Vec<usize>),
+    /// None, and any so many rows of the answer to this.
+    Some(String),
+}
+
+impl Statement {
+    pub(crate) fn plain(sql: String) -> Statement {
+        Statement { sql, sizes: None, extremes: None, sums: Vec::new(), order: Order::Any, may_hide_errors: true }
+    }
+}
+
+/// A statement over `t`.
+pub(crate) fn generate(r: &mut Random, table: &Table) -> Statement {
+    let kind = r.below(100);
+    let maker = &mut Maker { r, table };
+    let mut statement = match kind {
+        0..=47 => maker.grouped(),
+        48..=66 => maker.top(),
+        67..=78 => maker.rows(),
+        79..=84 => maker.distinct(),
+        85..=92 => maker.joined(),
+        _ => maker.united(),
+    };
+    let lazy = ["WHERE", "CASE", "LIMIT", "HAVING", " AND ", " OR ", "coalesce", "JOIN"];
+    statement.may_hide_errors = lazy.iter().any(|word| statement.sql.contains(word));
+    let marked = std::mem::take(&mut statement.sql);
+    statement.extremes = marked.contains('⟨').then(|| unmarked(&marked, true));
+    statement.sql = unmarked(&marked, false);
+    statement.sizes = statement.sizes.map(|sql| unmarked(&sql, false));
+    if let Order::Some(all) = &mut statement.order {
+        *all = unmarked(all, false);
+    }
+    statement
+}
+
+/// `min⟨x⟩` as `min(x)`, or as the first of x in order.
+fn unmarked(sql: &str, first: bool) -> String {
+    let mut text = String::new();
+    for part in sql.split_inclusive('⟩') {
+        let Some((before, of)) = part.split_once('⟨').filter(|_| first) else {
+            text += &part.replace('⟨', "(").replace('⟩', ")");
+            continue;
+        };
+        let (of, order) = (of.trim_end_matches('⟩'), if before.ends_with("max") { "DESC" } else { "ASC" });
+        let before = before.trim_end_matches("max").trim_end_matches("min");
+        text += &format!("{before}first_value({of} ORDER BY {of} {order} NULLS LAST)");
+    }
+    text
+}
+
+/// An aggregate, the same of sizes, and whether it may be a sum of floats.
+struct Call {
+    sql: String,
+    sizes: String,
+    sums: bool,
+}
+
+impl Maker<'_> {
+    fn filter(&mut self, percent: usize) -> String {
+        if self.r.chance(percent) {
+            let mut text = format!(" WHERE {}", self.condition(3));
+            while self.r.chance(25) {
+                text += &format!(" AND {}", self.condition(2));
+            }
+            return text;
+        }
+        String::new()
+    }
+
+    fn call(&mut self) -> Call {
+        let plain = |sql: String| Call { sizes: sql.clone(), sql, sums: false };
+        let mut call = match self.r.below(12) {
+            0 | 1 => plain("count(*)".into()),
+            2 => plain(format!("count({})", self.key(1))),
+            3..=7 => {
+                let (function, of) = (self.r.pick(&["sum", "sum", "avg"]), self.number(2));
+                let size = format!("{function}(abs(CAST({of} AS DOUBLE)))");
+                Call { sql: format!("{function}({of})"), sizes: size, sums: true }
+            }
+            8..=10 => plain(format!("{}⟨{}⟩", self.r.pick(&["min", "max"]), self.ordered(2))),
+            _ => plain(format!("count(DISTINCT {})", self.key(1))),
+        };
+        if self.r.chance(20) {
+            let filter = format!(" FILTER (WHERE {})", self.condition(1));
+            call.sql += &filter;
+            call.sizes += &filter;
+        }
+        call
+    }
+
+    /// An aggregate that is exact and has an order.
+    fn exact(&mut self) -> String {
+        match self.r.below(4) {
+            0 | 1 => "count(*)".into(),
+            2 => format!("count({})", self.key(1)),
+            _ => format!("{}⟨{}⟩", self.r.pick(&["min", "max"]), self.ordered(1)),
+        }
+    }
+
+    fn direction(&mut self) -> &'static str {
+        self.r.pick(&["", " ASC", " DESC", " DESC", " DESC NULLS LAST", " ASC NULLS FIRST"])
+    }
+
+    fn limit(&mut self) -> String {
+        let limit = self.r.of_these(&[0, 1, 2, 5, 10, 10, 100, 1000, 5000]);
+        format!(" LIMIT {limit}{}", if self.r.chance(10) { " OFFSET 3" } else { "" })
+    }
+
+    fn grouped(&mut self) -> Statement {
+        let depth = self.r.below(3);
+        let keys: Vec<String> =
+            (0..self.r.of_these(&[0, 0, 1, 1, 1, 2, 2, 3, 4])).map(|_| self.key(depth)).collect();
+        let calls: Vec<Call> = (0..1 + self.r.below(4)).map(|_| self.call()).collect();
+        let (filter, named) = (self.filter(60), keys.len());
+        let sums = (0..calls.len()).filter(|at| calls[*at].sums).map(|at| at + named).collect();
+        let mut tail = filter;
+        if named > 0 {
+            let all: Vec<String> = (1..=named).map(|at| at.to_string()).collect();
+            tail +=
+                &if self.r.chance(20) { " GROUP BY ALL".into() } else { format!(" GROUP BY {}", all.join(", ")) };
+        }
+        if self.r.chance(15) {
+            tail += &format!(" HAVING count(*) {} {}", self.r.pick(&[">", "<", ">="]), 1 + self.r.below(30));
+        }
+        let mut order = Order::Any;
+        if named > 0 && self.r.chance(30) {
+            let mut by: Vec<String> = (0..named).map(|at| format!("c{at}{}", self.direction())).collect();
+            if self.r.chance(50) {
+                by.insert(0, format!("{}{}", self.exact(), self.direction()));
+            }
+            tail += &format!(" ORDER BY {}", by.join(", "));
+            order = Order::Total;
+            if self.r.chance(70) {
+                tail += &self.limit();
+            }
+        }
+        let select = |of: &dyn Fn(&Call) -> String| {
+            let items = keys.iter().cloned().chain(calls.iter().map(of));
+            let items: Vec<String> = items.enumerate().map(|(at, item)| format!("{item} AS c{at}")).collect();
+            format!("SELECT {} FROM t{tail}", items.join(", "))
+        };
+        Statement {
+            sizes: Some(select(&|call| call.sizes.clone())),
+            sums,
+            order,
+            ..Statement::plain(select(&|call| call.sql.clone()))
+        }
+    }
+
+    fn items(&mut self, most: usize) -> Vec<String> {
+        let depth = self.r.below(3);
+        (0..1 + self.r.below(most)).map(|_| self.key(depth)).collect()
+    }
+
+    fn top(&mut self) -> Statement {
+        let items = self.items(4);
+        let text: Vec<String> = items.iter().enumerate().map(|(at, item)| format!("{item} AS x{at}")).collect();
+        let start = format!("SELECT {} FROM t{}", text.join(", "), self.filter(50));
+        let total = self.r.chance(60);
+        let most = if total { items.len() } else { 1 + self.r.below(items.len()) };
+        let first = self.r.below(items.len());
+        let order: Vec<usize> = (0..most).map(|at| (first + at) % items.len()).collect();
+        let by: Vec<String> = order.iter().map(|at| format!("x{at}{}", self.direction())).collect();
+        let sql = format!("{start} ORDER BY {}{}", by.join(", "), self.limit());
+        let skips = sql.contains("OFFSET");
+        match total {
+            true => Statement { order: Order::Total, ..Statement::plain(sql) },
+            // Which of the equal rows are skipped is anybody's guess.
+            false if skips => Statement { order: Order::Some(start), ..Statement::plain(sql) },
+            false => Statement { order: Order::By(order), ..Statement::plain(sql) },
+        }
+    }
+
+    fn rows(&mut self) -> Statement {
+        let items = self.items(5);
+        let text: Vec<String> = items.iter().enumerate().map(|(at, item)| format!("{item} AS x{at}")).collect();
+        let sql = format!("SELECT {} FROM t{}", text.join(", "), self.filter(85));
+        if self.r.chance(25) {
+            let limited = format!("{sql}{}", self.limit());
+            return Statement { order: Order::Some(sql), ..Statement::plain(limited) };
+        }
+        Statement::plain(sql)
+    }
+
+    fn distinct(&mut self) -> Statement {
+        let items = self.items(3);
+        let text: Vec<String> = items.iter().enumerate().map(|(at, item)| format!("{item} AS x{at}")).collect();
+        Statement::plain(format!("SELECT DISTINCT {} FROM t{}", text.join(", "), self.filter(60)))
+    }
+
+    fn joined(&mut self) -> Statement {
+        let (depth, kind) = (self.r.below(2), self.r.pick(&["JOIN", "JOIN", "LEFT JOIN", "FULL JOIN"]));
+        let key = self.key(depth);
+        let (a, b) = (self.filter(60), self.filter(60));
+        let (x, y) = (self.exact(), self.exact());
+        let right = format!("(SELECT {key} AS k, {y} AS y FROM t{b} GROUP BY 1) AS b");
+        Statement::plain(match self.r.below(4) {
+            0 => {
+                let min = self.ordered(1);
+                format!(
+                    "SELECT count(*) AS c0, min⟨a.x⟩ AS c1, max⟨b.y⟩ AS c2 \
+                     FROM (SELECT {key} AS k, {min} AS x FROM t{a}) AS a {kind} {right} ON a.k = b.k"
+                )
+            }
+            1 => format!("SELECT count(*) AS c0, {x} AS c1 FROM t WHERE ({key}) IN (SELECT {key} FROM t{b})"),
+            _ => format!(
+                "SELECT a.k AS c0, a.x AS c1, b.k AS c2, b.y AS c3 \
+                 FROM (SELECT {key} AS k, {x} AS x FROM t{a} GROUP BY 1) AS a {kind} {right} ON a.k = b.k"
+            ),
+        })
+    }
+
+    fn united(&mut self) -> Statement {
+        let (key, call) = (self.key(1), self.exact());
+        let half = |filter: String| format!("SELECT {key} AS c0, {call} AS c1 FROM t{filter} GROUP BY 1");
+        let (a, b) = (half(self.filter(80)), half(self.filter(80)));
+        let union = self.r.pick(&["UNION ALL", "UNION", "INTERSECT", "EXCEPT"]);
+        Statement::plain(format!("{a} {union} {b}"))
+    }
+}

@@ -1,0 +1,99 @@
+//! The ways to answer a statement: the executor, DataFusion's operators on the same stored table, and DataFusion on
+//! the rows that were stored.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_select::concat::concat_batches;
+use datafusion::common::config::Dialect;
+use datafusion::datasource::MemTable;
+use datafusion::error::DataFusionError;
+use datafusion::physical_plan::collect;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use stylobate::sql::{Parameters, Session, SessionOptions};
+
+use super::tables::Table;
+
+/// An answer, or the message of the error.
+pub(crate) type Answer = Result<RecordBatch, String>;
+
+/// All ways to query one table.
+pub(crate) struct Ways {
+    /// The executor, on three threads.
+    pub(crate) native: Session,
+    /// The executor on one thread.
+    pub(crate) alone: Session,
+    /// DataFusion's operators on the stored table.
+    pub(crate) off: Session,
+    memory: SessionContext,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Ways {
+    pub(crate) fn over(table: &Table) -> Ways {
+        let open = |threads| {
+            let options =
+                SessionOptions { threads: Some(threads), memory_limit: Some(1 << 30), ..SessionOptions::default() };
+            Session::open(&table.store, &options).unwrap()
+        };
+        let off = open(2);
+        off.run("SET sty.native = off", &Parameters::default(), |mut stream| stream.try_for_each(|b| b.map(drop)))
+            .unwrap();
+        let mut config = SessionConfig::new().with_target_partitions(2);
+        config.options_mut().sql_parser.dialect = Dialect::DuckDB;
+        let memory = SessionContext::new_with_config(config);
+        let rows = MemTable::try_new(table.schema.clone(), table.partitions()).unwrap();
+        memory.register_table("t", Arc::new(rows)).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        Ways { native: open(3), alone: open(1), off, memory, runtime }
+    }
+
+    /// DataFusion on the rows in memory.
+    pub(crate) fn memory(&self, sql: &str) -> Answer {
+        let run = async {
+            let plan = self.memory.sql(sql).await?.create_physical_plan().await?;
+            let batches = collect(Arc::clone(&plan), self.memory.task_ctx()).await?;
+            let schema = batches.first().map_or(plan.schema(), |batch| batch.schema());
+            Ok::<_, DataFusionError>(concat_batches(&schema, &batches)?)
+        };
+        self.runtime.block_on(run).map_err(|error| error.to_string())
+    }
+}
+
+/// What a session answers, and whether all of it came from fragments.
+pub(crate) fn ask(session: &Session, sql: &str) -> (Answer, Native) {
+    let asked = catch_unwind(AssertUnwindSafe(|| {
+        let mut native = Native::default();
+        let mut answer = Err("no answer".to_owned());
+        let run = session.run(sql, &Parameters::default(), |mut stream| {
+            let schema = stream.schema();
+            let batches = stream.by_ref().collect::<stylobate::Result<Vec<_>>>();
+            native = Native::of(&stream.explain());
+            let batches = batches?;
+            let schema = batches.first().map_or(schema, |batch| batch.schema());
+            answer = concat_batches(&schema, &batches).map_err(|error| error.to_string());
+            Ok(())
+        });
+        (run.map_err(|error| error.to_string()).and(answer), native)
+    }));
+    asked.unwrap_or_else(|_| (Err("panicked".into()), Native::default()))
+}
+
+/// How much of a plan was the executor's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Native {
+    /// A fragment was in it, or a scan that filters.
+    pub(crate) partly: bool,
+    /// No aggregate of DataFusion's was in it.
+    pub(crate) sums: bool,
+}
+
+impl Native {
+    fn of(plan: &str) -> Native {
+        Native {
+            partly: plan.contains("StoreFragment") || plan.contains("filter=["),
+            sums: !plan.contains("AggregateExec"),
+        }
+    }
+}
