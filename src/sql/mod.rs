@@ -13,6 +13,7 @@ mod catalog;
 mod convert;
 mod exec;
 mod files;
+mod from_first;
 mod generate;
 mod lower;
 mod memory;

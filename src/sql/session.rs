@@ -20,6 +20,7 @@ use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use super::catalog::Tables;
 use super::convert::from_datafusion;
 use super::exec::Engine;
+use super::from_first;
 use super::node::Planner;
 use super::parameters::Parameters;
 use super::settings::Settings;
@@ -108,7 +109,11 @@ impl Session {
             .build()
             .and_then(|mut parser| parser.parse_statements())
             .map_err(from_datafusion)?;
-        Ok(parsed.into_iter().map(|parsed| Statement { parsed }).collect())
+        let completed = |mut parsed| {
+            from_first::complete(&mut parsed);
+            Statement { parsed }
+        };
+        Ok(parsed.into_iter().map(completed).collect())
     }
 
     /// Plans a statement and starts it. All its scans of one table see the same generation.

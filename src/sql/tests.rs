@@ -59,6 +59,7 @@ fn everyday_sql_of_others() {
         ("SELECT 7 / 2", "3"),
         ("SELECT '5'::int + 1", "6"),
         ("FROM (VALUES (1), (2)) t(a) SELECT max(a)", "2"),
+        ("FROM (VALUES (1, 2)) t(a, b)", "1|2"),
         ("SELECT a, count(*) FROM (VALUES (1), (1)) t(a) GROUP BY ALL", "1|2"),
         ("SELECT a FROM (VALUES (2), (1)) t(a) ORDER BY ALL LIMIT 1", "1"),
         ("SELECT * EXCLUDE (b) FROM (VALUES (1, 2)) t(a, b)", "1"),
