@@ -4,11 +4,14 @@ use arrow_buffer::NullBuffer;
 
 use super::decimals::DecimalRange;
 use super::range::WordRange;
-use crate::block::{Stream, Validity};
+use crate::block::{self, Stream, Validity};
 use crate::encoding::floats::Floats;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
 use crate::query::scan::Slice;
+
+/// Rows to decode for which fetching one takes as long.
+const FEW: usize = 128;
 
 /// The marks of a slice, and room to decode codes into.
 #[derive(Debug, Default)]
@@ -112,6 +115,10 @@ impl Marks {
         let Stream::F64(Floats::Alp(alp)) = reader.stream() else {
             return Err(Error::InvalidInput("a range of what are no decimals".into()));
         };
+        let left: usize = self.marks.iter().map(|mark| usize::from(*mark)).sum();
+        if !self.marks.is_empty() && left * FEW < self.marks.len() {
+            return self.few_decimals(slice, reader, decimals);
+        }
         // Rows with a value of their own keep the mark that they had.
         let mut own = Vec::new();
         alp.exceptions.apply(&slice.range, |row, word| {
@@ -129,6 +136,26 @@ impl Marks {
             }
         }
         self.only_valid(slice, reader.validity())
+    }
+
+    /// The same where so few rows are left that fetching each is quicker than decoding all.
+    fn few_decimals(
+        &mut self,
+        slice: &Slice<'_, '_>,
+        reader: &block::Reader<'_>,
+        decimals: &DecimalRange,
+    ) -> Result<()> {
+        let Stream::F64(floats) = reader.stream() else { return Ok(()) };
+        for (at, mark) in self.marks.iter_mut().enumerate().filter(|(_, mark)| **mark != 0) {
+            let row = slice.range.start + at;
+            let valid = match reader.validity() {
+                Validity::Stream(bools) => bools.get(row)?,
+                Validity::Nothing => false,
+                Validity::All | Validity::ByCode => true,
+            };
+            *mark = u8::from(valid && decimals.holds(floats.get(row)?));
+        }
+        Ok(())
     }
 
     fn only_valid(&mut self, slice: &Slice<'_, '_>, validity: &Validity<'_>) -> Result<()> {

@@ -16,11 +16,11 @@ use crate::model::{DataType, Scalar};
 use crate::query::scan::{Memo, OpenBlock, Slice};
 use crate::query::words::blank;
 
-/// The word of an expression for each whole number of a block, from the least one on.
+/// The code of an expression for each whole number of a block, from the least one on.
 #[derive(Debug)]
 pub(crate) struct DecimalMap {
     least: u64,
-    words: Vec<i64>,
+    codes: Vec<u32>,
 }
 
 /// Appends the codes (words less `bias`) of all rows of a slice to `out`; false, with nothing appended, where the block
@@ -34,13 +34,13 @@ pub(super) fn write<T: Word>(
 ) -> Result<bool> {
     let Some(block) = slice.block.column(at)? else { return Ok(false) };
     let Stream::F64(Floats::Alp(alp)) = block.reader().stream() else { return Ok(false) };
-    let made = || Memo::Decimals(map(key, at, alp, slice.block).map(Arc::new));
+    let made = || Memo::Decimals(map(key, at, bias, alp, slice.block).map(Arc::new));
     let Memo::Decimals(Some(map)) = slice.block.memo(key, Memo::is_decimals, made) else { return Ok(false) };
-    let codes: Vec<T> = map.words.iter().map(|word| T::from_u64(word.wrapping_sub(bias) as u64)).collect();
     let mut places: Vec<u16> = Vec::with_capacity(slice.range.len());
     alp.ints.decode_narrow(slice.range.clone(), map.least, true, &mut places)?;
     // What null rows hold may lie anywhere.
-    out.extend(places.iter().map(|place| codes.get(usize::from(*place)).copied().unwrap_or_default()));
+    let code = |place: &u16| map.codes.get(usize::from(*place)).copied().unwrap_or(0);
+    out.extend(places.iter().map(|place| T::from_u64(u64::from(code(place)))));
     let (mut rows, mut values) = (Vec::new(), Vec::new());
     alp.exceptions.apply(&slice.range, |row, word| {
         rows.push(row);
@@ -67,7 +67,7 @@ fn evaluate(key: &Expression, values: Vec<f64>) -> Result<Vec<i64>> {
 }
 
 /// `None` if the whole numbers of the block are too many, or the expression fails for one of them.
-fn map(key: &Expression, at: usize, alp: &Alp<'_, f64>, block: &OpenBlock<'_>) -> Option<DecimalMap> {
+fn map(key: &Expression, at: usize, bias: i64, alp: &Alp<'_, f64>, block: &OpenBlock<'_>) -> Option<DecimalMap> {
     let stored = block.stored(at).filter(|stored| *stored.data_type() == DataType::Float64)?;
     let stats = stored.block_stats(block.work.block)?;
     let scale = 10f64.powi(i32::from(alp.exponent));
@@ -82,5 +82,6 @@ fn map(key: &Expression, at: usize, alp: &Alp<'_, f64>, block: &OpenBlock<'_>) -
     }
     let values: Vec<f64> = (least..=greatest).map(|int| alp.value(int as u64)).collect();
     let words = evaluate(key, values).ok()?;
-    Some(DecimalMap { least: least as u64, words })
+    let codes = words.iter().map(|word| u32::try_from(word.wrapping_sub(bias)).ok());
+    Some(DecimalMap { least: least as u64, codes: codes.collect::<Option<_>>()? })
 }
