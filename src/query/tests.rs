@@ -46,6 +46,7 @@ fn rows(n: usize, seed: u64) -> Vec<Row> {
     (0..n).map(row).collect()
 }
 
+#[expect(clippy::disallowed_methods, reason = "inputs of a test")]
 fn store(dir: &Path, parts: &[Vec<Row>]) -> Snapshot {
     let table = Store::open(dir.join("db")).table("t").unwrap();
     for (i, part) in parts.iter().enumerate() {
