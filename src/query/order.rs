@@ -17,7 +17,7 @@ use arrow_schema::{DataType as ArrowType, SortOptions};
 use super::filter::{Marks, narrow};
 use super::run::{Context, Worker, each_slice};
 use super::scan::{OpenBlock, Slice, Survivors, Work, take};
-use super::words::{ordered, to_words, unordered};
+use super::words::{is_words, ordered, to_words, unordered};
 use super::{Fragment, OrderBy};
 use crate::error::{Error, Result};
 use crate::expr::{Comparison, Expression, Operand, Predicate};
@@ -88,7 +88,7 @@ impl<'a> Top<'a> {
     /// never true of null, which a threshold leaves out unless nulls come first.
     fn worth(&self, limit: i64) -> Option<(usize, Predicate)> {
         let by = self.order.first().filter(|by| !by.nulls_first && limit < i64::MAX)?;
-        let at = by.expression.as_column()?;
+        let at = by.expression.as_column().filter(|_| is_ranked(&by.expression.data_type))?;
         let column = self.columns.get(at)?;
         let word = if by.descending { !limit } else { limit };
         let value = match column.data_type {
@@ -182,6 +182,11 @@ fn ranks(key: &ArrayRef, by: &OrderBy) -> Option<Vec<i64>> {
     Some(ranks)
 }
 
+/// Whether [`ranks`] knows keys of the type.
+fn is_ranked(data_type: &ArrowType) -> bool {
+    is_words(data_type) || matches!(data_type, ArrowType::UInt64 | ArrowType::Float32 | ArrowType::Float64)
+}
+
 fn null_rank(by: &OrderBy) -> i64 {
     if by.nulls_first { i64::MIN } else { i64::MAX }
 }
@@ -195,6 +200,9 @@ fn rank_of(order: &[OrderBy], columns: &[Option<Arc<crate::segment::Column>>], b
     let Some((by, at)) = order.first().and_then(|by| Some((by, by.expression.as_column()?))) else {
         return i64::MIN;
     };
+    if !is_ranked(&by.expression.data_type) {
+        return i64::MIN;
+    }
     let Some(column) = columns.get(at).and_then(Option::as_deref) else { return null_rank(by) };
     let Some(stats) = column.block_stats(block) else { return i64::MIN };
     if stats.nulls > 0 && by.nulls_first {

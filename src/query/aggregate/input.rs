@@ -2,7 +2,7 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type};
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, UInt32Array, new_null_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
@@ -61,14 +61,41 @@ pub(crate) fn fetch(expression: &Expression, slice: &Slice<'_, '_>, wanted: Use)
     {
         return Ok(fetched);
     }
-    let array = slice.evaluate(expression)?;
+    Ok(values_of(slice.evaluate(expression)?, wanted))
+}
+
+/// Fetches an expression's values for those of the selected rows that `keep`; the others count as null, and cannot fail.
+pub(crate) fn fetch_kept(
+    expression: &Expression,
+    slice: &Slice<'_, '_>,
+    keep: &NullBuffer,
+    wanted: Use,
+) -> Result<Fetched> {
+    let place = |at: usize| slice.selected.as_ref().map_or(Some(at as u32), |rows| rows.get(at).copied());
+    let mut kept = Slice::new(slice.block, slice.range.clone());
+    kept.select(keep.valid_indices().filter_map(place).collect());
+    let mut next = 0u32;
+    let mut place = |keep: bool| {
+        next += u32::from(keep);
+        keep.then(|| next - 1)
+    };
+    let places: UInt32Array = keep.iter().map(&mut place).collect();
+    let array = match kept.len() {
+        0 => new_null_array(&expression.data_type, places.len()),
+        _ => arrow_select::take::take(&kept.evaluate(expression)?, &places, None)
+            .map_err(|error| Error::corrupt(0, error.to_string()))?,
+    };
+    Ok(values_of(array, wanted))
+}
+
+fn values_of(array: ArrayRef, wanted: Use) -> Fetched {
     let valid = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
     let values = match array.data_type() {
         ArrowType::Float64 => {
             let floats = array.as_primitive::<Float64Type>().values();
             if let Some(valid) = valid.as_ref().filter(|_| wanted.sums) {
                 let kept = floats.iter().zip(valid).map(|(v, valid)| if valid { *v } else { 0.0 }).collect();
-                return Ok(Fetched { values: Values::Floats(kept), valid: Some(valid.clone()), zeroed: true });
+                return Fetched { values: Values::Floats(kept), valid: Some(valid.clone()), zeroed: true };
             }
             Values::Floats(floats.clone())
         }
@@ -79,7 +106,7 @@ pub(crate) fn fetch(expression: &Expression, slice: &Slice<'_, '_>, wanted: Use)
         },
         _ => Values::Array(array),
     };
-    Ok(Fetched { values, valid, zeroed: false })
+    Fetched { values, valid, zeroed: false }
 }
 
 /// The whole numbers of a column of decimal doubles, where the block stores them so.

@@ -16,7 +16,7 @@ use arrow_buffer::NullBuffer;
 
 pub(crate) use self::dictionary_decimals::DictionaryDecimals;
 use self::float_sum::MAX_PENDING;
-use self::input::{Fetched, Use, fetch};
+use self::input::{Fetched, Use, fetch, fetch_kept};
 use self::kernels::{Groups, count, grow};
 use self::state::State;
 use super::Aggregate;
@@ -67,12 +67,19 @@ impl<'a> Accumulators<'a> {
 
     /// Adds the selected rows of a slice to their groups, for which there is room.
     pub(crate) fn update(&mut self, slice: &Slice<'_, '_>, groups: Groups<'_>) -> Result<()> {
-        let fetched = self.fetch(slice)?;
+        let all = self.fetch(slice)?;
         for ((state, input), aggregate) in self.states.iter_mut().zip(self.aggregates) {
-            let fetched = input.and_then(|at| fetched.get(at));
+            let filter = aggregate.filter.as_ref().map(|filter| Ok(truth(&slice.evaluate(filter)?)));
+            let filter = filter.transpose()?;
+            let mut kept = None;
+            let mut fetched = input.and_then(|at| all.get(at)?.as_ref());
+            if let (None, Some(filter), Some(input)) = (fetched, &filter, &aggregate.input) {
+                let wanted = Use { sums: state.only_adds(), decimals: false };
+                fetched = Some(&*kept.insert(fetch_kept(input, slice, filter, wanted)?));
+            }
             let mut valid = fetched.and_then(|fetched| fetched.valid.clone());
-            if let Some(filter) = &aggregate.filter {
-                valid = NullBuffer::union(valid.as_ref(), Some(&truth(&slice.evaluate(filter)?)));
+            if filter.is_some() {
+                valid = NullBuffer::union(valid.as_ref(), filter.as_ref());
             }
             state.update(groups, fetched, valid.as_ref(), &self.rows)?;
         }
@@ -80,11 +87,16 @@ impl<'a> Accumulators<'a> {
         Ok(())
     }
 
-    fn fetch(&self, slice: &Slice<'_, '_>) -> Result<Vec<Fetched>> {
+    /// The values of each input; `None` where they cannot be computed for all rows and need not be, since each of those
+    /// that take them has a filter.
+    fn fetch(&self, slice: &Slice<'_, '_>) -> Result<Vec<Option<Fetched>>> {
         let one = |(at, input): (usize, &&Expression)| {
-            let mut takers = self.states.iter().filter(|(_, input)| *input == Some(at));
-            let sums = takers.all(|(state, _)| state.only_adds());
-            fetch(input, slice, Use { sums, decimals: self.rows.len() <= MAX_PENDING })
+            let takers = self.states.iter().zip(self.aggregates).filter(|((_, input), _)| *input == Some(at));
+            let sums = takers.clone().all(|((state, _), _)| state.only_adds());
+            match fetch(input, slice, Use { sums, decimals: self.rows.len() <= MAX_PENDING }) {
+                Err(_) if takers.clone().all(|(_, aggregate)| aggregate.filter.is_some()) => Ok(None),
+                fetched => fetched.map(Some),
+            }
         };
         self.inputs.iter().enumerate().map(one).collect()
     }

@@ -224,7 +224,7 @@ impl CodedColumn {
     fn of_words(at: usize, column: &Column, stored: &[Option<&segment::Column>]) -> Result<Option<Self>> {
         let data_type = column.data_type.to_arrow();
         let Some((range, nulls)) = bounds(&column.data_type, stored) else { return Ok(None) };
-        let Some(domain) = span(&range).checked_add(u64::from(nulls)) else { return Ok(None) };
+        let Some(domain) = domain(&range, nulls) else { return Ok(None) };
         // Dictionaries are translated to codes of 32 bits.
         if u32::try_from(domain).is_err() && stored.iter().flatten().any(|c| c.record().dictionary.is_some()) {
             return Self::of_dictionaries(at, column, stored);
@@ -395,9 +395,9 @@ fn limits_of(stats: &Stats) -> Option<(i64, i64)> {
     word(&stats.min).zip(word(&stats.max))
 }
 
-/// How many values lie in an inclusive range; of all words, too many by one to count.
-fn span(range: &Range<i64>) -> u64 {
-    (range.end as u64).wrapping_sub(range.start as u64).saturating_add(1)
+/// How many codes the values of an inclusive range need, unless they are too many to count.
+fn domain(range: &Range<i64>, nulls: bool) -> Option<u64> {
+    (range.end as u64).wrapping_sub(range.start as u64).checked_add(1 + u64::from(nulls))
 }
 
 fn mapped(key: &Expression, source: CodedColumn) -> Result<Option<Coding>> {
@@ -434,7 +434,7 @@ fn ranged(key: &Expression, at: usize, column: &Column, survivors: &Survivors) -
     if low > high {
         (low, high, nulls) = (0, 0, true);
     }
-    let Some(domain) = span(&(low..high)).checked_add(u64::from(nulls)) else { return Ok(None) };
+    let Some(domain) = domain(&(low..high), nulls) else { return Ok(None) };
     Ok(Some(Coding::Ranged { expression: key.clone(), input: at, low, nulls, domain }))
 }
 

@@ -22,6 +22,30 @@ const FOUND: &[(Columns, &[&str])] = &[
         &[("int64", &["-9223372036854775808 9223372036854775807 - 0 0 7"])],
         &["SELECT a, count(*) FROM t GROUP BY 1", "SELECT a + 1, count(*) FROM t GROUP BY 1"],
     ),
+    (&[("int64", &["-9223372036854775808 9223372036854775807 0 0 7"])], &["SELECT a, count(*) FROM t GROUP BY 1"]),
+    // Top-n by text and decimals, some of them missing.
+    (
+        &[
+            ("utf8", &["- - - b ×400", "- ×2000", "- a"]),
+            ("decimal(12,2)", &["- - 1.5 -2 ×400", "- ×2000", "- 7"]),
+            ("int32", &["4 3 2 1 ×400", "0 ×2000", "-9 -8"]),
+        ],
+        &[
+            "SELECT a, c FROM t ORDER BY a, c LIMIT 5",
+            "SELECT a, c FROM t ORDER BY a DESC NULLS LAST, c DESC LIMIT 1000",
+            "SELECT b, c FROM t ORDER BY b DESC NULLS LAST, c LIMIT 3000",
+            "SELECT b, c FROM t WHERE b IS NULL ORDER BY b, c LIMIT 1",
+        ],
+    ),
+    // What FILTER leaves out cannot fail.
+    (
+        &[("int32", &["0 1 2 - 4 ×300", "0 0"]), ("int32", &["7 8 9 - 1 ×300", "1 1"])],
+        &[
+            "SELECT sum(b % a) FILTER (WHERE a > 0), count(*) FROM t",
+            "SELECT b, sum(b / a) FILTER (WHERE a > 0), min(b / a) FILTER (WHERE a > 1) FROM t WHERE b > 1 GROUP BY 1",
+            "SELECT sum(b % a) FILTER (WHERE a > 0), sum(b % a) FROM t",
+        ],
+    ),
     // Codes of a dictionary of values further apart than 32 bits.
     (
         &[("time(us)", &["00:00:01 22:00:00 23:00:00 23:59:59.000001 ×2000"]), ("int32", &["1 2 3 4 ×2000"])],

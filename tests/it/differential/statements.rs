@@ -10,14 +10,22 @@ pub(crate) struct Statement {
     pub(crate) sql: String,
     /// The same with sums of sizes instead of sums: how far off sums of floats may be.
     pub(crate) sizes: Option<String>,
-    /// The same with the first of an order instead of min and max, which DataFusion gets wrong where floats are NaN or
-    /// nothing but infinite.
-    pub(crate) extremes: Option<String>,
+    /// Other ways to say the same, for when DataFusion is wrong: its min and max where floats are NaN or nothing but
+    /// infinite, its top-n where zeros have signs.
+    pub(crate) detours: Vec<Detour>,
     /// Columns of the answer that may be sums of floats.
     pub(crate) sums: Vec<usize>,
     pub(crate) order: Order,
     /// Whether a row that does not count in the end could have been evaluated, and have failed.
     pub(crate) may_hide_errors: bool,
+}
+
+/// Some rows of the answer to another statement.
+#[derive(Clone, Debug)]
+pub(crate) struct Detour {
+    pub(crate) sql: String,
+    pub(crate) skip: usize,
+    pub(crate) limit: usize,
 }
 
 /// The order of an answer's rows.
@@ -35,7 +43,14 @@ pub(crate) enum Order {
 
 impl Statement {
     pub(crate) fn plain(sql: String) -> Statement {
-        Statement { sql, sizes: None, extremes: None, sums: Vec::new(), order: Order::Any, may_hide_errors: true }
+        Statement {
+            sql,
+            sizes: None,
+            detours: Vec::new(),
+            sums: Vec::new(),
+            order: Order::Any,
+            may_hide_errors: true,
+        }
     }
 }
 
@@ -54,13 +69,28 @@ pub(crate) fn generate(r: &mut Random, table: &Table) -> Statement {
     let lazy = ["WHERE", "CASE", "LIMIT", "HAVING", " AND ", " OR ", "coalesce", "JOIN"];
     statement.may_hide_errors = lazy.iter().any(|word| statement.sql.contains(word));
     let marked = std::mem::take(&mut statement.sql);
-    statement.extremes = marked.contains('⟨').then(|| unmarked(&marked, true));
+    statement.detours = detours(&marked);
     statement.sql = unmarked(&marked, false);
     statement.sizes = statement.sizes.map(|sql| unmarked(&sql, false));
     if let Order::Some(all) = &mut statement.order {
         *all = unmarked(all, false);
     }
     statement
+}
+
+fn detours(marked: &str) -> Vec<Detour> {
+    let mut detours = Vec::new();
+    if let Some((whole, limit)) = marked.rsplit_once(" LIMIT ") {
+        let (limit, skip) = limit.split_once(" OFFSET ").unwrap_or((limit, "0"));
+        if let (Ok(limit), Ok(skip)) = (limit.parse(), skip.parse()) {
+            detours.push(Detour { sql: unmarked(whole, false), skip, limit });
+            detours.push(Detour { sql: unmarked(whole, true), skip, limit });
+        }
+    }
+    if marked.contains('⟨') {
+        detours.push(Detour { sql: unmarked(marked, true), skip: 0, limit: usize::MAX });
+    }
+    detours
 }
 
 /// `min⟨x⟩` as `min(x)`, or as the first of x in order.
@@ -154,7 +184,7 @@ impl Maker<'_> {
         }
         let mut order = Order::Any;
         if named > 0 && self.r.chance(30) {
-            let mut by: Vec<String> = (0..named).map(|at| format!("c{at}{}", self.direction())).collect();
+            let mut by: Vec<String> = (0..named).map(|at| format!("g{at}{}", self.direction())).collect();
             if self.r.chance(50) {
                 by.insert(0, format!("{}{}", self.exact(), self.direction()));
             }
@@ -166,7 +196,7 @@ impl Maker<'_> {
         }
         let select = |of: &dyn Fn(&Call) -> String| {
             let items = keys.iter().cloned().chain(calls.iter().map(of));
-            let items: Vec<String> = items.enumerate().map(|(at, item)| format!("{item} AS c{at}")).collect();
+            let items: Vec<String> = items.enumerate().map(|(at, item)| format!("{item} AS g{at}")).collect();
             format!("SELECT {} FROM t{tail}", items.join(", "))
         };
         Statement {
@@ -232,7 +262,9 @@ impl Maker<'_> {
                      FROM (SELECT {key} AS k, {min} AS x FROM t{a}) AS a {kind} {right} ON a.k = b.k"
                 )
             }
-            1 => format!("SELECT count(*) AS c0, {x} AS c1 FROM t WHERE ({key}) IN (SELECT {key} FROM t{b})"),
+            1 => format!(
+                "SELECT count(*) AS c0, {x} AS c1 FROM t WHERE ({key}) IN (SELECT DISTINCT {key} FROM t{b})"
+            ),
             _ => format!(
                 "SELECT a.k AS c0, a.x AS c1, b.k AS c2, b.y AS c3 \
                  FROM (SELECT {key} AS k, {x} AS x FROM t{a} GROUP BY 1) AS a {kind} {right} ON a.k = b.k"
