@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::model::{ColumnId, DataType, Scalar};
 
 /// A column gets entropy coding when it saves this share of the segment …
-const HEAVY_SEGMENT_SHARE: f64 = 0.04;
+const HEAVY_SEGMENT_SHARE: f64 = 0.015;
 /// … and this share of itself.
 const HEAVY_COLUMN_SHARE: f64 = 0.04;
 
