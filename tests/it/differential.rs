@@ -31,6 +31,8 @@ const STATEMENTS: u64 = 30;
 const SEED: u64 = 20_150_601;
 /// What DataFusion says where a plan of its own surprises it.
 const OTHERS_FAULT: &str = "bug in DataFusion's code";
+/// What is in statements of which a side need not be asked where the other has no rows.
+const SIDES: [&str; 4] = ["JOIN", "INTERSECT", "EXCEPT", "IN (SELECT"];
 /// Rows of an answer that a failure shows.
 const SHOWN: usize = 12;
 
@@ -132,12 +134,16 @@ fn check(ways: &Ways, statement: &Statement, tally: &mut Tally) -> Result<(), St
                         right.is_ok_and(|right| compare(&statement, a, &right, &sizes).is_ok())
                     });
                 // Both are DataFusion's, and its min and max depend on the order of rows.
-                let neither = !how.sums && !statement.detours.is_empty();
+                let neither = !how.sums && ["min(", "max("].iter().any(|call| sql.contains(call));
                 if right || neither {
                     tally.theirs += 1;
                 } else {
                     return failed(format!("native and {name}: {what}"), other);
                 }
+            }
+            // A side that DataFusion did not come to ask.
+            (Err(_), Ok(_)) if SIDES.iter().any(|word| sql.contains(word)) && name != "one thread" => {
+                tally.lenient += 1;
             }
             (Err(_), Ok(_)) => return failed(format!("an error, and none with {name}"), other),
             (Ok(_), Err(what)) if what.contains(OTHERS_FAULT) => tally.lenient += 1,

@@ -219,6 +219,8 @@ impl State {
             }
             Kind::Floats { sums, average } => {
                 let value = |group: &u64| match (sums.sum(*group as usize), *average) {
+                    // Which NaN comes out depends on the order in which they met.
+                    (sum, _) if sum.is_nan() => f64::NAN,
                     (sum, true) => sum / count(group) as f64,
                     (sum, false) => sum,
                 };

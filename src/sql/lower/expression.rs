@@ -103,7 +103,8 @@ impl<'a> Compiler<'a> {
         let schema = DFSchema::new_with_metadata(used.collect(), HashMap::new())?;
         let physical = create_physical_expr(expr, &schema, self.props, &PhysicalPlanningContext::default())?;
         let data_type = physical.data_type(schema.as_arrow())?;
-        Ok((Compiled { physical, schema: Arc::clone(schema.inner()) }, data_type))
+        let compiled = Compiled { physical, schema: Arc::clone(schema.inner()), data_type: data_type.clone() };
+        Ok((compiled, data_type))
     }
 
     /// Where a column of the table is among those that the fragment reads.
@@ -143,6 +144,8 @@ struct Compiled {
     physical: Arc<dyn PhysicalExpr>,
     /// Its inputs, in order.
     schema: SchemaRef,
+    /// Of the result, as declared.
+    data_type: arrow_schema::DataType,
 }
 
 impl Function for Compiled {
@@ -151,6 +154,11 @@ impl Function for Compiled {
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), inputs.to_vec(), &options);
         let batch = batch.map_err(|error| from_datafusion(error.into()))?;
         let value = self.physical.evaluate(&batch).map_err(from_datafusion)?;
-        value.into_array(rows).map_err(from_datafusion)
+        let values = value.into_array(rows).map_err(from_datafusion)?;
+        if *values.data_type() == self.data_type {
+            return Ok(values);
+        }
+        // Simplified, round() of a decimal may have another scale than it had when CASE was given its type.
+        arrow_cast::cast(&values, &self.data_type).map_err(|error| from_datafusion(error.into()))
     }
 }
