@@ -20,7 +20,7 @@ use arrow_array::RecordBatch;
 
 use compare::compare;
 use random::Random;
-use statements::{Detour, Statement};
+use statements::{Detour, Order, Statement};
 use tables::Table;
 use ways::{Answer, Ways, ask};
 
@@ -131,10 +131,16 @@ fn check(ways: &Ways, statement: &Statement, tally: &mut Tally) -> Result<(), St
                 let right = name != "one thread"
                     && statement.detours.iter().any(|way| {
                         let right = ways.memory(&way.sql).map(|all| slice(&all, way));
-                        right.is_ok_and(|right| compare(&statement, a, &right, &sizes).is_ok())
+                        right.is_ok_and(|all| compare(&statement, a, &slice(&all, way), &sizes).is_ok())
                     });
                 // Both are DataFusion's, and its min and max depend on the order of rows.
                 let neither = !how.sums && ["min(", "max("].iter().any(|call| sql.contains(call));
+                // Statistics have led it to leave out a sort, by intervals that it carries back through casts.
+                let unsorted = Statement { order: Order::Any, ..statement.clone() };
+                let neither = neither
+                    || (name == "native off"
+                        && matches!(statement.order, Order::Total)
+                        && compare(&unsorted, a, b, &sizes).is_ok());
                 if right || neither {
                     tally.theirs += 1;
                 } else {

@@ -434,7 +434,7 @@ fn ranged(key: &Expression, at: usize, column: &Column, survivors: &Survivors) -
     if low > high {
         (low, high, nulls) = (0, 0, true);
     }
-    let Some(domain) = domain(&(low..high), nulls) else { return Ok(None) };
+    let Some(domain) = domain(&(low..high), nulls).filter(|n| i64::try_from(*n).is_ok()) else { return Ok(None) };
     Ok(Some(Coding::Ranged { expression: key.clone(), input: at, low, nulls, domain }))
 }
 

@@ -59,7 +59,8 @@ impl Maker<'_> {
                 format!("{cast}({} AS {to})", self.number(d))
             }
             7 | 8 => format!("{}({})", self.r.pick(&["round", "floor", "ceil", "abs", "trunc"]), self.number(d)),
-            9 => format!("round({}, {})", self.number(d), self.r.pick(&["0", "1", "-1", "2"])),
+            // Of decimals, DataFusion gives it another scale than CASE and coalesce around it were told.
+            9 => format!("round(CAST({} AS DOUBLE), {})", self.number(d), self.r.pick(&["0", "1", "-1", "2"])),
             10 => format!("{}({})", self.r.pick(&["length", "character_length", "ascii"]), self.text(d)),
             11 | 12 => self.part(d),
             13 => format!("CASE WHEN {} THEN {} ELSE {} END", self.condition(d), self.number(d), self.number(d)),

@@ -23,6 +23,23 @@ const FOUND: &[(Columns, &[&str])] = &[
         &["SELECT a, count(*) FROM t GROUP BY 1", "SELECT a + 1, count(*) FROM t GROUP BY 1"],
     ),
     (&[("int64", &["-9223372036854775808 9223372036854775807 0 0 7"])], &["SELECT a, count(*) FROM t GROUP BY 1"]),
+    (
+        &[("int64", &["-9000000000000000000 9000000000000000000 0 0 7"])],
+        &["SELECT CAST(a AS BIGINT), count(*) FROM t GROUP BY 1", "SELECT a / 2 * 2, count(*) FROM t GROUP BY 1"],
+    ),
+    // A sum that is NaN has the same bits on any number of threads.
+    (
+        &[("int32", &["1 2 ×700", "1 2 ×500", "2"]), ("float64", &["NaN 1.5 ×700", "inf -inf NaN 2 ×250", "1"])],
+        &[
+            "SELECT a, sum(b), avg(b - b), sum(-b) FILTER (WHERE true) FROM t GROUP BY 1",
+            "SELECT sum(b), avg(b + 1) FROM t",
+        ],
+    ),
+    // Whatever scale round() of a decimal has once its arguments are known, CASE has the type it was given.
+    (
+        &[("decimal(12,2)", &["1.55 - -7.25 12 ×40"]), ("int32", &["1 2 3 4 ×40"])],
+        &["SELECT CASE WHEN b > 9 THEN b ELSE round(a, -1) END, count(*) FROM t WHERE b > 9 GROUP BY 1"],
+    ),
     // Top-n by text and decimals, some of them missing.
     (
         &[
