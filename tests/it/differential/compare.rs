@@ -25,7 +25,7 @@ struct Prepared {
 
 /// What is compared as a sum of floats: those of the columns that are floats at all.
 fn sums_of(batch: &RecordBatch, sums: &[usize]) -> Vec<usize> {
-    let float = |at: &&usize| *batch.column(**at).data_type() == DataType::Float64;
+    let float = |at: &&usize| batch.columns().get(**at).is_some_and(|sum| *sum.data_type() == DataType::Float64);
     sums.iter().filter(float).copied().collect()
 }
 
