@@ -3,7 +3,8 @@
 //! Where this stands on the road of a query: a statement is parsed and planned by DataFusion; `catalog` resolves the
 //! names in it, to tables of the store, views of the session, or files; `lower` gives the parts that our executor can
 //! run to `exec`, and the scans under the rest are ours too and give decoded Arrow batches to DataFusion's operators;
-//! `stream` hands the answer out, batch by batch, without async.
+//! `stream` hands the answer out, batch by batch, without async. What CREATE TABLE and INSERT store comes out of such an
+//! answer and goes into the road of an ingest (`write`).
 //!
 //! - [`Session`]: configuration, memory, threads; parses and runs statements.
 //! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.
@@ -24,9 +25,12 @@ mod runs;
 mod scan;
 mod session;
 mod settings;
+mod statement;
 mod stream;
 mod table;
 mod text;
+mod views;
+mod write;
 
 pub use parameters::Parameters;
 pub use session::{Session, SessionOptions, Statement};
@@ -36,3 +40,5 @@ pub use stream::{BatchStream, Canceller};
 mod store_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod write_tests;

@@ -22,7 +22,8 @@ use crate::units::{parse_duration, parse_size, show_counted, show_duration};
 /// Run SQL over the tables of a store
 ///
 /// All of DataFusion's SQL. Other files are tables by name: FROM 'x.parquet', FROM 'x.csv'. Several statements are
-/// separated by `;` and run in order up to the first error. Without -o, results go to stdout: as a table on a
+/// separated by `;` and run in order up to the first error. CREATE TABLE [AS] and INSERT store rows, each statement as
+/// one commit; CREATE TABLE also makes a store that does not exist. Without -o, results go to stdout: as a table on a
 /// terminal, as CSV otherwise.
 ///
 /// Numbers are printed so that they read back as the same values: integers and decimals exactly, also in JSON beyond
@@ -32,6 +33,7 @@ use crate::units::{parse_duration, parse_size, show_counted, show_duration};
 /// Examples:
 ///   sty query db 'SELECT count(*) FROM trips'
 ///   sty query db 'SELECT * FROM trips WHERE fare > $limit' -p limit=100 -o dear.parquet
+///   sty query db 'CREATE TABLE dear AS SELECT * FROM trips WHERE fare > 100'
 ///   sty query db -f report.sql --format markdown
 ///   echo 'SELECT 1 AS one' | sty query db --format json
 #[derive(Debug, Args)]
@@ -112,7 +114,7 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
         parameters.add(assignment).map_err(|e| Failure::usage(e.to_string()))?;
     }
     let options =
-        SessionOptions { threads: args.threads, memory_limit: args.memory_limit, temp_dir: args.temp_dir.clone() };
+        SessionOptions { threads: args.threads, memory_limit: args.memory_limit, temp_dir: args.temp_dir.clone(), create: true };
     let session = Session::open(&Store::open(&args.store), &options)?;
     let statements = session.parse(&sql)?;
     let (mut output, format, mut print) = context.open_result(args.format, args.output.as_deref(), args.force)?;
