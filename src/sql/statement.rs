@@ -3,14 +3,18 @@
 //! DataFusion plans every statement. What it would do to tables by itself (make them in memory, write through a
 //! provider) is taken from it here: tables are the store's.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use arrow_schema::Field;
 use datafusion::catalog::default_table_source::source_as_provider;
-use datafusion::common::TableReference;
+use datafusion::common::{DFSchema, TableReference};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{CreateMemoryTable, CreateView, DdlStatement, DmlStatement, LogicalPlan, WriteOp};
+use datafusion::logical_expr::{
+    CreateMemoryTable, CreateView, DdlStatement, DmlStatement, LogicalPlan, Projection, Values, WriteOp,
+};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
@@ -79,15 +83,15 @@ impl StatementPlanner<'_> {
     }
 
     async fn create(&self, create: CreateMemoryTable, statement: &Statement) -> Result<Planned> {
-        let parsed = create_table(statement)
-            .ok_or_else(|| Error::Unsupported("CREATE TABLE stands alone, not inside another statement".into()))?;
-        let required = required_columns(parsed)?;
+        // Without it, this is SELECT … INTO.
+        let parsed = create_table(statement);
+        let required = parsed.map_or(Ok(Vec::new()), required_columns)?;
         let name = stored_name(&create.name)?;
         let how = Create { if_not_exists: create.if_not_exists };
         if self.tables.in_session(name) || self.tables.stored_name(name)?.is_some() {
             return exists(name, how).map(|()| Planned::Answer(nothing()));
         }
-        let (columns, rows) = if parsed.query.is_some() {
+        let (columns, rows) = if parsed.is_none_or(|parsed| parsed.query.is_some()) {
             let rows = self.rows(&create.input).await?;
             (table_columns(&rows.schema(), &required)?, Some(rows))
         } else {
@@ -116,7 +120,7 @@ impl StatementPlanner<'_> {
             table: snapshot.table_name().to_owned(),
             create: None,
             columns: snapshot.schema().clone(),
-            rows: Some(self.rows(&statement.input).await?),
+            rows: Some(self.rows(&with_nulls(&statement.input).map_err(from_datafusion)?).await?),
         })))
     }
 
@@ -201,6 +205,18 @@ fn allowed(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
         other => Ok(other),
     }
+}
+
+/// The rows of an INSERT, of which VALUES may be null although the column is not: to refuse them with the column's name
+/// is for whoever stores them.
+fn with_nulls(rows: &LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    let LogicalPlan::Projection(projection) = rows else { return Ok(rows.clone()) };
+    let LogicalPlan::Values(values) = projection.input.as_ref() else { return Ok(rows.clone()) };
+    let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
+    let fields: Vec<Field> = values.schema.fields().iter().map(nullable).collect();
+    let schema = Arc::new(DFSchema::from_unqualified_fields(fields.into(), HashMap::new())?);
+    let values = LogicalPlan::Values(Values { schema, values: values.values.clone() });
+    Projection::try_new(projection.expr.clone(), Arc::new(values)).map(LogicalPlan::Projection)
 }
 
 fn has_placeholders(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
