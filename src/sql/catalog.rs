@@ -119,11 +119,25 @@ impl Tables {
         if definition.changes == changes && scans_newest(view.as_ref(), |table| self.stored(table))? {
             return Ok(view);
         }
-        let view = definition.plan(&state).await?;
+        let view = match definition.plan(&state).await {
+            Ok(view) => view,
+            Err(error) => return Err(self.broken(name, &definition, error).await),
+        };
         definition.changes = changes;
         lock(&self.definitions).insert(name.to_owned(), definition);
         lock(&self.session).insert(name.to_owned(), Arc::clone(&view));
         Ok(view)
+    }
+
+    /// Why a view can no longer be planned: where what it is made of is gone, that.
+    async fn broken(&self, view: &str, definition: &Definition, error: Error) -> Error {
+        for name in &definition.names {
+            // Through the trait, whose future is boxed: a view may be made of views.
+            if let Ok(None) = SchemaProvider::table(self, name).await {
+                return Error::NotFound(format!("view {view} is made of {name}, and there is no such table or view"));
+            }
+        }
+        error
     }
 
     /// Remembers what a view was made from.

@@ -21,7 +21,7 @@ use super::convert::from_datafusion;
 use super::exec::Engine;
 use super::from_first;
 use super::node::Planner;
-use super::parameters::Parameters;
+use super::parameters::{Parameters, allow_names};
 use super::settings::Settings;
 use super::statement::{Planned, StatementPlanner};
 use super::stream::{BatchStream, Canceller, Workers};
@@ -129,6 +129,7 @@ impl Session {
             .map_err(from_datafusion)?;
         let completed = |mut parsed| {
             from_first::complete(&mut parsed);
+            allow_names(&mut parsed);
             Statement { parsed }
         };
         Ok(parsed.into_iter().map(completed).collect())
