@@ -10,7 +10,12 @@ use crate::store::{NewSegment, TableWriter};
 
 /// Where the table's type is wider than that of a segment, whether one written before or by this load, reading has to
 /// give back what was stored: integers beyond 2⁵³ are no f64, and a date far away is no timestamp in nanoseconds.
-pub(super) fn check_widening(writer: &TableWriter, before: &Schema, after: &Schema, new: &[NewSegment]) -> Result<()> {
+pub(super) fn check_widening(
+    writer: &TableWriter,
+    before: &Schema,
+    after: &Schema,
+    new: &[NewSegment],
+) -> Result<()> {
     let columns: HashMap<ColumnId, &Column> = after.columns().iter().map(|column| (column.id, column)).collect();
     let now = |id| columns.get(&id).copied();
     for old in before.columns() {

@@ -134,7 +134,9 @@ impl Tables {
         for name in &definition.names {
             // Through the trait, whose future is boxed: a view may be made of views.
             if let Ok(None) = SchemaProvider::table(self, name).await {
-                return Error::NotFound(format!("view {view} is made of {name}, and there is no such table or view"));
+                return Error::NotFound(format!(
+                    "view {view} is made of {name}, and there is no such table or view"
+                ));
             }
         }
         error
@@ -240,7 +242,9 @@ impl Tables {
                 format!("did you mean \"{near}\"? Names with upper-case letters go in double quotes")
             }
             Some(near) => format!("did you mean {near}?"),
-            None if names.is_empty() => "there are no tables; make one with `sty ingest` or CREATE TABLE".to_owned(),
+            None if names.is_empty() => {
+                "there are no tables; make one with `sty ingest` or CREATE TABLE".to_owned()
+            }
             None => format!("there are: {}", listed(names.iter().map(String::as_str))),
         };
         Error::NotFound(format!("no table {name}; {hint}"))

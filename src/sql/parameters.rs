@@ -58,7 +58,7 @@ pub(super) fn allow_names(statement: &mut Statement) {
         Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) => name.get(1..)?.parse::<u32>().err(),
         _ => None,
     };
-    let found = visit_expressions(source, |expression| match named(expression) {
+    let found = visit_expressions(source.as_ref(), |expression| match named(expression) {
         Some(_) => ControlFlow::Break(()),
         None => ControlFlow::Continue(()),
     });

@@ -53,7 +53,8 @@ pub struct Statement {
 impl Statement {
     /// Whether it makes sense before there is a store.
     fn needs_no_store(&self) -> bool {
-        let sets = |statement: &SqlStatement| matches!(statement, SqlStatement::CreateTable(_) | SqlStatement::Set(_));
+        let sets =
+            |statement: &SqlStatement| matches!(statement, SqlStatement::CreateTable(_) | SqlStatement::Set(_));
         matches!(&self.parsed, parser::Statement::Statement(statement) if sets(statement))
     }
 }

@@ -57,7 +57,9 @@ impl StatementPlanner<'_> {
         };
         match plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => self.create(create, statement).await,
-            LogicalPlan::Ddl(DdlStatement::CreateView(view)) => self.view(view, statement, parameters, &state).await,
+            LogicalPlan::Ddl(DdlStatement::CreateView(view)) => {
+                self.view(view, statement, parameters, &state).await
+            }
             LogicalPlan::Ddl(DdlStatement::DropView(drop)) if self.tables.drop_view(drop.name.table()) => {
                 Ok(Planned::Answer(nothing()))
             }
@@ -113,7 +115,9 @@ impl StatementPlanner<'_> {
         }
         let provider = source_as_provider(&statement.target).map_err(from_datafusion)?;
         let Some(provider) = provider.downcast_ref::<StoreProvider>() else {
-            return Err(Error::InvalidInput(format!("{name} is not a table of the store: no rows can be added to it")));
+            return Err(Error::InvalidInput(format!(
+                "{name} is not a table of the store: no rows can be added to it"
+            )));
         };
         let snapshot = provider.table.snapshot();
         Ok(Planned::Write(Box::new(Write {

@@ -189,7 +189,8 @@ pub(super) fn nothing() -> Arc<dyn ExecutionPlan> {
 /// How many rows were added, under the name that DataFusion gives such an answer.
 fn count(rows: u64) -> Result<Arc<dyn ExecutionPlan>> {
     let counts: ArrayRef = Arc::new(UInt64Array::from(vec![rows]));
-    let schema: SchemaRef = Arc::new(ArrowSchema::new(vec![Field::new("count", counts.data_type().clone(), false)]));
+    let schema: SchemaRef =
+        Arc::new(ArrowSchema::new(vec![Field::new("count", counts.data_type().clone(), false)]));
     let batch = RecordBatch::try_new(Arc::clone(&schema), vec![counts])
         .map_err(|error| Error::InvalidInput(error.to_string()))?;
     let source = MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None).map_err(from_datafusion)?;

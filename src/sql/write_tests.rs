@@ -160,12 +160,14 @@ fn an_insert_can_be_explained_and_is_not_run() {
 fn a_store_that_is_not_there_is_said_so() {
     let disk = fresh();
     let strict = SessionOptions { create: false, ..options() };
-    let missing = |result: Result<()>| matches!(&result, Err(Error::NotFound(what)) if what.contains("no store at"));
+    let missing =
+        |result: Result<()>| matches!(&result, Err(Error::NotFound(what)) if what.contains("no store at"));
     assert!(missing(Session::open(&session_store(&disk), &strict).map(drop)));
     let session = over(&disk);
     for sql in ["SELECT 1", "SELECT * FROM t", "EXPLAIN SELECT 1", "CREATE VIEW v AS SELECT 1"] {
         let run = session.run(sql, &Parameters::default(), |stream| stream.map(|batch| batch.map(drop)).collect());
         assert!(missing(run), "{sql}");
     }
-    rows(&session, "SET sty.native = off; CREATE TABLE IF NOT EXISTS t (a INT); SELECT count(*) FROM t", &[]).unwrap();
+    rows(&session, "SET sty.native = off; CREATE TABLE IF NOT EXISTS t (a INT); SELECT count(*) FROM t", &[])
+        .unwrap();
 }

@@ -85,7 +85,8 @@ impl DB for Connection {
         let mut answer = DBOutput::StatementComplete(0);
         let adds = |sql: &str| sql.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("INSERT"));
         self.0.run(sql, &Parameters::default(), |stream| {
-            let types: Vec<Kind> = stream.schema().fields().iter().map(|field| Kind::of(field.data_type())).collect();
+            let types: Vec<Kind> =
+                stream.schema().fields().iter().map(|field| Kind::of(field.data_type())).collect();
             let batches = stream.collect::<Result<Vec<_>, _>>()?;
             answer = match types.as_slice() {
                 [] => DBOutput::StatementComplete(0),
@@ -160,9 +161,9 @@ fn sqllogictests() {
     assert!(!files.is_empty(), "no file in tests/slt matches STY_SLT");
     // Most of the time goes into waiting for the disk.
     let wrong: Vec<String> = std::thread::scope(|scope| {
-        let both = |file| [true, false].into_iter().filter_map(|native| check(file, native).err()).collect();
-        let running: Vec<_> = files.iter().map(|file| scope.spawn(move || -> Vec<String> { both(file) })).collect();
-        running.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        let both = |file: &Path| [true, false].map(|native| check(file, native).err());
+        let running: Vec<_> = files.iter().map(|file| scope.spawn(move || both(file))).collect();
+        running.into_iter().flat_map(|thread| thread.join().unwrap()).flatten().collect()
     });
     assert!(wrong.is_empty(), "{} failures:\n\n{}", wrong.len(), wrong.join("\n\n"));
 }

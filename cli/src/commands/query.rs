@@ -113,8 +113,12 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
     for assignment in &args.params {
         parameters.add(assignment).map_err(|e| Failure::usage(e.to_string()))?;
     }
-    let options =
-        SessionOptions { threads: args.threads, memory_limit: args.memory_limit, temp_dir: args.temp_dir.clone(), create: true };
+    let options = SessionOptions {
+        threads: args.threads,
+        memory_limit: args.memory_limit,
+        temp_dir: args.temp_dir.clone(),
+        create: true,
+    };
     let session = Session::open(&Store::open(&args.store), &options)?;
     let statements = session.parse(&sql)?;
     let (mut output, format, mut print) = context.open_result(args.format, args.output.as_deref(), args.force)?;

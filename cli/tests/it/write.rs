@@ -10,10 +10,12 @@ fn a_store_is_made_by_create_table_alone() {
         assert_eq!((code, stdout.as_str()), (6, ""), "{sql}");
         assert!(stderr.contains("no store at 'db'") && stderr.contains("CREATE TABLE"), "{stderr}");
     }
-    let (code, _, stderr) = shell.pipe("query db", "CREATE TABLE t AS SELECT 1 / (1 - value) FROM generate_series(0, 5)");
+    let (code, _, stderr) =
+        shell.pipe("query db", "CREATE TABLE t AS SELECT 1 / (1 - value) FROM generate_series(0, 5)");
     assert_eq!(code, 1, "{stderr}");
     assert!(!shell.path("db").exists());
-    let sql = "CREATE TABLE t (a BIGINT NOT NULL, b TEXT); INSERT INTO t VALUES (1, 'x'), (2, NULL); SELECT * FROM t";
+    let sql =
+        "CREATE TABLE t (a BIGINT NOT NULL, b TEXT); INSERT INTO t VALUES (1, 'x'), (2, NULL); SELECT * FROM t";
     let (code, stdout, stderr) = shell.pipe("query db --format jsonl", sql);
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(stdout, "{\"count\":2}\n{\"a\":1,\"b\":\"x\"}\n{\"a\":2,\"b\":null}\n");
