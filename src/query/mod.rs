@@ -18,9 +18,11 @@ mod order;
 pub mod prune;
 pub mod run;
 pub(crate) mod scan;
+pub mod stats;
 #[cfg(test)]
 mod tests;
 mod words;
 
 pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, OrderBy, Output};
 pub use run::{Answer, Context, refusal, run};
+pub use stats::{Counters, Recorder};

@@ -7,6 +7,7 @@
 //!
 //! - [`Session`]: configuration, memory, threads; parses and runs statements.
 //! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.
+//! - [`Statistics`]: what a statement has read, and what it has not.
 //! - [`Parameters`]: values for `$name`.
 
 mod catalog;
@@ -24,12 +25,14 @@ mod runs;
 mod scan;
 mod session;
 mod settings;
+mod statistics;
 mod stream;
 mod table;
 mod text;
 
 pub use parameters::Parameters;
 pub use session::{Session, SessionOptions, Statement};
+pub use statistics::{Operator, Statistics, StoreOperator};
 pub use stream::{BatchStream, Canceller};
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList};
 use datafusion::common::config::Dialect;
@@ -12,6 +13,8 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::DFParserBuilder;
@@ -24,6 +27,7 @@ use super::from_first;
 use super::node::Planner;
 use super::parameters::Parameters;
 use super::settings::Settings;
+use super::statistics::Timed;
 use super::stream::{BatchStream, Canceller, Workers};
 use crate::error::{Error, Result};
 use crate::store::Store;
@@ -118,14 +122,36 @@ impl Session {
 
     /// Plans a statement and starts it. All its scans of one table see the same generation.
     pub fn execute(&self, statement: &Statement, parameters: &Parameters) -> Result<BatchStream> {
+        self.start(statement, parameters, false)
+    }
+
+    /// The same, where [`BatchStream::statistics`] will have the times of single steps too. They cost a little.
+    pub fn execute_timed(&self, statement: &Statement, parameters: &Parameters) -> Result<BatchStream> {
+        self.start(statement, parameters, true)
+    }
+
+    fn start(&self, statement: &Statement, parameters: &Parameters, timed: bool) -> Result<BatchStream> {
         self.tables.begin_statement();
+        let begun = Instant::now();
         let started = self.workers.run(&self.canceller, async {
             let plan = self.plan(statement, parameters).await?;
-            let stream = execute_stream(Arc::clone(&plan), self.context.task_ctx()).map_err(from_datafusion)?;
+            let context = self.task(timed || plan.is::<AnalyzeExec>());
+            let stream = execute_stream(Arc::clone(&plan), context).map_err(from_datafusion)?;
             Ok((plan, stream))
         });
         let (plan, stream) = started??;
-        Ok(BatchStream::new(stream, plan, Arc::clone(&self.workers), self.canceller.clone()))
+        let (workers, canceller) = (Arc::clone(&self.workers), self.canceller.clone());
+        Ok(BatchStream::new(stream, plan, workers, canceller, begun.elapsed()))
+    }
+
+    /// What operators run with.
+    fn task(&self, timed: bool) -> Arc<TaskContext> {
+        if !timed {
+            return self.context.task_ctx();
+        }
+        let context = TaskContext::from(&self.context.state());
+        let config = context.session_config().clone().with_extension(Arc::new(Timed));
+        Arc::new(context.with_session_config(config))
     }
 
     /// Parses a text and runs its statements in order, each to its end before the next; stops at the first error.
