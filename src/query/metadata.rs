@@ -12,8 +12,8 @@ use arrow_array::{StringViewArray, new_null_array};
 use arrow_schema::DataType as ArrowType;
 
 use super::prune::widened;
-use super::words::from_words;
 use super::stats::{Counters, Step};
+use super::words::from_words;
 use super::{Aggregate, AggregateFunction, Fragment};
 use crate::block::{Bound, Stats};
 use crate::error::Result;

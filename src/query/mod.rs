@@ -8,6 +8,8 @@
 //!            filter (on codes) ─► group (codes as numbers) ─► aggregate (slot by slot)   ─┐
 //!                              └► order (threshold, best blocks first) ──────────────────┴─► merge ─► Arrow columns
 //! ```
+//!
+//! Beside all of it, `stats` counts what is read, pruned and let through.
 
 mod aggregate;
 pub(crate) mod filter;

@@ -164,8 +164,9 @@ pub(crate) fn matching_blocks(
         known.insert(column, segment.column(column)?);
     }
     let of = |id: ColumnId| known.get(&id).map(Option::as_deref);
-    let judged: Vec<_> =
-        (0..segment.blocks()).map(|b| ruled_out(predicate, rows_of(segment, b), &mut evidence(segment, b, of))).collect();
+    let judged: Vec<_> = (0..segment.blocks())
+        .map(|b| ruled_out(predicate, rows_of(segment, b), &mut evidence(segment, b, of)))
+        .collect();
     let kept: Vec<usize> = judged.iter().enumerate().filter(|(_, out)| out.is_none()).map(|(b, _)| b).collect();
     if kept.len() == judged.len() {
         return Ok(kept);

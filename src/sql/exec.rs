@@ -169,7 +169,7 @@ impl ExecutionPlan for FragmentExec {
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        Some(with_counters(self.metrics.clone_inner(), &self.recorder.counters()))
+        Some(with_counters(&self.metrics.clone_inner(), &self.recorder.counters()))
     }
 
     fn statistics_from_inputs(
@@ -207,6 +207,7 @@ impl Run {
             for start in (0..batch.num_rows()).step_by(SLICE_ROWS) {
                 let slice = batch.slice(start, SLICE_ROWS.min(batch.num_rows() - start));
                 self.baseline.record_output(slice.num_rows());
+                self.baseline.output_batches().add(1);
                 output.emit(slice).await;
             }
         }

@@ -176,7 +176,7 @@ impl ExecutionPlan for ScanExec {
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        Some(with_counters(self.metrics.clone_inner(), &self.recorder.counters()))
+        Some(with_counters(&self.metrics.clone_inner(), &self.recorder.counters()))
     }
 
     fn statistics_from_inputs(
@@ -291,6 +291,7 @@ impl Worker {
 
     async fn emit(&self, batch: RecordBatch, output: &Output) {
         self.baseline.record_output(batch.num_rows());
+        self.baseline.output_batches().add(1);
         output.emit(batch).await;
     }
 

@@ -111,8 +111,11 @@ impl fmt::Display for Line<'_> {
 }
 
 /// Metrics of an operator and what it counted, as EXPLAIN ANALYZE shows them. What is 0 because nothing of the kind was
-/// there is left out.
-pub(crate) fn with_counters(mut metrics: MetricsSet, counters: &Counters) -> MetricsSet {
+/// there is left out, and so is the size of the answer in memory, which nobody measures.
+pub(crate) fn with_counters(known: &MetricsSet, counters: &Counters) -> MetricsSet {
+    let mut metrics = MetricsSet::new();
+    let measured = known.iter().filter(|metric| !matches!(metric.value(), MetricValue::OutputBytes(_)));
+    measured.for_each(|metric| metrics.push(Arc::clone(metric)));
     let mut push = |value: MetricValue| metrics.push(Arc::new(Metric::new(value, None)));
     let mut add = |name: Cow<'static, str>, n: u64| push(counted(name, n));
     let pruned = counters.pruned();
