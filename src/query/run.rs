@@ -184,11 +184,9 @@ pub(crate) fn each_slice<W: Worker>(
             });
         }
     });
-    // What the threads did is not part of what is left to do when they are done.
-    let together = watch.lap();
     context.recorder.update(|sum| {
         sum.threads = sum.threads.max(threads as u64);
-        sum.work += together;
+        sum.work += watch.lap();
     });
     done.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect()
 }

@@ -10,7 +10,7 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 
 use super::exec::FragmentExec;
 use super::scan::ScanExec;
-use crate::query::stats::{Counters, Form, Statistic};
+use crate::query::stats::{Counters, Form, Pruned, Statistic};
 
 /// In the extensions of a task: its operators take times, too.
 #[derive(Debug)]
@@ -110,16 +110,30 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// Metrics of an operator and what it counted, as EXPLAIN ANALYZE shows them. What is 0 because nothing of the kind was
-/// there is left out, and so is the size of the answer in memory, which nobody measures.
+/// Metrics of an operator and what it counted, as EXPLAIN ANALYZE shows them. The size of the answer in memory, which
+/// nobody measures, is left out.
 pub(crate) fn with_counters(known: &MetricsSet, counters: &Counters) -> MetricsSet {
     let mut metrics = MetricsSet::new();
     let measured = known.iter().filter(|metric| !matches!(metric.value(), MetricValue::OutputBytes(_)));
     measured.for_each(|metric| metrics.push(Arc::clone(metric)));
-    let mut push = |value: MetricValue| metrics.push(Arc::new(Metric::new(value, None)));
-    let mut add = |name: Cow<'static, str>, n: u64| push(counted(name, n));
+    let figures = [read(counters), pruned(counters), filtered(counters)].into_iter().flatten();
+    let mut values: Vec<MetricValue> =
+        figures.map(|(name, n)| MetricValue::Count { name, count: count(n) }).collect();
+    if counters.spill_files > 0 {
+        values.push(MetricValue::SpillCount(count(counters.spill_files)));
+        values.push(MetricValue::SpilledBytes(count(counters.spilled_bytes)));
+    }
+    values.extend(times(counters).into_iter().map(|(name, time)| timed(name, time)));
+    values.into_iter().for_each(|value| metrics.push(Arc::new(Metric::new(value, None))));
+    metrics
+}
+
+type Figures = Vec<(Cow<'static, str>, u64)>;
+
+/// What was read; of the rarer kinds, what there was.
+fn read(counters: &Counters) -> Figures {
     let pruned = counters.pruned();
-    for (name, n) in [
+    let always = [
         ("segments", counters.segments),
         ("segments_read", counters.segments_read),
         ("segments_pruned", pruned.segments),
@@ -129,44 +143,44 @@ pub(crate) fn with_counters(known: &MetricsSet, counters: &Counters) -> MetricsS
         ("rows_scanned", counters.scan.rows_out),
         ("rows_selected", counters.output.rows_in),
         ("bytes_read", counters.bytes_read),
-    ] {
-        add(name.into(), n);
-    }
-    for (name, n) in [
+    ];
+    let sometimes = [
         ("answered_from_metadata", u64::from(counters.from_metadata)),
         ("dictionary_bytes_read", counters.dictionary_bytes),
         ("values_decoded", counters.values_decoded),
         ("values_fetched", counters.values_fetched),
         ("bytes_decoded", counters.bytes_decoded),
         ("group_memory_bytes", counters.memory),
-    ] {
-        if n > 0 {
-            add(name.into(), n);
-        }
-    }
-    for statistic in Statistic::ALL {
-        let pruned = counters.pruned_by(statistic);
-        if pruned.blocks > 0 {
-            add(format!("blocks_pruned_by_{}", statistic.name()).into(), pruned.blocks);
-            add(format!("bytes_pruned_by_{}", statistic.name()).into(), pruned.bytes);
-        }
-    }
+    ];
+    let some = sometimes.into_iter().filter(|(_, n)| *n > 0);
+    always.into_iter().chain(some).map(|(name, n)| (Cow::from(name), n)).collect()
+}
+
+/// What each statistic pruned, if anything.
+fn pruned(counters: &Counters) -> Figures {
+    let by = Statistic::ALL.map(|statistic| (statistic.name(), counters.pruned_by(statistic)));
+    let of = |(name, pruned): (&str, Pruned)| -> [(Cow<'static, str>, u64); 2] {
+        let blocks = (format!("blocks_pruned_by_{name}").into(), pruned.blocks);
+        [blocks, (format!("bytes_pruned_by_{name}").into(), pruned.bytes)]
+    };
+    by.into_iter().filter(|(_, pruned)| pruned.blocks > 0).flat_map(of).collect()
+}
+
+/// What became of each condition.
+fn filtered(counters: &Counters) -> Figures {
+    let mut figures = Figures::new();
     for (number, tested) in (1..).zip(&counters.conditions) {
-        add(format!("filter_{number}_rows_in").into(), tested.step.rows_in);
-        add(format!("filter_{number}_rows_out").into(), tested.step.rows_out);
+        let mut add = |what: &str, n: u64| figures.push((format!("filter_{number}_{what}").into(), n));
+        add("rows_in", tested.step.rows_in);
+        add("rows_out", tested.step.rows_out);
         if tested.rows_proven > 0 {
-            add(format!("filter_{number}_rows_proven").into(), tested.rows_proven);
+            add("rows_proven", tested.rows_proven);
         }
         for (form, blocks) in Form::ALL.iter().zip(tested.blocks).filter(|(_, blocks)| *blocks > 0) {
-            add(format!("filter_{number}_blocks_by_{}", form.name()).into(), blocks);
+            add(&format!("blocks_by_{}", form.name()), blocks);
         }
     }
-    if counters.spill_files > 0 {
-        push(MetricValue::SpillCount(count(counters.spill_files)));
-        push(MetricValue::SpilledBytes(count(counters.spilled_bytes)));
-    }
-    times(counters).into_iter().for_each(|(name, time)| push(timed(name, time)));
-    metrics
+    figures
 }
 
 /// The steps that took time.
@@ -187,10 +201,6 @@ fn count(n: u64) -> Count {
     let count = Count::new();
     count.add(usize::try_from(n).unwrap_or(usize::MAX));
     count
-}
-
-fn counted(name: Cow<'static, str>, n: u64) -> MetricValue {
-    MetricValue::Count { name, count: count(n) }
 }
 
 fn timed(name: Cow<'static, str>, duration: Duration) -> MetricValue {
