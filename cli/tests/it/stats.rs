@@ -187,11 +187,12 @@ fn the_rest_of_the_plan_times_memory_and_spills() {
     assert_eq!((&report["rows"], &report["spill_files"]), (&json!(1), &json!(0)));
     let of_key = |key: &str| report[key].as_f64().unwrap();
     assert!(of_key("planning_ms") > 0.0 && of_key("execution_ms") > 0.0);
-    assert!(of_key("total_ms") >= of_key("planning_ms") + of_key("execution_ms"));
+    // To the microsecond, each rounded.
+    assert!(of_key("total_ms") + 0.002 >= of_key("planning_ms") + of_key("execution_ms"));
     if cfg!(target_os = "linux") {
         assert!(report["peak_memory_bytes"].as_u64().unwrap() > 0);
     }
-    let line = "query db --stats=json --threads 1 --memory-limit 4MiB -o sorted.csv";
+    let line = "query db --stats=json --threads 1 --memory-limit 14MiB -o sorted.csv";
     let (code, _, stderr) = shell.pipe(line, "SELECT id, n, w FROM t ORDER BY n, id");
     assert_eq!(code, 0, "{stderr}");
     let report: Value = serde_json::from_str(&stderr).unwrap();
