@@ -8,6 +8,7 @@
 //!
 //! - [`Session`]: configuration, memory, threads; parses and runs statements.
 //! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.
+//! - [`Statistics`]: what a statement has read, and what it has not.
 //! - [`Parameters`]: values for `$name`.
 
 mod catalog;
@@ -26,6 +27,7 @@ mod scan;
 mod session;
 mod settings;
 mod statement;
+mod statistics;
 mod stream;
 mod table;
 mod text;
@@ -34,6 +36,7 @@ mod write;
 
 pub use parameters::Parameters;
 pub use session::{Session, SessionOptions, Statement};
+pub use statistics::{Operator, Statistics, StoreOperator};
 pub use stream::{BatchStream, Canceller};
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList};
 use datafusion::common::config::Dialect;
-use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::{self, DFParserBuilder};
@@ -24,6 +25,7 @@ use super::node::Planner;
 use super::parameters::{Parameters, allow_names};
 use super::settings::Settings;
 use super::statement::{Planned, StatementPlanner};
+use super::statistics::Timed;
 use super::stream::{BatchStream, Canceller, Workers};
 use super::write::Write;
 use crate::error::{Error, Result};
@@ -139,25 +141,48 @@ impl Session {
     /// Plans a statement and starts it; what writes is done when this returns. All its scans of one table see the same
     /// generation.
     pub fn execute(&self, statement: &Statement, parameters: &Parameters) -> Result<BatchStream> {
+        self.run_statement(statement, parameters, false)
+    }
+
+    /// The same, where [`BatchStream::statistics`] will have the times of single steps too. They cost a little.
+    pub fn execute_timed(&self, statement: &Statement, parameters: &Parameters) -> Result<BatchStream> {
+        self.run_statement(statement, parameters, true)
+    }
+
+    fn run_statement(&self, statement: &Statement, parameters: &Parameters, timed: bool) -> Result<BatchStream> {
         if let Some(store) = self.tables.store().filter(|_| !statement.needs_no_store()) {
             expect_store(store)?;
         }
         self.tables.begin_statement();
+        let begun = Instant::now();
         let planner = StatementPlanner { context: &self.context, tables: &self.tables };
         match self.workers.run(&self.canceller, planner.plan(&statement.parsed, parameters))?? {
-            Planned::Answer(plan) => self.start(plan),
-            Planned::Write(write) => self.write(*write),
+            Planned::Answer(plan) => self.start(plan, timed, begun),
+            Planned::Write(write) => self.write(*write, timed, begun),
         }
     }
 
-    fn start(&self, plan: Arc<dyn ExecutionPlan>) -> Result<BatchStream> {
-        let started = async { execute_stream(Arc::clone(&plan), self.context.task_ctx()).map_err(from_datafusion) };
+    /// Starts what was planned since `begun`.
+    fn start(&self, plan: Arc<dyn ExecutionPlan>, timed: bool, begun: Instant) -> Result<BatchStream> {
+        let context = self.task(timed || plan.is::<AnalyzeExec>());
+        let started = async { execute_stream(Arc::clone(&plan), context).map_err(from_datafusion) };
         let stream = self.workers.run(&self.canceller, started)??;
-        Ok(BatchStream::new(stream, plan, Arc::clone(&self.workers), self.canceller.clone()))
+        let (workers, canceller) = (Arc::clone(&self.workers), self.canceller.clone());
+        Ok(BatchStream::new(stream, plan, workers, canceller, begun.elapsed()))
+    }
+
+    /// What operators run with.
+    fn task(&self, timed: bool) -> Arc<TaskContext> {
+        if !timed {
+            return self.context.task_ctx();
+        }
+        let context = TaskContext::from(&self.context.state());
+        let config = context.session_config().clone().with_extension(Arc::new(Timed));
+        Arc::new(context.with_session_config(config))
     }
 
     /// Half of the memory is for what is written, half for where it comes from.
-    fn write(&self, write: Write) -> Result<BatchStream> {
+    fn write(&self, write: Write, timed: bool, begun: Instant) -> Result<BatchStream> {
         let Some(store) = self.tables.store() else {
             return Err(Error::Unsupported("this session has no store to write to".into()));
         };
@@ -166,9 +191,9 @@ impl Session {
         reservation.try_grow(share.min(WRITE_BYTES) as usize).map_err(from_datafusion)?;
         let limit = Some(share).filter(|share| *share < WRITE_BYTES);
         let options = LoadOptions { threads: self.threads, memory_limit: limit, ..LoadOptions::default() };
-        let answer = write.run(store, &options, |plan| self.start(plan))?;
+        let answer = write.run(store, &options, |plan| self.start(plan, timed, begun))?;
         drop(reservation);
-        self.start(answer)
+        self.start(answer, timed, begun)
     }
 
     /// Parses a text and runs its statements in order, each to its end before the next; stops at the first error.

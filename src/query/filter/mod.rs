@@ -20,6 +20,7 @@ use super::Condition;
 use super::aggregate::truth;
 use super::prune::Verdict;
 use super::scan::{OpenBlock, Slice};
+use super::stats::{Form, Statistic, Tally};
 use crate::error::Result;
 use crate::expr::Predicate;
 use crate::model::Column;
@@ -56,32 +57,36 @@ enum Test<'f> {
 /// The tests that rows of a block have to pass; none if all do.
 #[derive(Debug)]
 pub(crate) struct Tests<'f> {
-    tests: Vec<Test<'f>>,
+    /// Each with the number of its condition.
+    tests: Vec<(usize, Test<'f>)>,
 }
 
 impl<'f> Filter<'f> {
     /// What rows of a block have to pass; `None` if none can.
-    pub(crate) fn tests(&self, block: &OpenBlock<'f>) -> Result<Option<Tests<'f>>> {
-        let mut tests = Vec::new();
+    pub(crate) fn tests(&self, block: &OpenBlock<'f>, tally: &mut Tally) -> Result<Option<Tests<'f>>> {
+        let (mut tests, mut proven) = (Vec::new(), Vec::new());
+        let mut out = |statistic: Statistic, number: usize| {
+            block.count_pruned(statistic, Some(number), &mut tally.counters);
+            Ok(None)
+        };
         for (number, condition) in self.conditions.iter().enumerate() {
             match block.judge(&condition.predicate) {
-                Verdict::Never => return Ok(None),
-                Verdict::Always => continue,
+                Verdict::Never => return out(Statistic::ZoneBounds, number),
+                Verdict::Always => {
+                    proven.push(number);
+                    continue;
+                }
                 Verdict::Maybe => {}
             }
             match self.test(number, condition, block)? {
-                Some(test) => tests.push(test),
-                None => return Ok(None),
+                Some(test) => tests.push((number, test)),
+                None => return out(Statistic::Dictionary, number),
             }
         }
         // Codes first, then what is decoded for the rows that are left.
-        tests.sort_by_key(|test| match test {
-            Test::Codes { .. } => 0,
-            Test::Words { .. } => 1,
-            Test::Decimals { .. } => 2,
-            Test::CodeSet { .. } => 3,
-            Test::General(_) => 4,
-        });
+        tests.sort_by_key(|(_, test)| test.form() as usize);
+        proven.into_iter().for_each(|number| tally.counters.proven(number, block.rows));
+        tests.iter().for_each(|(number, test)| tally.counters.form(*number, test.form()));
         Ok(Some(Tests { tests }))
     }
 
@@ -137,6 +142,16 @@ impl<'f> Filter<'f> {
 }
 
 impl Test<'_> {
+    fn form(&self) -> Form {
+        match self {
+            Test::Codes { .. } => Form::Codes,
+            Test::Words { .. } => Form::Words,
+            Test::Decimals { .. } => Form::Decimals,
+            Test::CodeSet { .. } => Form::CodeSet,
+            Test::General(_) => Form::Decoded,
+        }
+    }
+
     /// A predicate as a range of numbers, if it is one on this column of a block.
     fn range(predicate: &Predicate, column: &Column, at: usize, block: &OpenBlock<'_>) -> Option<Self> {
         if let Some(range) = WordRange::of(predicate, column, at, block) {
@@ -162,16 +177,18 @@ pub(crate) fn narrow(
         return Ok(());
     }
     match Test::range(predicate, column, at, slice.block) {
-        Some(test) => Tests { tests: vec![test] }.apply(slice, marks),
+        // It is nobody's condition: nothing counts it.
+        Some(test) => Tests { tests: vec![(usize::MAX, test)] }.apply(slice, marks, &mut Tally::default()),
         None => Ok(()),
     }
 }
 
 impl Tests<'_> {
     /// Leaves the rows of a slice that pass selected.
-    pub(crate) fn apply(&self, slice: &mut Slice<'_, '_>, marks: &mut Marks) -> Result<()> {
+    pub(crate) fn apply(&self, slice: &mut Slice<'_, '_>, marks: &mut Marks, tally: &mut Tally) -> Result<()> {
         marks.clear();
-        for test in &self.tests {
+        let mut rows_in = slice.len();
+        for (number, test) in &self.tests {
             match test {
                 Test::Codes { at, low, high } => marks.codes(slice, *at, *low, *high)?,
                 Test::Words { at, range } => marks.words(slice, *at, range)?,
@@ -179,20 +196,25 @@ impl Tests<'_> {
                 Test::CodeSet { at, set } => marks.code_set(slice, *at, set)?,
                 Test::General(_) => continue,
             }
-            if marks.is_none_left() {
+            let left = marks.left();
+            tally.counters.tested(*number, rows_in, left, tally.clock.lap());
+            if left == 0 {
                 slice.select(Vec::new());
                 return Ok(());
             }
+            rows_in = left;
         }
         if let Some(rows) = marks.rows() {
             slice.select(rows);
         }
-        for test in &self.tests {
+        for (number, test) in &self.tests {
             let Test::General(condition) = test else { continue };
-            if slice.len() == 0 {
+            let rows_in = slice.len();
+            if rows_in == 0 {
                 break;
             }
             let holds = truth(&slice.evaluate(&condition.expression)?);
+            tally.counters.tested(*number, rows_in, rows_in - holds.null_count(), tally.clock.lap());
             if holds.null_count() == 0 {
                 continue;
             }
