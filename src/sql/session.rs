@@ -9,6 +9,7 @@ use datafusion::catalog::{CatalogProvider, CatalogProviderList, MemoryCatalogPro
 use datafusion::common::config::Dialect;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
