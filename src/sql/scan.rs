@@ -221,11 +221,12 @@ impl Worker {
         let place = scan::Work { segment: 0, block: work.block };
         let block = OpenBlock::new(&work.segment, &self.scan.columns, place);
         let filter = Filter { conditions: &self.scan.conditions, columns: &self.scan.columns };
-        let Some(tests) = filter.tests(&block)? else { return Ok(()) };
+        let mut marks = Marks::default();
+        let Some(tests) = filter.tests(&block, &marks)? else { return Ok(()) };
         let bytes: u64 = work.segment.columns.iter().flatten().map(|column| column.block_bytes(work.block)).sum();
         self.bytes.add(usize::try_from(bytes).unwrap_or(usize::MAX));
         let (mut start, mut step) = (0, SLICE_ROWS);
-        let (mut marks, mut held) = (Marks::default(), Held::default());
+        let mut held = Held::default();
         while start < block.rows && !self.is_satisfied() {
             let rows = start..block.rows.min(start + step);
             let end = rows.end;

@@ -45,12 +45,20 @@ pub(crate) enum OnCodes {
 
 /// One condition in the form that a block allows.
 #[derive(Debug)]
-enum Test<'f> {
+enum Form<'f> {
     Codes { at: usize, low: u32, high: u32 },
     Words { at: usize, range: WordRange },
     Decimals { at: usize, range: DecimalRange },
     CodeSet { at: usize, set: &'f [u8] },
     General(&'f Condition),
+}
+
+/// A condition that rows of a block have to pass.
+#[derive(Debug)]
+struct Test<'f> {
+    /// Which of the fragment's conditions.
+    number: usize,
+    form: Form<'f>,
 }
 
 /// The tests that rows of a block have to pass; none if all do.
@@ -60,8 +68,8 @@ pub(crate) struct Tests<'f> {
 }
 
 impl<'f> Filter<'f> {
-    /// What rows of a block have to pass; `None` if none can.
-    pub(crate) fn tests(&self, block: &OpenBlock<'f>) -> Result<Option<Tests<'f>>> {
+    /// What rows of a block have to pass, in the order that `marks` have found to be quickest; `None` if none can.
+    pub(crate) fn tests(&self, block: &OpenBlock<'f>, marks: &Marks) -> Result<Option<Tests<'f>>> {
         let mut tests = Vec::new();
         for (number, condition) in self.conditions.iter().enumerate() {
             match block.judge(&condition.predicate) {
@@ -69,32 +77,31 @@ impl<'f> Filter<'f> {
                 Verdict::Always => continue,
                 Verdict::Maybe => {}
             }
-            match self.test(number, condition, block)? {
-                Some(test) => tests.push(test),
+            match self.form(number, condition, block)? {
+                Some(form) => tests.push(Test { number, form }),
                 None => return Ok(None),
             }
         }
-        // Codes first, then what is decoded for the rows that are left.
-        tests.sort_by_key(|test| match test {
-            Test::Codes { .. } => 0,
-            Test::Words { .. } => 1,
-            Test::Decimals { .. } => 2,
-            Test::CodeSet { .. } => 3,
-            Test::General(_) => 4,
-        });
+        if tests.len() > 1 {
+            let rank = |test: &Test<'_>| Ok((test.form.cost(block)? / marks.dropped(test.number), test.number));
+            let ranks = tests.iter().map(rank).collect::<Result<Vec<(f64, usize)>>>()?;
+            let rank_of =
+                |test: &Test<'_>| ranks.iter().find(|(_, number)| *number == test.number).map_or(0.0, |r| r.0);
+            tests.sort_by(|a, b| rank_of(a).total_cmp(&rank_of(b)));
+        }
         Ok(Some(Tests { tests }))
     }
 
-    fn test(&self, number: usize, condition: &'f Condition, block: &OpenBlock<'f>) -> Result<Option<Test<'f>>> {
-        let Some(at) = condition.expression.only_input() else { return Ok(Some(Test::General(condition))) };
+    fn form(&self, number: usize, condition: &'f Condition, block: &OpenBlock<'f>) -> Result<Option<Form<'f>>> {
+        let Some(at) = condition.expression.only_input() else { return Ok(Some(Form::General(condition))) };
         match self.on_codes(number, condition, at, block)? {
             OnCodes::Range(low, high) if low > high => return Ok(None),
-            OnCodes::Range(low, high) => return Ok(Some(Test::Codes { at, low: *low, high: *high })),
-            OnCodes::Set(set) => return Ok(Some(Test::CodeSet { at, set })),
+            OnCodes::Range(low, high) => return Ok(Some(Form::Codes { at, low: *low, high: *high })),
+            OnCodes::Set(set) => return Ok(Some(Form::CodeSet { at, set })),
             OnCodes::No => {}
         }
-        let range = self.columns.get(at).and_then(|column| Test::range(&condition.predicate, column, at, block));
-        Ok(Some(range.unwrap_or(Test::General(condition))))
+        let range = self.columns.get(at).and_then(|column| Form::range(&condition.predicate, column, at, block));
+        Ok(Some(range.unwrap_or(Form::General(condition))))
     }
 
     fn on_codes(
@@ -136,16 +143,33 @@ impl<'f> Filter<'f> {
     }
 }
 
-impl Test<'_> {
+impl Form<'_> {
     /// A predicate as a range of numbers, if it is one on this column of a block.
     fn range(predicate: &Predicate, column: &Column, at: usize, block: &OpenBlock<'_>) -> Option<Self> {
         if let Some(range) = WordRange::of(predicate, column, at, block) {
-            return Some(Test::Words { at, range });
+            return Some(Form::Words { at, range });
         }
         if let Some((low, high)) = range::codes(predicate, column, at, block) {
-            return Some(Test::Codes { at, low, high });
+            return Some(Form::Codes { at, low, high });
         }
-        DecimalRange::of(predicate, column, at, block).map(|range| Test::Decimals { at, range })
+        DecimalRange::of(predicate, column, at, block).map(|range| Form::Decimals { at, range })
+    }
+
+    /// What the test costs for all rows, about: 1 for a comparison of bytes.
+    fn cost(&self, block: &OpenBlock<'_>) -> Result<f64> {
+        let (at, range) = match self {
+            // What may fail is asked in the order in which it was written.
+            Form::General(_) => return Ok(f64::INFINITY),
+            Form::CodeSet { .. } => return Ok(4.0),
+            Form::Codes { at, low, high } => {
+                let values = block.stored(*at).and_then(|c| c.record().dictionary).map_or(0, |d| d.values);
+                let range = WordRange { base: 0, span: values.into(), low: (*low).into(), high: (*high).into() };
+                (*at, range)
+            }
+            Form::Words { at, range } => (*at, *range),
+            Form::Decimals { at, range } => (*at, range.range),
+        };
+        Ok(range.cost(block.column(at)?))
     }
 }
 
@@ -161,8 +185,8 @@ pub(crate) fn narrow(
     if slice.selected.is_some() {
         return Ok(());
     }
-    match Test::range(predicate, column, at, slice.block) {
-        Some(test) => Tests { tests: vec![test] }.apply(slice, marks),
+    match Form::range(predicate, column, at, slice.block) {
+        Some(form) => Tests { tests: vec![Test { number: 0, form }] }.apply(slice, marks),
         None => Ok(()),
     }
 }
@@ -171,15 +195,18 @@ impl Tests<'_> {
     /// Leaves the rows of a slice that pass selected.
     pub(crate) fn apply(&self, slice: &mut Slice<'_, '_>, marks: &mut Marks) -> Result<()> {
         marks.clear();
-        for test in &self.tests {
-            match test {
-                Test::Codes { at, low, high } => marks.codes(slice, *at, *low, *high)?,
-                Test::Words { at, range } => marks.words(slice, *at, range)?,
-                Test::Decimals { at, range } => marks.decimals(slice, *at, range)?,
-                Test::CodeSet { at, set } => marks.code_set(slice, *at, set)?,
-                Test::General(_) => continue,
+        let mut left = slice.len();
+        for Test { number, form } in &self.tests {
+            match form {
+                Form::Codes { at, low, high } => marks.codes(slice, *at, *low, *high)?,
+                Form::Words { at, range } => marks.words(slice, *at, range)?,
+                Form::Decimals { at, range } => marks.decimals(slice, *at, range)?,
+                Form::CodeSet { at, set } => marks.code_set(slice, *at, set)?,
+                Form::General(_) => continue,
             }
-            if marks.is_none_left() {
+            let before = std::mem::replace(&mut left, marks.left(slice.len()));
+            marks.tested(*number, before, left);
+            if left == 0 {
                 slice.select(Vec::new());
                 return Ok(());
             }
@@ -187,12 +214,13 @@ impl Tests<'_> {
         if let Some(rows) = marks.rows() {
             slice.select(rows);
         }
-        for test in &self.tests {
-            let Test::General(condition) = test else { continue };
+        for Test { number, form } in &self.tests {
+            let Form::General(condition) = form else { continue };
             if slice.len() == 0 {
                 break;
             }
             let holds = truth(&slice.evaluate(&condition.expression)?);
+            marks.tested(*number, holds.len(), holds.len() - holds.null_count());
             if holds.null_count() == 0 {
                 continue;
             }
