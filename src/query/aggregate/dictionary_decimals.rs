@@ -65,7 +65,7 @@ mod tests {
         };
         assert_eq!(of(vec![-2.5, 1.0, 7.25]), Some((Whole::Narrow(vec![0, -250, 100, 725]), 2)));
         let wide = vec![0, -(1 << 40), 3];
-        assert_eq!(of(vec![-(1u64 << 40) as f64, 3.0]), Some((Whole::Wide(wide), 0)));
+        assert_eq!(of(vec![-((1u64 << 40) as f64), 3.0]), Some((Whole::Wide(wide), 0)));
         for other in [f64::NAN, f64::INFINITY, -0.0, 1.0 / 3.0, 1e300] {
             assert_eq!(of(vec![1.5, other]), None, "{other}");
         }
