@@ -7,16 +7,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use super::columns::{EXACT_IN_F64, SegmentLimits};
+use arrow_array::RecordBatch;
+
+use super::columns::SegmentLimits;
 use super::pipeline::{self, PipelineOptions, Task};
 use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema, Guess};
 #[cfg(feature = "parquet")]
 use super::sources::parquet::{ParquetSource, Spooled};
 use super::sources::{Format, Input, Opened};
-use crate::block::{Bound, Stats};
+use super::widening::check_widening;
 use crate::encoding::{Encoding, Options, Profile};
 use crate::error::{Error, Result};
-use crate::model::{Column, ColumnId, DataType, Scalar, Schema};
+use crate::model::{DataType, Schema};
 use crate::segment::EncodedSegment;
 use crate::store::{DataFile, DataFiles, NewSegment, TableWriter};
 
@@ -50,6 +52,21 @@ pub struct LoadOptions {
     pub cancelled: Arc<AtomicBool>,
 }
 
+impl Default for LoadOptions {
+    /// All cores, no limit, the table's profile.
+    fn default() -> Self {
+        LoadOptions {
+            csv: CsvOptions::default(),
+            skip_unsupported: false,
+            profile: None,
+            force: None,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_limit: None,
+            cancelled: Arc::default(),
+        }
+    }
+}
+
 /// What an ingest did.
 #[derive(Clone, Debug, Default)]
 pub struct LoadReport {
@@ -72,7 +89,50 @@ pub struct LoadReport {
 }
 
 /// Loads `inputs` into the table that `writer` holds, and commits. On any error nothing is committed.
-pub fn load(mut writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> Result<LoadReport> {
+pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> Result<LoadReport> {
+    let consumed: Vec<_> = inputs.iter().map(Input::consumed).collect();
+    let (mut skipped, mut guesses) = (Vec::new(), Vec::new());
+    let prior = writer.schema().columns().iter().map(|c| (c.name.to_string(), c.data_type.clone())).collect();
+    let pipeline = pipeline_options(&writer, options);
+    let tasks = Tasks {
+        inputs: inputs.into_iter(),
+        current: None,
+        options,
+        prior,
+        skipped: &mut skipped,
+        guesses: &mut guesses,
+        consumed: Arc::default(),
+        most: pipeline.in_flight_bytes,
+    };
+    let mut report = store(writer, tasks, &pipeline, options)?;
+    report.bytes_in = consumed.iter().map(|c| c.load(Ordering::Relaxed)).sum();
+    (report.skipped, report.guesses) = (skipped, guesses);
+    Ok(report)
+}
+
+/// Appends the rows of `batches`, whose columns are matched by name with those of the table that `writer` holds, and
+/// commits. Batches are asked for on this thread, as room for them appears; an error among them ends it, and nothing
+/// is committed.
+pub fn load_batches(
+    writer: TableWriter,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    options: &LoadOptions,
+) -> Result<LoadReport> {
+    let pipeline = pipeline_options(&writer, options);
+    let task = |batch: Result<RecordBatch>| {
+        let batch = batch?;
+        Ok(Task { weight: batch.get_array_memory_size(), work: Box::new(move || Ok(vec![batch])) })
+    };
+    store(writer, batches.map(task), &pipeline, options)
+}
+
+/// Runs `tasks` into segments of the table, and commits.
+fn store(
+    mut writer: TableWriter,
+    tasks: impl Iterator<Item = Result<Task>>,
+    pipeline: &PipelineOptions,
+    options: &LoadOptions,
+) -> Result<LoadReport> {
     let started = Instant::now();
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(options.threads)
@@ -83,37 +143,20 @@ pub fn load(mut writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) 
         .map_err(|e| Error::LimitExceeded(format!("no threads: {e}")))?;
     let before = writer.schema().clone();
     let mut schema = before.clone();
-    let consumed: Vec<_> = inputs.iter().map(Input::consumed).collect();
-    let (mut skipped, mut guesses) = (Vec::new(), Vec::new());
-    let pipeline = pipeline_options(&writer, options);
-    let mut report = LoadReport::default();
     // One segment is written while the next is encoded; none waits between them.
     let (to_disk, encoded) = sync_channel::<EncodedSegment>(0);
     let files = writer.data_files();
     let (rows, segments) = std::thread::scope(|scope| {
         let storing = scope.spawn(move || store_segments(&files, encoded));
-        let tasks = Tasks {
-            inputs: inputs.into_iter(),
-            current: None,
-            options,
-            prior: before.columns().iter().map(|c| (c.name.to_string(), c.data_type.clone())).collect(),
-            skipped: &mut skipped,
-            guesses: &mut guesses,
-            consumed: Arc::default(),
-            most: pipeline.in_flight_bytes,
-        };
-        let rows = feed(&pool, tasks, &mut schema, &pipeline, to_disk);
+        let rows = feed(&pool, tasks, &mut schema, pipeline, to_disk);
         let segments = storing.join().unwrap_or_else(|_| Err(pipeline::stopped("<writer>")));
         // A failure to write also ends the feeding, and is the one to report.
         segments.and_then(|segments| rows.map(|rows| (rows, segments)))
     })?;
     check_widening(&writer, &before, &schema, &segments)?;
-    report.segments = segments.len() as u64;
+    let mut report = LoadReport { rows, segments: segments.len() as u64, ..LoadReport::default() };
     report.bytes_stored = segments.iter().map(|s| s.length).sum();
     report.bytes_metadata = writer.commit(schema, segments)?.metadata_bytes;
-    report.rows = rows;
-    report.bytes_in = consumed.iter().map(|c| c.load(Ordering::Relaxed)).sum();
-    (report.skipped, report.guesses) = (skipped, guesses);
     report.elapsed = started.elapsed();
     Ok(report)
 }
@@ -134,7 +177,7 @@ fn pipeline_options(writer: &TableWriter, options: &LoadOptions) -> PipelineOpti
 /// Runs the pipeline; the channel to the writing thread closes when it returns.
 fn feed(
     pool: &rayon::ThreadPool,
-    tasks: Tasks<'_>,
+    tasks: impl Iterator<Item = Result<Task>>,
     schema: &mut Schema,
     options: &PipelineOptions,
     to_disk: SyncSender<EncodedSegment>,
@@ -178,52 +221,6 @@ fn write_parts(file: &mut DataFile, parts: Vec<Vec<u8>>) -> Result<()> {
         }
     }
     if together.is_empty() { Ok(()) } else { file.write_all(&together) }
-}
-
-/// Where the table's type is wider than that of a segment, whether one written before or by this load, reading has to
-/// give back what was stored: integers beyond 2⁵³ are no f64, and a date far away is no timestamp in nanoseconds.
-fn check_widening(writer: &TableWriter, before: &Schema, after: &Schema, new: &[NewSegment]) -> Result<()> {
-    let columns: HashMap<ColumnId, &Column> = after.columns().iter().map(|column| (column.id, column)).collect();
-    let now = |id| columns.get(&id).copied();
-    for old in before.columns() {
-        let Some(column) = now(old.id).filter(|column| column.data_type != old.data_type) else { continue };
-        for known in writer.column_stats(old.id)? {
-            check_column(column, &known.data_type, &known.stats)?;
-        }
-    }
-    for (id, data_type, stats) in new.iter().flat_map(|segment| &segment.stats) {
-        if let Some(column) = now(*id) {
-            check_column(column, data_type, stats)?;
-        }
-    }
-    Ok(())
-}
-
-fn check_column(column: &Column, stored: &DataType, stats: &Stats) -> Result<()> {
-    if !stored.widens_exactly_if(&column.data_type) {
-        return Ok(());
-    }
-    let lost = |bound: &&Bound| matches!(bound.value, Scalar::Int(v) if !fits(v, stored, &column.data_type));
-    let Some(bound) = [&stats.min, &stats.max].into_iter().flatten().find(lost) else { return Ok(()) };
-    let (name, value) = (&column.name, bound.value.show(stored));
-    Err(Error::InvalidInput(format!(
-        "column '{name}' holds {value} as {stored}, and other rows make it {}, which cannot hold that exactly; \
-         give its type with --schema {name}:TYPE, or load into another table",
-        column.data_type
-    )))
-}
-
-/// Whether a stored whole number survives the way to a wider type.
-fn fits(value: i128, from: &DataType, to: &DataType) -> bool {
-    let ticks = |factor: i64| value.checked_mul(factor.into()).is_some_and(|v| i64::try_from(v).is_ok());
-    match (from, to) {
-        (_, DataType::Float64) => value.unsigned_abs() <= u128::from(EXACT_IN_F64),
-        (DataType::Date, DataType::Timestamp { unit, .. }) => ticks(86_400 * unit.per_second()),
-        (DataType::Timestamp { unit: coarse, .. }, DataType::Timestamp { unit: fine, .. }) => {
-            ticks(fine.per_second() / coarse.per_second())
-        }
-        _ => true,
-    }
 }
 
 /// The parsing tasks of all inputs, in order.

@@ -9,3 +9,4 @@ pub mod sources; // CSV, TSV, Parquet
 pub mod columns; // batches to the rows of a segment
 pub mod pipeline; // everything in parallel, in order
 pub mod load; // a whole ingest, one commit
+mod widening; // what a wider type would lose, before it

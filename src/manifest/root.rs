@@ -5,6 +5,7 @@
 //!   1 table    table uuid 16 · block rows u32 · segment rows u32 · profile u8 · rows u64
 //!   2 schema   next column id u32 · columns u32 · { id u32 · name · type }…
 //!   3 chunks   chunks u32 · { uuid 16 · length u64 · crc u32 · segments u32 · rows u64 · first · last partition }…
+//!   4 required columns u32 · { id u32 }…, in the order of the schema: every row has a value there; left out if none
 //! ```
 //!
 //! Sections of other kinds are skipped: what must not be skipped is announced by a must-understand feature.
@@ -26,6 +27,7 @@ pub(super) const MAX_BYTES: u64 = 256 << 20;
 const TABLE: u32 = 1;
 const SCHEMA: u32 = 2;
 const CHUNKS: u32 = 3;
+const REQUIRED: u32 = 4;
 /// Bytes of a chunk reference without partitions.
 const CHUNK_REF_BYTES: usize = 48;
 
@@ -110,8 +112,9 @@ impl Root {
         let mut out = Writer::new();
         write_envelope(MAGIC, &mut out);
         out.u64(self.generation);
-        let sections =
-            [(TABLE, self.encode_table()), (SCHEMA, self.encode_schema()), (CHUNKS, self.encode_chunks())];
+        let mut sections =
+            vec![(TABLE, self.encode_table()), (SCHEMA, self.encode_schema()), (CHUNKS, self.encode_chunks())];
+        sections.extend(self.encode_required().map(|required| (REQUIRED, required)));
         out.count(sections.len());
         for (kind, payload) in sections {
             out.u32(kind);
@@ -157,6 +160,14 @@ impl Root {
         out
     }
 
+    fn encode_required(&self) -> Option<Writer> {
+        let columns: Vec<&Column> = self.schema.columns().iter().filter(|column| !column.nullable).collect();
+        let mut out = Writer::new();
+        out.count(columns.len());
+        columns.iter().for_each(|column| out.u32(column.id.0));
+        (!columns.is_empty()).then_some(out)
+    }
+
     /// Reads the stored form of `generation`.
     pub fn parse(bytes: &[u8], generation: u64) -> Result<Root> {
         read_envelope(MAGIC, "table root", &mut Cursor::new(bytes))?;
@@ -166,7 +177,7 @@ impl Root {
         if found != generation {
             return Err(cursor.corrupt(format!("the root of generation {found} stands in place of {generation}")));
         }
-        let mut sections: [Option<&[u8]>; 3] = [None; 3];
+        let mut sections: [Option<&[u8]>; 4] = [None; 4];
         for _ in 0..cursor.count(8, limits::MAX_COLUMNS)? {
             let kind = cursor.u32()?;
             let payload = cursor.blob(MAX_BYTES as usize)?;
@@ -176,12 +187,15 @@ impl Root {
             }
         }
         cursor.finish()?;
-        let [Some(table), Some(schema), Some(chunks)] = sections else {
+        let [Some(table), Some(schema), Some(chunks), required] = sections else {
             return Err(cursor.corrupt("a section is missing"));
         };
         let (table, options, rows) = parse_table(table)?;
-        let root =
-            Root { generation, table, schema: parse_schema(schema)?, options, rows, chunks: parse_chunks(chunks)? };
+        let mut schema = parse_schema(schema)?;
+        if let Some(required) = required {
+            parse_required(required, &mut schema)?;
+        }
+        let root = Root { generation, table, schema, options, rows, chunks: parse_chunks(chunks)? };
         let counted = root.chunks.iter().try_fold(0u64, |sum, chunk| sum.checked_add(chunk.rows));
         if counted != Some(rows) {
             return Err(cursor.corrupt(format!("the root counts {rows} rows, its chunks do not add up to them")));
@@ -209,10 +223,26 @@ fn parse_schema(payload: &[u8]) -> Result<Schema> {
     for _ in 0..count {
         let id = ColumnId(cursor.u32()?);
         let name = Arc::from(cursor.text(limits::MAX_NAME_BYTES)?);
-        columns.push(Column { id, name, data_type: read_type(&mut cursor)? });
+        columns.push(Column { id, name, data_type: read_type(&mut cursor)?, nullable: true });
     }
     cursor.finish()?;
     Schema::from_parts(columns, next_id).map_err(|error| cursor.corrupt(error.to_string()))
+}
+
+fn parse_required(payload: &[u8], schema: &mut Schema) -> Result<()> {
+    let mut cursor = Cursor::new(payload);
+    // In the order of the columns, so that one walk over them finds all.
+    let mut next = 0;
+    for _ in 0..cursor.count(4, limits::MAX_COLUMNS)? {
+        let id = ColumnId(cursor.u32()?);
+        let found = schema.columns().iter().skip(next).position(|column| column.id == id);
+        let Some(ahead) = found else {
+            return Err(cursor.corrupt(format!("required column {} is none, or out of order", id.0)));
+        };
+        schema.require(next + ahead);
+        next += ahead + 1;
+    }
+    cursor.finish()
 }
 
 fn parse_chunks(payload: &[u8]) -> Result<Vec<ChunkRef>> {
@@ -258,8 +288,10 @@ mod tests {
 
     fn sample() -> Root {
         let utc = DataType::Timestamp { unit: crate::model::TimeUnit::Microsecond, zone: Some(Arc::from("UTC")) };
-        let schema =
+        let mut schema =
             Schema::from_names([("id", DataType::Int64), ("when", utc), ("name", DataType::Utf8)]).unwrap();
+        schema.require(0);
+        schema.require(2);
         let chunk = ChunkRef {
             id: [7; 16],
             length: 1000,

@@ -19,6 +19,8 @@ pub struct Column {
     pub name: Arc<str>,
     /// Type as queries see it; a segment may hold a narrower one.
     pub data_type: DataType,
+    /// Whether rows may have no value in it. Where they may not, no commit takes in a row without one.
+    pub nullable: bool,
 }
 
 /// The columns of a table, in the order in which `SELECT *` shows them.
@@ -55,7 +57,7 @@ impl Schema {
         }
         let id = ColumnId(self.next_id);
         self.next_id = id.0.checked_add(1).ok_or_else(|| Error::LimitExceeded("no column ids are left".into()))?;
-        self.columns.push(Column { id, name: Arc::from(name), data_type });
+        self.columns.push(Column { id, name: Arc::from(name), data_type, nullable: true });
         Ok(id)
     }
 
@@ -64,7 +66,8 @@ impl Schema {
     pub fn extend<'a>(&mut self, new: impl IntoIterator<Item = (&'a str, DataType)>) -> Result<()> {
         let (mut columns, mut next_id) = (self.columns.clone(), self.next_id);
         for (name, data_type) in new {
-            columns.push(Column { id: ColumnId(next_id), name: Arc::from(name), data_type });
+            let (id, name) = (ColumnId(next_id), Arc::from(name));
+            columns.push(Column { id, name, data_type, nullable: true });
             next_id =
                 next_id.checked_add(1).ok_or_else(|| Error::LimitExceeded("no column ids are left".into()))?;
         }
@@ -103,9 +106,16 @@ impl Schema {
         }
     }
 
-    /// The Arrow schema that queries see; every column is nullable.
+    /// Says that every row has a value in a column; only for a table that has no rows yet.
+    pub fn require(&mut self, position: usize) {
+        if let Some(column) = self.columns.get_mut(position) {
+            column.nullable = false;
+        }
+    }
+
+    /// The Arrow schema that queries see.
     pub fn to_arrow(&self) -> arrow_schema::SchemaRef {
-        let field = |c: &Column| arrow_schema::Field::new(&*c.name, c.data_type.to_arrow(), true);
+        let field = |c: &Column| arrow_schema::Field::new(&*c.name, c.data_type.to_arrow(), c.nullable);
         Arc::new(arrow_schema::Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
     }
 }

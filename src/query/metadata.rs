@@ -5,12 +5,14 @@
 //! table has few segments, their records say the rest.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::{ArrayRef, BinaryViewArray, Decimal128Array, Float32Array, Float64Array, Int64Array};
 use arrow_array::{StringViewArray, new_null_array};
 use arrow_schema::DataType as ArrowType;
 
 use super::prune::widened;
+use super::stats::{Counters, Step};
 use super::words::from_words;
 use super::{Aggregate, AggregateFunction, Fragment};
 use crate::block::{Bound, Stats};
@@ -35,6 +37,21 @@ pub(crate) fn answer(
         }
     }
     Ok(Some(answers))
+}
+
+/// What an answer from the manifest alone, found in such a time, has looked at.
+pub(crate) fn counters(snapshot: &Snapshot, time: Duration) -> Result<Counters> {
+    let block_rows = u64::from(snapshot.options().block_rows.max(1));
+    let entries = snapshot.segments()?;
+    Ok(Counters {
+        from_metadata: true,
+        segments: entries.len() as u64,
+        blocks: entries.iter().map(|entry| entry.rows.div_ceil(block_rows)).sum(),
+        prune: time,
+        scan: Step { rows_in: snapshot.rows(), ..Step::default() },
+        output: Step { rows_out: 1, ..Step::default() },
+        ..Counters::default()
+    })
 }
 
 fn one(fragment: &Fragment, aggregate: &Aggregate, snapshot: &Snapshot) -> Result<Option<ArrayRef>> {

@@ -8,6 +8,8 @@
 //!            filter (on codes) ─► group (codes as numbers) ─► aggregate (slot by slot)   ─┐
 //!                              └► order (threshold, best blocks first) ──────────────────┴─► merge ─► Arrow columns
 //! ```
+//!
+//! Beside all of it, `stats` counts what is read, pruned and let through.
 
 mod aggregate;
 pub(crate) mod filter;
@@ -18,9 +20,11 @@ mod order;
 pub mod prune;
 pub mod run;
 pub(crate) mod scan;
+pub mod stats;
 #[cfg(test)]
 mod tests;
 mod words;
 
 pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, OrderBy, Output};
 pub use run::{Answer, Context, refusal, run};
+pub use stats::{Counters, Recorder};

@@ -16,6 +16,7 @@ use arrow_schema::{DataType as ArrowType, SortOptions};
 use super::filter::{Marks, narrow};
 use super::run::{Context, Worker, each_slice};
 use super::scan::{OpenBlock, Slice, Survivors, Work, take};
+use super::stats::Counters;
 use super::words::{is_words, ordered, to_words, unordered};
 use super::{Fragment, OrderBy};
 use crate::error::{Error, Result};
@@ -69,7 +70,7 @@ pub(crate) fn top(
     let mut found: Vec<Candidate> = workers.into_iter().flat_map(|worker| worker.kept).collect();
     found.sort_unstable();
     found.truncate(limit);
-    fetch(fragment, expressions, survivors, &found)
+    fetch(fragment, expressions, survivors, &found, context)
 }
 
 struct Top<'a> {
@@ -273,7 +274,9 @@ fn fetch(
     expressions: &[Expression],
     survivors: &Survivors,
     found: &[Candidate],
+    context: &Context<'_>,
 ) -> Result<Vec<ArrayRef>> {
+    let mut counters = Counters::default();
     let mut by_block: Vec<(usize, usize, u32, u32)> =
         (0u32..).zip(found).map(|(at, c)| (c.segment, c.block, c.row, at)).collect();
     by_block.sort_unstable();
@@ -294,7 +297,9 @@ fn fetch(
             }
             parts.push(expression.evaluate(&inputs, places.len())?);
         }
+        block.count_opened(&mut counters);
     }
+    context.recorder.update(|sum| sum.add(&counters));
     // Where in the concatenated parts each row of the answer is.
     let mut places = vec![0u32; found.len()];
     for (place, (.., at)) in (0u32..).zip(&by_block) {

@@ -60,6 +60,40 @@ pub fn verdict<'a>(
     }
 }
 
+/// What showed that no row matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Least and greatest values.
+    Bounds,
+    /// The numbers of rows and nulls alone.
+    Nulls,
+}
+
+/// The first part of a conjunction that no row can meet, and what showed it; `None` if some row may meet them all.
+pub fn ruled_out<'a>(
+    predicate: &Predicate,
+    rows: u64,
+    evidence: &mut dyn FnMut(ColumnId) -> Option<Evidence<'a>>,
+) -> Option<(usize, Cause)> {
+    if rows == 0 {
+        return Some((0, Cause::Nulls));
+    }
+    let parts = match predicate {
+        Predicate::And(parts) => parts.as_slice(),
+        other => std::slice::from_ref(other),
+    };
+    let never = |(_, part): &(usize, &Predicate)| !outcomes(part, evidence).contains(Outcome::True);
+    let (at, part) = parts.iter().enumerate().find(never)?;
+    let mut counts = |column: ColumnId| {
+        let known = evidence(column)?;
+        let (rows, nulls) = (known.stats.rows, known.stats.nulls);
+        let stats = Cow::Owned(Stats { rows, nulls, ..Stats::default() });
+        Some(Evidence { data_type: known.data_type, stats })
+    };
+    let cause = if outcomes(part, &mut counts).contains(Outcome::True) { Cause::Bounds } else { Cause::Nulls };
+    Some((at, cause))
+}
+
 /// Every outcome that a row may have.
 pub fn outcomes<'a>(predicate: &Predicate, evidence: &mut dyn FnMut(ColumnId) -> Option<Evidence<'a>>) -> Outcomes {
     match predicate {

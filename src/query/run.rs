@@ -13,6 +13,7 @@ use super::group::direct::{Digits, Room};
 use super::group::hashed::NumberTable;
 use super::group::rows::RowTable;
 use super::scan::{OpenBlock, SLICE_ROWS, Slice, Survivors, Work, survivors};
+use super::stats::{Clock, Counters, Recorder, Statistic, Tally};
 use super::{Aggregate, Fragment, Output};
 use super::{metadata, order};
 use crate::error::{Error, Result};
@@ -27,6 +28,10 @@ pub struct Context<'a> {
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
     /// Told of so many bytes more that groups take; an error ends the run.
     pub reserve: &'a (dyn Fn(usize) -> Result<()> + Sync),
+    /// Where the run counts what it does.
+    pub recorder: &'a Recorder,
+    /// Whether it takes times, too.
+    pub timed: bool,
 }
 
 impl std::fmt::Debug for Context<'_> {
@@ -59,6 +64,7 @@ pub fn refusal(fragment: &Fragment) -> Option<String> {
 
 /// Runs a fragment over one generation of its table.
 pub fn run(fragment: &Fragment, snapshot: &Snapshot, context: &Context<'_>) -> Result<Answer> {
+    let mut clock = Clock::start(context.timed);
     let known = match &fragment.output {
         Output::Aggregate { keys, aggregates } if keys.is_empty() && fragment.conditions.is_empty() => {
             metadata::answer(fragment, aggregates, snapshot)?
@@ -66,7 +72,11 @@ pub fn run(fragment: &Fragment, snapshot: &Snapshot, context: &Context<'_>) -> R
         _ => None,
     };
     let parts = match known {
-        Some(columns) => vec![columns],
+        Some(columns) => {
+            let counted = metadata::counters(snapshot, clock.lap())?;
+            context.recorder.update(|sum| sum.add(&counted));
+            vec![columns]
+        }
         None => look(fragment, snapshot, context)?,
     };
     let batch = |columns: Vec<ArrayRef>| {
@@ -80,13 +90,22 @@ pub fn run(fragment: &Fragment, snapshot: &Snapshot, context: &Context<'_>) -> R
 
 /// The columns of the answer, part by part, from the rows.
 fn look(fragment: &Fragment, snapshot: &Snapshot, context: &Context<'_>) -> Result<Vec<Vec<ArrayRef>>> {
-    let survivors = survivors(&fragment.columns, &fragment.conditions, snapshot)?;
-    match &fragment.output {
-        Output::Aggregate { keys, aggregates } => aggregate(fragment, keys, aggregates, &survivors, context),
+    let (mut clock, mut counters) = (Clock::start(context.timed), Counters::new(fragment.conditions.len()));
+    let survivors = survivors(&fragment.columns, &fragment.conditions, snapshot, context.timed, &mut counters)?;
+    counters.prune = clock.lap();
+    context.recorder.update(|sum| sum.add(&counters));
+    let parts = match &fragment.output {
+        Output::Aggregate { keys, aggregates } => aggregate(fragment, keys, aggregates, &survivors, context)?,
         Output::Top { order, limit, expressions } => {
-            order::top(fragment, order, *limit, expressions, &survivors, context).map(|columns| vec![columns])
+            vec![order::top(fragment, order, *limit, expressions, &survivors, context)?]
         }
-    }
+    };
+    let rows: usize = parts.iter().filter_map(|columns| columns.first()).map(|column| column.len()).sum();
+    context.recorder.update(|sum| {
+        sum.output.rows_out += rows as u64;
+        sum.finish += clock.lap().saturating_sub(sum.work);
+    });
+    Ok(parts)
 }
 
 /// What each thread does with the slices that pass the filter.
@@ -116,7 +135,8 @@ pub(crate) fn each_slice<W: Worker>(
     let filter = Filter { conditions: &fragment.conditions, columns: &fragment.columns };
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
-    let work = |worker: &mut W| -> Result<()> {
+    let mut watch = Clock::start(context.timed);
+    let work = |worker: &mut W, tally: &mut Tally| -> Result<()> {
         let (mut marks, mut reserved) = (Marks::default(), 0);
         loop {
             let held = worker.memory();
@@ -130,25 +150,32 @@ pub(crate) fn each_slice<W: Worker>(
             }
             let block = OpenBlock::of(survivors, &fragment.columns, *work)?;
             if worker.skips(&block) {
+                block.count_pruned(Statistic::Threshold, None, &mut tally.counters);
                 continue;
             }
-            let Some(tests) = filter.tests(&block, &marks)? else { continue };
+            let Some(tests) = filter.tests(&block, tally)? else { continue };
+            tally.counters.scan.time += tally.clock.lap();
             for start in (0..block.rows).step_by(SLICE_ROWS) {
                 let mut slice = Slice::new(&block, start..block.rows.min(start + SLICE_ROWS));
                 if !tests.is_empty() {
-                    tests.apply(&mut slice, &mut marks)?;
+                    tests.apply(&mut slice, &mut marks, tally)?;
                 }
                 if slice.len() > 0 {
+                    tally.counters.output.rows_in += slice.len() as u64;
                     worker.take(&mut slice)?;
+                    tally.counters.output.time += tally.clock.lap();
                 }
             }
+            block.count_read(&mut tally.counters);
         }
     };
     let threads = context.pool.current_num_threads().min(blocks.len().max(1));
     context.pool.scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|_| {
-                let result = make().and_then(|mut worker| work(&mut worker).map(|()| worker));
+                let mut tally = Tally::new(fragment.conditions.len(), context.timed);
+                let result = make().and_then(|mut worker| work(&mut worker, &mut tally).map(|()| worker));
+                context.recorder.update(|sum| sum.add(&tally.counters));
                 if result.is_err() {
                     // The others stop at their next block.
                     next.store(usize::MAX / 2, Ordering::Relaxed);
@@ -156,6 +183,10 @@ pub(crate) fn each_slice<W: Worker>(
                 done.lock().unwrap_or_else(PoisonError::into_inner).push(result);
             });
         }
+    });
+    context.recorder.update(|sum| {
+        sum.threads = sum.threads.max(threads as u64);
+        sum.work += watch.lap();
     });
     done.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect()
 }
@@ -175,6 +206,18 @@ enum Way<'a> {
     Rows(&'a [Expression]),
 }
 
+impl Way<'_> {
+    /// Its name in reports.
+    fn name(&self) -> &'static str {
+        match self {
+            Way::Direct(digits) if digits.product == 1 => "one group",
+            Way::Direct(_) => "direct index",
+            Way::Hashed(_) => "hash table of packed codes",
+            Way::Rows(_) => "hash table of rows",
+        }
+    }
+}
+
 fn aggregate(
     fragment: &Fragment,
     keys: &[Expression],
@@ -188,6 +231,7 @@ fn aggregate(
         Some(digits) => Way::Hashed(digits),
         None => Way::Rows(keys),
     };
+    context.recorder.update(|sum| sum.grouping = Some(way.name()));
     let make = || Grouper::new(&way, aggregates);
     let workers = each_slice(fragment, survivors, &survivors.work, context, make)?;
     let mut workers = workers.into_iter();

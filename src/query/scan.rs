@@ -3,20 +3,26 @@
 //! Where this stands on the road of a query: between `prune`, which judges statistics, and `filter`, `group` and
 //! `aggregate`, which look at values. A slice is what one thread works on at a time, small enough that the decoded
 //! columns stay in its second-level cache; a column is decoded at most once for a slice, and only for selected rows.
+//! `counting` tells what was read.
+
+mod counting;
 
 use std::borrow::Cow;
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::{ArrayRef, UInt32Array, new_null_array};
+use arrow_array::{Array, ArrayRef, UInt32Array, new_null_array};
 
+use self::counting::Decoded;
 use super::Condition;
 use super::aggregate::DictionaryDecimals;
 use super::filter::OnCodes;
 use super::group::{CodeMap, CodeMaps};
-use super::prune::{Evidence, Verdict, verdict};
+use super::prune::{Cause, Evidence, Verdict, ruled_out, verdict};
+use super::stats::{Counters, Pruned, Statistic};
 use crate::error::{Error, Result};
 use crate::expr::{Expression, Predicate};
 use crate::model::{Column, ColumnId};
@@ -39,6 +45,8 @@ pub(crate) struct OpenSegment {
     pub(crate) decimals: Vec<OnceLock<Option<DictionaryDecimals>>>,
     /// What grouping keys are for the numbers that stand for values.
     pub(crate) code_maps: CodeMaps,
+    /// What was counted as read: the segment, then each column's dictionary, then each block of each column.
+    counted: Vec<AtomicBool>,
 }
 
 impl OpenSegment {
@@ -49,6 +57,7 @@ impl OpenSegment {
             on_codes: (0..conditions).map(|_| OnceLock::new()).collect(),
             decimals: columns.iter().map(|_| OnceLock::new()).collect(),
             code_maps: CodeMaps::default(),
+            counted: (0..=columns.len() * (segment.blocks() + 1)).map(|_| AtomicBool::new(false)).collect(),
             segment,
             columns,
         })
@@ -71,15 +80,21 @@ pub(crate) struct Survivors {
     pub(crate) work: Vec<Work>,
 }
 
-/// Opens what may hold rows that meet the conditions.
-pub(crate) fn survivors(columns: &[Column], conditions: &[Condition], snapshot: &Snapshot) -> Result<Survivors> {
+/// Opens what may hold rows that meet the conditions. `sized` as for [`matching_blocks`].
+pub(crate) fn survivors(
+    columns: &[Column],
+    conditions: &[Condition],
+    snapshot: &Snapshot,
+    sized: bool,
+    counters: &mut Counters,
+) -> Result<Survivors> {
     let predicate = &predicate(conditions);
     let entries = snapshot.segments()?;
     let (mut segments, mut work) = (Vec::new(), Vec::new());
-    for at in matching_segments(predicate, snapshot, &entries)? {
+    for at in matching_segments(predicate, snapshot, &entries, counters)? {
         let Some(entry) = entries.get(at) else { continue };
         let segment = snapshot.open_segment(entry)?;
-        let blocks = matching_blocks(predicate, &segment)?;
+        let blocks = matching_blocks(predicate, &segment, columns, sized, counters)?;
         if blocks.is_empty() {
             continue;
         }
@@ -99,31 +114,79 @@ pub(crate) fn matching_segments(
     predicate: &Predicate,
     snapshot: &Snapshot,
     entries: &[SegmentEntry],
+    counters: &mut Counters,
 ) -> Result<Vec<usize>> {
+    let block_rows = u64::from(snapshot.options().block_rows.max(1));
     let mut known: HashMap<ColumnId, Vec<Option<ColumnStats>>> = HashMap::new();
     for column in columns_of(predicate) {
         known.insert(column, snapshot.column_stats(column)?);
     }
-    let may_match = |at: usize, entry: &SegmentEntry| {
-        let judged = verdict(predicate, entry.rows, &mut |column| match known.get(&column)?.get(at)? {
+    let mut kept = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        let blocks = entry.rows.div_ceil(block_rows);
+        counters.segments += 1;
+        counters.blocks += blocks;
+        counters.scan.rows_in += entry.rows;
+        let judged = ruled_out(predicate, entry.rows, &mut |column| match known.get(&column)?.get(at)? {
             Some(found) => {
                 Some(Evidence { data_type: Cow::Borrowed(&found.data_type), stats: Cow::Borrowed(&found.stats) })
             }
             None => Some(Evidence::absent(entry.rows)),
         });
-        judged != Verdict::Never
-    };
-    Ok(entries.iter().enumerate().filter(|(at, entry)| may_match(*at, entry)).map(|(at, _)| at).collect())
+        let statistic = match judged {
+            None => {
+                kept.push(at);
+                continue;
+            }
+            Some((_, Cause::Bounds)) => Statistic::ManifestBounds,
+            Some((_, Cause::Nulls)) => Statistic::ManifestNulls,
+        };
+        let pruned = Pruned { segments: 1, blocks, rows: entry.rows, bytes: entry.length };
+        counters.prune(statistic, judged.map(|(part, _)| part), pruned);
+    }
+    Ok(kept)
 }
 
-/// Numbers of the blocks that the segment's zone maps do not rule out.
-pub(crate) fn matching_blocks(predicate: &Predicate, segment: &Segment) -> Result<Vec<usize>> {
-    let mut columns: HashMap<ColumnId, Option<Arc<segment::Column>>> = HashMap::new();
+/// Numbers of the blocks that the segment's zone maps do not rule out. How many bytes of `columns` need not be read is
+/// counted where the columns will be opened anyway, and with `sized` also where no block is left.
+pub(crate) fn matching_blocks(
+    predicate: &Predicate,
+    segment: &Segment,
+    columns: &[Column],
+    sized: bool,
+    counters: &mut Counters,
+) -> Result<Vec<usize>> {
+    let mut known: HashMap<ColumnId, Option<Arc<segment::Column>>> = HashMap::new();
     for column in columns_of(predicate) {
-        columns.insert(column, segment.column(column)?);
+        known.insert(column, segment.column(column)?);
     }
-    let of = |id: ColumnId| columns.get(&id).map(Option::as_deref);
-    Ok((0..segment.blocks()).filter(|b| judge(predicate, segment, *b, of) != Verdict::Never).collect())
+    let of = |id: ColumnId| known.get(&id).map(Option::as_deref);
+    let judged: Vec<_> = (0..segment.blocks())
+        .map(|b| ruled_out(predicate, rows_of(segment, b), &mut evidence(segment, b, of)))
+        .collect();
+    let kept: Vec<usize> = judged.iter().enumerate().filter(|(_, out)| out.is_none()).map(|(b, _)| b).collect();
+    if kept.len() == judged.len() {
+        return Ok(kept);
+    }
+    let sizes = match sized || !kept.is_empty() {
+        true => columns.iter().map(|column| segment.column(column.id)).collect::<Result<Vec<_>>>()?,
+        false => Vec::new(),
+    };
+    for (b, out) in judged.into_iter().enumerate() {
+        let Some((part, cause)) = out else { continue };
+        let statistic = match cause {
+            Cause::Bounds => Statistic::ZoneBounds,
+            Cause::Nulls => Statistic::ZoneNulls,
+        };
+        let bytes = sizes.iter().flatten().map(|column| column.block_bytes(b)).sum();
+        counters.prune(statistic, Some(part), Pruned { segments: 0, blocks: 1, rows: rows_of(segment, b), bytes });
+    }
+    Ok(kept)
+}
+
+fn rows_of(segment: &Segment, b: usize) -> u64 {
+    let range = segment.block_range(b);
+    range.end - range.start
 }
 
 /// What the zone maps of block `b` say of a predicate; `column` gives the segment's columns, `None` inside where it
@@ -134,15 +197,23 @@ pub(crate) fn judge<'a>(
     b: usize,
     column: impl Fn(ColumnId) -> Option<Option<&'a segment::Column>>,
 ) -> Verdict {
-    let range = segment.block_range(b);
-    let rows = range.end - range.start;
-    verdict(predicate, rows, &mut |id| match column(id)? {
+    verdict(predicate, rows_of(segment, b), &mut evidence(segment, b, column))
+}
+
+/// The zone maps of block `b`.
+fn evidence<'a>(
+    segment: &Segment,
+    b: usize,
+    column: impl Fn(ColumnId) -> Option<Option<&'a segment::Column>>,
+) -> impl FnMut(ColumnId) -> Option<Evidence<'a>> {
+    let rows = rows_of(segment, b);
+    move |id| match column(id)? {
         Some(column) => Some(Evidence {
             data_type: Cow::Borrowed(column.data_type()),
             stats: Cow::Borrowed(column.block_stats(b)?),
         }),
         None => Some(Evidence::absent(rows)),
-    })
+    }
 }
 
 fn columns_of(predicate: &Predicate) -> Vec<ColumnId> {
@@ -163,6 +234,7 @@ pub(crate) struct OpenBlock<'a> {
     columns: Vec<OnceCell<Option<Block<'a>>>>,
     /// What was found out about expressions over the block, by their addresses.
     memos: RefCell<Vec<(usize, Memo)>>,
+    decoded: Cell<Decoded>,
 }
 
 /// Something about an expression that holds for all rows of a block.
@@ -189,7 +261,7 @@ impl<'a> OpenBlock<'a> {
         let range = segment.segment.block_range(work.block);
         let rows = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let columns = table.iter().map(|_| OnceCell::new()).collect();
-        OpenBlock { work, segment, rows, table, columns, memos: RefCell::default() }
+        OpenBlock { work, segment, rows, table, columns, memos: RefCell::default(), decoded: Cell::default() }
     }
 
     /// What is known of an expression, of the kind that `is_it` tells, found out by `make` the first time.
@@ -244,19 +316,23 @@ impl<'a> OpenBlock<'a> {
     /// Some rows of a column in the table's type; `rows` starts at a multiple of 1,024.
     fn decode(&self, at: usize, rows: Range<usize>) -> Result<ArrayRef> {
         let column = self.table.get(at).ok_or_else(|| no_column(at))?;
-        match self.column(at)? {
-            Some(block) => block.decode_as(rows, &column.data_type),
-            None => Ok(new_null_array(&column.data_type.to_arrow(), rows.len())),
-        }
+        let Some(block) = self.column(at)? else {
+            return Ok(new_null_array(&column.data_type.to_arrow(), rows.len()));
+        };
+        let array = block.decode_as(rows, &column.data_type)?;
+        self.count_decoded(at, &array, array.len(), 0);
+        Ok(array)
     }
 
     /// Single rows of a column in the table's type.
     pub(crate) fn gather(&self, at: usize, rows: &[u32]) -> Result<ArrayRef> {
         let column = self.table.get(at).ok_or_else(|| no_column(at))?;
-        match self.column(at)? {
-            Some(block) => block.gather(rows, &column.data_type),
-            None => Ok(new_null_array(&column.data_type.to_arrow(), rows.len())),
-        }
+        let Some(block) = self.column(at)? else {
+            return Ok(new_null_array(&column.data_type.to_arrow(), rows.len()));
+        };
+        let array = block.gather(rows, &column.data_type)?;
+        self.count_decoded(at, &array, 0, rows.len());
+        Ok(array)
     }
 }
 

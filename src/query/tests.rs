@@ -126,10 +126,19 @@ fn answer(snapshot: &Snapshot, conditions: Vec<Condition>, output: Output) -> Re
     let fragment = Fragment { columns: snapshot.schema().columns().to_vec(), conditions, output, schema };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     assert_eq!(refusal(&fragment), None);
-    let mut batches =
-        run(&fragment, snapshot, &Context { pool: &pool, cancelled: &|| false, reserve: &|_| Ok(()) })
-            .unwrap()
-            .batches;
+    let mut batches = run(
+        &fragment,
+        snapshot,
+        &Context {
+            pool: &pool,
+            cancelled: &|| false,
+            reserve: &|_| Ok(()),
+            recorder: &Recorder::default(),
+            timed: false,
+        },
+    )
+    .unwrap()
+    .batches;
     assert_eq!(batches.len(), 1);
     batches.remove(0)
 }

@@ -190,6 +190,12 @@ impl Column {
         self.record.blocks.iter().map(|place| place.len).sum::<u64>() + dictionary
     }
 
+    /// Stored bytes of the dictionary if it has been decoded, 0 else.
+    pub fn decoded_dictionary_bytes(&self) -> u64 {
+        let dictionary = self.record.dictionary.filter(|_| self.dictionary.get().is_some());
+        dictionary.map_or(0, |dictionary| dictionary.place.len)
+    }
+
     /// Rows of block `b`.
     pub(super) fn block_rows_of(&self, b: usize) -> usize {
         let range = block_range(b, self.rows, u64::from(self.block_rows));

@@ -1,9 +1,10 @@
 //! What the names in a statement mean: tables of the store, views of the session, files.
 //!
-//! Only tables that a statement names are opened, once for the statement, so that all its scans of one table see the
+//! Views are planned anew when what they name has changed (`views`). Only tables that a statement names are opened, once for the statement, so that all its scans of one table see the
 //! same generation.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
@@ -11,12 +12,18 @@ use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::TableType;
+use datafusion::sql::parser::Statement;
 
 use super::convert::{external, listed, suggestion};
 use super::files;
+use super::parameters::Parameters;
 use super::table::{StoreProvider, StoreTable};
+use super::views::{Definition, scans_newest};
 use crate::error::{Error, Result};
 use crate::store::Store;
+
+/// The name of the standard input.
+const STDIN: &str = "-";
 
 /// The names of a session.
 #[derive(Default)]
@@ -26,10 +33,18 @@ pub(crate) struct Tables {
     store: Option<Store>,
     /// Tables of the store that statements have used, with what they have open.
     tables: Mutex<HashMap<String, (u64, Arc<StoreTable>)>>,
+    /// Those that the statement in progress has looked up.
+    pinned: Mutex<HashMap<String, Arc<StoreTable>>>,
     /// Views and external tables, which end with the session.
     session: Mutex<BTreeMap<String, Arc<dyn TableProvider>>>,
+    /// What the views among them were made from.
+    definitions: Mutex<HashMap<String, Definition>>,
+    /// How often views and external tables were made or dropped.
+    changes: AtomicU64,
     /// What the statement in progress has opened.
     opened: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
+    /// The standard input, which is there once.
+    stdin: Mutex<Option<Arc<dyn TableProvider>>>,
 }
 
 type StateOf = Box<dyn Fn() -> Option<SessionState> + Send + Sync>;
@@ -46,27 +61,30 @@ impl Tables {
         let _ = self.state.set(Box::new(state));
     }
 
+    /// The store, if the session has one.
+    pub(crate) fn store(&self) -> Option<&Store> {
+        self.store.as_ref()
+    }
+
     /// Forgets what the last statement opened.
     pub(crate) fn begin_statement(&self) {
         lock(&self.opened).clear();
+        lock(&self.pinned).clear();
     }
 
     /// What `name` means, opened at most once in a statement.
     pub(crate) async fn find(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        if let Some(view) = lock(&self.session).get(name) {
-            return Ok(Some(Arc::clone(view)));
+        let registered = lock(&self.session).get(name).cloned();
+        if let Some(registered) = registered {
+            return self.current(name, registered).await.map(Some);
         }
-        if let Some(known) = lock(&self.opened).get(name) {
-            return Ok(Some(Arc::clone(known)));
+        let opened = lock(&self.opened).get(name).cloned();
+        if opened.is_some() {
+            return Ok(opened);
         }
-        if let Some(table) = self.stored(name)? {
-            let table: Arc<dyn TableProvider> = Arc::new(StoreProvider::new(table));
-            lock(&self.opened).insert(name.to_owned(), Arc::clone(&table));
-            return Ok(Some(table));
-        }
-        let found = match self.state.get().and_then(|state| state()) {
-            Some(state) => files::open(name, &state).await?,
-            None => None,
+        let found: Option<Arc<dyn TableProvider>> = match self.stored(name)? {
+            Some(table) => Some(Arc::new(StoreProvider::new(table))),
+            None => self.file(name).await?,
         };
         if let Some(table) = &found {
             lock(&self.opened).insert(name.to_owned(), Arc::clone(table));
@@ -74,32 +92,134 @@ impl Tables {
         Ok(found)
     }
 
-    /// The newest generation of a table of the store; the one that an earlier statement opened, if it still is that.
+    /// The file that `name` means.
+    async fn file(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let Some(state) = self.state() else { return Ok(None) };
+        if name != STDIN {
+            return files::open(name, &state).await;
+        }
+        let known = lock(&self.stdin).clone();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let opened = files::open(name, &state).await?;
+        lock(&self.stdin).clone_from(&opened);
+        Ok(opened)
+    }
+
+    fn state(&self) -> Option<SessionState> {
+        self.state.get().and_then(|state| state())
+    }
+
+    /// A view with the newest generations of its tables; an external table as it is.
+    async fn current(&self, name: &str, view: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
+        let definition = lock(&self.definitions).get(name).cloned();
+        let (Some(mut definition), Some(state)) = (definition, self.state()) else { return Ok(view) };
+        let changes = self.changes.load(Ordering::Relaxed);
+        if definition.changes == changes && scans_newest(view.as_ref(), |table| self.stored(table))? {
+            return Ok(view);
+        }
+        let view = match definition.plan(&state).await {
+            Ok(view) => view,
+            Err(error) => return Err(self.broken(name, &definition, error).await),
+        };
+        definition.changes = changes;
+        lock(&self.definitions).insert(name.to_owned(), definition);
+        lock(&self.session).insert(name.to_owned(), Arc::clone(&view));
+        Ok(view)
+    }
+
+    /// Why a view can no longer be planned: where what it is made of is gone, that.
+    async fn broken(&self, view: &str, definition: &Definition, error: Error) -> Error {
+        for name in &definition.names {
+            // Through the trait, whose future is boxed: a view may be made of views.
+            if let Ok(None) = SchemaProvider::table(self, name).await {
+                return Error::NotFound(format!(
+                    "view {view} is made of {name}, and there is no such table or view"
+                ));
+            }
+        }
+        error
+    }
+
+    /// Remembers what a view was made from.
+    pub(crate) fn define(&self, name: &str, statement: Statement, parameters: &Parameters, names: Vec<String>) {
+        let changes = self.changes.load(Ordering::Relaxed);
+        let definition = Definition { statement, parameters: parameters.clone(), names, changes };
+        lock(&self.definitions).insert(name.to_owned(), definition);
+    }
+
+    /// Refuses a view that would name itself, be it through others.
+    pub(crate) fn check_acyclic(&self, view: &str, names: &[String]) -> Result<()> {
+        let definitions = lock(&self.definitions);
+        let (mut ahead, mut seen) = (names.to_vec(), HashSet::new());
+        while let Some(name) = ahead.pop() {
+            if name == view {
+                return Err(Error::InvalidInput(format!("view {view} would be made of itself")));
+            }
+            if let Some(definition) = definitions.get(&name).filter(|_| seen.insert(name.clone())) {
+                ahead.extend_from_slice(&definition.names);
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops a view, also one that can no longer be planned; `false` if there is none of this name.
+    pub(crate) fn drop_view(&self, name: &str) -> bool {
+        let is_view = lock(&self.definitions).contains_key(name);
+        if is_view {
+            self.forget(name);
+        }
+        is_view
+    }
+
+    fn forget(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        lock(&self.definitions).remove(name);
+        lock(&self.session).remove(name)
+    }
+
+    /// Whether `name` is a view or an external table.
+    pub(crate) fn in_session(&self, name: &str) -> bool {
+        lock(&self.session).contains_key(name)
+    }
+
+    /// The newest generation of a table of the store; the same for the whole statement, and the one that an earlier
+    /// statement opened, if it still is that.
     fn stored(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
         let Some(name) = self.stored_name(name)? else { return Ok(None) };
-        let Some(table) = self.store.as_ref().map(|store| store.table(&name)).transpose()? else { return Ok(None) };
-        let Some(generation) = table.generation()? else { return Ok(None) };
-        if let Some((known, table)) = lock(&self.tables).get(&name)
-            && *known == generation
-        {
+        if let Some(table) = lock(&self.pinned).get(&name) {
             return Ok(Some(Arc::clone(table)));
         }
-        let snapshot = table.snapshot()?;
-        let generation = snapshot.generation();
-        let table = Arc::new(StoreTable::new(snapshot));
-        lock(&self.tables).insert(name, (generation, Arc::clone(&table)));
+        let Some(table) = self.store.as_ref().map(|store| store.table(&name)).transpose()? else { return Ok(None) };
+        let Some(generation) = table.generation()? else { return Ok(None) };
+        let known = lock(&self.tables).get(&name).filter(|(known, _)| *known == generation).cloned();
+        let table = match known {
+            Some((_, table)) => table,
+            None => {
+                let snapshot = table.snapshot()?;
+                let generation = snapshot.generation();
+                let table = Arc::new(StoreTable::new(snapshot));
+                lock(&self.tables).insert(name.clone(), (generation, Arc::clone(&table)));
+                table
+            }
+        };
+        lock(&self.pinned).insert(name, Arc::clone(&table));
         Ok(Some(table))
     }
 
     /// The table that a name means: the one of just this name, or else the only one that differs in case alone, since
     /// SQL folds names that are not quoted.
-    fn stored_name(&self, name: &str) -> Result<Option<String>> {
+    pub(crate) fn stored_name(&self, name: &str) -> Result<Option<String>> {
         let Some(store) = &self.store else { return Ok(None) };
         match store.has_table(name) {
             Ok(true) => return Ok(Some(name.to_owned())),
             Ok(false) => {}
             // Not a possible name: that of a file, perhaps.
             Err(_) => return Ok(None),
+        }
+        if !store.exists()? {
+            return Ok(None);
         }
         let mut alike = store.tables()?.into_iter().filter(|table| table.to_lowercase() == name);
         Ok(alike.next().filter(|_| alike.next().is_none()))
@@ -122,7 +242,9 @@ impl Tables {
                 format!("did you mean \"{near}\"? Names with upper-case letters go in double quotes")
             }
             Some(near) => format!("did you mean {near}?"),
-            None if names.is_empty() => "there are no tables; make one with `sty ingest`".to_owned(),
+            None if names.is_empty() => {
+                "there are no tables; make one with `sty ingest` or CREATE TABLE".to_owned()
+            }
             None => format!("there are: {}", listed(names.iter().map(String::as_str))),
         };
         Error::NotFound(format!("no table {name}; {hint}"))
@@ -155,11 +277,12 @@ impl SchemaProvider for Tables {
         name: String,
         table: Arc<dyn TableProvider>,
     ) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
+        self.changes.fetch_add(1, Ordering::Relaxed);
         Ok(lock(&self.session).insert(name, table))
     }
 
     fn deregister_table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
-        let removed = lock(&self.session).remove(name);
+        let removed = self.forget(name);
         if removed.is_none() && self.stored_name(name).map_err(external)?.is_some() {
             return Err(external(Error::InvalidInput(format!("{name} is a table of the store, not a view"))));
         }

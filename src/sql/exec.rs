@@ -23,10 +23,11 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use super::convert::from_datafusion;
 use super::generate::{Output, generate};
 use super::node::describe;
+use super::statistics::{StoreOperator, Timed, with_counters};
 use super::stream::Canceller;
 use super::table::StoreTable;
 use crate::error::{Error, Result};
-use crate::query::{self, Fragment, run};
+use crate::query::{self, Fragment, Recorder, run};
 
 /// Rows of a batch that is handed up.
 const SLICE_ROWS: usize = 8192;
@@ -67,6 +68,8 @@ pub(crate) struct FragmentExec {
     engine: Arc<Engine>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+    /// What all runs have counted.
+    recorder: Arc<Recorder>,
 }
 
 impl FragmentExec {
@@ -84,7 +87,21 @@ impl FragmentExec {
             Boundedness::Bounded,
         );
         let metrics = ExecutionPlanMetricsSet::new();
-        FragmentExec { fragment, table, engine, properties: Arc::new(properties), metrics }
+        let recorder = Arc::default();
+        FragmentExec { fragment, table, engine, properties: Arc::new(properties), metrics, recorder }
+    }
+
+    /// What it has done so far.
+    pub(crate) fn done(&self) -> StoreOperator {
+        StoreOperator {
+            table: self.table.snapshot().table_name().to_owned(),
+            output: match &self.fragment.output {
+                query::Output::Aggregate { .. } => "group",
+                query::Output::Top { .. } => "order",
+            },
+            conditions: self.fragment.conditions.iter().map(|c| c.expression.text.to_string()).collect(),
+            counters: self.recorder.counters(),
+        }
     }
 
     /// How many rows come out, as far as that is known beforehand.
@@ -144,13 +161,15 @@ impl ExecutionPlan for FragmentExec {
             table: Arc::clone(&self.table),
             engine: Arc::clone(&self.engine),
             baseline: BaselineMetrics::new(&self.metrics, partition),
+            recorder: Arc::clone(&self.recorder),
+            timed: context.session_config().get_extension::<Timed>().is_some(),
             memory: MemoryConsumer::new("StoreFragment").register(context.memory_pool()),
         };
         Ok(generate(Arc::clone(&self.fragment.schema), move |output| run.emit(output)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
+        Some(with_counters(&self.metrics.clone_inner(), &self.recorder.counters()))
     }
 
     fn statistics_from_inputs(
@@ -172,6 +191,8 @@ struct Run {
     table: Arc<StoreTable>,
     engine: Arc<Engine>,
     baseline: BaselineMetrics,
+    recorder: Arc<Recorder>,
+    timed: bool,
     /// Given back when the answer is out.
     memory: MemoryReservation,
 }
@@ -186,6 +207,7 @@ impl Run {
             for start in (0..batch.num_rows()).step_by(SLICE_ROWS) {
                 let slice = batch.slice(start, SLICE_ROWS.min(batch.num_rows() - start));
                 self.baseline.record_output(slice.num_rows());
+                self.baseline.output_batches().add(1);
                 output.emit(slice).await;
             }
         }
@@ -196,9 +218,18 @@ impl Run {
         let pool = self.engine.pool()?;
         let reserve = |bytes: usize| self.memory.try_grow(bytes).map_err(from_datafusion);
         let cancelled = || self.engine.canceller.is_cancelled();
-        let context = run::Context { pool: &pool, cancelled: &cancelled, reserve: &reserve };
-        let answer = run::run(&self.fragment, self.table.snapshot(), &context)?;
-        answer.batches.into_iter().map(|batch| self.checked(batch)).collect()
+        let recorder = Recorder::default();
+        let context = run::Context {
+            pool: &pool,
+            cancelled: &cancelled,
+            reserve: &reserve,
+            recorder: &recorder,
+            timed: self.timed,
+        };
+        let answer = run::run(&self.fragment, self.table.snapshot(), &context);
+        recorder.update(|counters| counters.memory = self.memory.size() as u64);
+        self.recorder.update(|sum| sum.add(&recorder.counters()));
+        answer?.batches.into_iter().map(|batch| self.checked(batch)).collect()
     }
 
     /// The batch in the promised schema, names and all.

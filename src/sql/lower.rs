@@ -28,7 +28,8 @@ use super::node::FragmentNode;
 use super::settings::Settings;
 use super::table::Conditions;
 use expression::Compiler;
-use source::{Source, store_provider};
+use source::Source;
+pub(super) use source::store_provider;
 
 /// Why a candidate is not taken, for EXPLAIN.
 type Refusal = String;

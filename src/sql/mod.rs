@@ -1,12 +1,14 @@
 //! SQL over the tables of a store, and over files by name: the only folder that knows DataFusion.
 //!
-//! Where this stands on the road of a query: a statement is parsed and planned by DataFusion; `catalog` resolves the
-//! names in it, to tables of the store, views of the session, or files; `lower` gives the parts that our executor can
+//! Where this stands on the road of a query: a statement is parsed by DataFusion and planned with it (`statement`);
+//! `catalog` resolves the names in it, to tables of the store, views of the session (`views`), or files; `lower` gives the parts that our executor can
 //! run to `exec`, and the scans under the rest are ours too and give decoded Arrow batches to DataFusion's operators;
-//! `stream` hands the answer out, batch by batch, without async.
+//! `stream` hands the answer out, batch by batch, without async. What CREATE TABLE and INSERT store comes out of such an
+//! answer and goes into the road of an ingest (`write`).
 //!
 //! - [`Session`]: configuration, memory, threads; parses and runs statements.
 //! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.
+//! - [`Statistics`]: what a statement has read, and what it has not.
 //! - [`Parameters`]: values for `$name`.
 
 mod catalog;
@@ -24,15 +26,22 @@ mod runs;
 mod scan;
 mod session;
 mod settings;
+mod statement;
+mod statistics;
 mod stream;
 mod table;
 mod text;
+mod views;
+mod write;
 
 pub use parameters::Parameters;
 pub use session::{Session, SessionOptions, Statement};
+pub use statistics::{Operator, Statistics, StoreOperator};
 pub use stream::{BatchStream, Canceller};
 
 #[cfg(test)]
 mod store_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod write_tests;

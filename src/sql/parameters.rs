@@ -1,9 +1,14 @@
 //! Values for the placeholders of a statement: `-p name=value` on the command line, `$name` in SQL.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 use datafusion::common::ParamValues;
 use datafusion::scalar::ScalarValue;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    Expr, SetExpr, Statement as SqlStatement, Value, ValueWithSpan, visit_expressions,
+};
 
 use crate::error::{Error, Result};
 
@@ -38,6 +43,27 @@ impl Parameters {
 
     pub(crate) fn to_datafusion(&self) -> ParamValues {
         ParamValues::from(self.values.clone())
+    }
+}
+
+/// DataFusion takes placeholders in the VALUES of an INSERT for numbered ones and refuses names; the same VALUES as a
+/// query inside are planned as in any query.
+pub(super) fn allow_names(statement: &mut Statement) {
+    let Statement::Statement(statement) = statement else { return };
+    let SqlStatement::Insert(insert) = statement.as_mut() else { return };
+    let Some(source) = insert.source.as_mut().filter(|source| matches!(*source.body, SetExpr::Values(_))) else {
+        return;
+    };
+    let named = |expression: &Expr| match expression {
+        Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) => name.get(1..)?.parse::<u32>().err(),
+        _ => None,
+    };
+    let found = visit_expressions(source.as_ref(), |expression| match named(expression) {
+        Some(_) => ControlFlow::Break(()),
+        None => ControlFlow::Continue(()),
+    });
+    if found.is_break() {
+        source.body = Box::new(SetExpr::Query(source.clone()));
     }
 }
 

@@ -18,9 +18,7 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::metrics::{
-    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
-};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 
@@ -28,14 +26,16 @@ use super::convert::{external, to_statistics};
 use super::generate::{Output, generate};
 use super::queue::{Queue, Work};
 use super::runs::Runs;
+use super::statistics::{StoreOperator, Timed, with_counters};
 use super::table::StoreTable;
 use crate::error::{Error, Result};
 use crate::expr::Predicate;
 use crate::limits::{BLOCK_ROWS, VECTOR};
 use crate::model::Column;
-use crate::query::Condition;
 use crate::query::filter::{Filter, Marks, Tests};
 use crate::query::scan::{self, OpenBlock, SLICE_ROWS, Slice};
+use crate::query::stats::Tally;
+use crate::query::{Condition, Recorder};
 
 /// What to read.
 #[derive(Debug)]
@@ -63,6 +63,8 @@ pub(crate) struct ScanExec {
     statistics: OnceLock<Arc<Statistics>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+    /// What all runs have counted.
+    recorder: Arc<Recorder>,
 }
 
 impl ScanExec {
@@ -82,6 +84,17 @@ impl ScanExec {
             statistics: OnceLock::new(),
             properties: Arc::new(properties),
             metrics,
+            recorder: Arc::default(),
+        }
+    }
+
+    /// What it has done so far.
+    pub(crate) fn done(&self) -> StoreOperator {
+        StoreOperator {
+            table: self.scan.table.snapshot().table_name().to_owned(),
+            output: "project",
+            conditions: self.scan.conditions.iter().map(|c| c.expression.text.to_string()).collect(),
+            counters: self.recorder.counters(),
         }
     }
 
@@ -146,21 +159,24 @@ impl ExecutionPlan for ScanExec {
     /// A scan that starts again from the first block (recursive queries run a plan many times).
     fn reset_state(self: Arc<Self>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let partitions = self.properties.partitioning.partition_count();
-        Ok(Arc::new(ScanExec::new(Arc::clone(&self.scan), partitions)))
+        let again = ScanExec::new(Arc::clone(&self.scan), partitions);
+        Ok(Arc::new(ScanExec { recorder: Arc::clone(&self.recorder), ..again }))
     }
 
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
         let worker = Worker {
             scan: Arc::clone(&self.scan),
-            run: self.runs.start(partition, || Run::new(&self.metrics)),
+            run: self.runs.start(partition, Run::default),
             baseline: BaselineMetrics::new(&self.metrics, partition),
-            bytes: MetricBuilder::new(&self.metrics).counter("bytes_read", partition),
+            recorder: Arc::clone(&self.recorder),
+            timed: context.session_config().get_extension::<Timed>().is_some(),
         };
+        self.recorder.update(|sum| sum.threads = sum.threads.max(partition as u64 + 1));
         Ok(generate(Arc::clone(&self.scan.schema), move |output| worker.run(output)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
+        Some(with_counters(&self.metrics.clone_inner(), &self.recorder.counters()))
     }
 
     fn statistics_from_inputs(
@@ -182,16 +198,10 @@ impl ExecutionPlan for ScanExec {
 }
 
 /// What the partitions share.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Run {
     queue: Mutex<Queue>,
     produced: AtomicU64,
-}
-
-impl Run {
-    fn new(metrics: &ExecutionPlanMetricsSet) -> Self {
-        Run { queue: Mutex::new(Queue::new(metrics)), produced: AtomicU64::new(0) }
-    }
 }
 
 /// One partition at work.
@@ -199,13 +209,29 @@ struct Worker {
     scan: Arc<Scan>,
     run: Arc<Run>,
     baseline: BaselineMetrics,
-    bytes: Count,
+    recorder: Arc<Recorder>,
+    timed: bool,
+}
+
+/// The counters of a block, which are not lost when the reader goes away in the middle of it.
+struct Counted<'a> {
+    recorder: &'a Recorder,
+    tally: Tally,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.recorder.update(|sum| sum.add(&self.tally.counters));
+    }
 }
 
 impl Worker {
     async fn run(self, output: Output) -> Result<()> {
         while !self.is_satisfied() {
-            let work = self.run.queue.lock().unwrap_or_else(PoisonError::into_inner).next(&self.scan)?;
+            let work = {
+                let mut queue = self.run.queue.lock().unwrap_or_else(PoisonError::into_inner);
+                queue.next(&self.scan, &self.recorder, self.timed)?
+            };
             let Some(work) = work else { break };
             self.block(&work, &output).await?;
         }
@@ -221,27 +247,36 @@ impl Worker {
         let place = scan::Work { segment: 0, block: work.block };
         let block = OpenBlock::new(&work.segment, &self.scan.columns, place);
         let filter = Filter { conditions: &self.scan.conditions, columns: &self.scan.columns };
-        let mut marks = Marks::default();
-        let Some(tests) = filter.tests(&block, &marks)? else { return Ok(()) };
-        let bytes: u64 = work.segment.columns.iter().flatten().map(|column| column.block_bytes(work.block)).sum();
-        self.bytes.add(usize::try_from(bytes).unwrap_or(usize::MAX));
+        let mut counted =
+            Counted { recorder: &self.recorder, tally: Tally::new(self.scan.conditions.len(), self.timed) };
+        let Some(tests) = filter.tests(&block, &mut counted.tally)? else { return Ok(()) };
+        block.count_read(&mut counted.tally.counters);
+        counted.tally.counters.scan.time = counted.tally.clock.lap();
         let (mut start, mut step) = (0, SLICE_ROWS);
-        let mut held = Held::default();
+        let (mut marks, mut held) = (Marks::default(), Held::default());
         while start < block.rows && !self.is_satisfied() {
             let rows = start..block.rows.min(start + step);
             let end = rows.end;
+            let tested = counted.tally.counters.conditions.clone();
             let batch = {
                 let _timer = self.baseline.elapsed_compute().timer();
-                self.slice(&block, &tests, &mut marks, rows)
+                counted.tally.clock.lap();
+                self.slice(&block, &tests, &mut marks, rows, &mut counted.tally)
             };
+            block.count_opened(&mut counted.tally.counters);
             let batch = match batch {
-                // Huge values: a vector of them fits.
+                // Huge values: a vector of them fits. The rows will be tested, and counted, again.
                 Err(Error::LimitExceeded(_)) if step > VECTOR => {
                     step = (step / 2).next_multiple_of(VECTOR);
+                    counted.tally.counters.conditions = tested;
                     continue;
                 }
                 batch => batch?,
             };
+            let passed = batch.num_rows() as u64;
+            counted.tally.counters.output.rows_in += passed;
+            counted.tally.counters.output.rows_out += passed;
+            counted.tally.counters.output.time += counted.tally.clock.lap();
             start = end;
             self.run.produced.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
             if let Some(full) = held.push(batch)? {
@@ -256,6 +291,7 @@ impl Worker {
 
     async fn emit(&self, batch: RecordBatch, output: &Output) {
         self.baseline.record_output(batch.num_rows());
+        self.baseline.output_batches().add(1);
         output.emit(batch).await;
     }
 
@@ -265,9 +301,10 @@ impl Worker {
         tests: &Tests<'_>,
         marks: &mut Marks,
         rows: Range<usize>,
+        tally: &mut Tally,
     ) -> Result<RecordBatch> {
         let mut slice = Slice::new(block, rows);
-        tests.apply(&mut slice, marks)?;
+        tests.apply(&mut slice, marks, tally)?;
         let answer = 0..self.scan.schema.fields().len();
         let arrays = match slice.len() {
             0 => self.scan.schema.fields().iter().map(|field| new_empty_array(field.data_type())).collect(),

@@ -3,18 +3,19 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList};
 use datafusion::common::config::Dialect;
-use datafusion::error::DataFusionError;
-use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::execution::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion::sql::parser::DFParserBuilder;
+use datafusion::sql::parser::{self, DFParserBuilder};
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
 
 use super::catalog::Tables;
@@ -22,10 +23,14 @@ use super::convert::from_datafusion;
 use super::exec::Engine;
 use super::from_first;
 use super::node::Planner;
-use super::parameters::Parameters;
+use super::parameters::{Parameters, allow_names};
 use super::settings::Settings;
+use super::statement::{Planned, StatementPlanner};
+use super::statistics::Timed;
 use super::stream::{BatchStream, Canceller, Workers};
+use super::write::Write;
 use crate::error::{Error, Result};
+use crate::ingest::load::LoadOptions;
 use crate::store::Store;
 
 /// What a session may use of the machine.
@@ -38,12 +43,23 @@ pub struct SessionOptions {
     pub memory_limit: Option<u64>,
     /// Where spilled data goes; the system's directory for temporary files where `None`.
     pub temp_dir: Option<PathBuf>,
+    /// Whether a CREATE TABLE makes a store that does not exist. Until then there is nothing but settings to talk about.
+    pub create: bool,
 }
 
 /// One statement, parsed but not yet planned: those before it may change what its names mean.
 #[derive(Clone, Debug)]
 pub struct Statement {
     parsed: datafusion::sql::parser::Statement,
+}
+
+impl Statement {
+    /// Whether it makes sense before there is a store.
+    fn needs_no_store(&self) -> bool {
+        let sets =
+            |statement: &SqlStatement| matches!(statement, SqlStatement::CreateTable(_) | SqlStatement::Set(_));
+        matches!(&self.parsed, parser::Statement::Statement(statement) if sets(statement))
+    }
 }
 
 impl std::fmt::Display for Statement {
@@ -58,13 +74,17 @@ pub struct Session {
     tables: Arc<Tables>,
     workers: Arc<Workers>,
     canceller: Canceller,
+    threads: usize,
+    /// Bytes that statements may use.
+    memory: u64,
 }
 
 impl Session {
-    /// A session over the tables of a store, which must exist. No table is opened before a statement names it.
+    /// A session over the tables of a store, which must exist unless the options allow to create it. No table is opened
+    /// before a statement names it.
     pub fn open(store: &Store, options: &SessionOptions) -> Result<Session> {
-        if !store.exists()? {
-            return Err(Error::NotFound(format!("there is no store at '{}'", store.path().display())));
+        if !options.create {
+            expect_store(store)?;
         }
         Session::with_tables(Arc::new(Tables::of(store)), options)
     }
@@ -82,10 +102,11 @@ impl Session {
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
         let canceller = Canceller::default();
+        let memory = options.memory_limit.unwrap_or_else(default_memory);
         let engine = Arc::new(Engine::new(threads, canceller.clone()));
         let state = SessionStateBuilder::new_with_default_features()
             .with_config(configuration(threads))
-            .with_runtime_env(environment(options)?)
+            .with_runtime_env(environment(options, memory)?)
             .with_catalog_list(Arc::new(catalogs))
             .with_optimizer_rules(logical_rules())
             .with_query_planner(Arc::new(Planner(engine)))
@@ -93,7 +114,8 @@ impl Session {
         let context = SessionContext::new_with_state(state);
         let weak = context.state_weak_ref();
         tables.belong_to(move || Some(weak.upgrade()?.read().clone()));
-        Ok(Session { context, tables, workers: Arc::new(Workers::new(threads)?), canceller })
+        let workers = Arc::new(Workers::new(threads)?);
+        Ok(Session { context, tables, workers, canceller, threads, memory })
     }
 
     /// Splits a text into statements at `;`. A syntax error anywhere in it is found before anything runs.
@@ -111,21 +133,68 @@ impl Session {
             .map_err(from_datafusion)?;
         let completed = |mut parsed| {
             from_first::complete(&mut parsed);
+            allow_names(&mut parsed);
             Statement { parsed }
         };
         Ok(parsed.into_iter().map(completed).collect())
     }
 
-    /// Plans a statement and starts it. All its scans of one table see the same generation.
+    /// Plans a statement and starts it; what writes is done when this returns. All its scans of one table see the same
+    /// generation.
     pub fn execute(&self, statement: &Statement, parameters: &Parameters) -> Result<BatchStream> {
+        self.run_statement(statement, parameters, false)
+    }
+
+    /// The same, where [`BatchStream::statistics`] will have the times of single steps too. They cost a little.
+    pub fn execute_timed(&self, statement: &Statement, parameters: &Parameters) -> Result<BatchStream> {
+        self.run_statement(statement, parameters, true)
+    }
+
+    fn run_statement(&self, statement: &Statement, parameters: &Parameters, timed: bool) -> Result<BatchStream> {
+        if let Some(store) = self.tables.store().filter(|_| !statement.needs_no_store()) {
+            expect_store(store)?;
+        }
         self.tables.begin_statement();
-        let started = self.workers.run(&self.canceller, async {
-            let plan = self.plan(statement, parameters).await?;
-            let stream = execute_stream(Arc::clone(&plan), self.context.task_ctx()).map_err(from_datafusion)?;
-            Ok((plan, stream))
-        });
-        let (plan, stream) = started??;
-        Ok(BatchStream::new(stream, plan, Arc::clone(&self.workers), self.canceller.clone()))
+        let begun = Instant::now();
+        let planner = StatementPlanner { context: &self.context, tables: &self.tables };
+        match self.workers.run(&self.canceller, planner.plan(&statement.parsed, parameters))?? {
+            Planned::Answer(plan) => self.start(plan, timed, begun),
+            Planned::Write(write) => self.write(*write, timed, begun),
+        }
+    }
+
+    /// Starts what was planned since `begun`.
+    fn start(&self, plan: Arc<dyn ExecutionPlan>, timed: bool, begun: Instant) -> Result<BatchStream> {
+        let context = self.task(timed || plan.is::<AnalyzeExec>());
+        let started = async { execute_stream(Arc::clone(&plan), context).map_err(from_datafusion) };
+        let stream = self.workers.run(&self.canceller, started)??;
+        let (workers, canceller) = (Arc::clone(&self.workers), self.canceller.clone());
+        Ok(BatchStream::new(stream, plan, workers, canceller, begun.elapsed()))
+    }
+
+    /// What operators run with.
+    fn task(&self, timed: bool) -> Arc<TaskContext> {
+        if !timed {
+            return self.context.task_ctx();
+        }
+        let context = TaskContext::from(&self.context.state());
+        let config = context.session_config().clone().with_extension(Arc::new(Timed));
+        Arc::new(context.with_session_config(config))
+    }
+
+    /// Half of the memory is for what is written, half for where it comes from.
+    fn write(&self, write: Write, timed: bool, begun: Instant) -> Result<BatchStream> {
+        let Some(store) = self.tables.store() else {
+            return Err(Error::Unsupported("this session has no store to write to".into()));
+        };
+        let share = self.memory / 2;
+        let reservation = MemoryConsumer::new("Write").register(&self.context.runtime_env().memory_pool);
+        reservation.try_grow(share.min(WRITE_BYTES) as usize).map_err(from_datafusion)?;
+        let limit = Some(share).filter(|share| *share < WRITE_BYTES);
+        let options = LoadOptions { threads: self.threads, memory_limit: limit, ..LoadOptions::default() };
+        let answer = write.run(store, &options, |plan| self.start(plan, timed, begun))?;
+        drop(reservation);
+        self.start(answer, timed, begun)
     }
 
     /// Parses a text and runs its statements in order, each to its end before the next; stops at the first error.
@@ -142,38 +211,6 @@ impl Session {
     pub fn canceller(&self) -> Canceller {
         self.canceller.clone()
     }
-
-    async fn plan(&self, statement: &Statement, parameters: &Parameters) -> Result<Arc<dyn ExecutionPlan>> {
-        let state = self.context.state();
-        let plan = match state.statement_to_plan(statement.parsed.clone()).await {
-            Ok(plan) => plan,
-            Err(error) => return Err(self.unresolved(&state, statement, error).await),
-        };
-        check_allowed(&plan)?;
-        let planned = async {
-            let plan =
-                if has_placeholders(&plan)? { plan.with_param_values(parameters.to_datafusion())? } else { plan };
-            self.context.execute_logical_plan(plan).await?.create_physical_plan().await
-        };
-        planned.await.map_err(from_datafusion)
-    }
-
-    /// Why a statement could not be planned: where a table is missing, that, with what there is.
-    async fn unresolved(&self, state: &SessionState, statement: &Statement, error: DataFusionError) -> Error {
-        let error = from_datafusion(error);
-        if !matches!(&error, Error::InvalidInput(what) if what.contains("not found")) {
-            return error;
-        }
-        let Ok(names) = state.resolve_table_references(&statement.parsed) else { return error };
-        for name in names.iter().filter(|name| name.schema().is_none_or(|schema| schema == SCHEMA)) {
-            match self.tables.find(name.table()).await {
-                Ok(Some(_)) => {}
-                Ok(None) => return self.tables.missing(name.table()),
-                Err(error) => return error,
-            }
-        }
-        error
-    }
 }
 
 impl std::fmt::Debug for Session {
@@ -183,8 +220,10 @@ impl std::fmt::Debug for Session {
 }
 
 /// Names under which the information schema shows a store's tables.
-const CATALOG: &str = "stylobate";
-const SCHEMA: &str = "public";
+pub(super) const CATALOG: &str = "stylobate";
+pub(super) const SCHEMA: &str = "public";
+/// What an ingest takes at most where no limit asks for less.
+const WRITE_BYTES: u64 = 1 << 30;
 
 fn configuration(threads: usize) -> SessionConfig {
     let mut config = SessionConfig::new()
@@ -208,9 +247,8 @@ fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     rules
 }
 
-fn environment(options: &SessionOptions) -> Result<Arc<RuntimeEnv>> {
-    let limit = options.memory_limit.unwrap_or_else(default_memory);
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+fn environment(options: &SessionOptions, memory: u64) -> Result<Arc<RuntimeEnv>> {
+    let limit = usize::try_from(memory).unwrap_or(usize::MAX);
     let pool = TrackConsumersPool::new(FairSpillPool::new(limit), NonZeroUsize::MIN);
     let mut builder = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool));
     if let Some(directory) = &options.temp_dir {
@@ -224,26 +262,10 @@ fn default_memory() -> u64 {
     super::memory::available() / 10 * 7
 }
 
-/// What would write is refused before it starts.
-fn check_allowed(plan: &LogicalPlan) -> Result<()> {
-    let refuse = |what: &str, instead: &str| Err(Error::Unsupported(format!("{what}; {instead}")));
-    match plan {
-        LogicalPlan::Dml(_) => refuse("SQL does not write to tables yet", "add rows with `sty ingest`"),
-        LogicalPlan::Copy(_) => {
-            refuse("COPY … TO does not write files", "use `sty query --format` and redirect its output")
-        }
-        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(_)) => {
-            refuse("SQL does not create tables yet", "use CREATE VIEW, or `sty ingest`")
-        }
-        LogicalPlan::Ddl(DdlStatement::DropTable(_)) => {
-            refuse("SQL does not drop tables yet", "only views can be dropped")
-        }
-        LogicalPlan::Explain(explain) => check_allowed(&explain.plan),
-        LogicalPlan::Analyze(analyze) => check_allowed(&analyze.input),
-        _ => Ok(()),
+fn expect_store(store: &Store) -> Result<()> {
+    if store.exists()? {
+        return Ok(());
     }
-}
-
-fn has_placeholders(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
-    plan.get_parameter_names().map(|names| !names.is_empty())
+    let path = store.path().display();
+    Err(Error::NotFound(format!("there is no store at '{path}'; `sty ingest` or CREATE TABLE makes one")))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -13,6 +14,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
 use super::convert::from_datafusion;
+use super::statistics::Statistics;
 use crate::error::{Error, Result};
 
 /// The worker threads. Dropping them waits for nothing: a task in the middle of a block ends by itself.
@@ -101,6 +103,9 @@ pub struct BatchStream {
     plan: Arc<dyn ExecutionPlan>,
     workers: Arc<Workers>,
     canceller: Canceller,
+    planning: Duration,
+    execution: Duration,
+    rows: u64,
 }
 
 impl BatchStream {
@@ -109,8 +114,17 @@ impl BatchStream {
         plan: Arc<dyn ExecutionPlan>,
         workers: Arc<Workers>,
         canceller: Canceller,
+        planning: Duration,
     ) -> Self {
-        BatchStream { schema: stream.schema(), stream: Some(stream), plan, workers, canceller }
+        let (schema, stream) = (stream.schema(), Some(stream));
+        BatchStream { schema, stream, plan, workers, canceller, planning, execution: Duration::ZERO, rows: 0 }
+    }
+
+    /// Ends the statement, and says what it has done and how long it took.
+    pub fn statistics(&mut self) -> Statistics {
+        // What operators were about to do is counted when they are dropped.
+        self.stream = None;
+        Statistics::of(&self.plan, self.planning, self.execution, self.rows)
     }
 
     /// Names and types of the answer. Without columns (`SET`, `CREATE VIEW`) there is nothing to print.
@@ -131,8 +145,14 @@ impl Iterator for BatchStream {
 
     fn next(&mut self) -> Option<Self::Item> {
         let stream = self.stream.as_mut()?;
-        let item = match self.workers.run(&self.canceller, stream.next()) {
-            Ok(Some(Ok(batch))) => return Some(Ok(batch)),
+        let started = Instant::now();
+        let item = self.workers.run(&self.canceller, stream.next());
+        self.execution += started.elapsed();
+        let item = match item {
+            Ok(Some(Ok(batch))) => {
+                self.rows += batch.num_rows() as u64;
+                return Some(Ok(batch));
+            }
             Ok(Some(Err(error))) => Some(Err(from_datafusion(error))),
             Ok(None) => None,
             Err(error) => Some(Err(error)),

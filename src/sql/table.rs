@@ -143,7 +143,8 @@ impl TableProvider for StoreProvider {
             columns,
             schema,
             predicate: Predicate::And(
-                self.table.predicates(filters).chain(conditions.iter().map(|c| c.predicate.clone())).collect(),
+                // Those of conditions first: by their numbers the conditions learn what was pruned.
+                conditions.iter().map(|c| c.predicate.clone()).chain(self.table.predicates(filters)).collect(),
             ),
             conditions,
             limit: limit.map(|limit| limit as u64),

@@ -124,7 +124,7 @@ fn errors_keep_their_kind_and_say_where() {
 
 #[test]
 fn the_memory_limit_is_one_of_our_errors() {
-    let options = SessionOptions { threads: Some(1), memory_limit: Some(1 << 20), temp_dir: None };
+    let options = SessionOptions { threads: Some(1), memory_limit: Some(1 << 20), ..SessionOptions::default() };
     let session = Session::new(&options).unwrap();
     let sql = "SELECT count(*) FROM generate_series(1, 999999) a(x) JOIN generate_series(1, 999999) b(y) ON x = y";
     let error = rows(&session, sql, &[]).unwrap_err();

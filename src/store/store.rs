@@ -68,6 +68,11 @@ impl Store {
         self.disk.exists(&self.dir(name).current())
     }
 
+    /// Removes the directory if nothing is in it, best effort.
+    pub(crate) fn remove_empty(&self) {
+        let _ = self.disk.remove_dir(&self.path);
+    }
+
     fn dir(&self, name: &str) -> TableDir {
         TableDir::new(self.path.join(name))
     }

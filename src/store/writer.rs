@@ -12,7 +12,7 @@ use crate::manifest::commit::{self, Change};
 use crate::manifest::layout::{check_partition, new_id};
 use crate::manifest::recover::{self, Scope};
 use crate::manifest::{Id, Root, TableDir};
-use crate::model::{ColumnId, DataType, Schema};
+use crate::model::{Column, ColumnId, DataType, Schema};
 
 /// More files than this without a sync of their own are made durable by one sync of the file system.
 const FILES_TO_SYNC: usize = 16;
@@ -126,6 +126,11 @@ impl TableWriter {
         self.options
     }
 
+    /// Whether there is no table yet: the first commit makes it.
+    pub fn is_new(&self) -> bool {
+        self.base.is_none()
+    }
+
     /// Rows in force.
     pub fn rows(&self) -> u64 {
         self.base.as_ref().map_or(0, |root| root.rows)
@@ -164,6 +169,7 @@ impl TableWriter {
         if let Some(base) = self.base.as_ref().filter(|base| segments.is_empty() && base.schema == schema) {
             return Ok(Commit { generation: base.generation, metadata_bytes: 0 });
         }
+        segments.iter().try_for_each(|segment| check_required(&schema, segment))?;
         let named: HashSet<Id> = segments.iter().map(|segment| segment.file).collect();
         let listed = segments.into_iter().map(|segment| self.list(segment, &schema)).collect::<Result<Vec<_>>>()?;
         self.state = State::Unknown;
@@ -209,6 +215,23 @@ impl TableWriter {
         let NewSegment { file, offset, length, uuid, footer_crc, rows, .. } = segment;
         Ok((SegmentEntry { file, partition, offset, length, uuid, footer_crc, rows }, stats))
     }
+}
+
+/// Refuses rows without a value in a column that needs one.
+fn check_required(schema: &Schema, segment: &NewSegment) -> Result<()> {
+    // A segment without the column has no value in any row.
+    let complete: HashSet<ColumnId> =
+        segment.stats.iter().filter(|(.., stats)| stats.nulls == 0).map(|(id, ..)| *id).collect();
+    let lacks = |column: &&Column| !column.nullable && !complete.contains(&column.id);
+    match schema.columns().iter().find(lacks).filter(|_| segment.rows > 0) {
+        Some(column) => Err(missing_value(&column.name)),
+        None => Ok(()),
+    }
+}
+
+/// That a row has no value in a column that needs one.
+pub(crate) fn missing_value(column: &str) -> Error {
+    Error::InvalidInput(format!("column '{column}' is NOT NULL, and a row has no value in it; nothing was stored"))
 }
 
 impl Drop for TableWriter {

@@ -12,4 +12,6 @@ mod ingest;
 mod loading;
 #[cfg(feature = "parquet")]
 mod real_data;
+#[cfg(feature = "sql")]
+mod slt;
 mod table;

@@ -95,7 +95,8 @@ struct Measured {
 /// Runs `sty bench`.
 pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
     let text = read_statements(args.sql.as_deref(), args.file.as_deref(), "bench")?;
-    let options = SessionOptions { threads: args.threads, memory_limit: args.memory_limit, temp_dir: None };
+    let options =
+        SessionOptions { threads: args.threads, memory_limit: args.memory_limit, ..SessionOptions::default() };
     let session = Session::open(&Store::open(&args.store), &options)?;
     let statements = session.parse(&text)?;
     let bench = Bench { watch: Watch::start(&session, None), session, before: held() };

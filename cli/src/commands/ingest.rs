@@ -230,15 +230,7 @@ impl IngestArgs {
 
 /// All cores, no limit, the table's profile; stopped by Ctrl-C.
 pub(crate) fn default_load_options(csv: CsvOptions) -> LoadOptions {
-    LoadOptions {
-        csv,
-        skip_unsupported: false,
-        profile: None,
-        force: None,
-        threads: std::thread::available_parallelism().map_or(1, usize::from),
-        memory_limit: None,
-        cancelled: signals::cancellation(),
-    }
+    LoadOptions { csv, cancelled: signals::cancellation(), ..LoadOptions::default() }
 }
 
 impl From<ProfileArg> for Profile {

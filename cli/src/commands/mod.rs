@@ -9,6 +9,7 @@ mod ingest;
 mod inspect;
 mod paths;
 mod query;
+mod query_stats;
 mod schema;
 mod tables;
 mod verify;

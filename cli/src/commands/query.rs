@@ -11,7 +11,9 @@ use stylobate::Error;
 use stylobate::sql::{Parameters, Session, SessionOptions};
 use stylobate::store::Store;
 
+use super::bench_memory::held;
 use super::ingest::parse_threads;
+use super::query_stats::{StatsFormat, Watched};
 use crate::args::missing_input;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -22,7 +24,8 @@ use crate::units::{parse_duration, parse_size, show_counted, show_duration};
 /// Run SQL over the tables of a store
 ///
 /// All of DataFusion's SQL. Other files are tables by name: FROM 'x.parquet', FROM 'x.csv'. Several statements are
-/// separated by `;` and run in order up to the first error. Without -o, results go to stdout: as a table on a
+/// separated by `;` and run in order up to the first error. CREATE TABLE [AS] and INSERT store rows, each statement as
+/// one commit; CREATE TABLE also makes a store that does not exist. Without -o, results go to stdout: as a table on a
 /// terminal, as CSV otherwise.
 ///
 /// Numbers are printed so that they read back as the same values: integers and decimals exactly, also in JSON beyond
@@ -32,6 +35,7 @@ use crate::units::{parse_duration, parse_size, show_counted, show_duration};
 /// Examples:
 ///   sty query db 'SELECT count(*) FROM trips'
 ///   sty query db 'SELECT * FROM trips WHERE fare > $limit' -p limit=100 -o dear.parquet
+///   sty query db 'CREATE TABLE dear AS SELECT * FROM trips WHERE fare > 100'
 ///   sty query db -f report.sql --format markdown
 ///   echo 'SELECT 1 AS one' | sty query db --format json
 #[derive(Debug, Args)]
@@ -66,6 +70,17 @@ pub(crate) struct QueryArgs {
     /// Say on stderr how long each statement took, from its plan to its last row printed
     #[arg(long)]
     pub(crate) timer: bool,
+    /// Say on stderr what each statement read and what pruned the rest [possible: table, json]
+    ///
+    /// The plan from its top, with rows and times of each operator, and under the store's own: segments, blocks and bytes
+    /// read and pruned, by which statistic; rows into and out of each step and condition; time of each step, the sum of
+    /// all threads. A condition that zone maps prove for a whole block counts as asked first, of all its rows.
+    ///
+    /// --stats=json is one object a line for each statement: sql, rows, total_ms (with printing), planning_ms,
+    /// execution_ms, peak_memory_bytes (as in sty bench), spilled_bytes, spill_files, operators. README.md has the rest.
+    #[arg(long, value_name = "FORMAT", value_enum, num_args = 0..=1, require_equals = true,
+        default_missing_value = "table", hide_possible_values = true)]
+    pub(crate) stats: Option<StatsFormat>,
     /// Threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = parse_threads, env = "STY_THREADS", hide_env = true)]
     pub(crate) threads: Option<usize>,
@@ -111,23 +126,33 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
     for assignment in &args.params {
         parameters.add(assignment).map_err(|e| Failure::usage(e.to_string()))?;
     }
-    let options =
-        SessionOptions { threads: args.threads, memory_limit: args.memory_limit, temp_dir: args.temp_dir.clone() };
+    let options = SessionOptions {
+        threads: args.threads,
+        memory_limit: args.memory_limit,
+        temp_dir: args.temp_dir.clone(),
+        create: true,
+    };
     let session = Session::open(&Store::open(&args.store), &options)?;
     let statements = session.parse(&sql)?;
     let (mut output, format, mut print) = context.open_result(args.format, args.output.as_deref(), args.force)?;
     print.header = !args.no_header;
     print.max_rows = args.max_rows;
     let watch = Watch::start(&session, args.timeout);
-    let mut printed = false;
+    let (mut printed, before) = (false, held());
     for statement in &statements {
         let started = Instant::now();
-        let mut stream = session.execute(statement, &parameters).map_err(|e| watch.reason(e))?;
+        let watched = args.stats.map(|format| Watched::start(format, statement.to_string(), before));
+        let stream = match watched {
+            Some(_) => session.execute_timed(statement, &parameters),
+            None => session.execute(statement, &parameters),
+        };
+        let mut stream = stream.map_err(|e| watch.reason(e))?;
         if stream.schema().fields().is_empty() {
             // CREATE VIEW, SET: nothing to print, not even an empty result.
             for batch in &mut stream {
                 batch.map_err(|e| watch.reason(e))?;
             }
+            watched.into_iter().for_each(|watched| watched.report(&stream.statistics()));
             if args.timer {
                 context.note(&format!("done in {}", show_duration(started.elapsed())));
             }
@@ -148,6 +173,7 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
                 break;
             }
         }
+        let done = watched.is_some().then(|| stream.statistics());
         drop(stream);
         let finished = printer.finish()?;
         if finished.cut {
@@ -155,6 +181,9 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
         }
         if args.timer {
             context.note(&format!("{} in {}", show_counted(rows, "row"), show_duration(started.elapsed())));
+        }
+        if let (Some(watched), Some(done)) = (watched, done) {
+            watched.report(&done);
         }
         output = finished.output;
     }

@@ -6,14 +6,14 @@ use super::paths::TablePath;
 use crate::printers::Format;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt32Array};
 use stylobate::store::Store;
 
 use super::tables::print_one;
 use crate::context::Context;
 use crate::errors::Failure;
 
-/// List the columns of a table: name, type, permanent id
+/// List the columns of a table: name, type, permanent id, whether rows may have no value there
 ///
 /// Examples:
 ///   sty schema db/trips
@@ -36,6 +36,8 @@ pub(crate) fn run(args: &SchemaArgs, context: &Context) -> Result<(), Failure> {
     let names: ArrayRef = Arc::new(columns.iter().map(|c| Some(c.name.to_string())).collect::<StringArray>());
     let types: ArrayRef = Arc::new(columns.iter().map(|c| Some(c.data_type.to_string())).collect::<StringArray>());
     let ids: ArrayRef = Arc::new(columns.iter().map(|c| Some(c.id.0)).collect::<UInt32Array>());
-    let batch = RecordBatch::try_from_iter([("column", names), ("type", types), ("id", ids)])?;
+    let nullable: ArrayRef = Arc::new(columns.iter().map(|c| Some(c.nullable)).collect::<BooleanArray>());
+    let batch =
+        RecordBatch::try_from_iter([("column", names), ("type", types), ("id", ids), ("nullable", nullable)])?;
     print_one(&batch, args.format, context)
 }

@@ -56,11 +56,11 @@ fn tables_and_schema_as_csv_and_json() {
     shell.stdout("ingest db/trips a.csv --schema fare:decimal(9,2)");
     assert_eq!(
         shell.stdout("schema db/trips"),
-        "column,type,id\nid,int64,0\nfare,\"decimal(9,2)\",1\nday,date,2\n"
+        "column,type,id,nullable\nid,int64,0,true\nfare,\"decimal(9,2)\",1,true\nday,date,2,true\n"
     );
     let json = |line: &str| serde_json::from_str::<serde_json::Value>(&shell.stdout(line)).unwrap();
     let schema = json("schema db/trips --format json");
-    assert_eq!(schema[2], serde_json::json!({"column": "day", "type": "date", "id": 2}));
+    assert_eq!(schema[2], serde_json::json!({"column": "day", "type": "date", "id": 2, "nullable": true}));
     let tables = json("tables db --format json");
     assert_eq!(tables[0]["table"], "trips");
     assert_eq!((&tables[0]["rows"], &tables[0]["columns"]), (&2.into(), &3.into()));

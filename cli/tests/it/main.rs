@@ -6,6 +6,8 @@ mod bench;
 mod conventions;
 mod ingest;
 mod shell;
+mod stats;
+mod write;
 
 use assert_cmd::Command;
 

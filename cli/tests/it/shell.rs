@@ -56,6 +56,13 @@ impl Shell {
         stdout
     }
 
+    /// The same, with `input` on stdin.
+    pub(crate) fn stdout_of(&self, line: &str, input: &str) -> String {
+        let (code, stdout, stderr) = self.pipe(line, input);
+        assert_eq!(code, 0, "{line}: {stderr}");
+        stdout
+    }
+
     /// The files of a directory with this extension.
     pub(crate) fn files(&self, directory: &str, extension: &str) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.path(directory)).unwrap();

@@ -31,8 +31,6 @@ pub(crate) struct Marks {
     shorts: Vec<u16>,
     words: Vec<u32>,
     longs: Vec<u64>,
-    /// For each condition: rows that it was asked of, and those that passed.
-    rates: Vec<(u64, u64)>,
 }
 
 /// What of [`Marks`] counts.
@@ -48,24 +46,6 @@ enum State {
 impl Marks {
     pub(crate) fn clear(&mut self) {
         self.state = State::All;
-    }
-
-    /// Notes that so many rows were tested by a condition, and so many passed.
-    pub(crate) fn tested(&mut self, number: usize, rows: usize, passed: usize) {
-        if self.rates.len() <= number {
-            self.rates.resize(number + 1, (0, 0));
-        }
-        if let Some((all, some)) = self.rates.get_mut(number) {
-            *all += rows as u64;
-            *some += passed as u64;
-        }
-    }
-
-    /// The share of rows that a condition has dropped so far; a guess before it was asked of any.
-    pub(crate) fn dropped(&self, number: usize) -> f64 {
-        let (rows, passed) = self.rates.get(number).copied().unwrap_or((0, 0));
-        let share = (rows - passed.min(rows)) as f64 / rows.max(1) as f64;
-        if rows == 0 { 0.5 } else { share.max(0.001) }
     }
 
     /// How many rows of so many are left; few of them are listed from now on.

@@ -20,6 +20,7 @@ use super::Condition;
 use super::aggregate::truth;
 use super::prune::Verdict;
 use super::scan::{OpenBlock, Slice};
+use super::stats::{Counters, Form, Statistic, Tally};
 use crate::error::Result;
 use crate::expr::Predicate;
 use crate::model::Column;
@@ -45,7 +46,7 @@ pub(crate) enum OnCodes {
 
 /// One condition in the form that a block allows.
 #[derive(Debug)]
-enum Form<'f> {
+enum Test<'f> {
     Codes { at: usize, low: u32, high: u32 },
     Words { at: usize, range: WordRange },
     Decimals { at: usize, range: DecimalRange },
@@ -53,55 +54,53 @@ enum Form<'f> {
     General(&'f Condition),
 }
 
-/// A condition that rows of a block have to pass.
-#[derive(Debug)]
-struct Test<'f> {
-    /// Which of the fragment's conditions.
-    number: usize,
-    form: Form<'f>,
-}
-
 /// The tests that rows of a block have to pass; none if all do.
 #[derive(Debug)]
 pub(crate) struct Tests<'f> {
-    tests: Vec<Test<'f>>,
+    /// Each with the number of its condition.
+    tests: Vec<(usize, Test<'f>)>,
 }
 
 impl<'f> Filter<'f> {
-    /// What rows of a block have to pass, in the order that `marks` have found to be quickest; `None` if none can.
-    pub(crate) fn tests(&self, block: &OpenBlock<'f>, marks: &Marks) -> Result<Option<Tests<'f>>> {
-        let mut tests = Vec::new();
+    /// What rows of a block have to pass, in the order that has been quickest so far; `None` if none can.
+    pub(crate) fn tests(&self, block: &OpenBlock<'f>, tally: &mut Tally) -> Result<Option<Tests<'f>>> {
+        let (mut tests, mut proven) = (Vec::new(), Vec::new());
+        let mut out = |statistic: Statistic, number: usize| {
+            block.count_pruned(statistic, Some(number), &mut tally.counters);
+            Ok(None)
+        };
         for (number, condition) in self.conditions.iter().enumerate() {
             match block.judge(&condition.predicate) {
-                Verdict::Never => return Ok(None),
-                Verdict::Always => continue,
+                Verdict::Never => return out(Statistic::ZoneBounds, number),
+                Verdict::Always => {
+                    proven.push(number);
+                    continue;
+                }
                 Verdict::Maybe => {}
             }
-            match self.form(number, condition, block)? {
-                Some(form) => tests.push(Test { number, form }),
-                None => return Ok(None),
+            match self.test(number, condition, block)? {
+                Some(test) => tests.push((number, test)),
+                None => return out(Statistic::Dictionary, number),
             }
         }
         if tests.len() > 1 {
-            let rank = |test: &Test<'_>| Ok((test.form.cost(block)? / marks.dropped(test.number), test.number));
-            let ranks = tests.iter().map(rank).collect::<Result<Vec<(f64, usize)>>>()?;
-            let rank_of =
-                |test: &Test<'_>| ranks.iter().find(|(_, number)| *number == test.number).map_or(0.0, |r| r.0);
-            tests.sort_by(|a, b| rank_of(a).total_cmp(&rank_of(b)));
+            tests = in_order(tests, block, &tally.counters)?;
         }
+        proven.into_iter().for_each(|number| tally.counters.proven(number, block.rows));
+        tests.iter().for_each(|(number, test)| tally.counters.form(*number, test.form()));
         Ok(Some(Tests { tests }))
     }
 
-    fn form(&self, number: usize, condition: &'f Condition, block: &OpenBlock<'f>) -> Result<Option<Form<'f>>> {
-        let Some(at) = condition.expression.only_input() else { return Ok(Some(Form::General(condition))) };
+    fn test(&self, number: usize, condition: &'f Condition, block: &OpenBlock<'f>) -> Result<Option<Test<'f>>> {
+        let Some(at) = condition.expression.only_input() else { return Ok(Some(Test::General(condition))) };
         match self.on_codes(number, condition, at, block)? {
             OnCodes::Range(low, high) if low > high => return Ok(None),
-            OnCodes::Range(low, high) => return Ok(Some(Form::Codes { at, low: *low, high: *high })),
-            OnCodes::Set(set) => return Ok(Some(Form::CodeSet { at, set })),
+            OnCodes::Range(low, high) => return Ok(Some(Test::Codes { at, low: *low, high: *high })),
+            OnCodes::Set(set) => return Ok(Some(Test::CodeSet { at, set })),
             OnCodes::No => {}
         }
-        let range = self.columns.get(at).and_then(|column| Form::range(&condition.predicate, column, at, block));
-        Ok(Some(range.unwrap_or(Form::General(condition))))
+        let range = self.columns.get(at).and_then(|column| Test::range(&condition.predicate, column, at, block));
+        Ok(Some(range.unwrap_or(Test::General(condition))))
     }
 
     fn on_codes(
@@ -143,33 +142,57 @@ impl<'f> Filter<'f> {
     }
 }
 
-impl Form<'_> {
-    /// A predicate as a range of numbers, if it is one on this column of a block.
-    fn range(predicate: &Predicate, column: &Column, at: usize, block: &OpenBlock<'_>) -> Option<Self> {
-        if let Some(range) = WordRange::of(predicate, column, at, block) {
-            return Some(Form::Words { at, range });
-        }
-        if let Some((low, high)) = range::codes(predicate, column, at, block) {
-            return Some(Form::Codes { at, low, high });
-        }
-        DecimalRange::of(predicate, column, at, block).map(|range| Form::Decimals { at, range })
-    }
+/// The tests that drop most rows for what they cost before the others.
+fn in_order<'f>(
+    tests: Vec<(usize, Test<'f>)>,
+    block: &OpenBlock<'f>,
+    counters: &Counters,
+) -> Result<Vec<(usize, Test<'f>)>> {
+    let rank = |(number, test): (usize, Test<'f>)| {
+        let dropped = counters.conditions.get(number).map_or(0.5, |tested| tested.step.dropped());
+        Ok((test.cost(block)? / dropped, (number, test)))
+    };
+    let mut ranked = tests.into_iter().map(rank).collect::<Result<Vec<_>>>()?;
+    ranked.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    Ok(ranked.into_iter().map(|(_, test)| test).collect())
+}
 
+impl Test<'_> {
     /// What the test costs for all rows, about: 1 for a comparison of bytes.
     fn cost(&self, block: &OpenBlock<'_>) -> Result<f64> {
         let (at, range) = match self {
             // What may fail is asked in the order in which it was written.
-            Form::General(_) => return Ok(f64::INFINITY),
-            Form::CodeSet { .. } => return Ok(4.0),
-            Form::Codes { at, low, high } => {
+            Test::General(_) => return Ok(f64::INFINITY),
+            Test::CodeSet { .. } => return Ok(4.0),
+            Test::Codes { at, low, high } => {
                 let values = block.stored(*at).and_then(|c| c.record().dictionary).map_or(0, |d| d.values);
-                let range = WordRange { base: 0, span: values.into(), low: (*low).into(), high: (*high).into() };
-                (*at, range)
+                (*at, WordRange { base: 0, span: values.into(), low: (*low).into(), high: (*high).into() })
             }
-            Form::Words { at, range } => (*at, *range),
-            Form::Decimals { at, range } => (*at, range.range),
+            Test::Words { at, range } => (*at, *range),
+            Test::Decimals { at, range } => (*at, range.range),
         };
         Ok(range.cost(block.column(at)?))
+    }
+
+    fn form(&self) -> Form {
+        match self {
+            Test::Codes { .. } => Form::Codes,
+            Test::Words { .. } => Form::Words,
+            Test::Decimals { .. } => Form::Decimals,
+            Test::CodeSet { .. } => Form::CodeSet,
+            Test::General(_) => Form::Decoded,
+        }
+    }
+
+    /// A predicate as a range of numbers, if it is one on this column of a block.
+    fn range(predicate: &Predicate, column: &Column, at: usize, block: &OpenBlock<'_>) -> Option<Self> {
+        if let Some(range) = WordRange::of(predicate, column, at, block) {
+            return Some(Test::Words { at, range });
+        }
+        if let Some((low, high)) = range::codes(predicate, column, at, block) {
+            return Some(Test::Codes { at, low, high });
+        }
+        DecimalRange::of(predicate, column, at, block).map(|range| Test::Decimals { at, range })
     }
 }
 
@@ -185,42 +208,45 @@ pub(crate) fn narrow(
     if slice.selected.is_some() {
         return Ok(());
     }
-    match Form::range(predicate, column, at, slice.block) {
-        Some(form) => Tests { tests: vec![Test { number: 0, form }] }.apply(slice, marks),
+    match Test::range(predicate, column, at, slice.block) {
+        // It is nobody's condition: nothing counts it.
+        Some(test) => Tests { tests: vec![(usize::MAX, test)] }.apply(slice, marks, &mut Tally::default()),
         None => Ok(()),
     }
 }
 
 impl Tests<'_> {
     /// Leaves the rows of a slice that pass selected.
-    pub(crate) fn apply(&self, slice: &mut Slice<'_, '_>, marks: &mut Marks) -> Result<()> {
+    pub(crate) fn apply(&self, slice: &mut Slice<'_, '_>, marks: &mut Marks, tally: &mut Tally) -> Result<()> {
         marks.clear();
-        let mut left = slice.len();
-        for Test { number, form } in &self.tests {
-            match form {
-                Form::Codes { at, low, high } => marks.codes(slice, *at, *low, *high)?,
-                Form::Words { at, range } => marks.words(slice, *at, range)?,
-                Form::Decimals { at, range } => marks.decimals(slice, *at, range)?,
-                Form::CodeSet { at, set } => marks.code_set(slice, *at, set)?,
-                Form::General(_) => continue,
+        let mut rows_in = slice.len();
+        for (number, test) in &self.tests {
+            match test {
+                Test::Codes { at, low, high } => marks.codes(slice, *at, *low, *high)?,
+                Test::Words { at, range } => marks.words(slice, *at, range)?,
+                Test::Decimals { at, range } => marks.decimals(slice, *at, range)?,
+                Test::CodeSet { at, set } => marks.code_set(slice, *at, set)?,
+                Test::General(_) => continue,
             }
-            let before = std::mem::replace(&mut left, marks.left(slice.len()));
-            marks.tested(*number, before, left);
+            let left = marks.left(slice.range.len());
+            tally.counters.tested(*number, rows_in, left, tally.clock.lap());
             if left == 0 {
                 slice.select(Vec::new());
                 return Ok(());
             }
+            rows_in = left;
         }
         if let Some(rows) = marks.rows() {
             slice.select(rows);
         }
-        for Test { number, form } in &self.tests {
-            let Form::General(condition) = form else { continue };
-            if slice.len() == 0 {
+        for (number, test) in &self.tests {
+            let Test::General(condition) = test else { continue };
+            let rows_in = slice.len();
+            if rows_in == 0 {
                 break;
             }
             let holds = truth(&slice.evaluate(&condition.expression)?);
-            marks.tested(*number, holds.len(), holds.len() - holds.null_count());
+            tally.counters.tested(*number, rows_in, rows_in - holds.null_count(), tally.clock.lap());
             if holds.null_count() == 0 {
                 continue;
             }

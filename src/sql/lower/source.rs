@@ -136,7 +136,7 @@ impl Source {
 }
 
 /// The stored table that is scanned, if it is one.
-pub(super) fn store_provider(scan: &TableScan) -> Option<StoreProvider> {
+pub(in crate::sql) fn store_provider(scan: &TableScan) -> Option<StoreProvider> {
     source_as_provider(&scan.source).ok()?.downcast_ref::<StoreProvider>().cloned()
 }
 

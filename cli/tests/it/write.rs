@@ -1,0 +1,49 @@
+//! Tables made and filled by `sty query`.
+
+use super::shell::Shell;
+
+#[test]
+fn a_store_is_made_by_create_table_alone() {
+    let shell = Shell::new();
+    for sql in ["SELECT 1", "SELECT * FROM t", "INSERT INTO t VALUES (1)", "CREATE VIEW v AS SELECT 1"] {
+        let (code, stdout, stderr) = shell.pipe("query db", sql);
+        assert_eq!((code, stdout.as_str()), (6, ""), "{sql}");
+        assert!(stderr.contains("no store at 'db'") && stderr.contains("CREATE TABLE"), "{stderr}");
+    }
+    let (code, _, stderr) =
+        shell.pipe("query db", "CREATE TABLE t AS SELECT 1 / (1 - value) FROM generate_series(0, 5)");
+    assert_eq!(code, 1, "{stderr}");
+    assert!(!shell.path("db").exists());
+    let sql =
+        "CREATE TABLE t (a BIGINT NOT NULL, b TEXT); INSERT INTO t VALUES (1, 'x'), (2, NULL); SELECT * FROM t";
+    let (code, stdout, stderr) = shell.pipe("query db --format jsonl", sql);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(stdout, "{\"count\":2}\n{\"a\":1,\"b\":\"x\"}\n{\"a\":2,\"b\":null}\n");
+    assert_eq!(shell.stdout("schema db/t"), "column,type,id,nullable\na,int64,0,false\nb,utf8,1,true\n");
+    shell.stdout("verify -q db");
+}
+
+#[test]
+fn rows_go_between_files_ingest_and_sql() {
+    let shell = Shell::new();
+    shell.file("a.csv", "id,fare\n1,2.5\n2,\n").file("b.csv", "id,fare\n,3.5\n");
+    let (code, _, stderr) = shell.pipe("query db", "CREATE TABLE t (id BIGINT NOT NULL, fare DOUBLE)");
+    assert_eq!(code, 0, "{stderr}");
+    shell.stdout("ingest -q db/t a.csv");
+    let (code, _, stderr) = shell.run("ingest db/t b.csv");
+    assert_eq!(code, 1);
+    assert!(stderr.contains("column 'id' is NOT NULL"), "{stderr}");
+    let (_, stdout, _) = shell.pipe("query db", "INSERT INTO t SELECT id + 10, fare FROM 'a.csv'");
+    assert_eq!(stdout, "count\n2\n");
+    let (_, stdout, _) = shell.pipe("query db", "SELECT * FROM t ORDER BY id");
+    assert_eq!(stdout, "id,fare\n1,2.5\n2,\n11,2.5\n12,\n");
+}
+
+/// Not even the super-user makes a directory there.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_place_that_cannot_be_written_is_an_error_that_names_it() {
+    let (code, stdout, stderr) = Shell::new().pipe("query /sys", "CREATE TABLE t (a INT)");
+    assert_eq!((code, stdout.as_str()), (1, ""));
+    assert!(stderr.contains("/sys/t"), "{stderr}");
+}

@@ -1,0 +1,60 @@
+//! Whether a wider type gives back what a narrower one stored, asked of statistics before a commit.
+
+use std::collections::HashMap;
+
+use super::columns::EXACT_IN_F64;
+use crate::block::{Bound, Stats};
+use crate::error::{Error, Result};
+use crate::model::{Column, ColumnId, DataType, Scalar, Schema};
+use crate::store::{NewSegment, TableWriter};
+
+/// Where the table's type is wider than that of a segment, whether one written before or by this load, reading has to
+/// give back what was stored: integers beyond 2⁵³ are no f64, and a date far away is no timestamp in nanoseconds.
+pub(super) fn check_widening(
+    writer: &TableWriter,
+    before: &Schema,
+    after: &Schema,
+    new: &[NewSegment],
+) -> Result<()> {
+    let columns: HashMap<ColumnId, &Column> = after.columns().iter().map(|column| (column.id, column)).collect();
+    let now = |id| columns.get(&id).copied();
+    for old in before.columns() {
+        let Some(column) = now(old.id).filter(|column| column.data_type != old.data_type) else { continue };
+        for known in writer.column_stats(old.id)? {
+            check_column(column, &known.data_type, &known.stats)?;
+        }
+    }
+    for (id, data_type, stats) in new.iter().flat_map(|segment| &segment.stats) {
+        if let Some(column) = now(*id) {
+            check_column(column, data_type, stats)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_column(column: &Column, stored: &DataType, stats: &Stats) -> Result<()> {
+    if !stored.widens_exactly_if(&column.data_type) {
+        return Ok(());
+    }
+    let lost = |bound: &&Bound| matches!(bound.value, Scalar::Int(v) if !fits(v, stored, &column.data_type));
+    let Some(bound) = [&stats.min, &stats.max].into_iter().flatten().find(lost) else { return Ok(()) };
+    let (name, value) = (&column.name, bound.value.show(stored));
+    Err(Error::InvalidInput(format!(
+        "column '{name}' holds {value} as {stored}, and other rows make it {}, which cannot hold that exactly; \
+         give its type with --schema {name}:TYPE, or load into another table",
+        column.data_type
+    )))
+}
+
+/// Whether a stored whole number survives the way to a wider type.
+fn fits(value: i128, from: &DataType, to: &DataType) -> bool {
+    let ticks = |factor: i64| value.checked_mul(factor.into()).is_some_and(|v| i64::try_from(v).is_ok());
+    match (from, to) {
+        (_, DataType::Float64) => value.unsigned_abs() <= u128::from(EXACT_IN_F64),
+        (DataType::Date, DataType::Timestamp { unit, .. }) => ticks(86_400 * unit.per_second()),
+        (DataType::Timestamp { unit: coarse, .. }, DataType::Timestamp { unit: fine, .. }) => {
+            ticks(fine.per_second() / coarse.per_second())
+        }
+        _ => true,
+    }
+}

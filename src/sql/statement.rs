@@ -1,0 +1,228 @@
+//! From a parsed statement to what is to be done: an answer to compute, or something to write.
+//!
+//! DataFusion plans every statement. What it would do to tables by itself (make them in memory, write through a
+//! provider) is taken from it here: tables are the store's.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_schema::Field;
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::{DFSchema, TableReference};
+use datafusion::error::DataFusionError;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{
+    CreateMemoryTable, CreateView, DdlStatement, DmlStatement, LogicalPlan, Projection, Values, WriteOp,
+};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement;
+
+use super::catalog::Tables;
+use super::convert::from_datafusion;
+use super::parameters::Parameters;
+use super::session::{CATALOG, SCHEMA};
+use super::table::StoreProvider;
+use super::write::{Create, Write, create_table, exists, nothing, required_columns, table_columns};
+use crate::error::{Error, Result};
+use crate::store::check_name;
+
+/// What a statement is to do.
+#[derive(Debug)]
+pub(super) enum Planned {
+    /// Give what this plan gives.
+    Answer(Arc<dyn ExecutionPlan>),
+    /// Write to a table.
+    Write(Box<Write>),
+}
+
+/// Plans the statements of a session.
+pub(super) struct StatementPlanner<'a> {
+    pub(super) context: &'a SessionContext,
+    pub(super) tables: &'a Tables,
+}
+
+impl StatementPlanner<'_> {
+    pub(super) async fn plan(&self, statement: &Statement, parameters: &Parameters) -> Result<Planned> {
+        let state = self.context.state();
+        let plan = match state.statement_to_plan(statement.clone()).await {
+            Ok(plan) => plan,
+            Err(error) => return Err(self.unresolved(&state, statement, error).await),
+        };
+        let plan = allowed(plan)?;
+        let plan = match has_placeholders(&plan).map_err(from_datafusion)? {
+            true => plan.with_param_values(parameters.to_datafusion()).map_err(from_datafusion)?,
+            false => plan,
+        };
+        match plan {
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => self.create(create, statement).await,
+            LogicalPlan::Ddl(DdlStatement::CreateView(view)) => {
+                self.view(view, statement, parameters, &state).await
+            }
+            LogicalPlan::Ddl(DdlStatement::DropView(drop)) if self.tables.drop_view(drop.name.table()) => {
+                Ok(Planned::Answer(nothing()))
+            }
+            LogicalPlan::Ddl(DdlStatement::DropTable(drop)) if !self.tables.in_session(drop.name.table()) => {
+                self.drop_stored(drop.name.table(), drop.if_exists)
+            }
+            other => self.run(other).await,
+        }
+    }
+
+    /// What DataFusion does with a plan, unless that turns out to write.
+    async fn run(&self, plan: LogicalPlan) -> Result<Planned> {
+        let frame = self.context.execute_logical_plan(plan).await.map_err(from_datafusion)?;
+        if let LogicalPlan::Dml(statement) = frame.logical_plan() {
+            return self.insert(statement).await;
+        }
+        frame.create_physical_plan().await.map(Planned::Answer).map_err(from_datafusion)
+    }
+
+    /// Where rows to be stored come from.
+    async fn rows(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+        self.context.state().create_physical_plan(plan).await.map_err(from_datafusion)
+    }
+
+    async fn create(&self, create: CreateMemoryTable, statement: &Statement) -> Result<Planned> {
+        // Without it, this is SELECT … INTO.
+        let parsed = create_table(statement);
+        let required = parsed.map_or(Ok(Vec::new()), required_columns)?;
+        let name = stored_name(&create.name)?;
+        let how = Create { if_not_exists: create.if_not_exists };
+        if self.tables.in_session(name) || self.tables.stored_name(name)?.is_some() {
+            return exists(name, how).map(|()| Planned::Answer(nothing()));
+        }
+        let (columns, rows) = if parsed.is_none_or(|parsed| parsed.query.is_some()) {
+            let rows = self.rows(&create.input).await?;
+            (table_columns(&rows.schema(), &required)?, Some(rows))
+        } else {
+            (table_columns(create.input.schema().as_arrow(), &required)?, None)
+        };
+        Ok(Planned::Write(Box::new(Write { table: name.to_owned(), create: Some(how), columns, rows })))
+    }
+
+    async fn insert(&self, statement: &DmlStatement) -> Result<Planned> {
+        let name = statement.table_name.table();
+        match statement.op {
+            WriteOp::Insert(InsertOp::Append) => {}
+            WriteOp::Insert(_) => {
+                return refuse("INSERT does not replace rows", "INSERT INTO adds some");
+            }
+            _ => {
+                return refuse("stored rows are not changed or deleted by SQL yet", "INSERT INTO adds some");
+            }
+        }
+        let provider = source_as_provider(&statement.target).map_err(from_datafusion)?;
+        let Some(provider) = provider.downcast_ref::<StoreProvider>() else {
+            return Err(Error::InvalidInput(format!(
+                "{name} is not a table of the store: no rows can be added to it"
+            )));
+        };
+        let snapshot = provider.table.snapshot();
+        Ok(Planned::Write(Box::new(Write {
+            table: snapshot.table_name().to_owned(),
+            create: None,
+            columns: snapshot.schema().clone(),
+            rows: Some(self.rows(&with_nulls(&statement.input).map_err(from_datafusion)?).await?),
+        })))
+    }
+
+    /// DataFusion makes the view; what it was made from is kept, to make it again.
+    async fn view(
+        &self,
+        view: CreateView,
+        statement: &Statement,
+        parameters: &Parameters,
+        state: &SessionState,
+    ) -> Result<Planned> {
+        let name = stored_name(&view.name)?.to_owned();
+        let names = state.resolve_table_references(statement).map_err(from_datafusion)?;
+        let names: Vec<String> = names.iter().map(|name| name.table().to_owned()).collect();
+        self.tables.check_acyclic(&name, &names)?;
+        let planned = self.run(LogicalPlan::Ddl(DdlStatement::CreateView(view))).await?;
+        self.tables.define(&name, statement.clone(), parameters, names);
+        Ok(planned)
+    }
+
+    fn drop_stored(&self, name: &str, if_exists: bool) -> Result<Planned> {
+        match self.tables.stored_name(name)? {
+            Some(_) => refuse("SQL does not drop tables of a store yet", "only views can be dropped"),
+            None if if_exists => Ok(Planned::Answer(nothing())),
+            None => Err(self.tables.missing(name)),
+        }
+    }
+
+    /// Why a statement could not be planned: where a table is missing, that, with what there is.
+    async fn unresolved(&self, state: &SessionState, statement: &Statement, error: DataFusionError) -> Error {
+        let error = from_datafusion(error);
+        if !matches!(&error, Error::InvalidInput(what) if what.contains("not found")) {
+            return error;
+        }
+        let Ok(names) = state.resolve_table_references(statement) else { return error };
+        for name in names.iter().filter(|name| name.schema().is_none_or(|schema| schema == SCHEMA)) {
+            // The name of a table to be made is missing as it should.
+            if !matches!(&error, Error::InvalidInput(what) if what.contains(name.table())) {
+                continue;
+            }
+            match self.tables.find(name.table()).await {
+                Ok(Some(_)) => {}
+                Ok(None) => return self.tables.missing(name.table()),
+                Err(error) => return error,
+            }
+        }
+        error
+    }
+}
+
+/// The name in the store of a table or view to be made.
+fn stored_name(name: &TableReference) -> Result<&str> {
+    let elsewhere = name.schema().is_some_and(|schema| schema != SCHEMA)
+        || name.catalog().is_some_and(|catalog| catalog != CATALOG);
+    if elsewhere {
+        return Err(Error::InvalidInput(format!("{name}: a store has one schema, {SCHEMA}")));
+    }
+    check_name(name.table())?;
+    Ok(name.table())
+}
+
+fn refuse<T>(what: &str, instead: &str) -> Result<T> {
+    Err(Error::Unsupported(format!("{what}; {instead}")))
+}
+
+/// What cannot be done is refused before it starts. To explain an INSERT is to explain where its rows come from.
+fn allowed(plan: LogicalPlan) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Copy(_) => {
+            refuse("COPY … TO does not write files", "use `sty query --format` and redirect its output")
+        }
+        LogicalPlan::Explain(mut explain) => {
+            explain.plan = match explain.plan.as_ref() {
+                LogicalPlan::Dml(statement) => Arc::clone(&statement.input),
+                LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => Arc::clone(&create.input),
+                _ => explain.plan,
+            };
+            Ok(LogicalPlan::Explain(explain))
+        }
+        LogicalPlan::Analyze(analyze) if matches!(*analyze.input, LogicalPlan::Dml(_) | LogicalPlan::Ddl(_)) => {
+            refuse("EXPLAIN ANALYZE does not write", "use it on the query alone")
+        }
+        other => Ok(other),
+    }
+}
+
+/// The rows of an INSERT, of which VALUES may be null although the column is not: to refuse them with the column's name
+/// is for whoever stores them.
+fn with_nulls(rows: &LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    let LogicalPlan::Projection(projection) = rows else { return Ok(rows.clone()) };
+    let LogicalPlan::Values(values) = projection.input.as_ref() else { return Ok(rows.clone()) };
+    let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
+    let fields: Vec<Field> = values.schema.fields().iter().map(nullable).collect();
+    let schema = Arc::new(DFSchema::from_unqualified_fields(fields.into(), HashMap::new())?);
+    let values = LogicalPlan::Values(Values { schema, values: values.values.clone() });
+    Projection::try_new(projection.expr.clone(), Arc::new(values)).map(LogicalPlan::Projection)
+}
+
+fn has_placeholders(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
+    plan.get_parameter_names().map(|names| !names.is_empty())
+}

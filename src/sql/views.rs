@@ -1,0 +1,75 @@
+//! Views of a session: the statement that made each, planned again when what it names has changed.
+//!
+//! A plan holds on to the generation of each table that it scans. A view's plan is kept as long as these are the newest
+//! and no other view was made or dropped; else its statement is planned anew, so that a view shows what a query in its
+//! place would show.
+
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::catalog::view::ViewTable;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::optimizer::Analyzer;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use datafusion::sql::parser::Statement;
+
+use super::convert::from_datafusion;
+use super::lower::store_provider;
+use super::parameters::Parameters;
+use super::table::StoreTable;
+use crate::error::{Error, Result};
+
+/// What a view was made from.
+#[derive(Clone, Debug)]
+pub(super) struct Definition {
+    /// The whole CREATE VIEW.
+    pub(super) statement: Statement,
+    /// Values of its placeholders.
+    pub(super) parameters: Parameters,
+    /// The tables and views that it names.
+    pub(super) names: Vec<String>,
+    /// How many changes of views there had been when its plan was made.
+    pub(super) changes: u64,
+}
+
+impl Definition {
+    /// The view as its statement would make it now.
+    pub(super) async fn plan(&self, state: &SessionState) -> Result<Arc<dyn TableProvider>> {
+        let mut plan = state.statement_to_plan(self.statement.clone()).await.map_err(from_datafusion)?;
+        if !self.parameters.is_empty() {
+            plan = plan.with_param_values(self.parameters.to_datafusion()).map_err(from_datafusion)?;
+        }
+        let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = plan else {
+            return Err(Error::Unsupported("a view's statement is none that makes a view".into()));
+        };
+        let coerced = Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())])
+            .execute_and_check(Arc::unwrap_or_clone(view.input), &ConfigOptions::default(), |_, _| {})
+            .map_err(from_datafusion)?;
+        Ok(Arc::new(ViewTable::new(coerced, view.definition)))
+    }
+}
+
+/// Whether every stored table that a view's plan scans is the one that `newest` gives.
+pub(super) fn scans_newest(
+    view: &dyn TableProvider,
+    newest: impl Fn(&str) -> Result<Option<Arc<StoreTable>>>,
+) -> Result<bool> {
+    let Some(plan) = view.get_logical_plan() else { return Ok(true) };
+    let mut all = Ok(true);
+    let visited = plan.apply_with_subqueries(|node| {
+        let scanned = match node {
+            LogicalPlan::TableScan(scan) => store_provider(scan).map(|provider| provider.table),
+            _ => None,
+        };
+        if let Some(scanned) = scanned {
+            let newest = newest(scanned.snapshot().table_name());
+            all = newest.map(|newest| newest.is_some_and(|newest| Arc::ptr_eq(&newest, &scanned)));
+        }
+        Ok(if matches!(all, Ok(true)) { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    });
+    visited.map_err(from_datafusion)?;
+    all
+}

@@ -1,0 +1,173 @@
+//! CREATE TABLE and INSERT: all or nothing, whatever fails, and what is and is not left behind.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::tests::rows;
+use super::{Parameters, Session, SessionOptions};
+use crate::disk::simulated::{Fault, PowerLoss, SimulatedDisk};
+use crate::error::{Error, Result};
+use crate::store::Store;
+
+const ROOT: &str = "/stores/db";
+
+fn options() -> SessionOptions {
+    SessionOptions { threads: Some(2), create: true, ..SessionOptions::default() }
+}
+
+fn over(disk: &SimulatedDisk) -> Session {
+    Session::open(&Store::open_with(Arc::new(disk.clone()), ROOT), &options()).unwrap()
+}
+
+fn fresh() -> SimulatedDisk {
+    SimulatedDisk::new(Path::new("/stores"))
+}
+
+const CREATE: &str = "CREATE TABLE t (a BIGINT NOT NULL, b TEXT) AS SELECT value, 'x' FROM generate_series(1, 9)";
+const INSERT: &str = "INSERT INTO t SELECT a + 10, b FROM t";
+
+/// What the store holds afterwards, asked by another session.
+fn held(disk: &SimulatedDisk) -> String {
+    match rows(&over(disk), "SELECT count(*), sum(a) FROM t", &[]) {
+        Ok(answer) => answer.concat(),
+        Err(Error::NotFound(_)) => "none".into(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_statement_is_all_or_nothing_whatever_call_fails() {
+    for (sql, before, after) in [(CREATE, "none", "9|45"), (INSERT, "9|45", "18|180")] {
+        let prepared = || {
+            let disk = fresh();
+            if sql == INSERT {
+                rows(&over(&disk), CREATE, &[]).unwrap();
+            }
+            disk.set_fault(None);
+            disk
+        };
+        let disk = prepared();
+        rows(&over(&disk), sql, &[]).unwrap();
+        let calls = disk.calls();
+        assert!(calls > 10);
+        disk.lose_power(PowerLoss::Nothing);
+        assert_eq!(held(&disk), after, "what is reported survives");
+        for at in 1..=calls {
+            let disk = prepared();
+            let session = over(&disk);
+            disk.set_fault(Some(Fault { at, forever: true, after_effect: false }));
+            let done = rows(&session, sql, &[]);
+            disk.set_fault(None);
+            drop(session);
+            disk.lose_power(PowerLoss::Some(at));
+            let held = held(&disk);
+            assert!(held == after || done.is_err() && held == before, "{sql}: call {at}: {done:?}, {held}");
+        }
+    }
+}
+
+#[test]
+fn a_statement_that_fails_leaves_nothing() {
+    let disk = fresh();
+    let session = over(&disk);
+    for sql in [
+        "CREATE TABLE u AS SELECT 1 / (value - 9000) AS a FROM generate_series(1, 10000)",
+        "CREATE TABLE u (a INT, b INT DEFAULT 1)",
+        "CREATE TABLE u (a BIGINT NOT NULL) AS SELECT nullif(value, 9) FROM generate_series(1, 10)",
+        "CREATE TABLE u AS SELECT * FROM nosuch",
+        "SELECT 1",
+        "INSERT INTO u VALUES (1)",
+    ] {
+        assert!(rows(&session, sql, &[]).is_err(), "{sql}");
+        assert!(!session_store(&disk).exists().unwrap(), "{sql}");
+    }
+    rows(&session, CREATE, &[]).unwrap();
+    let files = disk.files();
+    for sql in [
+        "INSERT INTO t SELECT value / (value - 9000), 'y' FROM generate_series(1, 10000)",
+        "INSERT INTO t SELECT nullif(value, 9), 'y' FROM generate_series(1, 10)",
+        "CREATE TABLE t (a INT)",
+        "CREATE TABLE u (a INT PRIMARY KEY)",
+    ] {
+        assert!(rows(&session, sql, &[]).is_err(), "{sql}");
+        assert_eq!(disk.files(), files, "{sql}");
+    }
+    assert_eq!(rows(&session, "SELECT 1", &[]).unwrap(), ["1"]);
+}
+
+fn session_store(disk: &SimulatedDisk) -> Store {
+    Store::open_with(Arc::new(disk.clone()), ROOT)
+}
+
+#[test]
+fn one_writer_at_a_time() {
+    let disk = fresh();
+    let session = over(&disk);
+    rows(&session, CREATE, &[]).unwrap();
+    let other = session_store(&disk).table("t").unwrap().writer(None).unwrap();
+    let error = rows(&session, INSERT, &[]).unwrap_err();
+    assert!(error.to_string().contains("one writer at a time"), "{error}");
+    drop(other);
+    assert_eq!(rows(&session, INSERT, &[]).unwrap(), ["9"]);
+}
+
+#[test]
+fn a_cancelled_insert_has_cleaned_up_when_it_returns() {
+    let disk = fresh();
+    let session = over(&disk);
+    rows(&session, CREATE, &[]).unwrap();
+    let files = disk.files();
+    let canceller = session.canceller();
+    let stopper = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        canceller.cancel();
+    });
+    let endless = "INSERT INTO t SELECT value, 'z' FROM generate_series(1, 100000000000)";
+    assert!(matches!(rows(&session, endless, &[]), Err(Error::Cancelled)));
+    stopper.join().unwrap();
+    session.canceller().reset();
+    assert_eq!(disk.files(), files);
+    assert_eq!(rows(&session, INSERT, &[]).unwrap(), ["9"]);
+}
+
+#[test]
+fn parameters_and_prepared_statements_write() {
+    let disk = fresh();
+    let session = over(&disk);
+    rows(&session, "CREATE TABLE t AS SELECT $n AS a, $w AS b", &["n=7", "w=seven"]).unwrap();
+    assert_eq!(rows(&session, "INSERT INTO t VALUES ($n, $w), (9, 'nine')", &["n=8", "w=eight"]).unwrap(), ["2"]);
+    rows(&session, "PREPARE more AS INSERT INTO t SELECT a + 100, b FROM t WHERE a > $1", &[]).unwrap();
+    assert_eq!(rows(&session, "EXECUTE more(7)", &[]).unwrap(), ["2"]);
+    rows(&session, "CREATE VIEW v AS SELECT count(*) AS n FROM t WHERE a > $least", &["least=100"]).unwrap();
+    assert_eq!(rows(&session, "SELECT n FROM v", &[]).unwrap(), ["2"]);
+    rows(&session, "INSERT INTO t VALUES (101, 'more')", &[]).unwrap();
+    assert_eq!(rows(&session, "SELECT n FROM v", &[]).unwrap(), ["3"]);
+}
+
+#[test]
+fn an_insert_can_be_explained_and_is_not_run() {
+    let disk = fresh();
+    let session = over(&disk);
+    rows(&session, CREATE, &[]).unwrap();
+    let plan = rows(&session, "EXPLAIN INSERT INTO t SELECT a, b FROM t WHERE a > 3", &[]).unwrap().concat();
+    assert!(plan.contains("StoreScan"), "{plan}");
+    assert_eq!(held(&disk), "9|45");
+}
+
+/// A session that is not allowed to make a store.
+#[test]
+fn a_store_that_is_not_there_is_said_so() {
+    let disk = fresh();
+    let strict = SessionOptions { create: false, ..options() };
+    let missing =
+        |result: Result<()>| matches!(&result, Err(Error::NotFound(what)) if what.contains("no store at"));
+    assert!(missing(Session::open(&session_store(&disk), &strict).map(drop)));
+    let session = over(&disk);
+    for sql in ["SELECT 1", "SELECT * FROM t", "EXPLAIN SELECT 1", "CREATE VIEW v AS SELECT 1"] {
+        let run = session.run(sql, &Parameters::default(), |stream| stream.map(|batch| batch.map(drop)).collect());
+        assert!(missing(run), "{sql}");
+    }
+    rows(&session, "SET sty.native = off; CREATE TABLE IF NOT EXISTS t (a INT); SELECT count(*) FROM t", &[])
+        .unwrap();
+}
