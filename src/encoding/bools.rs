@@ -6,6 +6,7 @@
 //! bitmap:     │ 13 │ buffer: a bit a row, low bit first │
 //! ```
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
@@ -32,6 +33,8 @@ pub enum Bools<'a> {
         first: bool,
         /// Where runs end (exclusive), rising up to the number of rows.
         ends: Ints<'a, u32>,
+        /// The same, once they were asked for.
+        decoded: OnceCell<Vec<u32>>,
     },
     /// One bit a row.
     Bitmap {
@@ -109,8 +112,10 @@ impl<'a> Bools<'a> {
                 if runs > rows {
                     return Err(source.cursor.corrupt(format!("{runs} runs in {rows} rows")));
                 }
+                // Kept once decoded, besides what the stream itself keeps.
+                source.count_words(runs, size_of::<u32>())?;
                 let ends = source.child(|source| Ints::parse(source, runs))?;
-                Ok(Bools::Runs { rows, first, ends })
+                Ok(Bools::Runs { rows, first, ends, decoded: OnceCell::new() })
             }
             Encoding::Bitmap => {
                 let bits = source.buffer()?;
@@ -145,7 +150,11 @@ impl<'a> Bools<'a> {
         match self {
             Bools::Constant { value: true, .. } => Ok(BooleanBuffer::new_set(rows.len())),
             Bools::Constant { value: false, .. } => Ok(BooleanBuffer::new_unset(rows.len())),
-            Bools::Runs { first, ends, .. } => decode_runs(*first, ends, rows),
+            Bools::Runs { first, ends, decoded, .. } => {
+                let mut out = BooleanBufferBuilder::new(rows.len());
+                each_run(*first, all(ends, decoded)?, rows, |run, value| out.append_n(run.len(), value))?;
+                Ok(out.finish())
+            }
             Bools::Bitmap { bits, .. } => {
                 let bytes = bits.range(rows.start / 8..rows.end.div_ceil(8))?;
                 Ok(BooleanBuffer::new(bytes.into_owned().into(), rows.start % 8, rows.len()))
@@ -153,22 +162,42 @@ impl<'a> Bools<'a> {
         }
     }
 
+    /// Calls `found` with places in `rows` whose values are false, all of them in rising order.
+    pub fn each_unset(&self, rows: Range<usize>, mut found: impl FnMut(Range<usize>)) -> Result<()> {
+        ints::check(&rows, self.rows())?;
+        match self {
+            Bools::Constant { value: true, .. } => {}
+            Bools::Constant { value: false, .. } => found(0..rows.len()),
+            Bools::Runs { first, ends, decoded, .. } => {
+                each_run(*first, all(ends, decoded)?, rows, |run, value| {
+                    if !value {
+                        found(run);
+                    }
+                })?;
+            }
+            Bools::Bitmap { .. } => {
+                let values = self.decode(rows)?;
+                for (start, bits) in (0..values.len()).step_by(64).zip(values.bit_chunks().iter_padded()) {
+                    let mut unset = !bits & (u64::MAX >> (64 - (values.len() - start).min(64)));
+                    while unset != 0 {
+                        let at = start + unset.trailing_zeros() as usize;
+                        found(at..at + 1);
+                        unset &= unset - 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The value of one row.
     pub fn get(&self, row: usize) -> Result<bool> {
         ints::check(&(row..row.saturating_add(1)), self.rows())?;
         match self {
             Bools::Constant { value, .. } => Ok(*value),
-            Bools::Runs { first, ends, .. } => {
-                let (mut low, mut high) = (0, ends.rows());
-                while low < high {
-                    let middle = low + (high - low) / 2;
-                    if ends.get(middle)? as usize <= row {
-                        low = middle + 1;
-                    } else {
-                        high = middle;
-                    }
-                }
-                Ok(*first ^ (low % 2 == 1))
+            Bools::Runs { first, ends, decoded, .. } => {
+                let before = all(ends, decoded)?.partition_point(|end| *end as usize <= row);
+                Ok(*first ^ (before % 2 == 1))
             }
             Bools::Bitmap { bits, .. } => {
                 let byte = bits.range(row / 8..row / 8 + 1)?;
@@ -196,14 +225,26 @@ fn flag(source: &mut Source<'_>) -> Result<bool> {
     }
 }
 
-fn decode_runs(first: bool, ends: &Ints<'_, u32>, rows: Range<usize>) -> Result<BooleanBuffer> {
-    let mut all = Vec::new();
-    ends.decode(0..ends.rows(), &mut all)?;
-    let mut out = BooleanBufferBuilder::new(rows.len());
+fn all<'c>(ends: &Ints<'_, u32>, decoded: &'c OnceCell<Vec<u32>>) -> Result<&'c [u32]> {
+    if decoded.get().is_none() {
+        let mut all = Vec::new();
+        ends.decode(0..ends.rows(), &mut all)?;
+        let _ = decoded.set(all);
+    }
+    Ok(decoded.get().map_or(&[], Vec::as_slice))
+}
+
+/// Calls `found` with the place in `rows` and the value of each run; the runs are to cover the rows.
+fn each_run(
+    first: bool,
+    ends: &[u32],
+    rows: Range<usize>,
+    mut found: impl FnMut(Range<usize>, bool),
+) -> Result<()> {
     let mut at = rows.start;
-    let skipped = all.partition_point(|&end| end as usize <= at);
+    let skipped = ends.partition_point(|&end| end as usize <= at);
     let mut value = first ^ (skipped % 2 == 1);
-    for &end in all.iter().skip(skipped) {
+    for &end in ends.iter().skip(skipped) {
         let end = (end as usize).min(rows.end);
         if at >= rows.end {
             break;
@@ -211,10 +252,10 @@ fn decode_runs(first: bool, ends: &Ints<'_, u32>, rows: Range<usize>) -> Result<
         if end <= at {
             return Err(Error::corrupt(0, "run ends do not rise"));
         }
-        out.append_n(end - at, value);
+        found(at - rows.start..end - rows.start, value);
         (at, value) = (end, !value);
     }
-    if out.len() == rows.len() { Ok(out.finish()) } else { Err(Error::corrupt(0, "runs end before the rows do")) }
+    if at == rows.end { Ok(()) } else { Err(Error::corrupt(0, "runs end before the rows do")) }
 }
 
 #[cfg(test)]

@@ -304,6 +304,79 @@ impl<'a, W: Word> Frame<'a, W> {
         }
     }
 
+    /// Appends the values of single rows, which rise.
+    pub(super) fn gather(&self, rows: &[u32], out: &mut Vec<W>) -> Result<()> {
+        let from = out.len();
+        let vector = bitpack::vector_len(self.width);
+        for near in rows.chunk_by(|a, b| *a as usize / VECTOR == *b as usize / VECTOR) {
+            let start = near.first().map_or(0, |row| *row as usize / VECTOR * vector);
+            let bytes = self.codes.range(start..(start + vector).min(self.codes.len()))?;
+            for row in near {
+                let code = bitpack::get(&bytes, self.width, self.rows, *row as usize)
+                    .ok_or_else(|| Error::corrupt(0, "packed codes are too short"))?;
+                out.push(Word::add(self.base, Word::mul(self.factor, W::from_u64(code))));
+            }
+        }
+        let (Some(patches), Some(first), Some(last)) = (&self.patches, rows.first(), rows.last()) else {
+            return Ok(());
+        };
+        let mut places = rows.iter().zip(out.iter_mut().skip(from)).peekable();
+        patches.each(*first as usize..*last as usize + 1, |at, high| {
+            let row = at + *first as usize;
+            while places.next_if(|(before, _)| (**before as usize) < row).is_some() {}
+            if let Some((_, value)) = places.next_if(|(other, _)| **other as usize == row) {
+                *value = Word::add(*value, self.scaled(high));
+            }
+        })
+    }
+
+    /// Whether none but patched rows may have a value from `low` to `high`. `signed` says how values count.
+    pub(super) fn only_patched(&self, low: i128, high: i128, signed: bool) -> bool {
+        let base = if signed { i128::from(Word::to_i64(self.base)) } else { i128::from(Word::to_u64(self.base)) };
+        let codes = if self.width == 0 { 0 } else { u64::MAX >> (64 - self.width) };
+        let Some(span) = i128::from(codes).checked_mul(i128::from(Word::to_u64(self.factor))) else { return false };
+        let Some(top) = base.checked_add(span) else { return false };
+        // Codes may count beyond the word.
+        let most = if signed { (1i128 << (W::BITS - 1)) - 1 } else { (1i128 << W::BITS) - 1 };
+        top <= most && (high < base || low > top)
+    }
+
+    /// Calls `found` with the place in `rows` of each patched row whose value lies from `low` to `low + span`.
+    pub(super) fn patched_within(
+        &self,
+        rows: Range<usize>,
+        low: W,
+        span: W,
+        mut found: impl FnMut(usize),
+    ) -> Result<()> {
+        let Some(patches) = &self.patches else { return Ok(()) };
+        let vector = bitpack::vector_len(self.width);
+        let codes = W::from_u64(if self.width == 0 { 0 } else { u64::MAX >> (64 - self.width) });
+        let above = Word::mul(self.factor, codes);
+        let fits = Word::to_u64(self.factor).checked_mul(Word::to_u64(codes)) == Some(Word::to_u64(above));
+        let mut sound = true;
+        let mut open: Option<(usize, std::borrow::Cow<'_, [u8]>)> = None;
+        patches.each(rows.clone(), |at, high| {
+            // The value is this far above `low`, and at most `above` more; modulo 2^BITS, as values are.
+            let distance = Word::sub(Word::add(self.base, self.scaled(high)), low);
+            if fits && distance > span && Word::sub(W::default(), distance) > above {
+                return;
+            }
+            let row = rows.start + at;
+            let start = row / VECTOR * vector;
+            if open.as_ref().is_none_or(|(known, _)| *known != start) {
+                open = self.codes.range(start..(start + vector).min(self.codes.len())).ok().map(|b| (start, b));
+            }
+            let code = open.as_ref().and_then(|(_, bytes)| bitpack::get(bytes, self.width, self.rows, row));
+            sound &= code.is_some();
+            let more = Word::mul(self.factor, W::from_u64(code.unwrap_or(0)));
+            if Word::add(distance, more) <= span {
+                found(at);
+            }
+        })?;
+        if sound { Ok(()) } else { Err(Error::corrupt(0, "packed codes are too short")) }
+    }
+
     /// What a patch adds to the value.
     fn scaled(&self, high: W) -> W {
         let shifted = Word::to_u64(high).checked_shl(self.width).unwrap_or(0);

@@ -13,6 +13,7 @@ use super::run_length::RunLength;
 use super::sequence::Sequence;
 use super::{Encoding, Options, Sink, Source, Word};
 use crate::error::{Error, Result};
+use crate::limits::VECTOR;
 
 /// An encoded stream of whole numbers, borrowing the block's bytes.
 #[derive(Debug)]
@@ -158,6 +159,52 @@ impl<'a, W: Word> Ints<'a, W> {
             Ints::Frame(stream) => stream.get(row),
             Ints::Delta(stream) => stream.get(row),
             Ints::Planes(stream) => stream.get(row),
+        }
+    }
+
+    /// Appends the values of single rows, which rise.
+    pub fn gather(&self, rows: &[u32], out: &mut Vec<W>) -> Result<()> {
+        let end = rows.last().map_or(0, |row| *row as usize + 1);
+        check(&(0..end), self.rows())?;
+        match self {
+            Ints::Frame(stream) => stream.gather(rows, out),
+            _ if self.is_light() => {
+                for row in rows {
+                    out.push(self.get(*row as usize)?);
+                }
+                Ok(())
+            }
+            _ => {
+                let mut vector = Vec::with_capacity(VECTOR);
+                for near in rows.chunk_by(|a, b| *a as usize / VECTOR == *b as usize / VECTOR) {
+                    let start = near.first().map_or(0, |row| *row as usize / VECTOR * VECTOR);
+                    let end = near.last().map_or(start, |row| *row as usize + 1);
+                    vector.clear();
+                    self.decode(start..end, &mut vector)?;
+                    let value =
+                        |row: &u32| (*row as usize).checked_sub(start).and_then(|at| vector.get(at)).copied();
+                    out.extend(near.iter().map(|row| value(row).unwrap_or_default()));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether none but outliers, which [`Ints::outliers_within`] finds without a look at the others, may have a value
+    /// from `low` to `high`. `signed` says how values count.
+    pub fn only_outliers(&self, low: i128, high: i128, signed: bool) -> bool {
+        match self {
+            Ints::Frame(stream) => stream.only_patched(low, high, signed),
+            _ => false,
+        }
+    }
+
+    /// Calls `found` with the place in `rows` of each outlier whose value lies from `low` to `low + span`.
+    pub fn outliers_within(&self, rows: Range<usize>, low: W, span: W, found: impl FnMut(usize)) -> Result<()> {
+        check(&rows, self.rows())?;
+        match self {
+            Ints::Frame(stream) => stream.patched_within(rows, low, span, found),
+            _ => Ok(()),
         }
     }
 

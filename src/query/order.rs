@@ -1,12 +1,11 @@
 //! The first rows of an order (top-n).
 //!
-//! All threads share a threshold: the rank, by the first key, of the worst row that would still be in the answer. Blocks
+//! All threads share a threshold: the ranks, by the first two keys, of the worst row that would still be in the answer. Blocks
 //! are visited in the order of their best rank, so that the threshold is good early, and a block whose best is worse is
 //! not opened. Rows that pass the threshold are compared by all keys, as bytes; the other columns of the answer are
 //! fetched for its rows alone.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
@@ -26,8 +25,11 @@ use crate::model::{Column, DataType, Scalar};
 
 /// The most rows that an answer may have; a larger one is a sort.
 pub(crate) const MAX_LIMIT: usize = 1 << 20;
-/// So many candidates more than the answer has rows are kept before the worst are dropped.
-const SPARE: usize = 4096;
+/// So many candidates more than the answer has rows are kept before the worst are dropped: the sooner, the better the
+/// threshold; but as many as the answer has, so that dropping does not cost more than finding.
+fn spare(limit: usize) -> usize {
+    limit.clamp(64, 4096)
+}
 
 /// A row that may be in the answer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,8 +39,15 @@ struct Candidate {
     segment: usize,
     block: usize,
     row: u32,
-    rank: i64,
+    ranks: Ranks,
 }
+
+/// Words that sort as the first two keys do, as far as they are known: rows whose ranks are above those of another come
+/// after it.
+type Ranks = (i64, i64);
+
+/// Of rows that may be anything.
+const ANY: i64 = i64::MIN;
 
 fn failed(error: arrow_schema::ArrowError) -> Error {
     Error::Unsupported(error.to_string())
@@ -53,7 +62,7 @@ pub(crate) fn top(
     survivors: &Survivors,
     context: &Context<'_>,
 ) -> Result<Vec<ArrayRef>> {
-    let threshold = AtomicI64::new(i64::MAX);
+    let threshold = Mutex::new((i64::MAX, i64::MAX));
     let blocks = best_first(order, survivors);
     let blocks = if limit == 0 { &[] } else { blocks.as_slice() };
     let workers =
@@ -68,15 +77,15 @@ struct Top<'a> {
     order: &'a [OrderBy],
     limit: usize,
     converter: RowConverter,
-    /// The worst rank that is worth a look.
-    threshold: &'a AtomicI64,
+    /// The worst ranks that are worth a look.
+    threshold: &'a Mutex<Ranks>,
     columns: &'a [Column],
     marks: Marks,
     kept: Vec<Candidate>,
 }
 
 impl<'a> Top<'a> {
-    fn new(order: &'a [OrderBy], limit: usize, threshold: &'a AtomicI64, columns: &'a [Column]) -> Result<Self> {
+    fn new(order: &'a [OrderBy], limit: usize, threshold: &'a Mutex<Ranks>, columns: &'a [Column]) -> Result<Self> {
         let field = |by: &OrderBy| {
             let options = SortOptions { descending: by.descending, nulls_first: by.nulls_first };
             SortField::new_with_options(by.expression.data_type.clone(), options)
@@ -110,20 +119,25 @@ impl<'a> Top<'a> {
         self.kept.select_nth_unstable(self.limit - 1);
         self.kept.truncate(self.limit);
         if let Some(worst) = self.kept.last() {
-            self.threshold.fetch_min(worst.rank, Ordering::Relaxed);
+            let mut threshold = self.threshold.lock().unwrap_or_else(PoisonError::into_inner);
+            *threshold = worst.ranks.min(*threshold);
         }
+    }
+
+    fn threshold(&self) -> Ranks {
+        *self.threshold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Worker for Top<'_> {
     fn skips(&self, block: &OpenBlock<'_>) -> bool {
-        best_rank(self.order, block) > self.threshold.load(Ordering::Relaxed)
+        best_ranks(self.order, &block.segment.columns, block.work.block) > self.threshold()
     }
 
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
         let Some(first) = self.order.first() else { return Ok(()) };
-        let limit = self.threshold.load(Ordering::Relaxed);
-        if let Some((at, predicate)) = self.worth(limit)
+        let limit = self.threshold();
+        if let Some((at, predicate)) = self.worth(limit.0)
             && let Some(column) = self.columns.get(at)
         {
             narrow(&predicate, column, at, slice, &mut self.marks)?;
@@ -133,26 +147,41 @@ impl Worker for Top<'_> {
         }
         let first_key = slice.evaluate(&first.expression)?;
         let ranks = ranks(&first_key, first);
-        let places: Vec<u32> = match &ranks {
-            Some(ranks) => (0u32..).zip(ranks).filter(|(_, rank)| **rank <= limit).map(|(at, _)| at).collect(),
+        let mut places: Vec<u32> = match &ranks {
+            Some(ranks) => (0u32..).zip(ranks).filter(|(_, rank)| **rank <= limit.0).map(|(at, _)| at).collect(),
             None => (0..slice.len() as u32).collect(),
         };
         if places.is_empty() {
             return Ok(());
         }
-        let mut keys = vec![take(&first_key, &places)?];
-        for by in self.order.iter().skip(1) {
-            keys.push(take(&slice.evaluate(&by.expression)?, &places)?);
+        let others = self.order.iter().skip(1).map(|by| slice.evaluate(&by.expression));
+        let others = others.collect::<Result<Vec<ArrayRef>>>()?;
+        let next = others.first().zip(self.order.get(1)).and_then(|(key, by)| self::ranks(key, by));
+        let of = |ranks: &Option<Vec<i64>>, place: u32| {
+            ranks.as_ref().and_then(|ranks| ranks.get(place as usize)).copied().unwrap_or(ANY)
+        };
+        let both = |place: u32| (of(&ranks, place), of(&next, place));
+        places.retain(|place| both(*place) <= limit);
+        let mut keys = Vec::with_capacity(self.order.len());
+        for key in std::iter::once(&first_key).chain(&others) {
+            keys.push(take(key, &places)?);
         }
         let rows = self.converter.convert_columns(&keys).map_err(failed)?;
         let Work { segment, block } = slice.block.work;
         for (place, row) in places.iter().zip(rows.iter()) {
-            let rank = ranks.as_ref().and_then(|ranks| ranks.get(*place as usize)).copied().unwrap_or(0);
             let at = slice.selected.as_ref().map_or(*place, |rows| rows.get(*place as usize).copied().unwrap_or(0));
             let row_at = at + slice.range.start as u32;
-            self.kept.push(Candidate { key: row.as_ref().into(), segment, block, row: row_at, rank });
+            self.kept.push(Candidate {
+                key: row.as_ref().into(),
+                segment,
+                block,
+                row: row_at,
+                ranks: both(*place),
+            });
         }
-        if self.kept.len() >= self.limit && (limit == i64::MAX || self.kept.len() > self.limit + SPARE) {
+        if self.kept.len() >= self.limit
+            && (limit.0 == i64::MAX || self.kept.len() > self.limit + spare(self.limit))
+        {
             self.prune();
         }
         Ok(())
@@ -192,40 +221,39 @@ fn null_rank(by: &OrderBy) -> i64 {
     if by.nulls_first { i64::MIN } else { i64::MAX }
 }
 
-/// No row of the block has a lower rank.
-fn best_rank(order: &[OrderBy], block: &OpenBlock<'_>) -> i64 {
-    rank_of(order, block.segment.columns.as_slice(), block.work.block)
+/// No row of the block has lower ranks.
+fn best_ranks(order: &[OrderBy], columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> Ranks {
+    let best = |at: usize| order.get(at).map_or(ANY, |by| best_rank(by, columns, block));
+    (best(0), best(1))
 }
 
-fn rank_of(order: &[OrderBy], columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> i64 {
-    let Some((by, at)) = order.first().and_then(|by| Some((by, by.expression.as_column()?))) else {
-        return i64::MIN;
-    };
+fn best_rank(by: &OrderBy, columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> i64 {
+    let Some(at) = by.expression.as_column() else { return ANY };
     if !is_ranked(&by.expression.data_type) {
-        return i64::MIN;
+        return ANY;
     }
     let Some(column) = columns.get(at).and_then(Option::as_deref) else { return null_rank(by) };
     let Some(stats) = column.block_stats(block) else { return i64::MIN };
     if stats.nulls > 0 && by.nulls_first {
-        return i64::MIN;
+        return ANY;
     }
     if stats.nulls == stats.rows {
         return null_rank(by);
     }
     // Ranks are of the table's type, bounds of the stored one.
     if column.data_type().to_arrow() != by.expression.data_type {
-        return i64::MIN;
+        return ANY;
     }
     let bound = if by.descending { &stats.max } else { &stats.min };
     let turn = if by.descending { -1 } else { 0 };
     match (bound.as_ref().map(|bound| &bound.value), &by.expression.data_type) {
         (Some(Scalar::Float(v)), _) => ordered(*v) ^ turn,
         (Some(Scalar::Int(v)), ArrowType::UInt64) => (*v as u64 as i64) ^ i64::MIN ^ turn,
-        (Some(Scalar::Int(v)), ArrowType::Decimal128(..)) if *v == 0 => i64::MIN,
+        (Some(Scalar::Int(v)), ArrowType::Decimal128(..)) if *v == 0 => ANY,
         (Some(Scalar::Int(v)), data_type) if !matches!(data_type, ArrowType::Decimal128(..)) => {
-            i64::try_from(*v).map_or(i64::MIN, |v| v ^ turn)
+            i64::try_from(*v).map_or(ANY, |v| v ^ turn)
         }
-        _ => i64::MIN,
+        _ => ANY,
     }
 }
 
@@ -233,7 +261,7 @@ fn rank_of(order: &[OrderBy], columns: &[Option<Arc<crate::segment::Column>>], b
 fn best_first(order: &[OrderBy], survivors: &Survivors) -> Vec<Work> {
     let rank = |work: &Work| {
         let columns = survivors.segments.get(work.segment).map_or(&[][..], |segment| &segment.columns);
-        rank_of(order, columns, work.block)
+        best_ranks(order, columns, work.block)
     };
     let mut blocks = survivors.work.clone();
     blocks.sort_by_cached_key(rank);

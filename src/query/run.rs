@@ -265,6 +265,7 @@ struct Scratch {
     shorts: Vec<u16>,
     words: Vec<u32>,
     longs: Vec<u64>,
+    places: Vec<u32>,
     digits: Room,
 }
 
@@ -356,18 +357,11 @@ impl Worker for Grouper<'_> {
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
         let Grouper { way, accumulators, table, scratch } = self;
         let groups = match (way, table) {
-            (Way::Direct(digits), _) if digits.product == 1 => Groups::One(slice.len()),
-            (Way::Direct(digits), _) if digits.product <= 1 << 8 => {
-                Groups::Bytes(number(digits, slice, &mut scratch.bytes, &mut scratch.digits)?)
-            }
-            (Way::Direct(digits), _) if digits.product <= 1 << 16 => {
-                Groups::Shorts(number(digits, slice, &mut scratch.shorts, &mut scratch.digits)?)
-            }
-            (Way::Direct(digits), _) => {
-                Groups::Words(number(digits, slice, &mut scratch.words, &mut scratch.digits)?)
-            }
+            (Way::Direct(digits), _) => direct(digits, slice, scratch)?,
             (Way::Hashed(digits), Table::Hashed(table)) => {
-                let numbers = number(digits, slice, &mut scratch.longs, &mut scratch.digits)?;
+                let numbers = &mut scratch.longs;
+                numbers.clear();
+                digits.of_block(slice.block)?.numbers(slice, numbers, &mut scratch.digits)?;
                 let groups = &mut scratch.words;
                 groups.clear();
                 groups.extend(numbers.iter().map(|number| table.group(*number)));
@@ -388,13 +382,23 @@ impl Worker for Grouper<'_> {
     }
 }
 
-fn number<'s, T: crate::encoding::Word>(
-    digits: &Digits,
-    slice: &Slice<'_, '_>,
-    numbers: &'s mut Vec<T>,
-    room: &mut Room,
-) -> Result<&'s [T]> {
-    numbers.clear();
-    digits.write(slice, numbers, room)?;
-    Ok(numbers)
+/// The groups of a slice's rows, where the numbers of keys are the groups.
+fn direct<'s>(digits: &Digits, slice: &Slice<'_, '_>, scratch: &'s mut Scratch) -> Result<Groups<'s>> {
+    let local = digits.of_block(slice.block)?;
+    if let Some(group) = local.constant() {
+        return Ok(Groups::Same { group: group as usize, rows: slice.len() });
+    }
+    let Scratch { bytes, shorts, words, places, digits: room, .. } = scratch;
+    if let Some((codes, places)) = local.bytes(slice, bytes, places, room)? {
+        return Ok(Groups::Bytes { codes, places });
+    }
+    Ok(if digits.product <= 1 << 16 {
+        shorts.clear();
+        local.numbers(slice, shorts, room)?;
+        Groups::Shorts(shorts)
+    } else {
+        words.clear();
+        local.numbers(slice, words, room)?;
+        Groups::Words(words)
+    })
 }

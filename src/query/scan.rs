@@ -20,7 +20,7 @@ use self::counting::Decoded;
 use super::Condition;
 use super::aggregate::DictionaryDecimals;
 use super::filter::OnCodes;
-use super::group::DecimalMap;
+use super::group::{CodeMap, CodeMaps};
 use super::prune::{Cause, Evidence, Verdict, ruled_out, verdict};
 use super::stats::{Counters, Pruned, Statistic};
 use crate::error::{Error, Result};
@@ -43,6 +43,8 @@ pub(crate) struct OpenSegment {
     pub(crate) on_codes: Vec<OnceLock<OnCodes>>,
     /// For each column: the doubles of its dictionary as whole numbers, if they are decimals, once somebody has asked.
     pub(crate) decimals: Vec<OnceLock<Option<DictionaryDecimals>>>,
+    /// What grouping keys are for the numbers that stand for values.
+    pub(crate) code_maps: CodeMaps,
     /// What was counted as read: the segment, then each column's dictionary, then each block of each column.
     counted: Vec<AtomicBool>,
 }
@@ -54,6 +56,7 @@ impl OpenSegment {
         Ok(OpenSegment {
             on_codes: (0..conditions).map(|_| OnceLock::new()).collect(),
             decimals: columns.iter().map(|_| OnceLock::new()).collect(),
+            code_maps: CodeMaps::default(),
             counted: (0..=columns.len() * (segment.blocks() + 1)).map(|_| AtomicBool::new(false)).collect(),
             segment,
             columns,
@@ -239,8 +242,8 @@ pub(crate) struct OpenBlock<'a> {
 pub(crate) enum Memo {
     /// Its code, if it is one for all rows.
     Folded(Option<u64>),
-    /// Its words for the whole numbers behind a column of decimals.
-    Decimals(Option<Arc<DecimalMap>>),
+    /// Its codes for the whole numbers that stand for a column's values.
+    Codes(Option<Arc<CodeMap>>),
 }
 
 impl Memo {
@@ -248,8 +251,8 @@ impl Memo {
         matches!(self, Memo::Folded(_))
     }
 
-    pub(crate) fn is_decimals(&self) -> bool {
-        matches!(self, Memo::Decimals(_))
+    pub(crate) fn is_codes(&self) -> bool {
+        matches!(self, Memo::Codes(_))
     }
 }
 
@@ -289,6 +292,11 @@ impl<'a> OpenBlock<'a> {
             let _ = slot.set(block);
         }
         Ok(slot.get().and_then(Option::as_ref))
+    }
+
+    /// The type of a column in the table.
+    pub(crate) fn table_type(&self, at: usize) -> Option<arrow_schema::DataType> {
+        self.table.get(at).map(|column| column.data_type.to_arrow())
     }
 
     /// How the segment stores a column; `None` where it lacks it.

@@ -83,6 +83,14 @@ pub struct Step {
 }
 
 impl Step {
+    /// The share of rows that it has dropped, never none at all; a guess while none came.
+    pub(crate) fn dropped(&self) -> f64 {
+        match self.rows_in {
+            0 => 0.5,
+            rows => (rows.saturating_sub(self.rows_out) as f64 / rows as f64).max(0.001),
+        }
+    }
+
     fn add(&mut self, more: &Step) {
         self.rows_in += more.rows_in;
         self.rows_out += more.rows_out;
@@ -106,7 +114,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// All of them, in the order in which they are tested.
+    /// All of them.
     pub const ALL: [Form; 5] = [Form::Codes, Form::Words, Form::Decimals, Form::CodeSet, Form::Decoded];
 
     /// Its name in reports.

@@ -94,7 +94,12 @@ pub(crate) fn blank<T: Word>(words: &mut [T], valid: Option<&NullBuffer>) {
     let Some(valid) = valid.filter(|valid| valid.null_count() > 0) else { return };
     let chunks = valid.inner().bit_chunks();
     for (words, bits) in words.chunks_mut(64).zip(chunks.iter_padded()) {
-        if bits == u64::MAX {
+        if bits.count_zeros() <= FEW_NULLS {
+            let mut null = !bits;
+            while let Some(word) = words.get_mut(null.trailing_zeros() as usize) {
+                *word = T::default();
+                null &= null - 1;
+            }
             continue;
         }
         for (i, word) in words.iter_mut().enumerate() {
@@ -102,3 +107,6 @@ pub(crate) fn blank<T: Word>(words: &mut [T], valid: Option<&NullBuffer>) {
         }
     }
 }
+
+/// Nulls among 64 rows up to which each is sought.
+const FEW_NULLS: u32 = 16;

@@ -4,6 +4,8 @@ use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 
+use super::float_sum::Whole;
+
 /// Decimals that a fare has, and some more.
 const MAX_DECIMALS: u8 = 6;
 /// Whole numbers beyond this are left alone.
@@ -12,7 +14,7 @@ const MOST: f64 = (1u64 << 50) as f64;
 /// The whole number behind each code; code 0, null, has 0.
 #[derive(Debug)]
 pub(crate) struct DictionaryDecimals {
-    pub(crate) ints: Vec<i64>,
+    pub(crate) ints: Whole,
     /// Values are `ints · 10^-exponent`, correctly rounded.
     pub(crate) exponent: u8,
     /// No int is beyond this.
@@ -43,7 +45,7 @@ impl DictionaryDecimals {
         }
         let ints: Vec<i64> = std::iter::once(0).chain(values.iter().map(|v| (v * scale).round() as i64)).collect();
         let most = ints.iter().map(|int| int.unsigned_abs()).max().unwrap_or(0);
-        Some(DictionaryDecimals { ints, exponent, most })
+        Some(DictionaryDecimals { ints: Whole::of(ints, most), exponent, most })
     }
 }
 
@@ -61,7 +63,9 @@ mod tests {
             let values: Float64Array = std::iter::once(None).chain(values.into_iter().map(Some)).collect();
             DictionaryDecimals::of(&(Arc::new(values) as ArrayRef)).map(|found| (found.ints, found.exponent))
         };
-        assert_eq!(of(vec![-2.5, 1.0, 7.25]), Some((vec![0, -250, 100, 725], 2)));
+        assert_eq!(of(vec![-2.5, 1.0, 7.25]), Some((Whole::Narrow(vec![0, -250, 100, 725]), 2)));
+        let wide = vec![0, -(1 << 40), 3];
+        assert_eq!(of(vec![-((1u64 << 40) as f64), 3.0]), Some((Whole::Wide(wide), 0)));
         for other in [f64::NAN, f64::INFINITY, -0.0, 1.0 / 3.0, 1e300] {
             assert_eq!(of(vec![1.5, other]), None, "{other}");
         }

@@ -22,10 +22,41 @@ pub(crate) struct FloatSums {
     used: u64,
 }
 
+/// Whole numbers in the narrowest words that hold them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Whole {
+    Narrow(Vec<i32>),
+    Wide(Vec<i64>),
+}
+
+impl Whole {
+    /// None of `ints` is beyond `most`.
+    pub(crate) fn of(ints: Vec<i64>, most: u64) -> Self {
+        match i32::try_from(most) {
+            Ok(_) => Whole::Narrow(ints.into_iter().map(|int| int as i32).collect()),
+            Err(_) => Whole::Wide(ints),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Whole::Narrow(ints) => ints.len(),
+            Whole::Wide(ints) => ints.len(),
+        }
+    }
+
+    fn get(&self, at: usize) -> Option<i64> {
+        match self {
+            Whole::Narrow(ints) => ints.get(at).map(|int| i64::from(*int)),
+            Whole::Wide(ints) => ints.get(at).copied(),
+        }
+    }
+}
+
 /// Decimal floats of some rows.
 #[derive(Debug)]
 pub(crate) struct Decimals {
-    pub(crate) ints: Vec<i64>,
+    pub(crate) ints: Whole,
     /// Values are `ints · 10^-exponent`.
     pub(crate) exponent: u8,
     /// Rows whose value is another one.
@@ -74,9 +105,12 @@ impl FloatSums {
         self.pending.resize(self.sums.len(), 0);
         self.used = self.used.saturating_add(more);
         let plus = |slot: &mut i64, v: i64| *slot = slot.wrapping_add(v);
-        match valid {
-            None => fold_spread(groups, &values.ints, &mut self.pending, plus, plus),
-            Some(_) => fold(groups, &values.ints, valid, &mut self.pending, plus),
+        let plus_narrow = |slot: &mut i64, v: i32| *slot = slot.wrapping_add(i64::from(v));
+        match (&values.ints, valid) {
+            (Whole::Narrow(ints), None) => fold_spread(groups, ints, &mut self.pending, plus_narrow, plus),
+            (Whole::Wide(ints), None) => fold_spread(groups, ints, &mut self.pending, plus, plus),
+            (Whole::Narrow(ints), valid) => fold(groups, ints, valid, &mut self.pending, plus_narrow),
+            (Whole::Wide(ints), valid) => fold(groups, ints, valid, &mut self.pending, plus),
         }
         for (row, value) in &values.exceptions {
             if valid.is_some_and(|valid| valid.is_null(*row)) {
@@ -86,7 +120,7 @@ impl FloatSums {
             if let (Some(pending), Some(sum), Some(int)) =
                 (self.pending.get_mut(at), self.sums.get_mut(at), values.ints.get(*row))
             {
-                *pending = pending.wrapping_sub(*int);
+                *pending = pending.wrapping_sub(int);
                 add(sum, *value);
             }
         }
@@ -139,7 +173,7 @@ mod tests {
         let sum = |values: &[f64]| {
             let mut sums = FloatSums::default();
             sums.grow(1);
-            sums.add_floats(Groups::One(values.len()), values, None);
+            sums.add_floats(Groups::Same { group: 0, rows: values.len() }, values, None);
             sums.sum(0)
         };
         let mut turned = values.clone();
@@ -157,9 +191,13 @@ mod tests {
         sums.grow(2);
         let most = 1 << 50;
         for _ in 0..100 {
-            let decimals =
-                Decimals { ints: vec![10, 20, -most], exponent: 2, exceptions: vec![(0, 0.5)], most: 1 << 50 };
-            sums.add_decimals(Groups::Bytes(&[0, 0, 1]), &decimals, None);
+            let decimals = Decimals {
+                ints: Whole::Wide(vec![10, 20, -most]),
+                exponent: 2,
+                exceptions: vec![(0, 0.5)],
+                most: 1 << 50,
+            };
+            sums.add_decimals(Groups::Bytes { codes: &[0, 0, 1], places: &[0, 1] }, &decimals, None);
         }
         sums.settle();
         assert_eq!(sums.sum(0), 70.0);

@@ -7,10 +7,10 @@ use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
 use super::dictionary_decimals::DictionaryDecimals;
-use super::float_sum::Decimals;
+use super::float_sum::{Decimals, Whole};
 use crate::block::{Stream, Validity};
-use crate::encoding::Ints;
-use crate::encoding::floats::Floats;
+use crate::encoding::floats::{Alp, Floats};
+use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::model::Scalar;
@@ -117,8 +117,6 @@ fn stored_decimals(at: usize, slice: &Slice<'_, '_>) -> Result<Option<Fetched>> 
     }
     let Stream::F64(Floats::Alp(alp)) = block.reader().stream() else { return Ok(None) };
     let Some(most) = largest(at, slice, alp.exponent) else { return Ok(None) };
-    let mut ints: Vec<u64> = Vec::with_capacity(slice.range.len());
-    alp.ints.decode(slice.range.clone(), &mut ints)?;
     let mut exceptions = Vec::new();
     alp.exceptions.apply(&slice.range, |row, word| exceptions.push((row, f64::from_bits(word))))?;
     let valid = match block.reader().validity() {
@@ -127,11 +125,22 @@ fn stored_decimals(at: usize, slice: &Slice<'_, '_>) -> Result<Option<Fetched>> 
     };
     let valid = valid.filter(|valid| valid.null_count() > 0);
     if let Some(valid) = &valid {
-        blank(&mut ints, Some(valid));
         exceptions.retain(|(row, _)| valid.is_valid(*row));
     }
-    let decimals = Decimals { ints: bytemuck::cast_vec(ints), exponent: alp.exponent, exceptions, most };
+    let ints = match i32::try_from(most) {
+        Ok(_) => Whole::Narrow(bytemuck::cast_vec(whole::<u32>(alp, slice, valid.as_ref())?)),
+        Err(_) => Whole::Wide(bytemuck::cast_vec(whole::<u64>(alp, slice, valid.as_ref())?)),
+    };
+    let decimals = Decimals { ints, exponent: alp.exponent, exceptions, most };
     Ok(Some(Fetched { values: Values::Decimals(decimals), valid, zeroed: true }))
+}
+
+/// The whole numbers of a slice's rows modulo the word's size, 0 where there is null.
+fn whole<W: Word>(alp: &Alp<'_, f64>, slice: &Slice<'_, '_>, valid: Option<&NullBuffer>) -> Result<Vec<W>> {
+    let mut ints = Vec::with_capacity(slice.range.len());
+    alp.ints.decode_narrow(slice.range.clone(), 0, true, &mut ints)?;
+    blank(&mut ints, valid);
+    Ok(ints)
 }
 
 /// The same of a column with a dictionary of decimals.
@@ -144,17 +153,37 @@ fn coded_decimals(at: usize, codes: &Ints<'_, u32>, slice: &Slice<'_, '_>) -> Re
         let _ = slot.set(found);
     }
     let Some(Some(dictionary)) = slot.get() else { return Ok(None) };
-    let mut room: Vec<u32> = Vec::with_capacity(slice.range.len());
-    codes.decode(slice.range.clone(), &mut room)?;
-    let (least, greatest) = room.iter().fold((u32::MAX, 0), |(a, b), code| (a.min(*code), b.max(*code)));
-    if greatest as usize >= dictionary.ints.len() {
+    if dictionary.ints.len() <= 1 << u16::BITS {
+        looked_up::<u16>(dictionary, codes, slice).map(Some)
+    } else {
+        looked_up::<u32>(dictionary, codes, slice).map(Some)
+    }
+}
+
+fn looked_up<W: Word>(
+    dictionary: &DictionaryDecimals,
+    codes: &Ints<'_, u32>,
+    slice: &Slice<'_, '_>,
+) -> Result<Fetched> {
+    let mut room: Vec<W> = Vec::with_capacity(slice.range.len());
+    codes.decode_narrow(slice.range.clone(), 0, false, &mut room)?;
+    let least = room.iter().copied().min().unwrap_or_default();
+    let greatest = room.iter().copied().max().unwrap_or_default();
+    if Word::to_u64(greatest) >= dictionary.ints.len() as u64 {
         return Err(Error::corrupt(0, "a code that its dictionary does not have"));
     }
-    let ints = room.iter().map(|code| dictionary.ints.get(*code as usize).copied().unwrap_or(0)).collect();
-    let valid = (least == 0).then(|| NullBuffer::new(BooleanBuffer::collect_bool(room.len(), |i| room[i] != 0)));
-    let (exponent, most) = (dictionary.exponent, dictionary.most);
-    let decimals = Decimals { ints, exponent, exceptions: Vec::new(), most };
-    Ok(Some(Fetched { values: Values::Decimals(decimals), valid, zeroed: true }))
+    fn each<W: Word, V: Copy + Default>(room: &[W], values: &[V]) -> Vec<V> {
+        room.iter().map(|code| values.get(Word::to_u64(*code) as usize).copied().unwrap_or_default()).collect()
+    }
+    let ints = match &dictionary.ints {
+        Whole::Narrow(values) => Whole::Narrow(each(&room, values)),
+        Whole::Wide(values) => Whole::Wide(each(&room, values)),
+    };
+    let null = W::default();
+    let valid = || NullBuffer::new(BooleanBuffer::collect_bool(room.len(), |i| room[i] != null));
+    let valid = (least == null && !room.is_empty()).then(valid);
+    let decimals = Decimals { ints, exponent: dictionary.exponent, exceptions: Vec::new(), most: dictionary.most };
+    Ok(Fetched { values: Values::Decimals(decimals), valid, zeroed: true })
 }
 
 /// A bound of the block's whole numbers, unless it is too large to add them.

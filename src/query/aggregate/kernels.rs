@@ -2,45 +2,45 @@
 
 use arrow_buffer::NullBuffer;
 
-/// The group of each row of a slice, in the narrowest word that holds all groups.
+use crate::encoding::kernels::occurrences::occurrences;
+
+/// The group of each row of a slice, in the narrowest word that tells them apart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Groups<'a> {
-    /// So many rows of one group.
-    One(usize),
-    Bytes(&'a [u8]),
+    /// All of so many rows are of one group.
+    Same {
+        group: usize,
+        rows: usize,
+    },
+    /// A code for each row, below the number of `places`, which give the group of each code.
+    Bytes {
+        codes: &'a [u8],
+        places: &'a [u32],
+    },
     Shorts(&'a [u16]),
     Words(&'a [u32]),
-}
-
-/// Runs `$body` with `$groups` as a slice of the right width, or `$one` for a single group.
-macro_rules! by_width {
-    ($groups:expr, $rows:ident => $one:expr, $slice:ident => $body:expr) => {
-        match $groups {
-            $crate::query::aggregate::kernels::Groups::One($rows) => $one,
-            $crate::query::aggregate::kernels::Groups::Bytes($slice) => $body,
-            $crate::query::aggregate::kernels::Groups::Shorts($slice) => $body,
-            $crate::query::aggregate::kernels::Groups::Words($slice) => $body,
-        }
-    };
 }
 
 impl Groups<'_> {
     /// The group of a row.
     pub(crate) fn at(&self, row: usize) -> usize {
-        by_width!(*self, _rows => 0, groups => groups.get(row).map_or(0, |group| group.at()))
+        match self {
+            Groups::Same { group, .. } => *group,
+            Groups::Bytes { codes, places } => codes.get(row).map_or(0, |code| place(places, *code)),
+            Groups::Shorts(groups) => groups.get(row).map_or(0, |group| group.at()),
+            Groups::Words(groups) => groups.get(row).map_or(0, |group| group.at()),
+        }
     }
+}
+
+#[inline(always)]
+fn place(places: &[u32], code: u8) -> usize {
+    places.get(usize::from(code)).map_or(usize::MAX, |place| *place as usize)
 }
 
 /// A number of a group.
 pub(crate) trait Group: Copy {
     fn at(self) -> usize;
-}
-
-impl Group for u8 {
-    #[inline(always)]
-    fn at(self) -> usize {
-        usize::from(self)
-    }
 }
 
 impl Group for u16 {
@@ -59,35 +59,53 @@ impl Group for u32 {
 
 /// Slots up to which counting is spread over several tables, so that a group that repeats does not wait for itself.
 const SPREAD: usize = 1024;
+/// Codes up to which comparing all rows with each beats a table: a register holds many rows, a table takes one.
+const FEW_CODES: usize = 16;
 
 /// Adds the rows of each group to its count.
 pub(crate) fn count(groups: Groups<'_>, counts: &mut [u64]) {
     match groups {
-        Groups::One(rows) => {
-            if let Some(count) = counts.first_mut() {
+        Groups::Same { group, rows } => {
+            if let Some(count) = counts.get_mut(group) {
                 *count += rows as u64;
             }
         }
-        Groups::Bytes(groups) => count_bytes(groups, counts),
+        Groups::Bytes { codes, places } if places.len() <= FEW_CODES => count_few(codes, places, counts),
+        Groups::Bytes { codes, places } => count_bytes(codes, places, counts),
         Groups::Shorts(groups) if counts.len() <= SPREAD => count_spread(groups, counts),
         Groups::Shorts(groups) => count_plain(groups, counts),
         Groups::Words(groups) => count_plain(groups, counts),
     }
 }
 
-fn count_bytes(groups: &[u8], counts: &mut [u64]) {
-    let mut tables = [[0u32; 256]; 4];
-    let mut quads = groups.chunks_exact(4);
-    for quad in quads.by_ref() {
-        for (table, group) in tables.iter_mut().zip(quad) {
-            table[group.at()] += 1;
+/// How many codes there are of each kind, by comparison: the last kind is what is left.
+fn count_few(codes: &[u8], places: &[u32], counts: &mut [u64]) {
+    let mut left = codes.len() as u64;
+    for (code, place) in (0u8..).zip(places) {
+        let found = if usize::from(code) + 1 == places.len() { left } else { occurrences(codes, code) };
+        left = left.saturating_sub(found);
+        if let Some(count) = counts.get_mut(*place as usize) {
+            *count += found;
         }
     }
-    for group in quads.remainder() {
-        tables[0][group.at()] += 1;
+}
+
+fn count_bytes(codes: &[u8], places: &[u32], counts: &mut [u64]) {
+    let mut tables = [[0u32; 256]; 4];
+    let (eights, rest) = codes.as_chunks::<8>();
+    for eight in eights {
+        let word = u64::from_le_bytes(*eight);
+        for i in 0..8 {
+            tables[i % 4][usize::from((word >> (8 * i)) as u8)] += 1;
+        }
     }
-    for (i, count) in counts.iter_mut().enumerate().take(256) {
-        *count += tables.iter().map(|table| u64::from(table[i])).sum::<u64>();
+    for code in rest {
+        tables[0][usize::from(*code)] += 1;
+    }
+    for (i, place) in places.iter().enumerate().take(256) {
+        if let Some(count) = counts.get_mut(*place as usize) {
+            *count += tables.iter().map(|table| u64::from(table[i])).sum::<u64>();
+        }
     }
 }
 
@@ -115,40 +133,55 @@ fn count_plain<G: Group>(groups: &[G], counts: &mut [u64]) {
     }
 }
 
-/// Adds those rows of each group that are valid to its count.
-pub(crate) fn count_valid(groups: Groups<'_>, valid: &NullBuffer, counts: &mut [u64]) {
-    by_width!(groups,
-        _rows => if let Some(count) = counts.first_mut() {
-            *count += (valid.len() - valid.null_count()) as u64;
-        },
-        groups => for at in valid.valid_indices() {
-            if let Some(count) = groups.get(at).and_then(|group| counts.get_mut(group.at())) {
-                *count += 1;
-            }
+/// Adds those rows of each group that are not valid to its count.
+pub(crate) fn count_missing(groups: Groups<'_>, valid: &NullBuffer, counts: &mut [u64]) {
+    if let Groups::Same { group, .. } = groups {
+        if let Some(count) = counts.get_mut(group) {
+            *count += valid.null_count() as u64;
         }
-    );
+        return;
+    }
+    each_missing(valid, |row| {
+        if let Some(count) = counts.get_mut(groups.at(row)) {
+            *count += 1;
+        }
+    });
+}
+
+/// Calls `found` with each row that is not valid.
+fn each_missing(valid: &NullBuffer, mut found: impl FnMut(usize)) {
+    let chunks = valid.inner().bit_chunks();
+    for (start, bits) in (0..valid.len()).step_by(64).zip(chunks.iter_padded()) {
+        let rows = (valid.len() - start).min(64);
+        let mut missing = !bits & (u64::MAX >> (64 - rows));
+        while missing != 0 {
+            found(start + missing.trailing_zeros() as usize);
+            missing &= missing - 1;
+        }
+    }
 }
 
 /// Calls `add` with the slot and the value of each valid row.
 #[inline(always)]
-pub(crate) fn each<G: Group, S, V: Copy>(
+fn each<G: Copy, S, V: Copy>(
     groups: &[G],
     values: &[V],
     valid: Option<&NullBuffer>,
     slots: &mut [S],
+    at: impl Fn(G) -> usize,
     mut add: impl FnMut(&mut S, V),
 ) {
     match valid.filter(|valid| valid.null_count() > 0) {
         None => {
             for (group, value) in groups.iter().zip(values) {
-                if let Some(slot) = slots.get_mut(group.at()) {
+                if let Some(slot) = slots.get_mut(at(*group)) {
                     add(slot, *value);
                 }
             }
         }
         Some(valid) => {
             for ((group, value), valid) in groups.iter().zip(values).zip(valid.iter()) {
-                if valid && let Some(slot) = slots.get_mut(group.at()) {
+                if valid && let Some(slot) = slots.get_mut(at(*group)) {
                     add(slot, *value);
                 }
             }
@@ -156,7 +189,7 @@ pub(crate) fn each<G: Group, S, V: Copy>(
     }
 }
 
-/// [`each`] for groups of any width; a single group has one slot.
+/// [`each`] for groups of any width.
 #[inline(always)]
 pub(crate) fn fold<S, V: Copy>(
     groups: Groups<'_>,
@@ -165,8 +198,9 @@ pub(crate) fn fold<S, V: Copy>(
     slots: &mut [S],
     mut add: impl FnMut(&mut S, V),
 ) {
-    by_width!(groups,
-        _rows => if let Some(slot) = slots.first_mut() {
+    match groups {
+        Groups::Same { group, .. } => {
+            let Some(slot) = slots.get_mut(group) else { return };
             match valid.filter(|valid| valid.null_count() > 0) {
                 None => values.iter().for_each(|value| add(slot, *value)),
                 Some(valid) => values
@@ -175,43 +209,44 @@ pub(crate) fn fold<S, V: Copy>(
                     .filter(|(_, valid)| *valid)
                     .for_each(|(value, _)| add(slot, *value)),
             }
-        },
-        groups => each(groups, values, valid, slots, add)
-    );
+        }
+        Groups::Bytes { codes, places } => each(codes, values, valid, slots, |code| place(places, code), add),
+        Groups::Shorts(groups) => each(groups, values, valid, slots, Group::at, add),
+        Groups::Words(groups) => each(groups, values, valid, slots, Group::at, add),
+    }
 }
 
-/// Groups up to which sums are spread over several slots each.
-const FEW: usize = 256;
-
 /// Adds each row's value to the slot of its group, where few groups would wait for their own last addition: rows
-/// take turns between four sets of slots, which `merge` joins.
+/// take turns between several sets of slots, which `merge` joins.
 #[inline(always)]
 pub(crate) fn fold_spread<S: Copy + Default, V: Copy>(
     groups: Groups<'_>,
     values: &[V],
     slots: &mut [S],
-    add: impl Fn(&mut S, V) + Copy,
+    add: impl Fn(&mut S, V),
     merge: impl Fn(&mut S, S),
 ) {
     match groups {
-        Groups::Bytes(groups) if slots.len() <= FEW => {
-            let mut lanes = [[S::default(); FEW]; 4];
-            let mut rows = groups.chunks_exact(4).zip(values.chunks_exact(4));
-            for (groups, values) in rows.by_ref() {
-                for ((lane, group), value) in lanes.iter_mut().zip(groups).zip(values) {
-                    add(&mut lane[group.at()], *value);
+        Groups::Bytes { codes, places } => {
+            let mut lanes = [[S::default(); 256]; 4];
+            let (fours, rest) = codes.as_chunks::<4>();
+            let (quads, last) = values.as_chunks::<4>();
+            for (codes, values) in fours.iter().zip(quads) {
+                for ((lane, code), value) in lanes.iter_mut().zip(codes).zip(values) {
+                    add(&mut lane[usize::from(*code)], *value);
                 }
             }
-            let done = groups.len().min(values.len()) / 4 * 4;
-            for (group, value) in groups.iter().zip(values).skip(done) {
-                add(&mut lanes[0][group.at()], *value);
+            for (code, value) in rest.iter().zip(last) {
+                add(&mut lanes[0][usize::from(*code)], *value);
             }
-            for (at, slot) in slots.iter_mut().enumerate() {
-                lanes.iter().for_each(|lane| merge(slot, lane[at]));
+            for (at, place) in places.iter().enumerate().take(256) {
+                if let Some(slot) = slots.get_mut(*place as usize) {
+                    lanes.iter().for_each(|lane| merge(slot, lane[at]));
+                }
             }
         }
-        Groups::One(_) => {
-            let Some(slot) = slots.first_mut() else { return };
+        Groups::Same { group, .. } => {
+            let Some(slot) = slots.get_mut(group) else { return };
             let mut lanes = [S::default(); 8];
             let mut rows = values.chunks_exact(8);
             for values in rows.by_ref() {
@@ -230,5 +265,28 @@ pub(crate) fn grow<T: Clone>(slots: &mut Vec<T>, groups: usize, empty: T) {
         *slots = vec![empty; groups];
     } else {
         slots.resize(groups, empty);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn counts_are_counts(rows in proptest::collection::vec((0u8..200, proptest::bool::ANY), 0..20_000), most in 1usize..200) {
+            let codes: Vec<u8> = rows.iter().map(|(code, _)| code % most as u8).collect();
+            let valid: NullBuffer = rows.iter().map(|(_, valid)| *valid).collect();
+            let places: Vec<u32> = (0..most as u32).map(|code| code * 3 + 1).collect();
+            let groups = Groups::Bytes { codes: &codes, places: &places };
+            let (mut counts, mut missing) = (vec![0; 3 * most], vec![0; 3 * most]);
+            count(groups, &mut counts);
+            count_missing(groups, &valid, &mut missing);
+            for (code, place) in (0u8..).zip(&places) {
+                let of = |null: bool| codes.iter().zip(&valid).filter(|(c, v)| **c == code && (!null || !*v)).count() as u64;
+                proptest::prop_assert_eq!(counts[*place as usize], of(false));
+                proptest::prop_assert_eq!(missing[*place as usize], of(true));
+            }
+        }
     }
 }

@@ -81,7 +81,7 @@ impl<'a> Accumulators<'a> {
             if filter.is_some() {
                 valid = NullBuffer::union(valid.as_ref(), filter.as_ref());
             }
-            state.update(groups, fetched, valid.as_ref(), &self.rows)?;
+            state.update(groups, fetched, valid.as_ref(), self.rows.len())?;
         }
         count(groups, &mut self.rows);
         Ok(())
@@ -104,7 +104,7 @@ impl<'a> Accumulators<'a> {
     /// Adds another thread's groups to the ones that `map` names, for which there is room.
     pub(crate) fn merge(&mut self, other: Accumulators<'a>, map: &dyn Fn(usize) -> usize) {
         for ((state, _), (more, _)) in self.states.iter_mut().zip(other.states) {
-            state.merge(more, &self.rows, &other.rows, map);
+            state.merge(more, self.rows.len(), map);
         }
         // Memory without groups stays untouched.
         for (at, more) in other.rows.into_iter().enumerate().filter(|(_, more)| *more > 0) {

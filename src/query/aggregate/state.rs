@@ -9,7 +9,7 @@ use arrow_schema::DataType as ArrowType;
 
 use super::float_sum::FloatSums;
 use super::input::{Fetched, Values};
-use super::kernels::{Groups, count, count_valid, fold, grow};
+use super::kernels::{Groups, count_missing, fold, grow};
 use crate::error::{Error, Result};
 use crate::query::words::{from_words, is_words, ordered, unordered};
 use crate::query::{Aggregate, AggregateFunction};
@@ -18,8 +18,8 @@ use crate::query::{Aggregate, AggregateFunction};
 #[derive(Debug)]
 pub(crate) struct State {
     kind: Kind,
-    /// How many values of each group counted, once that is not simply its rows.
-    counted: Option<Vec<u64>>,
+    /// How many rows of each group did not count, once there was one.
+    missing: Option<Vec<u64>>,
     data_type: ArrowType,
 }
 
@@ -70,7 +70,7 @@ impl State {
                 return Err(Error::Unsupported(format!("{function:?} of {input:?} in a fragment")));
             }
         };
-        Ok(State { kind, counted: None, data_type: aggregate.data_type.clone() })
+        Ok(State { kind, missing: None, data_type: aggregate.data_type.clone() })
     }
 
     /// Whether values are only added up and counted.
@@ -80,8 +80,8 @@ impl State {
 
     /// Bytes that a group takes; of extremes of text, without the text.
     pub(crate) fn bytes_a_group(&self) -> usize {
-        let counted = if self.counted.is_some() { size_of::<u64>() } else { 0 };
-        counted
+        let missing = if self.missing.is_some() { size_of::<u64>() } else { 0 };
+        missing
             + match &self.kind {
                 Kind::Count => 0,
                 Kind::Words(_) | Kind::Extreme { .. } => size_of::<i64>(),
@@ -91,8 +91,8 @@ impl State {
     }
 
     pub(crate) fn grow(&mut self, groups: usize) {
-        if let Some(counted) = &mut self.counted {
-            counted.resize(groups, 0);
+        if let Some(missing) = &mut self.missing {
+            missing.resize(groups, 0);
         }
         match &mut self.kind {
             Kind::Count => {}
@@ -106,18 +106,16 @@ impl State {
         }
     }
 
-    /// Adds the rows of a slice; `rows` are those of each group before it. `valid` are the rows that count.
+    /// Adds the rows of a slice to so many groups. `valid` are the rows that count.
     pub(crate) fn update(
         &mut self,
         groups: Groups<'_>,
         fetched: Option<&Fetched>,
         valid: Option<&NullBuffer>,
-        rows: &[u64],
+        room: usize,
     ) -> Result<()> {
-        match (valid, &mut self.counted) {
-            (Some(valid), counted) => count_valid(groups, valid, counted.get_or_insert_with(|| copied(rows))),
-            (None, Some(counted)) => count(groups, counted),
-            (None, None) => {}
+        if let Some(valid) = valid.filter(|valid| valid.null_count() > 0) {
+            count_missing(groups, valid, self.missing.get_or_insert_with(|| vec![0; room]));
         }
         let Some(fetched) = fetched else { return Ok(()) };
         // The rows that a filter leaves out are not those that are null.
@@ -165,13 +163,12 @@ impl State {
         Ok(())
     }
 
-    /// Adds another thread's state; `rows` and `others` are the rows of each group of both.
-    pub(crate) fn merge(&mut self, other: State, rows: &[u64], others: &[u64], map: &dyn Fn(usize) -> usize) {
-        if self.counted.is_some() || other.counted.is_some() {
-            let counted = self.counted.get_or_insert_with(|| copied(rows));
-            let more = other.counted.as_deref().unwrap_or(others);
-            for (at, more) in more.iter().enumerate().filter(|(_, more)| **more > 0) {
-                if let Some(count) = counted.get_mut(map(at)) {
+    /// Adds another thread's state, to so many groups.
+    pub(crate) fn merge(&mut self, other: State, room: usize, map: &dyn Fn(usize) -> usize) {
+        if let Some(others) = other.missing {
+            let missing = self.missing.get_or_insert_with(|| vec![0; room]);
+            for (at, more) in others.into_iter().enumerate().filter(|(_, more)| *more > 0) {
+                if let Some(count) = missing.get_mut(map(at)) {
                     *count += more;
                 }
             }
@@ -206,8 +203,9 @@ impl State {
 
     /// The answers of some groups, once settled; `rows` are the rows of each.
     pub(crate) fn finish(&self, groups: &[u64], rows: &[u64]) -> Result<ArrayRef> {
-        let counts = self.counted.as_deref().unwrap_or(rows);
-        let count = |group: &u64| counts.get(*group as usize).copied().unwrap_or(0);
+        let of = |counts: &[u64], group: &u64| counts.get(*group as usize).copied().unwrap_or(0);
+        let missing = |group: &u64| self.missing.as_ref().map_or(0, |missing| of(missing, group));
+        let count = |group: &u64| of(rows, group).saturating_sub(missing(group));
         let empty = groups.iter().any(|group| count(group) == 0);
         let nulls = empty.then(|| groups.iter().map(|group| count(group) > 0).collect::<NullBuffer>());
         let array: ArrayRef = match &self.kind {
@@ -250,13 +248,6 @@ fn extreme(greatest: bool, input: ArrowType) -> Result<Kind> {
     }
     let converter = RowConverter::new(vec![SortField::new(input)]).map_err(failed)?;
     Ok(Kind::ExtremeRow { best: Vec::new(), greatest, converter })
-}
-
-/// A copy that leaves pages untouched where there are only zeros.
-fn copied(rows: &[u64]) -> Vec<u64> {
-    let mut copy = vec![0; rows.len()];
-    copy.iter_mut().zip(rows).filter(|(_, rows)| **rows > 0).for_each(|(copy, rows)| *copy = *rows);
-    copy
 }
 
 fn offer(slot: Option<&mut Option<Box<[u8]>>>, row: &[u8], greatest: bool) {

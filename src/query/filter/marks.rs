@@ -1,104 +1,107 @@
-//! Marks: one byte a row, 1 while it passes; conditions on codes and whole numbers and them together.
+//! Marks: which rows of a slice pass so far, as one byte a row or, where few are left, as a list of rows; conditions on
+//! codes and whole numbers leave fewer.
+//!
+//! A condition looks at all rows of a slice in the narrowest words that hold them; if few rows are left, at those only;
+//! and if it holds for nothing but the outliers of a frame, only at its patches.
 
 use arrow_buffer::NullBuffer;
 
 use super::decimals::DecimalRange;
 use super::range::WordRange;
-use crate::block::{self, Stream, Validity};
+use crate::block::{Stream, Validity};
 use crate::encoding::floats::Floats;
+use crate::encoding::kernels::occurrences::occurrences;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
 use crate::query::scan::Slice;
+use crate::query::words::blank;
 
-/// Rows to decode for which fetching one takes as long.
-const FEW: usize = 128;
+/// Where fewer than one row in so many is left, each is looked at by itself.
+const FEW: usize = 32;
 
 /// The marks of a slice, and room to decode codes into.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    /// Empty while nothing was tested.
+    state: State,
+    /// One byte a row, 1 while it passes.
     marks: Vec<u8>,
+    /// The rows that are left, rising, counted from the start of the slice.
+    rows: Vec<u32>,
     bytes: Vec<u8>,
     shorts: Vec<u16>,
     words: Vec<u32>,
     longs: Vec<u64>,
 }
 
+/// What of [`Marks`] counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Nothing was tested.
+    #[default]
+    All,
+    Marks,
+    Rows,
+}
+
 impl Marks {
     pub(crate) fn clear(&mut self) {
-        self.marks.clear();
+        self.state = State::All;
     }
 
-    /// How many of the rows that were tested have passed.
-    pub(crate) fn left(&self) -> usize {
-        const LANES: usize = 32;
-        // So few at a time that each lane's sum fits a byte: as quick as looking whether any is set.
-        let sum = |marks: &[u8]| {
-            let (rows, rest) = marks.as_chunks::<LANES>();
-            let mut lanes = [0u8; LANES];
-            for row in rows {
-                lanes.iter_mut().zip(row).for_each(|(sum, mark)| *sum = sum.wrapping_add(*mark));
-            }
-            lanes.iter().chain(rest).map(|sum| usize::from(*sum)).sum::<usize>()
-        };
-        self.marks.chunks(LANES * 255).map(sum).sum()
-    }
-
-    /// The rows that have passed; `None` if nothing was tested.
-    pub(crate) fn rows(&self) -> Option<Vec<u32>> {
-        if self.marks.is_empty() {
-            return None;
-        }
-        let mut rows = Vec::new();
-        for (number, eight) in self.marks.chunks(8).enumerate() {
-            if eight.iter().fold(0, |any, mark| any | mark) == 0 {
-                continue;
-            }
-            for (i, mark) in eight.iter().enumerate() {
-                if *mark != 0 {
-                    rows.push((number * 8 + i) as u32);
+    /// How many rows of so many are left; few of them are listed from now on.
+    pub(crate) fn left(&mut self, all: usize) -> usize {
+        match self.state {
+            State::All => all,
+            State::Rows => self.rows.len(),
+            State::Marks => {
+                let left = occurrences(&self.marks, 1) as usize;
+                if left * FEW < all {
+                    list(&self.marks, &mut self.rows);
+                    self.state = State::Rows;
                 }
+                left
             }
         }
-        Some(rows)
+    }
+
+    /// The rows that are left; `None` if nothing was tested.
+    pub(crate) fn rows(&mut self) -> Option<Vec<u32>> {
+        match self.state {
+            State::All => return None,
+            State::Rows => {}
+            State::Marks => list(&self.marks, &mut self.rows),
+        }
+        Some(self.rows.clone())
     }
 
     /// Rows whose dictionary code lies from `low` to `high`.
     pub(crate) fn codes(&mut self, slice: &Slice<'_, '_>, at: usize, low: u32, high: u32) -> Result<()> {
-        if low > high {
-            return self.nulls(slice, false);
-        }
-        let Some(codes) = codes_of(slice, at)? else { return self.nulls(slice, low == 0) };
+        let Some(codes) = codes_of(slice, at)?.filter(|_| low <= high) else {
+            return self.nulls(slice, low == 0 && low <= high);
+        };
         let most = slice.block.stored(at).and_then(|c| c.record().dictionary).map_or(0, |d| d.values);
-        let span = u64::from(high - low);
-        if most <= u32::from(u8::MAX) {
-            self.bytes.clear();
-            codes.decode_narrow(slice.range.clone(), 0, false, &mut self.bytes)?;
-            within(&mut self.marks, &self.bytes, u64::from(low), span);
-        } else if most <= u32::from(u16::MAX) {
-            self.shorts.clear();
-            codes.decode_narrow(slice.range.clone(), 0, false, &mut self.shorts)?;
-            within(&mut self.marks, &self.shorts, u64::from(low), span);
-        } else {
-            self.words.clear();
-            codes.decode(slice.range.clone(), &mut self.words)?;
-            within(&mut self.marks, &self.words, u64::from(low), span);
-        }
-        Ok(())
+        let range = WordRange { base: 0, span: u64::from(most), low: u64::from(low), high: u64::from(high) };
+        self.range(slice, codes, &range)
     }
 
     /// Rows whose dictionary code is in a set.
     pub(crate) fn code_set(&mut self, slice: &Slice<'_, '_>, at: usize, set: &[u8]) -> Result<()> {
         let holds_null = set.first().is_some_and(|holds| *holds != 0);
         let Some(codes) = codes_of(slice, at)? else { return self.nulls(slice, holds_null) };
-        self.words.clear();
-        codes.decode(slice.range.clone(), &mut self.words)?;
-        let holds = |code: &u32| set.get(*code as usize).copied().unwrap_or(0);
-        if self.marks.is_empty() {
-            self.marks.extend(self.words.iter().map(holds));
-        } else {
-            self.marks.iter_mut().zip(&self.words).for_each(|(mark, code)| *mark &= holds(code));
+        let holds = |code: u32| set.get(code as usize).copied().unwrap_or(0);
+        if self.state == State::Rows {
+            return self.keep(slice, codes, |code| holds(code) != 0);
         }
+        if set.len() <= 1 << u8::BITS {
+            self.bytes.clear();
+            codes.decode_narrow(slice.range.clone(), 0, false, &mut self.bytes)?;
+            mark(self.state, &mut self.marks, &self.bytes, |code| holds(u32::from(code)));
+        } else {
+            self.words.clear();
+            codes.decode(slice.range.clone(), &mut self.words)?;
+            mark(self.state, &mut self.marks, &self.words, holds);
+        }
+        self.state = State::Marks;
         Ok(())
     }
 
@@ -125,52 +128,53 @@ impl Marks {
         let Stream::F64(Floats::Alp(alp)) = reader.stream() else {
             return Err(Error::InvalidInput("a range of what are no decimals".into()));
         };
-        let left: usize = self.marks.iter().map(|mark| usize::from(*mark)).sum();
-        if !self.marks.is_empty() && left * FEW < self.marks.len() {
-            return self.few_decimals(slice, reader, decimals);
-        }
-        // Rows with a value of their own keep the mark that they had.
+        // Rows with a value of their own pass if they have so far and that value does.
         let mut own = Vec::new();
         alp.exceptions.apply(&slice.range, |row, word| {
-            let mark = self.marks.get(row).copied().unwrap_or(1);
-            own.push((row, mark & u8::from(decimals.holds(f64::from_bits(word)))));
+            own.push((row as u32, self.has(row) && decimals.holds(f64::from_bits(word))));
         })?;
         if decimals.range.low <= decimals.range.high {
             self.range(slice, &alp.ints, &decimals.range)?;
         } else {
             self.nulls(slice, false)?;
         }
-        for (row, mark) in own {
-            if let Some(slot) = self.marks.get_mut(row) {
-                *slot = mark;
-            }
-        }
+        self.correct(&own);
         self.only_valid(slice, reader.validity())
     }
 
-    /// The same where so few rows are left that fetching each is quicker than decoding all.
-    fn few_decimals(
-        &mut self,
-        slice: &Slice<'_, '_>,
-        reader: &block::Reader<'_>,
-        decimals: &DecimalRange,
-    ) -> Result<()> {
-        let Stream::F64(floats) = reader.stream() else { return Ok(()) };
-        for (at, mark) in self.marks.iter_mut().enumerate().filter(|(_, mark)| **mark != 0) {
-            let row = slice.range.start + at;
-            let valid = match reader.validity() {
-                Validity::Stream(bools) => bools.get(row)?,
-                Validity::Nothing => false,
-                Validity::All | Validity::ByCode => true,
-            };
-            *mark = u8::from(valid && decimals.holds(floats.get(row)?));
+    /// Whether a row has passed so far.
+    fn has(&self, row: usize) -> bool {
+        match self.state {
+            State::All => true,
+            State::Marks => self.marks.get(row).is_some_and(|mark| *mark != 0),
+            State::Rows => self.rows.binary_search(&(row as u32)).is_ok(),
         }
-        Ok(())
+    }
+
+    /// Makes single rows pass, or not.
+    fn correct(&mut self, own: &[(u32, bool)]) {
+        for (row, passes) in own {
+            if self.state == State::Rows {
+                match (self.rows.binary_search(row), passes) {
+                    (Ok(at), false) => drop(self.rows.remove(at)),
+                    (Err(at), true) => self.rows.insert(at, *row),
+                    _ => {}
+                }
+            } else if let Some(mark) = self.marks.get_mut(*row as usize) {
+                *mark = u8::from(*passes);
+            }
+        }
     }
 
     fn only_valid(&mut self, slice: &Slice<'_, '_>, validity: &Validity<'_>) -> Result<()> {
         match validity {
-            Validity::Stream(bools) => self.only(&NullBuffer::new(bools.decode(slice.range.clone())?)),
+            Validity::Stream(bools) => {
+                let valid = NullBuffer::new(bools.decode(slice.range.clone())?);
+                match self.state {
+                    State::Rows => self.rows.retain(|row| valid.is_valid(*row as usize)),
+                    _ => blank(&mut self.marks, Some(&valid)),
+                }
+            }
             Validity::Nothing => self.nulls(slice, false)?,
             Validity::All | Validity::ByCode => {}
         }
@@ -181,43 +185,95 @@ impl Marks {
         let (rows, base, span) = (slice.range.clone(), range.base as u64, range.high - range.low);
         // Values of 8 to 32 bits count by their sign only where they are made wider.
         let signed = range.base < 0;
+        if self.state == State::Rows {
+            let distance = |v: W| if signed { Word::to_i64(v) as u64 } else { Word::to_u64(v) }.wrapping_sub(base);
+            return self.keep(slice, ints, |v| distance(v).wrapping_sub(range.low) <= span);
+        }
+        if range.is_of_outliers(ints, signed) {
+            return self.outliers(slice, ints, range);
+        }
         if range.span <= u64::from(u8::MAX) {
             self.bytes.clear();
             ints.decode_narrow(rows, base, signed, &mut self.bytes)?;
-            within(&mut self.marks, &self.bytes, range.low, span);
+            within(self.state, &mut self.marks, &self.bytes, range.low, span);
         } else if range.span <= u64::from(u16::MAX) {
             self.shorts.clear();
             ints.decode_narrow(rows, base, signed, &mut self.shorts)?;
-            within(&mut self.marks, &self.shorts, range.low, span);
+            within(self.state, &mut self.marks, &self.shorts, range.low, span);
         } else if range.span <= u64::from(u32::MAX) {
             self.words.clear();
             ints.decode_narrow(rows, base, signed, &mut self.words)?;
-            within(&mut self.marks, &self.words, range.low, span);
+            within(self.state, &mut self.marks, &self.words, range.low, span);
         } else {
             self.longs.clear();
             ints.decode_narrow(rows, base, signed, &mut self.longs)?;
-            within(&mut self.marks, &self.longs, range.low, span);
+            within(self.state, &mut self.marks, &self.longs, range.low, span);
         }
+        self.state = State::Marks;
+        Ok(())
+    }
+
+    /// A range in which only outliers may lie.
+    fn outliers<W: Word>(&mut self, slice: &Slice<'_, '_>, ints: &Ints<'_, W>, range: &WordRange) -> Result<()> {
+        let Marks { state, marks, rows, .. } = self;
+        let low = W::from_u64((range.base as u64).wrapping_add(range.low));
+        rows.clear();
+        ints.outliers_within(slice.range.clone(), low, W::from_u64(range.high - range.low), |row| {
+            if *state == State::All || marks.get(row).is_some_and(|mark| *mark != 0) {
+                rows.push(row as u32);
+            }
+        })?;
+        *state = State::Rows;
+        Ok(())
+    }
+
+    /// Keeps those of the listed rows whose value passes.
+    fn keep<W: Word>(
+        &mut self,
+        slice: &Slice<'_, '_>,
+        ints: &Ints<'_, W>,
+        passes: impl Fn(W) -> bool,
+    ) -> Result<()> {
+        let start = slice.range.start as u32;
+        let rows: Vec<u32> = self.rows.iter().map(|row| start + row).collect();
+        let mut values = Vec::with_capacity(rows.len());
+        ints.gather(&rows, &mut values)?;
+        let mut values = values.into_iter();
+        self.rows.retain(|_| values.next().is_some_and(&passes));
         Ok(())
     }
 
     /// All rows are null, of which the condition `holds` or not.
     fn nulls(&mut self, slice: &Slice<'_, '_>, holds: bool) -> Result<()> {
-        if !holds || self.marks.is_empty() {
-            self.marks.clear();
-            self.marks.resize(slice.range.len(), u8::from(holds));
+        match (self.state, holds) {
+            (_, false) => {
+                self.rows.clear();
+                self.state = State::Rows;
+            }
+            (State::All, true) => {
+                self.marks.clear();
+                self.marks.resize(slice.range.len(), 1);
+                self.state = State::Marks;
+            }
+            _ => {}
         }
         Ok(())
     }
+}
 
-    fn only(&mut self, valid: &NullBuffer) {
-        let chunks = valid.inner().bit_chunks();
-        for (marks, word) in self.marks.chunks_mut(64).zip(chunks.iter_padded()) {
-            if word != u64::MAX {
-                marks.iter_mut().enumerate().for_each(|(i, mark)| *mark &= (word >> i & 1) as u8);
-            }
+/// The places of marks that are set.
+fn list(marks: &[u8], rows: &mut Vec<u32>) {
+    rows.clear();
+    let (words, rest) = marks.as_chunks::<8>();
+    for (start, word) in (0u32..).step_by(8).zip(words) {
+        let mut word = u64::from_le_bytes(*word);
+        while word != 0 {
+            rows.push(start + word.trailing_zeros() / 8);
+            word &= word - 1;
         }
     }
+    let start = (marks.len() - rest.len()) as u32;
+    rows.extend((start..).zip(rest).filter(|(_, mark)| **mark != 0).map(|(row, _)| row));
 }
 
 fn codes_of<'s>(slice: &'s Slice<'_, '_>, at: usize) -> Result<Option<&'s Ints<'s, u32>>> {
@@ -230,14 +286,20 @@ fn codes_of<'s>(slice: &'s Slice<'_, '_>, at: usize) -> Result<Option<&'s Ints<'
 }
 
 /// Ands the marks with `low ≤ value ≤ low + span`.
-fn within<T: Word>(marks: &mut Vec<u8>, values: &[T], low: u64, span: u64) {
+fn within<T: Word>(state: State, marks: &mut Vec<u8>, values: &[T], low: u64, span: u64) {
     let (low, span) = (T::from_u64(low), T::from_u64(span));
-    let inside = |value: &T| u8::from(Word::sub(*value, low) <= span);
-    if marks.is_empty() {
-        marks.extend(values.iter().map(inside));
-    } else {
+    mark(state, marks, values, |value| u8::from(Word::sub(value, low) <= span));
+}
+
+/// Ands the marks, if there are any, with what `passes` says of each value.
+#[inline(always)]
+fn mark<T: Word>(state: State, marks: &mut Vec<u8>, values: &[T], passes: impl Fn(T) -> u8) {
+    if state == State::Marks {
         for (mark, value) in marks.iter_mut().zip(values) {
-            *mark &= inside(value);
+            *mark &= passes(*value);
         }
+    } else {
+        marks.clear();
+        marks.extend(values.iter().map(|value| passes(*value)));
     }
 }

@@ -5,10 +5,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 
 use crate::block::{Bound, Stream};
+use crate::encoding::floats::Floats;
+use crate::encoding::{Ints, Word};
 use crate::expr::{Comparison, Predicate};
 use crate::model::{Column, DataType, Physical, Scalar};
 use crate::query::scan::OpenBlock;
 use crate::query::words::{is_words, to_words};
+use crate::segment::reader::Block;
 
 /// Values from `low` to `high`, in a block whose values lie from `base` to `base + span`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,32 @@ impl WordRange {
         let (base, top) = (word(&stats.min)?, word(&stats.max)?);
         let (low, high) = bounds(predicate, column)?;
         Some(WordRange::between(low, high, base, top))
+    }
+
+    /// What looking at all rows of a block costs: 1 for words of a byte.
+    pub(super) fn cost(&self, block: Option<&Block<'_>>) -> f64 {
+        let signed = self.base < 0;
+        let outliers = match block.map(|block| block.reader().stream()) {
+            Some(Stream::W8(ints)) => self.is_of_outliers(ints, signed),
+            Some(Stream::W16(ints)) => self.is_of_outliers(ints, signed),
+            Some(Stream::W32(ints) | Stream::Codes(ints)) => self.is_of_outliers(ints, signed),
+            Some(Stream::W64(ints)) => self.is_of_outliers(ints, signed),
+            Some(Stream::F64(Floats::Alp(alp))) => self.is_of_outliers(&alp.ints, signed),
+            _ => false,
+        };
+        match self.span {
+            _ if outliers => 0.125,
+            0..=0xff => 1.0,
+            0x100..=0xffff => 2.0,
+            0x1_0000..=0xffff_ffff => 4.0,
+            _ => 8.0,
+        }
+    }
+
+    /// Whether none but outliers of the stream may lie in the range.
+    pub(super) fn is_of_outliers<W: Word>(&self, ints: &Ints<'_, W>, signed: bool) -> bool {
+        let base = i128::from(self.base);
+        ints.only_outliers(base + i128::from(self.low), base + i128::from(self.high), signed)
     }
 
     /// Values from `low` to `high` of a block whose values lie from `base` to `top`.

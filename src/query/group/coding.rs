@@ -8,6 +8,7 @@
 //!
 //! Where a key may be null, code 0 is null.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,8 +18,9 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
-use super::decimals;
+use super::code_map;
 use crate::block::{Stats, Stream, Validity};
+use crate::encoding::bools::Bools;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
 use crate::expr::Expression;
@@ -124,6 +126,52 @@ impl Coding {
         }
     }
 
+    /// The code of all rows of a block, if it shows without a look at them that they have the same.
+    pub(crate) fn constant(&self, block: &OpenBlock<'_>) -> Result<Option<u64>> {
+        let code = match self {
+            Coding::Constant(_) => Some(0),
+            Coding::Column(column) => column.constant(block)?,
+            Coding::Mapped { source, codes, .. } => {
+                let code = source.constant(block)?.and_then(|code| usize::try_from(code).ok());
+                code.and_then(|code| codes.get(code)).map(|code| u64::from(*code))
+            }
+            Coding::Ranged { expression, input, low, nulls, .. } => {
+                folded(expression, *input, low.wrapping_sub(i64::from(*nulls)), block)
+            }
+        };
+        match code {
+            Some(code) if code >= self.domain() => Err(outside()),
+            code => Ok(code),
+        }
+    }
+
+    /// The code of each digit that [`Coding::write_digits`] writes for rows of a block; `None` if these are codes already.
+    pub(crate) fn table(&self, block: &OpenBlock<'_>) -> Result<Option<Cow<'_, [u32]>>> {
+        Ok(match self {
+            Coding::Column(column) => column.map_of(block)?.map(Cow::Borrowed),
+            Coding::Mapped { source, codes, .. } => Some(match source.map_of(block)? {
+                None => Cow::Borrowed(codes.as_slice()),
+                Some(map) => {
+                    let code = |place: &u32| codes.get(*place as usize).copied().ok_or_else(unknown);
+                    Cow::Owned(map.iter().map(code).collect::<Result<_>>()?)
+                }
+            }),
+            _ => None,
+        })
+    }
+
+    /// Appends the digits of a slice's rows to `out`, which is empty: `raw` ones are to be looked up in the table.
+    pub(crate) fn write_digits(&self, raw: bool, slice: &Slice<'_, '_>, out: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Coding::Column(column) | Coding::Mapped { source: column, .. } if raw => {
+                column.write_raw(slice, out)?;
+                compact(out, slice);
+                Ok(())
+            }
+            _ => self.write(slice, out),
+        }
+    }
+
     /// Appends the codes of a slice's rows, selected or not, to `out`, which is empty. Each is below the domain.
     pub(crate) fn write<T: Word>(&self, slice: &Slice<'_, '_>, out: &mut Vec<T>) -> Result<()> {
         let rows = slice.range.len();
@@ -143,11 +191,7 @@ impl Coding {
             }
             Coding::Ranged { expression, input, low, nulls, domain } => {
                 let bias = low.wrapping_sub(i64::from(*nulls));
-                if let Some(code) = folded(expression, *input, bias, slice.block) {
-                    out.resize(slice.len(), T::from_u64(code));
-                    return within(out, *domain);
-                }
-                if decimals::write(expression, *input, bias, slice, out)? {
+                if code_map::write(expression, *input, bias, slice, out)? {
                     compact(out, slice);
                     return within(out, *domain);
                 }
@@ -157,18 +201,27 @@ impl Coding {
                 blank(out, array.nulls());
                 // The truncated code can look right where the true one is not.
                 let most = (*domain - 1) as i64;
-                let outside = |w: &i64| !(0..=most).contains(&w.wrapping_sub(bias));
+                let is_outside = |w: &i64| !(0..=most).contains(&w.wrapping_sub(bias));
                 let bad = match array.nulls() {
-                    None => words.iter().any(outside),
-                    Some(valid) => words.iter().zip(valid).any(|(w, valid)| valid && outside(w)),
+                    None => words.iter().any(is_outside),
+                    Some(valid) => words.iter().zip(valid).any(|(w, valid)| valid && is_outside(w)),
                 };
                 if bad {
-                    return Err(Error::corrupt(0, "a value lies outside the bounds of its zone map"));
+                    return Err(outside());
                 }
             }
         }
         within(out, self.domain())
     }
+}
+
+/// Makes the codes of null rows 0.
+pub(super) fn blank_unset<T: Word>(codes: &mut [T], valid: &Bools<'_>, rows: Range<usize>) -> Result<()> {
+    valid.each_unset(rows, |unset| {
+        if let Some(codes) = codes.get_mut(unset) {
+            codes.fill(T::default());
+        }
+    })
 }
 
 /// Keeps what is selected.
@@ -186,7 +239,11 @@ fn within<T: Word>(codes: &[T], domain: u64) -> Result<()> {
     if Word::to_u64(greatest) < domain || codes.is_empty() {
         return Ok(());
     }
-    Err(Error::corrupt(0, "a value lies outside the bounds of its zone map"))
+    Err(outside())
+}
+
+fn outside() -> Error {
+    Error::corrupt(0, "a value lies outside the bounds of its zone map")
 }
 
 fn from_codes(codes: &[u64], low: i64, nulls: bool) -> Vec<i64> {
@@ -294,6 +351,60 @@ impl CodedColumn {
         }
     }
 
+    /// The code of all rows of a block that is stored as one value.
+    fn constant(&self, block: &OpenBlock<'_>) -> Result<Option<u64>> {
+        let reader = match block.column(self.at)? {
+            Some(column) if !matches!(column.reader().validity(), Validity::Nothing) => column.reader(),
+            _ => return Ok(Some(0)),
+        };
+        if matches!(reader.validity(), Validity::Stream(_)) {
+            return Ok(None);
+        }
+        let bias = self.bias();
+        let signed = block.stored(self.at).is_some_and(|c| is_signed(c.data_type()));
+        fn value<W: Word>(ints: &Ints<'_, W>, signed: bool) -> Option<u64> {
+            let Ints::Constant(constant) = ints else { return None };
+            let value = constant.value();
+            Some(if signed { Word::to_i64(value) as u64 } else { Word::to_u64(value) })
+        }
+        Ok(match reader.stream() {
+            Stream::Bool(Bools::Constant { value, .. }) => Some(u64::from(*value).wrapping_sub(bias)),
+            Stream::W8(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
+            Stream::W16(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
+            Stream::W32(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
+            Stream::W64(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
+            Stream::Codes(ints) => match value(ints, false) {
+                Some(code) => Some(u64::from(self.translated(code, block.work.segment)?)),
+                None => None,
+            },
+            _ => None,
+        })
+    }
+
+    /// What is taken from a stored whole number to make it a code.
+    fn bias(&self) -> u64 {
+        let low = if let Meaning::From(low) = &self.meaning { *low } else { 0 };
+        low.wrapping_sub(i64::from(self.nulls)) as u64
+    }
+
+    fn map(&self, segment: usize) -> Result<&[u32]> {
+        self.maps.get(segment).and_then(Option::as_deref).ok_or_else(unknown)
+    }
+
+    /// The code of each dictionary code of a block, if it has such.
+    fn map_of(&self, block: &OpenBlock<'_>) -> Result<Option<&[u32]>> {
+        match block.column(self.at)?.map(|column| column.reader().stream()) {
+            Some(Stream::Codes(_)) => self.map(block.work.segment).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The code of a code of a segment's dictionary.
+    fn translated(&self, code: u64, segment: usize) -> Result<u32> {
+        let map = self.map(segment)?;
+        usize::try_from(code).ok().and_then(|code| map.get(code)).copied().ok_or_else(unknown)
+    }
+
     /// Appends the codes of rows of a block.
     fn write<T: Word>(&self, block: &OpenBlock<'_>, rows: Range<usize>, out: &mut Vec<T>) -> Result<()> {
         let len = rows.len();
@@ -304,8 +415,7 @@ impl CodedColumn {
                 return Ok(());
             }
         };
-        let low = if let Meaning::From(low) = &self.meaning { *low } else { 0 };
-        let bias = low.wrapping_sub(i64::from(self.nulls)) as u64;
+        let bias = self.bias();
         let signed = block.stored(self.at).is_some_and(|c| is_signed(c.data_type()));
         match reader.stream() {
             Stream::Null => out.resize(len, T::default()),
@@ -320,10 +430,22 @@ impl CodedColumn {
             Stream::Codes(ints) => self.translate(ints, block.work.segment, rows.clone(), out)?,
             _ => return Err(Error::corrupt(0, "a coded column without codes")),
         }
-        if let Validity::Stream(bools) = reader.validity() {
-            blank(out, Some(&NullBuffer::new(bools.decode(rows)?)));
+        if let Validity::Stream(valid) = reader.validity() {
+            blank_unset(out, valid, rows)?;
         }
         within(out, self.domain)
+    }
+
+    /// Appends the dictionary codes of a slice's rows, or the column's codes where the segment has no dictionary.
+    fn write_raw(&self, slice: &Slice<'_, '_>, out: &mut Vec<u8>) -> Result<()> {
+        let block = slice.block;
+        match block.column(self.at)?.map(|column| column.reader().stream()) {
+            Some(Stream::Codes(ints)) => {
+                ints.decode_narrow(slice.range.clone(), 0, false, out)?;
+                within(out, self.map(block.work.segment)?.len() as u64)
+            }
+            _ => self.write(block, slice.range.clone(), out),
+        }
     }
 
     fn translate<T: Word>(
@@ -333,8 +455,7 @@ impl CodedColumn {
         rows: Range<usize>,
         out: &mut Vec<T>,
     ) -> Result<()> {
-        let unknown = || Error::corrupt(0, "a code that its dictionary does not have");
-        let map = self.maps.get(segment).and_then(Option::as_ref).ok_or_else(unknown)?;
+        let map = self.map(segment)?;
         let same = map.iter().enumerate().all(|(i, code)| i == *code as usize);
         if map.len() as u64 - 1 <= u64::MAX >> (64 - T::BITS) {
             codes.decode_narrow(rows, 0, false, out)?;
@@ -349,10 +470,14 @@ impl CodedColumn {
         let mut raw: Vec<u32> = Vec::with_capacity(rows.len());
         codes.decode(rows, &mut raw)?;
         for code in raw {
-            out.push(T::from_u64(u64::from(*map.get(code as usize).ok_or_else(unknown)?)));
+            out.push(T::from_u64(u64::from(self.translated(u64::from(code), segment)?)));
         }
         Ok(())
     }
+}
+
+fn unknown() -> Error {
+    Error::corrupt(0, "a code that its dictionary does not have")
 }
 
 fn is_signed(data_type: &DataType) -> bool {

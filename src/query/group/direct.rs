@@ -8,7 +8,7 @@ use crate::encoding::Word;
 use crate::error::Result;
 use crate::expr::Expression;
 use crate::model::Column;
-use crate::query::scan::{Slice, Survivors};
+use crate::query::scan::{OpenBlock, Slice, Survivors};
 
 /// How the keys of a query become one number.
 #[derive(Debug)]
@@ -31,26 +31,19 @@ impl Digits {
         Ok(Some(Digits { codings, product }))
     }
 
-    /// Appends the number of each row of a slice to `out`, which is empty. `T` holds all numbers.
-    pub(crate) fn write<T: Word>(&self, slice: &Slice<'_, '_>, out: &mut Vec<T>, room: &mut Room) -> Result<()> {
-        for (i, (coding, _)) in self.codings.iter().enumerate() {
-            let domain = coding.domain();
-            if i == 0 {
-                coding.write(slice, out)?;
-            } else if domain <= 1 << 8 {
-                append(out, digits(coding, slice, &mut room.bytes)?, domain);
-            } else if domain <= 1 << 16 {
-                append(out, digits(coding, slice, &mut room.shorts)?, domain);
-            } else if domain <= 1 << 32 {
-                append(out, digits(coding, slice, &mut room.words)?, domain);
-            } else {
-                append(out, digits(coding, slice, &mut room.longs)?, domain);
+    /// What the numbers of a block's rows have in common.
+    pub(crate) fn of_block(&self, block: &OpenBlock<'_>) -> Result<Local<'_>> {
+        let (mut base, mut weight) = (0, 1);
+        let mut varying = Vec::with_capacity(self.codings.len());
+        for (coding, _) in self.codings.iter().rev() {
+            match coding.constant(block)? {
+                Some(code) => base += code * weight,
+                None => varying.push((coding, weight)),
             }
+            weight *= coding.domain();
         }
-        if self.codings.is_empty() {
-            out.resize(slice.len(), T::default());
-        }
-        Ok(())
+        varying.reverse();
+        Ok(Local { base, varying })
     }
 
     /// The keys of numbers.
@@ -72,6 +65,104 @@ impl Digits {
     }
 }
 
+/// The numbers of a block: most digits may be the same in all of its rows.
+#[derive(Debug)]
+pub(crate) struct Local<'a> {
+    /// What the constant digits amount to.
+    base: u64,
+    /// The other digits and what each counts, the most significant first.
+    varying: Vec<(&'a Coding, u64)>,
+}
+
+impl Local<'_> {
+    /// The number of all rows, if they have the same.
+    pub(crate) fn constant(&self) -> Option<u64> {
+        self.varying.is_empty().then_some(self.base)
+    }
+
+    /// Codes of a byte that tell the rows of a slice apart, and the number that each of them stands for; `None` if there
+    /// are too many.
+    pub(crate) fn bytes<'o>(
+        &self,
+        slice: &Slice<'_, '_>,
+        codes: &'o mut Vec<u8>,
+        places: &'o mut Vec<u32>,
+        room: &mut Room,
+    ) -> Result<Option<(&'o [u8], &'o [u32])>> {
+        codes.clear();
+        places.clear();
+        places.push(self.base as u32);
+        for (i, (coding, weight)) in self.varying.iter().enumerate() {
+            let table = coding.table(slice.block)?;
+            let digits = table.as_ref().map_or(coding.domain(), |table| table.len() as u64);
+            if digits.saturating_mul(places.len() as u64) > 1 << u8::BITS {
+                return Ok(None);
+            }
+            let place = |digit: u64| match &table {
+                Some(table) => table.get(digit as usize).map_or(0, |code| (u64::from(*code) * weight) as u32),
+                None => (digit * weight) as u32,
+            };
+            let befores = std::mem::take(places);
+            places.extend(
+                befores
+                    .iter()
+                    .flat_map(|before| (0..digits).map(|digit| before + place(digit)).collect::<Vec<u32>>()),
+            );
+            let raw = table.is_some();
+            if i == 0 {
+                coding.write_digits(raw, slice, codes)?;
+            } else {
+                room.bytes.clear();
+                coding.write_digits(raw, slice, &mut room.bytes)?;
+                for (code, digit) in codes.iter_mut().zip(&room.bytes) {
+                    *code = code.wrapping_mul(digits as u8).wrapping_add(*digit);
+                }
+            }
+        }
+        Ok(Some((codes, places)))
+    }
+
+    /// Appends the number of each row of a slice to `out`, which is empty. `T` holds all numbers.
+    pub(crate) fn numbers<T: Word>(&self, slice: &Slice<'_, '_>, out: &mut Vec<T>, room: &mut Room) -> Result<()> {
+        weigh(self.varying.iter().rev().copied(), self.base, slice, out, room)
+    }
+}
+
+/// Appends `base` and the weighted digits of each row of a slice to `out`, which is empty.
+fn weigh<'c, T: Word>(
+    mut digits: impl Iterator<Item = (&'c Coding, u64)>,
+    base: u64,
+    slice: &Slice<'_, '_>,
+    out: &mut Vec<T>,
+    room: &mut Room,
+) -> Result<()> {
+    let mut base = T::from_u64(base);
+    match digits.next() {
+        None => out.resize(slice.len(), T::default()),
+        Some((coding, weight)) => {
+            coding.write(slice, out)?;
+            if weight != 1 {
+                let weight = T::from_u64(weight);
+                out.iter_mut().for_each(|number| *number = Word::mul(*number, weight));
+            }
+        }
+    }
+    for (coding, weight) in digits {
+        let weight = T::from_u64(weight);
+        match coding.domain() {
+            0..=0x100 => add(out, read(coding, slice, &mut room.bytes)?, weight, base),
+            0..=0x1_0000 => add(out, read(coding, slice, &mut room.shorts)?, weight, base),
+            0..=0x1_0000_0000 => add(out, read(coding, slice, &mut room.words)?, weight, base),
+            _ => add(out, read(coding, slice, &mut room.longs)?, weight, base),
+        }
+        base = T::default();
+    }
+    if base != T::default() {
+        out.iter_mut().for_each(|number| *number = Word::add(*number, base));
+    }
+    Ok(())
+}
+
 /// Room for the digits of one key, each in the narrowest word that holds its codes.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
@@ -81,16 +172,16 @@ pub(crate) struct Room {
     longs: Vec<u64>,
 }
 
-fn digits<'r, D: Word>(coding: &Coding, slice: &Slice<'_, '_>, room: &'r mut Vec<D>) -> Result<&'r [D]> {
+fn read<'r, D: Word>(coding: &Coding, slice: &Slice<'_, '_>, room: &'r mut Vec<D>) -> Result<&'r [D]> {
     room.clear();
     coding.write(slice, room)?;
     Ok(room)
 }
 
-/// Appends a digit to each number.
-fn append<T: Word, D: Word>(numbers: &mut [T], digits: &[D], domain: u64) {
-    let domain = T::from_u64(domain);
+/// Adds a weighted digit and `base` to each number.
+fn add<T: Word, D: Word>(numbers: &mut [T], digits: &[D], weight: T, base: T) {
     for (number, digit) in numbers.iter_mut().zip(digits) {
-        *number = Word::add(Word::mul(*number, domain), T::from_u64(Word::to_u64(*digit)));
+        let digit = Word::mul(T::from_u64(Word::to_u64(*digit)), weight);
+        *number = Word::add(*number, Word::add(digit, base));
     }
 }

@@ -11,10 +11,10 @@
 //!
 //! Codes mean the same in every segment (`coding`), so that the states of threads are merged slot by slot.
 
+mod code_map;
 pub(crate) mod coding;
-mod decimals;
 pub(crate) mod direct;
 pub(crate) mod hashed;
 pub(crate) mod rows;
 
-pub(crate) use decimals::DecimalMap;
+pub(crate) use code_map::{CodeMap, CodeMaps};

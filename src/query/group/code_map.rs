@@ -1,0 +1,180 @@
+//! Codes of expressions over a column, once for each whole number that stands for a value and not for each row: distances
+//! to a hundredth are few thousand numbers, whatever is computed of them.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::{Array, ArrayRef, Float64Array};
+
+use super::coding::{blank_unset, words_of};
+use crate::block::{Bound, Stream, Validity};
+use crate::encoding::floats::{Alp, Floats};
+use crate::encoding::{Ints, Word};
+use crate::error::Result;
+use crate::expr::Expression;
+use crate::model::{DataType, Scalar};
+use crate::query::scan::{Memo, OpenBlock, Slice};
+
+/// The code of an expression for each whole number that stands for a value: those behind the decimals of a block or
+/// segment, from the least one on, or the codes of a dictionary.
+#[derive(Debug)]
+pub(crate) struct CodeMap {
+    /// Decimals per unit; `None` of a dictionary.
+    exponent: Option<u8>,
+    least: u64,
+    codes: Vec<u32>,
+}
+
+/// The maps of a segment, each with the address of its expression.
+pub(crate) type CodeMaps = Mutex<Vec<(usize, Arc<CodeMap>)>>;
+
+/// Appends the codes (words less `bias`) of all rows of a slice to `out`; false, with nothing appended, where the block
+/// does not store few whole numbers.
+pub(super) fn write<T: Word>(
+    key: &Expression,
+    at: usize,
+    bias: i64,
+    slice: &Slice<'_, '_>,
+    out: &mut Vec<T>,
+) -> Result<bool> {
+    let Some(block) = slice.block.column(at)? else { return Ok(false) };
+    let map = |exponent: Option<u8>, make: &dyn Fn() -> Option<CodeMap>| {
+        let found = || Memo::Codes(of_segment(key, exponent, slice.block, make));
+        let Memo::Codes(map) = slice.block.memo(key, Memo::is_codes, found) else { return None };
+        map
+    };
+    match block.reader().stream() {
+        Stream::Codes(ints) => {
+            let Some(map) = map(None, &|| of_dictionary(key, at, bias, slice.block)) else { return Ok(false) };
+            map.look_up(ints, slice.range.clone(), out)?;
+        }
+        Stream::F64(Floats::Alp(alp)) => {
+            let make = || of_decimals(key, at, bias, alp, slice.block);
+            let Some(map) = map(Some(alp.exponent), &make) else { return Ok(false) };
+            map.look_up(&alp.ints, slice.range.clone(), out)?;
+            exceptions(key, bias, alp, slice.range.clone(), out)?;
+        }
+        _ => return Ok(false),
+    }
+    if let Validity::Stream(valid) = block.reader().validity() {
+        blank_unset(out, valid, slice.range.clone())?;
+    }
+    Ok(true)
+}
+
+/// Codes of values that are stored as they are.
+fn exceptions<T: Word>(
+    key: &Expression,
+    bias: i64,
+    alp: &Alp<'_, f64>,
+    rows: Range<usize>,
+    out: &mut [T],
+) -> Result<()> {
+    let (mut places, mut values) = (Vec::new(), Vec::new());
+    alp.exceptions.apply(&rows, |row, word| {
+        places.push(row);
+        values.push(f64::from_bits(word));
+    })?;
+    if places.is_empty() {
+        return Ok(());
+    }
+    let results = evaluate(key, Arc::new(Float64Array::from(values)))?;
+    for (row, word) in places.into_iter().zip(results) {
+        if let Some(code) = out.get_mut(row) {
+            *code = T::from_u64(word.wrapping_sub(bias) as u64);
+        }
+    }
+    Ok(())
+}
+
+impl CodeMap {
+    fn look_up<W: Word, T: Word>(&self, ints: &Ints<'_, W>, rows: Range<usize>, out: &mut Vec<T>) -> Result<()> {
+        if self.codes.len() <= 1 << u16::BITS {
+            self.look_up_in::<W, T, u16>(ints, rows, out)
+        } else {
+            self.look_up_in::<W, T, u32>(ints, rows, out)
+        }
+    }
+
+    fn look_up_in<W: Word, T: Word, P: Word>(
+        &self,
+        ints: &Ints<'_, W>,
+        rows: Range<usize>,
+        out: &mut Vec<T>,
+    ) -> Result<()> {
+        let mut places: Vec<P> = Vec::with_capacity(rows.len());
+        ints.decode_narrow(rows, self.least, self.exponent.is_some(), &mut places)?;
+        // What null rows hold may lie anywhere.
+        let code = |place: &P| self.codes.get(Word::to_u64(*place) as usize).copied().unwrap_or(0);
+        out.extend(places.iter().map(|place| T::from_u64(u64::from(code(place)))));
+        Ok(())
+    }
+}
+
+/// A map from those of the segment; made, and kept there, if it is not among them.
+fn of_segment(
+    key: &Expression,
+    exponent: Option<u8>,
+    block: &OpenBlock<'_>,
+    make: &dyn Fn() -> Option<CodeMap>,
+) -> Option<Arc<CodeMap>> {
+    let address = std::ptr::from_ref(key) as usize;
+    let known = || block.segment.code_maps.lock().unwrap_or_else(PoisonError::into_inner);
+    let same = |(at, map): &&(usize, Arc<CodeMap>)| *at == address && map.exponent == exponent;
+    if let Some((_, map)) = known().iter().find(same) {
+        return Some(Arc::clone(map));
+    }
+    let map = Arc::new(make()?);
+    known().push((address, Arc::clone(&map)));
+    Some(map)
+}
+
+fn evaluate(key: &Expression, values: ArrayRef) -> Result<Vec<i64>> {
+    let rows = values.len();
+    let results = key.evaluate(&[values], rows)?;
+    Ok(words_of(&results).map(|words| words.to_vec()).unwrap_or_default())
+}
+
+/// Words as codes, unless one is too large.
+fn codes(words: &[i64], bias: i64) -> Option<Vec<u32>> {
+    words.iter().map(|word| u32::try_from(word.wrapping_sub(bias)).ok()).collect()
+}
+
+/// `None` if the segment has more whole numbers than are worth it, or the expression fails for one of them.
+fn of_decimals(
+    key: &Expression,
+    at: usize,
+    bias: i64,
+    alp: &Alp<'_, f64>,
+    block: &OpenBlock<'_>,
+) -> Option<CodeMap> {
+    let stored = block.stored(at).filter(|stored| *stored.data_type() == DataType::Float64)?;
+    let scale = 10f64.powi(i32::from(alp.exponent));
+    let int = |bound: &Option<Bound>| match bound.as_ref()?.value {
+        Scalar::Float(v) if v.abs() * scale < 1e15 => Some((v * scale).round() as i64),
+        _ => None,
+    };
+    let stats = stored.stats();
+    let (least, greatest) = (int(&stats.min)?, int(&stats.max)?);
+    let most = (block.rows / 2).min(usize::from(u16::MAX)) as i64;
+    if greatest - least >= most {
+        return None;
+    }
+    let values: Vec<f64> = (least..=greatest).map(|int| alp.value(int as u64)).collect();
+    let words = evaluate(key, Arc::new(Float64Array::from(values))).ok()?;
+    let codes = codes(&words, bias)?;
+    Some(CodeMap { exponent: Some(alp.exponent), least: least as u64, codes })
+}
+
+/// `None` if the dictionary is large, or the expression fails for one of its values.
+fn of_dictionary(key: &Expression, at: usize, bias: i64, block: &OpenBlock<'_>) -> Option<CodeMap> {
+    let dictionary = block.stored(at)?.dictionary().ok()??;
+    if dictionary.len() as u64 > block.segment.segment.rows() / 2 {
+        return None;
+    }
+    let values = arrow_cast::cast(dictionary, &block.table_type(at)?).ok()?;
+    let mut words = evaluate(key, values).ok()?;
+    // Null is code 0 on both sides.
+    *words.first_mut()? = bias;
+    Some(CodeMap { exponent: None, least: 0, codes: codes(&words, bias)? })
+}
