@@ -69,6 +69,7 @@ impl Store {
     }
 
     /// Removes the directory if nothing is in it, best effort.
+    #[cfg(feature = "sql")]
     pub(crate) fn remove_empty(&self) {
         let _ = self.disk.remove_dir(&self.path);
     }
