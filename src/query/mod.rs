@@ -13,6 +13,7 @@ mod aggregate;
 pub(crate) mod filter;
 pub mod fragment;
 mod group;
+pub(crate) mod memory;
 pub(crate) mod metadata;
 mod order;
 pub mod prune;
@@ -23,4 +24,4 @@ mod tests;
 mod words;
 
 pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, OrderBy, Output};
-pub use run::{Answer, Context, refusal, run};
+pub use run::{Answer, Context, GroupLimits, refusal, run};

@@ -1,22 +1,19 @@
 //! Running a fragment: blocks handed to threads one at a time, their results merged.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use rayon::prelude::*;
+use arrow_schema::SchemaRef;
 
 use super::aggregate::Accumulators;
-use super::aggregate::kernels::Groups;
 use super::filter::{Filter, Marks};
-use super::group::direct::{Digits, Room};
-use super::group::hashed::NumberTable;
-use super::group::rows::RowTable;
+use super::group::{self, Rest};
 use super::scan::{OpenBlock, SLICE_ROWS, Slice, Survivors, Work, survivors};
-use super::{Aggregate, Fragment, Output};
+use super::{Fragment, Output};
 use super::{metadata, order};
 use crate::error::{Error, Result};
-use crate::expr::Expression;
 use crate::store::Snapshot;
 
 /// What a fragment runs with.
@@ -25,8 +22,49 @@ pub struct Context<'a> {
     pub pool: &'a rayon::ThreadPool,
     /// Asked once per block; the run ends with [`Error::Cancelled`] when it says so.
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
-    /// Told of so many bytes more that groups take; an error ends the run.
+    /// Told of so many bytes more that groups take. Where it refuses, groups go to temporary files.
     pub reserve: &'a (dyn Fn(usize) -> Result<()> + Sync),
+    /// Told of so many bytes that groups take no more.
+    pub release: &'a (dyn Fn(usize) + Sync),
+    /// Where temporary files are made.
+    pub temp_dir: &'a Path,
+    /// How large the parts of groupings become.
+    pub limits: GroupLimits,
+}
+
+/// How large the parts of groupings become: for speed, not for what comes out.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupLimits {
+    /// Groups of a direct index.
+    pub direct: u64,
+    /// Groups of a thread's hash table, which should stay within its caches.
+    pub in_table: usize,
+    /// Groups of a thread's partitions before those of the same key are looked for.
+    pub unmerged: usize,
+    /// Groups of all threads that are merged by one.
+    pub serial: usize,
+    /// Bytes that each thread takes without a reservation.
+    pub free: usize,
+}
+
+impl GroupLimits {
+    /// Smaller where there are so few bytes for all groups together that the usual ones would not fit several times.
+    pub fn within(bytes: usize) -> Self {
+        let usual = GroupLimits::default();
+        GroupLimits {
+            direct: usual.direct,
+            in_table: usual.in_table.min(bytes / 256).max(16),
+            unmerged: usual.unmerged.min(bytes / 64).max(64),
+            serial: usual.serial.min(bytes / 1024),
+            free: usual.free.min(bytes / 16),
+        }
+    }
+}
+
+impl Default for GroupLimits {
+    fn default() -> Self {
+        GroupLimits { direct: 1 << 23, in_table: 1 << 16, unmerged: 1 << 22, serial: 1 << 14, free: 1 << 20 }
+    }
 }
 
 impl std::fmt::Debug for Context<'_> {
@@ -35,11 +73,55 @@ impl std::fmt::Debug for Context<'_> {
     }
 }
 
-/// The answer of a fragment.
-#[derive(Debug, Default)]
-pub struct Answer {
-    /// In the fragment's schema.
+/// The answer of a fragment, part by part.
+#[derive(Default)]
+pub struct Answer<'a> {
+    /// In the fragment's schema. [`Answer::more`] puts the next ones here.
     pub batches: Vec<RecordBatch>,
+    /// Bytes written to temporary files so far.
+    pub spilled_bytes: u64,
+    /// Temporary files made so far.
+    pub spilled_files: u64,
+    rest: Option<(SchemaRef, Rest<'a>)>,
+}
+
+impl std::fmt::Debug for Answer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Answer").field("batches", &self.batches.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Answer<'a> {
+    fn of(schema: &SchemaRef, columns: Vec<ArrayRef>) -> Result<Self> {
+        Ok(Answer { batches: vec![batch(schema, columns)?], ..Answer::default() })
+    }
+
+    fn from(schema: &SchemaRef, rest: Rest<'a>) -> Result<Self> {
+        let mut answer = Answer { rest: Some((schema.clone(), rest)), ..Answer::default() };
+        answer.more()?;
+        Ok(answer)
+    }
+
+    /// Puts the next batches in the place of those that were there; false if there are none.
+    pub fn more(&mut self) -> Result<bool> {
+        self.batches.clear();
+        let Some((schema, rest)) = &mut self.rest else { return Ok(false) };
+        let next = rest.next()?;
+        (self.spilled_bytes, self.spilled_files) = rest.spilled();
+        let Some(parts) = next else {
+            self.rest = None;
+            return Ok(false);
+        };
+        self.batches = parts.into_iter().map(|columns| batch(schema, columns)).collect::<Result<_>>()?;
+        Ok(true)
+    }
+}
+
+fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>) -> Result<RecordBatch> {
+    let rows = columns.first().map_or(0, |column| column.len());
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema.clone(), columns, &options)
+        .map_err(|e| Error::InvalidInput(format!("the answer does not fit its schema: {e}")))
 }
 
 /// Why a fragment cannot run here; `None` if it can.
@@ -57,34 +139,23 @@ pub fn refusal(fragment: &Fragment) -> Option<String> {
     Accumulators::new(aggregates).err().map(|error| error.to_string())
 }
 
-/// Runs a fragment over one generation of its table.
-pub fn run(fragment: &Fragment, snapshot: &Snapshot, context: &Context<'_>) -> Result<Answer> {
-    let known = match &fragment.output {
-        Output::Aggregate { keys, aggregates } if keys.is_empty() && fragment.conditions.is_empty() => {
-            metadata::answer(fragment, aggregates, snapshot)?
-        }
-        _ => None,
-    };
-    let parts = match known {
-        Some(columns) => vec![columns],
-        None => look(fragment, snapshot, context)?,
-    };
-    let batch = |columns: Vec<ArrayRef>| {
-        let rows = columns.first().map_or(0, |column| column.len());
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(fragment.schema.clone(), columns, &options)
-            .map_err(|e| Error::InvalidInput(format!("the answer does not fit its schema: {e}")))
-    };
-    Ok(Answer { batches: parts.into_iter().map(batch).collect::<Result<_>>()? })
-}
-
-/// The columns of the answer, part by part, from the rows.
-fn look(fragment: &Fragment, snapshot: &Snapshot, context: &Context<'_>) -> Result<Vec<Vec<ArrayRef>>> {
+/// Runs a fragment over one generation of its table. Groups come out of the answer part by part.
+pub fn run<'a>(fragment: &'a Fragment, snapshot: &Snapshot, context: &'a Context<'a>) -> Result<Answer<'a>> {
+    if let Output::Aggregate { keys, aggregates } = &fragment.output
+        && keys.is_empty()
+        && fragment.conditions.is_empty()
+        && let Some(columns) = metadata::answer(fragment, aggregates, snapshot)?
+    {
+        return Answer::of(&fragment.schema, columns);
+    }
     let survivors = survivors(&fragment.columns, &fragment.conditions, snapshot)?;
     match &fragment.output {
-        Output::Aggregate { keys, aggregates } => aggregate(fragment, keys, aggregates, &survivors, context),
+        Output::Aggregate { keys, aggregates } => {
+            Answer::from(&fragment.schema, group::groups(fragment, keys, aggregates, &survivors, context)?)
+        }
         Output::Top { order, limit, expressions } => {
-            order::top(fragment, order, *limit, expressions, &survivors, context).map(|columns| vec![columns])
+            let columns = order::top(fragment, order, *limit, expressions, &survivors, context)?;
+            Answer::of(&fragment.schema, columns)
         }
     }
 }
@@ -94,9 +165,9 @@ pub(crate) trait Worker: Send {
     /// Takes a slice of which some rows are selected, and may select fewer.
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()>;
 
-    /// Bytes that the worker holds.
-    fn memory(&self) -> usize {
-        0
+    /// Reserves the memory that the worker holds, or frees some: asked before each block.
+    fn account(&mut self) -> Result<()> {
+        Ok(())
     }
 
     /// Whether a block can be left out, by what the worker knows.
@@ -117,13 +188,9 @@ pub(crate) fn each_slice<W: Worker>(
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let work = |worker: &mut W| -> Result<()> {
-        let (mut marks, mut reserved) = (Marks::default(), 0);
+        let mut marks = Marks::default();
         loop {
-            let held = worker.memory();
-            if held > reserved {
-                (context.reserve)(held - reserved)?;
-                reserved = held;
-            }
+            worker.account()?;
             let Some(work) = blocks.get(next.fetch_add(1, Ordering::Relaxed)) else { return Ok(()) };
             if (context.cancelled)() {
                 return Err(Error::Cancelled);
@@ -158,199 +225,4 @@ pub(crate) fn each_slice<W: Worker>(
         }
     });
     done.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect()
-}
-
-/// A direct index has at most this many groups, and no more than twice the rows.
-const MAX_DIRECT: u64 = 1 << 23;
-/// A direct index of so few groups is made whatever the rows.
-const FEW: u64 = 1 << 12;
-
-/// Groups that become rows of the answer at a time.
-const PART_GROUPS: usize = 1 << 17;
-
-/// How rows become groups.
-enum Way<'a> {
-    Direct(Digits),
-    Hashed(Digits),
-    Rows(&'a [Expression]),
-}
-
-fn aggregate(
-    fragment: &Fragment,
-    keys: &[Expression],
-    aggregates: &[Aggregate],
-    survivors: &Survivors,
-    context: &Context<'_>,
-) -> Result<Vec<Vec<ArrayRef>>> {
-    let rows: u64 = survivors.segments.iter().map(|s| s.segment.rows()).sum();
-    let way = match Digits::of(keys, &fragment.columns, survivors)? {
-        Some(digits) if digits.product <= MAX_DIRECT.min((rows * 2).max(FEW)) => Way::Direct(digits),
-        Some(digits) => Way::Hashed(digits),
-        None => Way::Rows(keys),
-    };
-    let make = || Grouper::new(&way, aggregates);
-    let workers = each_slice(fragment, survivors, &survivors.work, context, make)?;
-    let mut workers = workers.into_iter();
-    let mut all = match workers.next() {
-        Some(first) => first,
-        None => make()?,
-    };
-    for worker in workers {
-        all.merge(worker)?;
-    }
-    all.finish(keys.is_empty(), context.pool)
-}
-
-/// One thread's groups.
-struct Grouper<'a> {
-    way: &'a Way<'a>,
-    accumulators: Accumulators<'a>,
-    table: Table,
-    scratch: Scratch,
-}
-
-enum Table {
-    Direct,
-    Hashed(NumberTable),
-    Rows(RowTable),
-}
-
-#[derive(Default)]
-struct Scratch {
-    bytes: Vec<u8>,
-    shorts: Vec<u16>,
-    words: Vec<u32>,
-    longs: Vec<u64>,
-    digits: Room,
-}
-
-impl<'a> Grouper<'a> {
-    fn new(way: &'a Way<'a>, aggregates: &'a [Aggregate]) -> Result<Self> {
-        let mut accumulators = Accumulators::new(aggregates)?;
-        let table = match way {
-            Way::Direct(digits) => {
-                accumulators.grow(usize::try_from(digits.product).unwrap_or(usize::MAX));
-                Table::Direct
-            }
-            Way::Hashed(_) => Table::Hashed(NumberTable::default()),
-            Way::Rows(keys) => {
-                let types: Vec<_> = keys.iter().map(|key| key.data_type.clone()).collect();
-                Table::Rows(RowTable::new(&types)?)
-            }
-        };
-        Ok(Grouper { way, accumulators, table, scratch: Scratch::default() })
-    }
-
-    fn merge(&mut self, other: Grouper<'a>) -> Result<()> {
-        match (&mut self.table, &other.table) {
-            (Table::Direct, _) => self.accumulators.merge(other.accumulators, &|at| at),
-            (Table::Hashed(table), Table::Hashed(more)) => {
-                let map: Vec<u32> = more.numbers.iter().map(|number| table.group(*number)).collect();
-                self.accumulators.grow(table.len());
-                self.accumulators
-                    .merge(other.accumulators, &|at| map.get(at).map_or(usize::MAX, |at| *at as usize));
-            }
-            (Table::Rows(table), Table::Rows(more)) => {
-                let map = table.merge(more)?;
-                self.accumulators.grow(table.len());
-                self.accumulators
-                    .merge(other.accumulators, &|at| map.get(at).map_or(usize::MAX, |at| *at as usize));
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Keys and aggregates of all groups, part by part. Without keys there is one group, even of no rows.
-    fn finish(mut self, alone: bool, pool: &rayon::ThreadPool) -> Result<Vec<Vec<ArrayRef>>> {
-        if alone {
-            self.accumulators.grow(1);
-        }
-        self.accumulators.settle();
-        let groups = self.accumulators.rows.len();
-        let parts: Vec<usize> = (0..groups.max(1)).step_by(PART_GROUPS).collect();
-        let Grouper { way, accumulators, table, .. } = &self;
-        let part = |start: &usize| {
-            let live = |(_, rows): &(u64, &u64)| alone || **rows > 0;
-            let rows = accumulators.rows.get(*start..groups.min(start + PART_GROUPS)).unwrap_or_default();
-            let groups: Vec<u64> = (*start as u64..).zip(rows).filter(live).map(|(at, _)| at).collect();
-            keys_and_aggregates(way, accumulators, table, &groups)
-        };
-        pool.install(|| parts.par_iter().map(part).collect())
-    }
-}
-
-fn keys_and_aggregates(
-    way: &Way<'_>,
-    accumulators: &Accumulators<'_>,
-    table: &Table,
-    groups: &[u64],
-) -> Result<Vec<ArrayRef>> {
-    let mut columns = match (way, table) {
-        (Way::Direct(digits), _) => digits.keys(groups)?,
-        (Way::Hashed(digits), Table::Hashed(table)) => {
-            let number = |at: &u64| table.numbers.get(*at as usize).copied().unwrap_or(0);
-            digits.keys(&groups.iter().map(number).collect::<Vec<u64>>())?
-        }
-        (_, Table::Rows(table)) => table.keys(groups)?,
-        _ => return Err(Error::InvalidInput("groups of another kind than planned".into())),
-    };
-    columns.extend(accumulators.finish(groups)?);
-    Ok(columns)
-}
-
-impl Worker for Grouper<'_> {
-    fn memory(&self) -> usize {
-        let table = match &self.table {
-            Table::Direct => 0,
-            Table::Hashed(table) => table.memory(),
-            Table::Rows(table) => table.memory(),
-        };
-        table + self.accumulators.memory()
-    }
-
-    fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
-        let Grouper { way, accumulators, table, scratch } = self;
-        let groups = match (way, table) {
-            (Way::Direct(digits), _) if digits.product == 1 => Groups::One(slice.len()),
-            (Way::Direct(digits), _) if digits.product <= 1 << 8 => {
-                Groups::Bytes(number(digits, slice, &mut scratch.bytes, &mut scratch.digits)?)
-            }
-            (Way::Direct(digits), _) if digits.product <= 1 << 16 => {
-                Groups::Shorts(number(digits, slice, &mut scratch.shorts, &mut scratch.digits)?)
-            }
-            (Way::Direct(digits), _) => {
-                Groups::Words(number(digits, slice, &mut scratch.words, &mut scratch.digits)?)
-            }
-            (Way::Hashed(digits), Table::Hashed(table)) => {
-                let numbers = number(digits, slice, &mut scratch.longs, &mut scratch.digits)?;
-                let groups = &mut scratch.words;
-                groups.clear();
-                groups.extend(numbers.iter().map(|number| table.group(*number)));
-                accumulators.grow(table.len());
-                Groups::Words(groups)
-            }
-            (Way::Rows(keys), Table::Rows(table)) => {
-                let keys = keys.iter().map(|key| slice.evaluate(key)).collect::<Result<Vec<_>>>()?;
-                let groups = &mut scratch.words;
-                groups.clear();
-                table.groups(&keys, groups)?;
-                accumulators.grow(table.len());
-                Groups::Words(groups)
-            }
-            _ => return Err(Error::InvalidInput("groups of another kind than planned".into())),
-        };
-        accumulators.update(slice, groups)
-    }
-}
-
-fn number<'s, T: crate::encoding::Word>(
-    digits: &Digits,
-    slice: &Slice<'_, '_>,
-    numbers: &'s mut Vec<T>,
-    room: &mut Room,
-) -> Result<&'s [T]> {
-    numbers.clear();
-    digits.write(slice, numbers, room)?;
-    Ok(numbers)
 }

@@ -126,12 +126,23 @@ fn answer(snapshot: &Snapshot, conditions: Vec<Condition>, output: Output) -> Re
     let fragment = Fragment { columns: snapshot.schema().columns().to_vec(), conditions, output, schema };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     assert_eq!(refusal(&fragment), None);
-    let mut batches =
-        run(&fragment, snapshot, &Context { pool: &pool, cancelled: &|| false, reserve: &|_| Ok(()) })
-            .unwrap()
-            .batches;
-    assert_eq!(batches.len(), 1);
-    batches.remove(0)
+    let directory = std::env::temp_dir();
+    let context = Context {
+        pool: &pool,
+        cancelled: &|| false,
+        reserve: &|_| Ok(()),
+        release: &|_| {},
+        temp_dir: &directory,
+        limits: GroupLimits::default(),
+    };
+    let mut answer = run(&fragment, snapshot, &context).unwrap();
+    let mut batches = Vec::new();
+    loop {
+        batches.append(&mut answer.batches);
+        if !answer.more().unwrap() {
+            return arrow_select::concat::concat_batches(&fragment.schema, &batches).unwrap();
+        }
+    }
 }
 
 /// Rows of an answer as text, sorted.

@@ -82,7 +82,7 @@ impl Session {
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
         let canceller = Canceller::default();
-        let engine = Arc::new(Engine::new(threads, canceller.clone()));
+        let engine = Arc::new(Engine::new(threads, options.temp_dir.clone(), canceller.clone()));
         let state = SessionStateBuilder::new_with_default_features()
             .with_config(configuration(threads))
             .with_runtime_env(environment(options)?)

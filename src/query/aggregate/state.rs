@@ -7,9 +7,12 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
+use super::columns::{Map, Rows, each, gather, read_words, write_words};
+use super::extremes::Extremes;
 use super::float_sum::FloatSums;
 use super::input::{Fetched, Values};
 use super::kernels::{Groups, count, count_valid, fold, grow};
+use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 use crate::query::words::{from_words, is_words, ordered, unordered};
 use crate::query::{Aggregate, AggregateFunction};
@@ -40,7 +43,7 @@ enum Kind {
     },
     /// Least or greatest of anything, as bytes that sort like the values.
     ExtremeRow {
-        best: Vec<Option<Box<[u8]>>>,
+        best: Extremes,
         greatest: bool,
         converter: RowConverter,
     },
@@ -78,15 +81,28 @@ impl State {
         !matches!(self.kind, Kind::Extreme { .. } | Kind::ExtremeRow { .. })
     }
 
-    /// Bytes that a group takes; of extremes of text, without the text.
-    pub(crate) fn bytes_a_group(&self) -> usize {
-        let counted = if self.counted.is_some() { size_of::<u64>() } else { 0 };
+    /// Bytes that it holds.
+    pub(crate) fn memory(&self) -> usize {
+        let counted = self.counted.as_ref().map_or(0, |counted| counted.capacity() * size_of::<u64>());
         counted
             + match &self.kind {
                 Kind::Count => 0,
+                Kind::Words(best) | Kind::Extreme { best, .. } => best.capacity() * size_of::<i64>(),
+                Kind::Wide(sums) => sums.capacity() * size_of::<i128>(),
+                Kind::Floats { sums, .. } => sums.memory(),
+                Kind::ExtremeRow { best, .. } => best.memory(),
+            }
+    }
+
+    /// Bytes that a group takes at least.
+    pub(crate) fn bytes_a_group(&self) -> usize {
+        // What counts values beside rows is there when the first of them is null.
+        size_of::<u64>()
+            + match &self.kind {
+                Kind::Count => 0,
                 Kind::Words(_) | Kind::Extreme { .. } => size_of::<i64>(),
-                Kind::Wide(_) | Kind::ExtremeRow { .. } => size_of::<i128>(),
-                Kind::Floats { .. } => size_of::<(f64, f64)>() + size_of::<i64>(),
+                Kind::Wide(_) | Kind::Floats { .. } => size_of::<i128>(),
+                Kind::ExtremeRow { .. } => 2 * size_of::<u64>(),
             }
     }
 
@@ -102,7 +118,7 @@ impl State {
             Kind::Extreme { best, greatest, .. } => {
                 best.resize(groups, if *greatest { i64::MIN } else { i64::MAX });
             }
-            Kind::ExtremeRow { best, .. } => best.resize(groups, None),
+            Kind::ExtremeRow { best, .. } => best.grow(groups),
         }
     }
 
@@ -157,7 +173,7 @@ impl State {
                     if valid.is_some_and(|valid| valid.is_null(at)) {
                         continue;
                     }
-                    offer(best.get_mut(groups.at(at)), row.as_ref(), *greatest);
+                    best.offer(groups.at(at), row.as_ref(), *greatest);
                 }
             }
             _ => return Err(Error::InvalidInput("values of another kind than declared".into())),
@@ -165,18 +181,26 @@ impl State {
         Ok(())
     }
 
-    /// Adds another thread's state; `rows` and `others` are the rows of each group of both.
-    pub(crate) fn merge(&mut self, other: State, rows: &[u64], others: &[u64], map: &dyn Fn(usize) -> usize) {
+    /// Forgets all groups.
+    pub(crate) fn clear(&mut self) {
+        self.counted = None;
+        match &mut self.kind {
+            Kind::Count => {}
+            Kind::Words(slots) | Kind::Extreme { best: slots, .. } => slots.clear(),
+            Kind::Wide(sums) => sums.clear(),
+            Kind::Floats { sums, .. } => sums.clear(),
+            Kind::ExtremeRow { best, .. } => best.clear(),
+        }
+    }
+
+    /// Adds another state; `rows` and `others` are the rows of each group of both.
+    pub(crate) fn merge(&mut self, other: &State, rows: &[u64], others: Rows<'_>, map: Map<'_>) {
         if self.counted.is_some() || other.counted.is_some() {
             let counted = self.counted.get_or_insert_with(|| copied(rows));
-            let more = other.counted.as_deref().unwrap_or(others);
-            for (at, more) in more.iter().enumerate().filter(|(_, more)| **more > 0) {
-                if let Some(count) = counted.get_mut(map(at)) {
-                    *count += more;
-                }
-            }
+            let more = other.counted.as_deref().map_or(others, Rows::Each);
+            more.add_to(counted, map);
         }
-        match (&mut self.kind, other.kind) {
+        match (&mut self.kind, &other.kind) {
             (Kind::Words(sums), Kind::Words(more)) => each(sums, more, map, |a, b| *a = a.wrapping_add(b)),
             (Kind::Wide(sums), Kind::Wide(more)) => each(sums, more, map, |a, b| *a = a.wrapping_add(b)),
             (Kind::Floats { sums, .. }, Kind::Floats { sums: more, .. }) => sums.merge(more, map),
@@ -187,14 +211,60 @@ impl State {
                 each(best, more, map, |a, b| *a = (*a).min(b));
             }
             (Kind::ExtremeRow { best, greatest, .. }, Kind::ExtremeRow { best: more, .. }) => {
-                for (at, row) in more.into_iter().enumerate() {
-                    if let Some(row) = row {
-                        offer(best.get_mut(map(at)), &row, *greatest);
+                for at in 0..more.len() {
+                    if let Some(row) = more.get(at) {
+                        best.offer(map.at(at), row, *greatest);
                     }
                 }
             }
             _ => {}
         }
+    }
+
+    /// Appends some groups of another state, settled, as groups of their own; `rows` and `others` are the rows of each
+    /// group of both, before it.
+    pub(crate) fn append(&mut self, other: &State, rows: Rows<'_>, others: Rows<'_>, at: &[u32]) {
+        if self.counted.is_some() || other.counted.is_some() {
+            let counted = self.counted.get_or_insert_with(|| rows.to_vec());
+            let more = other.counted.as_deref().map_or(others, Rows::Each);
+            counted.extend(at.iter().map(|at| more.at(*at as usize)));
+        }
+        match (&mut self.kind, &other.kind) {
+            (Kind::Words(slots), Kind::Words(more))
+            | (Kind::Extreme { best: slots, .. }, Kind::Extreme { best: more, .. }) => gather(slots, more, at),
+            (Kind::Wide(slots), Kind::Wide(more)) => gather(slots, more, at),
+            (Kind::Floats { sums, .. }, Kind::Floats { sums: more, .. }) => sums.append(more, at),
+            (Kind::ExtremeRow { best, .. }, Kind::ExtremeRow { best: more, .. }) => best.append(more, at),
+            _ => {}
+        }
+    }
+
+    /// Writes all groups, settled, for [`State::read`].
+    pub(crate) fn write(&self, out: &mut Writer) {
+        out.u8(u8::from(self.counted.is_some()));
+        if let Some(counted) = &self.counted {
+            write_words(counted, out);
+        }
+        match &self.kind {
+            Kind::Count => {}
+            Kind::Words(slots) | Kind::Extreme { best: slots, .. } => write_words(slots, out),
+            Kind::Wide(sums) => write_words(sums, out),
+            Kind::Floats { sums, .. } => sums.write(out),
+            Kind::ExtremeRow { best, .. } => best.write(out),
+        }
+    }
+
+    /// Reads so many groups into an empty state.
+    pub(crate) fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
+        self.counted = if from.u8()? > 0 { Some(read_words(groups, from)?) } else { None };
+        match &mut self.kind {
+            Kind::Count => {}
+            Kind::Words(slots) | Kind::Extreme { best: slots, .. } => *slots = read_words(groups, from)?,
+            Kind::Wide(sums) => *sums = read_words(groups, from)?,
+            Kind::Floats { sums, .. } => *sums = FloatSums::read(groups, from)?,
+            Kind::ExtremeRow { best, .. } => *best = Extremes::read(groups, from)?,
+        }
+        Ok(())
     }
 
     /// Completes what is pending; no rows come after it.
@@ -249,7 +319,7 @@ fn extreme(greatest: bool, input: ArrowType) -> Result<Kind> {
         return Ok(Kind::Extreme { best: Vec::new(), greatest, input });
     }
     let converter = RowConverter::new(vec![SortField::new(input)]).map_err(failed)?;
-    Ok(Kind::ExtremeRow { best: Vec::new(), greatest, converter })
+    Ok(Kind::ExtremeRow { best: Extremes::default(), greatest, converter })
 }
 
 /// A copy that leaves pages untouched where there are only zeros.
@@ -259,19 +329,11 @@ fn copied(rows: &[u64]) -> Vec<u64> {
     copy
 }
 
-fn offer(slot: Option<&mut Option<Box<[u8]>>>, row: &[u8], greatest: bool) {
-    let Some(slot) = slot else { return };
-    let better = slot.as_deref().is_none_or(|best| if greatest { row > best } else { row < best });
-    if better {
-        *slot = Some(row.into());
-    }
-}
-
-fn rows_of(best: &[Option<Box<[u8]>>], converter: &RowConverter, groups: &[u64]) -> Result<ArrayRef> {
+fn rows_of(best: &Extremes, converter: &RowConverter, groups: &[u64]) -> Result<ArrayRef> {
     let mut rows = Vec::with_capacity(groups.len());
     let parser = converter.parser();
     for group in groups {
-        if let Some(Some(row)) = best.get(*group as usize) {
+        if let Some(row) = best.get(*group as usize) {
             rows.push(parser.parse(row));
         }
     }
@@ -281,22 +343,14 @@ fn rows_of(best: &[Option<Box<[u8]>>], converter: &RowConverter, groups: &[u64])
     let places: arrow_array::UInt32Array = groups
         .iter()
         .map(|group| match best.get(*group as usize) {
-            Some(Some(_)) => {
+            Some(_) => {
                 next += 1;
                 Some(next - 1)
             }
-            _ => None,
+            None => None,
         })
         .collect();
     arrow_select::take::take(values, &places, None).map_err(failed)
-}
-
-fn each<T>(slots: &mut [T], others: Vec<T>, map: &dyn Fn(usize) -> usize, merge: impl Fn(&mut T, T)) {
-    for (at, other) in others.into_iter().enumerate() {
-        if let Some(slot) = slots.get_mut(map(at)) {
-            merge(slot, other);
-        }
-    }
 }
 
 fn pick<T: Copy + Default>(slots: &[T], groups: &[u64]) -> Vec<T> {
