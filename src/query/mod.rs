@@ -13,6 +13,8 @@ mod aggregate;
 pub(crate) mod filter;
 pub mod fragment;
 mod group;
+#[cfg(test)]
+mod group_tests;
 pub(crate) mod memory;
 pub(crate) mod metadata;
 mod order;

@@ -92,6 +92,11 @@ impl<'a> Accumulators<'a> {
         size_of::<u64>() + self.states.iter().map(|(state, _)| state.bytes_a_group()).sum::<usize>()
     }
 
+    /// Whether groups take bytes beyond that, which nobody knows beforehand.
+    pub(crate) fn hold_texts(&self) -> bool {
+        self.states.iter().any(|(state, _)| state.holds_texts())
+    }
+
     fn counts(&self) -> Rows<'_> {
         self.single.map_or(Rows::Each(&self.rows), Rows::Single)
     }

@@ -94,6 +94,11 @@ impl State {
             }
     }
 
+    /// Whether it keeps values of any length.
+    pub(crate) fn holds_texts(&self) -> bool {
+        matches!(self.kind, Kind::ExtremeRow { .. })
+    }
+
     /// Bytes that a group takes at least.
     pub(crate) fn bytes_a_group(&self) -> usize {
         // What counts values beside rows is there when the first of them is null.

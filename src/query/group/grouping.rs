@@ -78,8 +78,9 @@ fn is_direct(product: u64, aggregates: &[Aggregate], survivors: &Survivors, cont
         return Ok(false);
     }
     let threads = context.pool.current_num_threads().min(survivors.work.len().max(1));
-    let bytes = Accumulators::new(aggregates)?.bytes_a_group() * product as usize * threads;
-    Ok(product <= MAX_PENDING as u64 || Reservation::new(context).grow(bytes).is_ok())
+    let states = Accumulators::new(aggregates)?;
+    let fits = || Reservation::new(context).grow(states.bytes_a_group() * product as usize * threads).is_ok();
+    Ok(product <= MAX_PENDING as u64 || (!states.hold_texts() && fits()))
 }
 
 fn direct<'a>(

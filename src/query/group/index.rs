@@ -9,7 +9,8 @@
 pub(crate) struct Index {
     /// The low half of the hash, then the group plus one; 0 where there is none. A power of two of them, or none.
     slots: Vec<u64>,
-    len: usize,
+    /// Groups that there is room for.
+    room: usize,
 }
 
 /// Slots of the smallest index.
@@ -27,15 +28,19 @@ impl Index {
 
     pub(crate) fn clear(&mut self) {
         self.slots.fill(0);
-        self.len = 0;
     }
 
     /// Makes room for so many groups in all.
+    #[inline(always)]
     pub(crate) fn reserve(&mut self, groups: usize) {
-        let wanted = slots_for(groups);
-        if wanted <= self.slots.len() {
-            return;
+        if groups > self.room {
+            self.grow(slots_for(groups));
         }
+    }
+
+    #[inline(never)]
+    fn grow(&mut self, wanted: usize) {
+        self.room = wanted / 8 * 5 - 1;
         let old = std::mem::replace(&mut self.slots, vec![0; wanted]);
         let mask = wanted - 1;
         for slot in old.into_iter().filter(|slot| *slot != 0) {
@@ -57,7 +62,6 @@ impl Index {
             let slot = self.slots[at];
             if slot == 0 {
                 self.slots[at] = (hash << 32) | (u64::from(next) + 1);
-                self.len += 1;
                 return next;
             }
             let group = (slot as u32).wrapping_sub(1);

@@ -11,6 +11,8 @@ pub(crate) const FAN: usize = 256;
 pub(crate) const LEVELS: u32 = 4;
 /// Groups of a part before it is closed.
 const PART_GROUPS: usize = 4096;
+/// Bytes of a part that is spilled in one piece.
+const MAX_RECORD: usize = 1 << 30;
 /// A partition is worth merging early if at most so many in four of its groups are left.
 const WORTH_MERGING: usize = 3;
 
@@ -42,7 +44,16 @@ impl Partition<'_> {
     /// Writes what is in memory to the file.
     pub(crate) fn spill(&mut self, spill: &Spill) -> Result<()> {
         for part in self.parts.drain(..) {
-            self.places.push(spill.write(&part)?);
+            if part.memory() < MAX_RECORD {
+                self.places.push(spill.write(&part)?);
+                continue;
+            }
+            let all: Vec<u32> = (0..part.len() as u32).collect();
+            for some in all.chunks(all.len().div_ceil(part.memory() / (MAX_RECORD / 2))) {
+                let mut piece = part.none()?;
+                piece.append(&part, some);
+                self.places.push(spill.write(&piece)?);
+            }
         }
         Ok(())
     }

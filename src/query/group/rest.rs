@@ -2,7 +2,7 @@
 //! beside the groups. Partitions are merged as they are asked for, several at a time, in parallel; one that is too large
 //! for the memory there is, is split by more bits of the hash.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{Array, ArrayRef};
 use rayon::prelude::*;
@@ -21,7 +21,7 @@ use crate::query::run::Context;
 /// Groups of a step, before those of the same key are merged.
 const STEP_GROUPS: usize = 1 << 20;
 /// Slots of a direct index that become a batch.
-const STEP_SLOTS: usize = 1 << 17;
+const STEP_SLOTS: usize = 1 << 15;
 
 /// Columns of the answer, in batches.
 pub(crate) type Batches = Vec<Vec<ArrayRef>>;
@@ -68,7 +68,7 @@ impl SlotsLeft<'_> {
             return Ok(None);
         }
         let threads = self.context.pool.current_num_threads();
-        self.done = slots.min(start + STEP_SLOTS * threads * 2);
+        self.done = slots.min(start + STEP_SLOTS * threads * 8);
         let starts: Vec<usize> = (start..self.done).step_by(STEP_SLOTS).collect();
         let batch = |start: &usize| {
             let live = |(_, rows): &(u64, &u64)| self.alone || **rows > 0;
@@ -103,6 +103,8 @@ pub(crate) struct PartitionsLeft<'a> {
     held: Reservation<'a>,
     /// For the tables and the answer of the step that is out.
     step: Reservation<'a>,
+    /// Empty tables with the room that former partitions took: fresh memory costs more than filling it.
+    tables: Mutex<Vec<Table<'a>>>,
 }
 
 impl<'a> PartitionsLeft<'a> {
@@ -117,7 +119,7 @@ impl<'a> PartitionsLeft<'a> {
         // Tables were in it that are gone; more than was reserved is within what threads have free.
         let memory: usize = left.iter().map(Partition::memory).sum();
         held.shrink(held.bytes().saturating_sub(memory));
-        PartitionsLeft { keying, spill, context, like, left, held, step: Reservation::new(context) }
+        PartitionsLeft { keying, spill, context, like, left, held, step: Reservation::new(context), tables: Mutex::default() }
     }
 
     fn next(&mut self) -> Result<Option<Batches>> {
@@ -156,20 +158,20 @@ impl<'a> PartitionsLeft<'a> {
         while groups < STEP_GROUPS {
             let Some(partition) = self.left.pop() else { break };
             let needed = needed(&partition);
-            if let Err(refused) = self.step.grow(needed) {
+            if self.step.grow(needed).is_err() {
                 if !step.is_empty() {
                     self.left.push(partition);
                     break;
                 }
+                self.tables.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 self.left.iter_mut().try_for_each(|partition| partition.spill(&self.spill))?;
                 self.held.shrink(self.held.bytes().saturating_sub(partition.memory()));
-                if needed > self.context.limits.free && self.step.grow(needed).is_err() {
-                    if partition.level + 1 >= LEVELS {
-                        return Err(refused);
-                    }
+                let small = needed <= self.context.limits.free || partition.level + 1 == LEVELS;
+                if self.step.grow(needed).is_err() && !small {
                     self.split(partition)?;
                     continue;
                 }
+                // What is small, and what has hardly more keys than one, needs no leave.
             }
             groups += partition.groups();
             step.push(partition);
@@ -204,7 +206,8 @@ impl<'a> PartitionsLeft<'a> {
     fn merged(&self, partition: Partition<'a>) -> Result<Batches> {
         let all = partition.groups();
         let mut parts = partition.parts.into_iter();
-        let mut table = Table::like(&self.like)?;
+        let used = self.tables.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut table = used.map_or_else(|| Table::like(&self.like), Ok)?;
         let mut seen = 0;
         let places = partition.places.iter().map(|place| self.spill.read(place, &self.like));
         for part in parts.by_ref().map(Ok).chain(places) {
@@ -217,7 +220,10 @@ impl<'a> PartitionsLeft<'a> {
             }
         }
         table.part.states.settle();
-        columns(&self.keying, &table.part)
+        let columns = columns(&self.keying, &table.part)?;
+        table.clear();
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner).push(table);
+        Ok(columns)
     }
 }
 

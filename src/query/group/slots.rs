@@ -6,7 +6,7 @@ use super::direct::{Digits, Room};
 use crate::encoding::Word;
 use crate::error::Result;
 use crate::query::Aggregate;
-use crate::query::aggregate::Accumulators;
+use crate::query::aggregate::{Accumulators, MAX_PENDING};
 use crate::query::aggregate::columns::Map;
 use crate::query::aggregate::kernels::Groups;
 use crate::query::memory::Reservation;
@@ -55,7 +55,11 @@ impl<'a> Slots<'a> {
 
 impl Worker for Slots<'_> {
     fn account(&mut self) -> Result<()> {
-        self.reservation.resize(self.states.memory())
+        match self.reservation.resize(self.states.memory()) {
+            // Few are had in any memory: see `grouping`.
+            Err(_) if self.digits.product <= MAX_PENDING as u64 => Ok(()),
+            reserved => reserved,
+        }
     }
 
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {

@@ -127,7 +127,7 @@ impl<'a> Table<'a> {
 }
 
 /// Groups that become rows of the answer at a time.
-const BATCH_GROUPS: usize = 1 << 17;
+const BATCH_GROUPS: usize = 1 << 15;
 
 /// Keys and aggregates of all groups of a part, settled, in batches.
 pub(crate) fn columns(keying: &Keying, part: &Part<'_>) -> Result<Vec<Vec<ArrayRef>>> {
