@@ -42,7 +42,8 @@ fn failed(directory: &Path, what: &str, error: std::io::Error) -> Error {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "; free some space there, or use ",
         _ => "; use ",
     };
-    let message = format!("cannot {what} a temporary file: {error}{hint}another --temp-dir or a larger --memory-limit");
+    let message =
+        format!("cannot {what} a temporary file: {error}{hint}another --temp-dir or a larger --memory-limit");
     Error::io(directory, std::io::Error::new(error.kind(), message))
 }
 

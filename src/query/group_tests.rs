@@ -101,7 +101,7 @@ fn run_within(case: Case, fragment: &Fragment, snapshot: &Snapshot, dir: &Path) 
 
 fn cases() -> Vec<Case> {
     let usual = GroupLimits::default();
-    let small = GroupLimits { direct: 1 << 23, in_table: 100, unmerged: 2_000, serial: 0, free: 0 };
+    let small = GroupLimits { direct: 1 << 23, in_table: 100, unmerged: 1_000, serial: 0, free: 0 };
     let never_merged = GroupLimits { unmerged: usize::MAX, ..small };
     vec![
         Case { threads: 1, limits: usual, memory: usize::MAX, spills: false },
@@ -109,17 +109,17 @@ fn cases() -> Vec<Case> {
         Case { threads: 2, limits: GroupLimits { direct: 0, ..usual }, memory: usize::MAX, spills: false },
         Case { threads: 3, limits: small, memory: usize::MAX, spills: false },
         Case { threads: 2, limits: never_merged, memory: usize::MAX, spills: false },
-        Case { threads: 2, limits: never_merged, memory: 400_000, spills: true },
-        Case { threads: 3, limits: small, memory: 100_000, spills: true },
+        Case { threads: 2, limits: never_merged, memory: 200_000, spills: true },
+        Case { threads: 3, limits: small, memory: 80_000, spills: true },
         // Too little for any partition, which are split by more bits.
-        Case { threads: 1, limits: small, memory: 20_000, spills: true },
+        Case { threads: 1, limits: GroupLimits { free: 2_000, ..small }, memory: 20_000, spills: true },
     ]
 }
 
 #[test]
 fn groups_are_the_same_in_any_memory() {
     let dir = tempfile::tempdir().unwrap();
-    let snapshot = store(dir.path(), &[1, 2, 3, 1, 4, 2, 5].map(|seed| rows(3_000, seed)));
+    let snapshot = store(dir.path(), &[1, 2, 3, 1, 4].map(|seed| rows(2_000, seed)));
     let mut all = aggregates();
     all.push(aggregate(AggregateFunction::Sum, Some(2)));
     all.push(aggregate(AggregateFunction::Average, Some(2)));

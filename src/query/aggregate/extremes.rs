@@ -77,7 +77,9 @@ impl Extremes {
         let mut bytes = Vec::with_capacity(self.bytes.len() - self.unused.min(self.bytes.len()));
         for place in self.places.iter_mut().filter(|place| place.len != u32::MAX) {
             let start = bytes.len();
-            bytes.extend_from_slice(self.bytes.get(place.start..place.start + place.len as usize).unwrap_or_default());
+            bytes.extend_from_slice(
+                self.bytes.get(place.start..place.start + place.len as usize).unwrap_or_default(),
+            );
             place.start = start;
         }
         (self.bytes, self.unused) = (bytes, 0);

@@ -141,7 +141,8 @@ impl FloatSums {
 
     /// Writes all groups, settled.
     pub(crate) fn write(&self, out: &mut Writer) {
-        let part = |part: fn(&(f64, f64)) -> f64| self.sums.iter().map(part).map(f64::to_bits).collect::<Vec<u64>>();
+        let part =
+            |part: fn(&(f64, f64)) -> f64| self.sums.iter().map(part).map(f64::to_bits).collect::<Vec<u64>>();
         write_words(&part(|sum| sum.0), out);
         write_words(&part(|sum| sum.1), out);
     }

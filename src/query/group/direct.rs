@@ -20,7 +20,8 @@ pub(crate) struct Digits {
 impl Digits {
     /// The codings back if a key has none, or the numbers would not fit 64 bits.
     pub(crate) fn of(keys: &[Expression], codings: Vec<Option<Coding>>) -> Result<Self, Vec<Option<Coding>>> {
-        let product = codings.iter().try_fold(1u64, |product, coding| product.checked_mul(coding.as_ref()?.domain()));
+        let product =
+            codings.iter().try_fold(1u64, |product, coding| product.checked_mul(coding.as_ref()?.domain()));
         let Some(product) = product else { return Err(codings) };
         let types = keys.iter().map(|key| key.data_type.clone());
         Ok(Digits { codings: codings.into_iter().flatten().zip(types).collect(), product })

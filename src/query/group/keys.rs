@@ -110,7 +110,13 @@ impl Keys {
     }
 
     /// Appends to `groups` where each of the other's keys stands among these; those not yet there are appended.
-    pub(crate) fn find(&mut self, index: &mut Index, other: &Keys, hashes: &[u64], groups: &mut Vec<u32>) -> Result<()> {
+    pub(crate) fn find(
+        &mut self,
+        index: &mut Index,
+        other: &Keys,
+        hashes: &[u64],
+        groups: &mut Vec<u32>,
+    ) -> Result<()> {
         let most = self.len().saturating_add(other.len());
         if u32::try_from(most).is_err() {
             return Err(Error::LimitExceeded("more than 2³² groups in one part of a hash table".into()));

@@ -44,7 +44,10 @@ enum Form {
 }
 
 /// A number of 64 or 128 bits.
-pub(crate) trait Number: Copy + Default + From<u64> + Shl<u32, Output = Self> + BitOr<Output = Self> {}
+pub(crate) trait Number:
+    Copy + Default + From<u64> + Shl<u32, Output = Self> + BitOr<Output = Self>
+{
+}
 
 impl Number for u64 {}
 impl Number for u128 {}
@@ -52,14 +55,20 @@ impl Number for u128 {}
 impl Packed {
     /// `None` if a key has no bits, or all together have too many.
     pub(crate) fn of(keys: &[Expression], codings: Vec<Option<Coding>>) -> Option<Packed> {
-        let fields: Option<Vec<Field>> = keys.iter().zip(codings).map(|(key, coding)| Field::of(key, coding)).collect();
+        let fields: Option<Vec<Field>> =
+            keys.iter().zip(codings).map(|(key, coding)| Field::of(key, coding)).collect();
         let fields = fields?;
         let bits = fields.iter().map(|field| field.bits).sum();
         (bits <= 128).then_some(Packed { fields, bits })
     }
 
     /// Appends the number of each selected row of a slice to `out`, which is empty. All bits fit.
-    pub(crate) fn write<N: Number>(&self, slice: &Slice<'_, '_>, out: &mut Vec<N>, room: &mut Vec<u64>) -> Result<()> {
+    pub(crate) fn write<N: Number>(
+        &self,
+        slice: &Slice<'_, '_>,
+        out: &mut Vec<N>,
+        room: &mut Vec<u64>,
+    ) -> Result<()> {
         out.resize(slice.len(), N::default());
         for field in &self.fields {
             room.clear();

@@ -8,11 +8,11 @@ use arrow_array::{Array, ArrayRef};
 use rayon::prelude::*;
 
 use super::direct::Digits;
+use super::index::Index;
 use super::keying::Keying;
 use super::partitions::{FAN, LEVELS, Partition, Partitions};
 use super::spill::Spill;
 use super::table::{Part, Table, columns};
-use super::index::Index;
 use crate::error::{Error, Result};
 use crate::query::aggregate::Accumulators;
 use crate::query::memory::Reservation;
@@ -119,7 +119,16 @@ impl<'a> PartitionsLeft<'a> {
         // Tables were in it that are gone; more than was reserved is within what threads have free.
         let memory: usize = left.iter().map(Partition::memory).sum();
         held.shrink(held.bytes().saturating_sub(memory));
-        PartitionsLeft { keying, spill, context, like, left, held, step: Reservation::new(context), tables: Mutex::default() }
+        PartitionsLeft {
+            keying,
+            spill,
+            context,
+            like,
+            left,
+            held,
+            step: Reservation::new(context),
+            tables: Mutex::default(),
+        }
     }
 
     fn next(&mut self) -> Result<Option<Batches>> {

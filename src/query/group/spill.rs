@@ -78,7 +78,8 @@ impl Spill {
         if !checksum_holds(crc32fast::hash(&bytes), place.checksum) {
             return Err(damaged("a temporary file holds other bytes than were written"));
         }
-        let plain = lz4_flex::block::decompress_size_prepended(&bytes).map_err(|error| damaged(&error.to_string()))?;
+        let plain =
+            lz4_flex::block::decompress_size_prepended(&bytes).map_err(|error| damaged(&error.to_string()))?;
         like.read(&mut Cursor::new(&plain)).map_err(|error| error.at(&self.directory, place.start))
     }
 }
