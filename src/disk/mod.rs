@@ -12,6 +12,7 @@
 //! | `lru.rs` | a bounded cache |
 //! | `durable.rs` | write, fsync, rename, fsync the directory |
 //! | `lock.rs` | one writer at a time |
+//! | `temporary.rs` | nameless files for what queries spill |
 //! | `simulated.rs` | a live and a durable image in memory, for fault injection |
 
 pub mod durable;
@@ -20,6 +21,7 @@ pub mod lru;
 pub mod mapped;
 pub mod real;
 pub mod simulated;
+pub mod temporary;
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -28,6 +30,7 @@ pub use lock::WriterLock;
 pub use lru::Lru;
 pub use mapped::{Mapped, MappingCache};
 pub use real::RealDisk;
+pub use temporary::TemporaryFile;
 
 use crate::error::{Error, Result};
 

@@ -15,6 +15,9 @@ mod aggregate;
 pub(crate) mod filter;
 pub mod fragment;
 mod group;
+#[cfg(test)]
+mod group_tests;
+pub(crate) mod memory;
 pub(crate) mod metadata;
 mod order;
 pub mod prune;
@@ -26,5 +29,5 @@ mod tests;
 mod words;
 
 pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, OrderBy, Output};
-pub use run::{Answer, Context, refusal, run};
+pub use run::{Answer, Context, GroupLimits, refusal, run};
 pub use stats::{Counters, Recorder};

@@ -20,7 +20,7 @@ use crate::store::{Snapshot, Store, TableOptions};
 
 /// A row: few whole numbers, few texts, decimals, rising numbers, many numbers.
 #[derive(Clone, Debug)]
-struct Row {
+pub(super) struct Row {
     few: Option<i64>,
     text: Option<&'static str>,
     decimal: Option<f64>,
@@ -30,7 +30,7 @@ struct Row {
 
 const TEXTS: [&str; 5] = ["", "aa", "ab", "b", "zebra"];
 
-fn rows(n: usize, seed: u64) -> Vec<Row> {
+pub(super) fn rows(n: usize, seed: u64) -> Vec<Row> {
     let mut state = seed;
     let mut random = move |most: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -47,7 +47,7 @@ fn rows(n: usize, seed: u64) -> Vec<Row> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "inputs of a test")]
-fn store(dir: &Path, parts: &[Vec<Row>]) -> Snapshot {
+pub(super) fn store(dir: &Path, parts: &[Vec<Row>]) -> Snapshot {
     let table = Store::open(dir.join("db")).table("t").unwrap();
     for (i, part) in parts.iter().enumerate() {
         let mut text = String::from("few,text,decimal,rising,many\n");
@@ -74,7 +74,7 @@ fn store(dir: &Path, parts: &[Vec<Row>]) -> Snapshot {
     table.snapshot().unwrap()
 }
 
-fn column(at: usize) -> Expression {
+pub(super) fn column(at: usize) -> Expression {
     let data_type = match at {
         1 => ArrowType::Utf8View,
         2 => ArrowType::Float64,
@@ -89,7 +89,7 @@ fn column(at: usize) -> Expression {
     }
 }
 
-type Compute = fn(&[ArrayRef]) -> ArrayRef;
+pub(super) type Compute = fn(&[ArrayRef]) -> ArrayRef;
 
 #[derive(Debug)]
 struct Native(Compute);
@@ -100,11 +100,11 @@ impl Function for Native {
     }
 }
 
-fn computed(inputs: Vec<usize>, data_type: ArrowType, traits: Traits, compute: Compute) -> Expression {
+pub(super) fn computed(inputs: Vec<usize>, data_type: ArrowType, traits: Traits, compute: Compute) -> Expression {
     Expression { inputs, function: Some(Arc::new(Native(compute))), data_type, traits, text: "f".into() }
 }
 
-fn aggregate(function: AggregateFunction, input: Option<usize>) -> Aggregate {
+pub(super) fn aggregate(function: AggregateFunction, input: Option<usize>) -> Aggregate {
     let data_type = match (function, input) {
         (AggregateFunction::Count, _) => ArrowType::Int64,
         (_, Some(at)) => column(at).data_type,
@@ -114,6 +114,34 @@ fn aggregate(function: AggregateFunction, input: Option<usize>) -> Aggregate {
 }
 
 fn answer(snapshot: &Snapshot, conditions: Vec<Condition>, output: Output) -> RecordBatch {
+    let fragment = fragment(snapshot, conditions, output);
+    let directory = std::env::temp_dir();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let context = Context {
+        pool: &pool,
+        cancelled: &|| false,
+        reserve: &|_| Ok(()),
+        release: &|_| {},
+        temp_dir: &directory,
+        limits: GroupLimits::default(),
+        recorder: &Recorder::default(),
+        timed: false,
+    };
+    all_of(&fragment, run(&fragment, snapshot, &context).unwrap()).unwrap()
+}
+
+/// The batches of an answer as one.
+pub(super) fn all_of(fragment: &Fragment, mut answer: Answer<'_>) -> Result<RecordBatch> {
+    let mut batches = Vec::new();
+    loop {
+        batches.append(&mut answer.batches);
+        if !answer.more()? {
+            return Ok(arrow_select::concat::concat_batches(&fragment.schema, &batches).unwrap());
+        }
+    }
+}
+
+pub(super) fn fragment(snapshot: &Snapshot, conditions: Vec<Condition>, output: Output) -> Fragment {
     let types: Vec<ArrowType> = match &output {
         Output::Aggregate { keys, aggregates } => {
             let keys = keys.iter().map(|key| key.data_type.clone());
@@ -124,27 +152,12 @@ fn answer(snapshot: &Snapshot, conditions: Vec<Condition>, output: Output) -> Re
     let fields = types.into_iter().enumerate().map(|(i, t)| Field::new(i.to_string(), t, true));
     let schema = Arc::new(ArrowSchema::new(fields.collect::<Vec<_>>()));
     let fragment = Fragment { columns: snapshot.schema().columns().to_vec(), conditions, output, schema };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     assert_eq!(refusal(&fragment), None);
-    let mut batches = run(
-        &fragment,
-        snapshot,
-        &Context {
-            pool: &pool,
-            cancelled: &|| false,
-            reserve: &|_| Ok(()),
-            recorder: &Recorder::default(),
-            timed: false,
-        },
-    )
-    .unwrap()
-    .batches;
-    assert_eq!(batches.len(), 1);
-    batches.remove(0)
+    fragment
 }
 
 /// Rows of an answer as text, sorted.
-fn shown(batch: &RecordBatch) -> Vec<String> {
+pub(super) fn shown(batch: &RecordBatch) -> Vec<String> {
     let cell = |at: usize| {
         move |column: &ArrayRef| match column.is_null(at) {
             true => "null".to_owned(),
@@ -182,7 +195,7 @@ fn expected(all: &[Row], key: impl Fn(&Row) -> Option<String>) -> Vec<String> {
     lines
 }
 
-fn aggregates() -> Vec<Aggregate> {
+pub(super) fn aggregates() -> Vec<Aggregate> {
     use AggregateFunction::{Count, Max, Min, Sum};
     vec![
         aggregate(Count, None),

@@ -1,9 +1,11 @@
 //! Running fragments as leaves of physical plans.
 //!
-//! A fragment runs to its end when its first batch is asked for, on the session's own threads rather than DataFusion's
-//! asynchronous ones, and its answer comes out in slices of a size that operators above like.
+//! A fragment runs when its first batch is asked for, on the session's own threads rather than DataFusion's asynchronous
+//! ones. Its answer comes out in slices of a size that operators above like; groups that are many become rows as they are
+//! asked for.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
@@ -11,7 +13,7 @@ use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
@@ -23,6 +25,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use super::convert::from_datafusion;
 use super::generate::{Output, generate};
 use super::node::describe;
+use super::settings::Settings;
 use super::statistics::{StoreOperator, Timed, with_counters};
 use super::stream::Canceller;
 use super::table::StoreTable;
@@ -37,13 +40,16 @@ const SLICE_ROWS: usize = 8192;
 pub(crate) struct Engine {
     threads: usize,
     canceller: Canceller,
+    /// Where groups spill.
+    temp_dir: PathBuf,
     /// Made when the first fragment runs.
     pool: Mutex<Option<Arc<ThreadPool>>>,
 }
 
 impl Engine {
-    pub(crate) fn new(threads: usize, canceller: Canceller) -> Self {
-        Engine { threads, canceller, pool: Mutex::new(None) }
+    pub(crate) fn new(threads: usize, temp_dir: Option<PathBuf>, canceller: Canceller) -> Self {
+        let temp_dir = temp_dir.unwrap_or_else(std::env::temp_dir);
+        Engine { threads, canceller, temp_dir, pool: Mutex::new(None) }
     }
 
     fn pool(&self) -> Result<Arc<ThreadPool>> {
@@ -156,14 +162,22 @@ impl ExecutionPlan for FragmentExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
+        let can_spill = matches!(&self.fragment.output, query::Output::Aggregate { keys, .. } if !keys.is_empty());
+        let most = Settings::of(context.session_config().options()).group_memory;
+        let pool = match context.memory_pool().memory_limit() {
+            MemoryLimit::Finite(bytes) => bytes,
+            _ => usize::MAX,
+        };
         let run = Run {
+            most,
+            limits: run::GroupLimits::within(most.min(pool)),
             fragment: Arc::clone(&self.fragment),
             table: Arc::clone(&self.table),
             engine: Arc::clone(&self.engine),
             baseline: BaselineMetrics::new(&self.metrics, partition),
             recorder: Arc::clone(&self.recorder),
             timed: context.session_config().get_extension::<Timed>().is_some(),
-            memory: MemoryConsumer::new("StoreFragment").register(context.memory_pool()),
+            memory: MemoryConsumer::new("StoreFragment").with_can_spill(can_spill).register(context.memory_pool()),
         };
         Ok(generate(Arc::clone(&self.fragment.schema), move |output| run.emit(output)))
     }
@@ -195,41 +209,55 @@ struct Run {
     timed: bool,
     /// Given back when the answer is out.
     memory: MemoryReservation,
+    /// The most of it.
+    most: usize,
+    limits: run::GroupLimits,
 }
 
 impl Run {
     async fn emit(self, output: Output) -> Result<()> {
-        let batches = {
-            let _timer = self.baseline.elapsed_compute().timer();
-            self.answer()?
-        };
-        for batch in batches {
-            for start in (0..batch.num_rows()).step_by(SLICE_ROWS) {
-                let slice = batch.slice(start, SLICE_ROWS.min(batch.num_rows() - start));
-                self.baseline.record_output(slice.num_rows());
-                self.baseline.output_batches().add(1);
-                output.emit(slice).await;
-            }
-        }
-        Ok(())
-    }
-
-    fn answer(&self) -> Result<Vec<RecordBatch>> {
         let pool = self.engine.pool()?;
-        let reserve = |bytes: usize| self.memory.try_grow(bytes).map_err(from_datafusion);
-        let cancelled = || self.engine.canceller.is_cancelled();
-        let recorder = Recorder::default();
         let context = run::Context {
             pool: &pool,
-            cancelled: &cancelled,
-            reserve: &reserve,
-            recorder: &recorder,
+            cancelled: &|| self.engine.canceller.is_cancelled(),
+            reserve: &|bytes| self.reserve(bytes),
+            release: &|bytes| self.memory.shrink(bytes),
+            temp_dir: &self.engine.temp_dir,
+            limits: self.limits,
+            recorder: &self.recorder,
             timed: self.timed,
         };
-        let answer = run::run(&self.fragment, self.table.snapshot(), &context);
-        recorder.update(|counters| counters.memory = self.memory.size() as u64);
-        self.recorder.update(|sum| sum.add(&recorder.counters()));
-        answer?.batches.into_iter().map(|batch| self.checked(batch)).collect()
+        let mut answer = {
+            let _timer = self.baseline.elapsed_compute().timer();
+            run::run(&self.fragment, self.table.snapshot(), &context)?
+        };
+        loop {
+            for batch in std::mem::take(&mut answer.batches) {
+                let batch = self.checked(batch)?;
+                for start in (0..batch.num_rows()).step_by(SLICE_ROWS) {
+                    let slice = batch.slice(start, SLICE_ROWS.min(batch.num_rows() - start));
+                    self.baseline.record_output(slice.num_rows());
+                    self.baseline.output_batches().add(1);
+                    output.emit(slice).await;
+                }
+            }
+            let _timer = self.baseline.elapsed_compute().timer();
+            if !answer.more()? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn reserve(&self, bytes: usize) -> Result<()> {
+        if self.memory.size().saturating_add(bytes) > self.most {
+            return Err(Error::LimitExceeded(format!(
+                "groups that cannot be spilled take more than sty.group_memory, {} bytes",
+                self.most
+            )));
+        }
+        self.memory.try_grow(bytes).map_err(from_datafusion)?;
+        self.recorder.update(|sum| sum.memory = sum.memory.max(self.memory.size() as u64));
+        Ok(())
     }
 
     /// The batch in the promised schema, names and all.

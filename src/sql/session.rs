@@ -103,7 +103,7 @@ impl Session {
         catalogs.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
         let canceller = Canceller::default();
         let memory = options.memory_limit.unwrap_or_else(default_memory);
-        let engine = Arc::new(Engine::new(threads, canceller.clone()));
+        let engine = Arc::new(Engine::new(threads, options.temp_dir.clone(), canceller.clone()));
         let state = SessionStateBuilder::new_with_default_features()
             .with_config(configuration(threads))
             .with_runtime_env(environment(options, memory)?)

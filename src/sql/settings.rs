@@ -1,4 +1,4 @@
-//! The session's own settings: `SET sty.native = off`.
+//! The session's own settings: `SET sty.native = off`, `SET sty.group_memory = 100000000`.
 
 use std::any::Any;
 
@@ -11,11 +11,13 @@ use datafusion::error::Result as DataFusionResult;
 pub(crate) struct Settings {
     /// Whether fragments of plans run in the store's own executor.
     pub(crate) native: bool,
+    /// Bytes that the groups of one fragment may take before they spill, if that is less than the memory limit leaves.
+    pub(crate) group_memory: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { native: true }
+        Settings { native: true, group_memory: usize::MAX }
     }
 }
 
@@ -48,16 +50,27 @@ impl ExtensionOptions for Settings {
             ("native", "on" | "true" | "1") => self.native = true,
             ("native", "off" | "false" | "0") => self.native = false,
             ("native", _) => return config_err!("sty.native is on or off, not '{value}'"),
-            _ => return config_err!("there is no setting sty.{key}; there is sty.native"),
+            ("group_memory", bytes) => match bytes.parse() {
+                Ok(bytes) => self.group_memory = bytes,
+                Err(_) => return config_err!("sty.group_memory is a number of bytes, not '{value}'"),
+            },
+            _ => return config_err!("there is no setting sty.{key}; there are sty.native and sty.group_memory"),
         }
         Ok(())
     }
 
     fn entries(&self) -> Vec<ConfigEntry> {
-        vec![ConfigEntry {
-            key: "sty.native".into(),
-            value: Some(if self.native { "on" } else { "off" }.into()),
-            description: "Whether parts of plans run in the store's own executor",
-        }]
+        vec![
+            ConfigEntry {
+                key: "sty.native".into(),
+                value: Some(if self.native { "on" } else { "off" }.into()),
+                description: "Whether parts of plans run in the store's own executor",
+            },
+            ConfigEntry {
+                key: "sty.group_memory".into(),
+                value: Some(self.group_memory).filter(|bytes| *bytes < usize::MAX).map(|bytes| bytes.to_string()),
+                description: "Bytes that the groups of a query take before they spill; no more than the memory limit",
+            },
+        ]
     }
 }

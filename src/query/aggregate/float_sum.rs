@@ -3,8 +3,12 @@
 //! Decimal floats are added as the whole numbers that they are stored as, exactly; everything else in two doubles with
 //! the rounding error kept (Knuth's two-sum), whose result differs from the exact sum by 2⁻¹⁰⁰ or so.
 
-use super::kernels::{Groups, fold, fold_spread, grow};
 use arrow_buffer::NullBuffer;
+
+use super::columns::{Map, each, gather, read_words, write_words};
+use super::kernels::{Groups, fold, fold_spread, grow};
+use crate::bytes::{Cursor, Writer};
+use crate::error::Result;
 
 /// Pending whole numbers are kept for at most so many groups: each change of scale passes over all.
 pub(crate) const MAX_PENDING: usize = 1 << 16;
@@ -143,15 +147,44 @@ impl FloatSums {
         self.used = 0;
     }
 
-    /// Adds another's sums, each to the group that `map` names.
-    pub(crate) fn merge(&mut self, mut other: FloatSums, map: impl Fn(usize) -> usize) {
+    /// Adds another's sums, settled, each to the group that `map` names.
+    pub(crate) fn merge(&mut self, other: &FloatSums, map: Map<'_>) {
         self.settle();
-        other.settle();
-        for (at, sum) in other.sums.into_iter().enumerate().filter(|(_, sum)| *sum != (0.0, 0.0)) {
-            if let Some(slot) = self.sums.get_mut(map(at)) {
+        each(&mut self.sums, &other.sums, map, |slot, sum| {
+            // Memory without groups stays untouched.
+            if sum != (0.0, 0.0) {
                 join(slot, sum);
             }
-        }
+        });
+    }
+
+    /// Appends some groups of another, settled.
+    pub(crate) fn append(&mut self, other: &FloatSums, at: &[u32]) {
+        gather(&mut self.sums, &other.sums, at);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.sums.clear();
+        self.pending.clear();
+        self.used = 0;
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.sums.capacity() * size_of::<(f64, f64)>() + self.pending.capacity() * size_of::<i64>()
+    }
+
+    /// Writes all groups, settled.
+    pub(crate) fn write(&self, out: &mut Writer) {
+        let part =
+            |part: fn(&(f64, f64)) -> f64| self.sums.iter().map(part).map(f64::to_bits).collect::<Vec<u64>>();
+        write_words(&part(|sum| sum.0), out);
+        write_words(&part(|sum| sum.1), out);
+    }
+
+    pub(crate) fn read(groups: usize, from: &mut Cursor<'_>) -> Result<Self> {
+        let (sums, lost): (Vec<u64>, Vec<u64>) = (read_words(groups, from)?, read_words(groups, from)?);
+        let both = sums.into_iter().zip(lost).map(|(sum, lost)| (f64::from_bits(sum), f64::from_bits(lost)));
+        Ok(FloatSums { sums: both.collect(), ..FloatSums::default() })
     }
 
     /// The sum of a group, once settled.

@@ -4,7 +4,9 @@
 //! aggregate fetches its values once (`input`), adds them slot by slot (`kernels`, `state`), and at the end the states of
 //! all threads are merged and become columns. Sums of floats do not depend on the order (`float_sum`).
 
+pub(crate) mod columns;
 mod dictionary_decimals;
+mod extremes;
 mod float_sum;
 mod input;
 pub(crate) mod kernels;
@@ -14,13 +16,15 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 
+use self::columns::{Map, Rows, gather, read_words, write_words};
 pub(crate) use self::dictionary_decimals::DictionaryDecimals;
-use self::float_sum::MAX_PENDING;
+pub(crate) use self::float_sum::MAX_PENDING;
 use self::input::{Fetched, Use, fetch, fetch_kept};
 use self::kernels::{Groups, count, grow};
 use self::state::State;
 use super::Aggregate;
 use super::scan::Slice;
+use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 use crate::expr::Expression;
 
@@ -31,8 +35,12 @@ pub(crate) struct Accumulators<'a> {
     /// What they take, each once.
     inputs: Vec<&'a Expression>,
     states: Vec<(State, Option<usize>)>,
-    /// Rows of each group.
+    /// Rows of each group; empty where all groups are single rows.
     pub(crate) rows: Vec<u64>,
+    /// Groups that are single rows, where all are.
+    single: Option<usize>,
+    /// Whether doubles are added as the whole numbers that they are stored as.
+    decimals: bool,
 }
 
 impl<'a> Accumulators<'a> {
@@ -48,7 +56,21 @@ impl<'a> Accumulators<'a> {
             });
             states.push((State::new(aggregate)?, input));
         }
-        Ok(Accumulators { aggregates, inputs, states, rows: Vec::new() })
+        Ok(Accumulators { aggregates, inputs, states, rows: Vec::new(), single: None, decimals: false })
+    }
+
+    /// No groups of the same aggregates.
+    pub(crate) fn none(&self) -> Result<Self> {
+        Self::new(self.aggregates)
+    }
+
+    /// For just so many groups, known beforehand. Only these take doubles as the whole numbers that they are stored as:
+    /// sums of decimals and sums of their binary values may differ, and must not do so by how many groups a thread met.
+    pub(crate) fn fixed(aggregates: &'a [Aggregate], groups: usize) -> Result<Self> {
+        let mut all = Self::new(aggregates)?;
+        all.decimals = groups <= MAX_PENDING;
+        all.grow(groups);
+        Ok(all)
     }
 
     /// Makes room for so many groups.
@@ -61,12 +83,87 @@ impl<'a> Accumulators<'a> {
 
     /// Bytes of all states.
     pub(crate) fn memory(&self) -> usize {
-        let states: usize = self.states.iter().map(|(state, _)| state.bytes_a_group()).sum();
-        self.rows.capacity() * (states + size_of::<u64>())
+        let states: usize = self.states.iter().map(|(state, _)| state.memory()).sum();
+        self.rows.capacity() * size_of::<u64>() + states
+    }
+
+    /// Bytes that a group takes at least.
+    pub(crate) fn bytes_a_group(&self) -> usize {
+        size_of::<u64>() + self.states.iter().map(|(state, _)| state.bytes_a_group()).sum::<usize>()
+    }
+
+    /// Whether groups take bytes beyond that, which nobody knows beforehand.
+    pub(crate) fn hold_texts(&self) -> bool {
+        self.states.iter().any(|(state, _)| state.holds_texts())
+    }
+
+    fn counts(&self) -> Rows<'_> {
+        self.single.map_or(Rows::Each(&self.rows), Rows::Single)
+    }
+
+    /// Forgets all groups.
+    pub(crate) fn clear(&mut self) {
+        self.rows.clear();
+        self.single = None;
+        self.states.iter_mut().for_each(|(state, _)| state.clear());
+    }
+
+    /// Makes each selected row of a slice a group of its own, forgetting what there was. `each` counts up from 0.
+    pub(crate) fn separate(&mut self, slice: &Slice<'_, '_>, each: &[u16]) -> Result<()> {
+        self.clear();
+        self.grow(each.len());
+        self.update_states(slice, Groups::Shorts(each))?;
+        self.rows.clear();
+        self.single = Some(each.len());
+        self.settle();
+        Ok(())
+    }
+
+    /// Appends some groups of others, settled, as groups of their own. Single rows are appended to nothing but such.
+    pub(crate) fn append(&mut self, from: &Accumulators<'_>, at: &[u32]) {
+        if self.single.is_none() && self.rows.is_empty() {
+            self.single = from.single.map(|_| 0);
+        }
+        for ((state, _), (more, _)) in self.states.iter_mut().zip(&from.states) {
+            state.append(more, self.single.unwrap_or(self.rows.len()), at);
+        }
+        match &mut self.single {
+            Some(single) => *single += at.len(),
+            None => gather(&mut self.rows, &from.rows, at),
+        }
+    }
+
+    /// Whether all groups are single rows.
+    pub(crate) fn is_single(&self) -> bool {
+        self.single.is_some()
+    }
+
+    /// Writes all groups, settled, for [`Accumulators::read`].
+    pub(crate) fn write(&self, out: &mut Writer) {
+        out.u8(u8::from(self.is_single()));
+        write_words(&self.rows, out);
+        self.states.iter().for_each(|(state, _)| state.write(out));
+    }
+
+    /// Reads so many groups, in place of what there was.
+    pub(crate) fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
+        self.clear();
+        if from.u8()? > 0 {
+            self.single = Some(groups);
+        } else {
+            self.rows = read_words(groups, from)?;
+        }
+        self.states.iter_mut().try_for_each(|(state, _)| state.read(groups, from))
     }
 
     /// Adds the selected rows of a slice to their groups, for which there is room.
     pub(crate) fn update(&mut self, slice: &Slice<'_, '_>, groups: Groups<'_>) -> Result<()> {
+        self.update_states(slice, groups)?;
+        count(groups, &mut self.rows);
+        Ok(())
+    }
+
+    fn update_states(&mut self, slice: &Slice<'_, '_>, groups: Groups<'_>) -> Result<()> {
         let all = self.fetch(slice)?;
         for ((state, input), aggregate) in self.states.iter_mut().zip(self.aggregates) {
             let filter = aggregate.filter.as_ref().map(|filter| Ok(truth(&slice.evaluate(filter)?)));
@@ -83,7 +180,6 @@ impl<'a> Accumulators<'a> {
             }
             state.update(groups, fetched, valid.as_ref(), self.rows.len())?;
         }
-        count(groups, &mut self.rows);
         Ok(())
     }
 
@@ -93,7 +189,7 @@ impl<'a> Accumulators<'a> {
         let one = |(at, input): (usize, &&Expression)| {
             let takers = self.states.iter().zip(self.aggregates).filter(|((_, input), _)| *input == Some(at));
             let sums = takers.clone().all(|((state, _), _)| state.only_adds());
-            match fetch(input, slice, Use { sums, decimals: self.rows.len() <= MAX_PENDING }) {
+            match fetch(input, slice, Use { sums, decimals: self.decimals }) {
                 Err(_) if takers.clone().all(|(_, aggregate)| aggregate.filter.is_some()) => Ok(None),
                 fetched => fetched.map(Some),
             }
@@ -101,17 +197,12 @@ impl<'a> Accumulators<'a> {
         self.inputs.iter().enumerate().map(one).collect()
     }
 
-    /// Adds another thread's groups to the ones that `map` names, for which there is room.
-    pub(crate) fn merge(&mut self, other: Accumulators<'a>, map: &dyn Fn(usize) -> usize) {
-        for ((state, _), (more, _)) in self.states.iter_mut().zip(other.states) {
+    /// Adds others' groups, settled, to the ones that `map` names, for which there is room.
+    pub(crate) fn merge(&mut self, other: &Accumulators<'_>, map: Map<'_>) {
+        for ((state, _), (more, _)) in self.states.iter_mut().zip(&other.states) {
             state.merge(more, self.rows.len(), map);
         }
-        // Memory without groups stays untouched.
-        for (at, more) in other.rows.into_iter().enumerate().filter(|(_, more)| *more > 0) {
-            if let Some(rows) = self.rows.get_mut(map(at)) {
-                *rows += more;
-            }
-        }
+        other.counts().add_to(&mut self.rows, map);
     }
 
     /// Completes what is pending; no rows come after it.

@@ -7,9 +7,12 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
+use super::columns::{Map, Rows, each, gather, read_words, write_words};
+use super::extremes::Extremes;
 use super::float_sum::FloatSums;
 use super::input::{Fetched, Values};
 use super::kernels::{Groups, count_missing, fold, grow};
+use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 use crate::query::words::{from_words, is_words, ordered, unordered};
 use crate::query::{Aggregate, AggregateFunction};
@@ -40,7 +43,7 @@ enum Kind {
     },
     /// Least or greatest of anything, as bytes that sort like the values.
     ExtremeRow {
-        best: Vec<Option<Box<[u8]>>>,
+        best: Extremes,
         greatest: bool,
         converter: RowConverter,
     },
@@ -78,15 +81,33 @@ impl State {
         !matches!(self.kind, Kind::Extreme { .. } | Kind::ExtremeRow { .. })
     }
 
-    /// Bytes that a group takes; of extremes of text, without the text.
-    pub(crate) fn bytes_a_group(&self) -> usize {
-        let missing = if self.missing.is_some() { size_of::<u64>() } else { 0 };
+    /// Bytes that it holds.
+    pub(crate) fn memory(&self) -> usize {
+        let missing = self.missing.as_ref().map_or(0, |missing| missing.capacity() * size_of::<u64>());
         missing
             + match &self.kind {
                 Kind::Count => 0,
+                Kind::Words(best) | Kind::Extreme { best, .. } => best.capacity() * size_of::<i64>(),
+                Kind::Wide(sums) => sums.capacity() * size_of::<i128>(),
+                Kind::Floats { sums, .. } => sums.memory(),
+                Kind::ExtremeRow { best, .. } => best.memory(),
+            }
+    }
+
+    /// Whether it keeps values of any length.
+    pub(crate) fn holds_texts(&self) -> bool {
+        matches!(self.kind, Kind::ExtremeRow { .. })
+    }
+
+    /// Bytes that a group takes at least.
+    pub(crate) fn bytes_a_group(&self) -> usize {
+        // What counts values beside rows is there when the first of them is null.
+        size_of::<u64>()
+            + match &self.kind {
+                Kind::Count => 0,
                 Kind::Words(_) | Kind::Extreme { .. } => size_of::<i64>(),
-                Kind::Wide(_) | Kind::ExtremeRow { .. } => size_of::<i128>(),
-                Kind::Floats { .. } => size_of::<(f64, f64)>() + size_of::<i64>(),
+                Kind::Wide(_) | Kind::Floats { .. } => size_of::<i128>(),
+                Kind::ExtremeRow { .. } => 2 * size_of::<u64>(),
             }
     }
 
@@ -102,7 +123,7 @@ impl State {
             Kind::Extreme { best, greatest, .. } => {
                 best.resize(groups, if *greatest { i64::MIN } else { i64::MAX });
             }
-            Kind::ExtremeRow { best, .. } => best.resize(groups, None),
+            Kind::ExtremeRow { best, .. } => best.grow(groups),
         }
     }
 
@@ -155,7 +176,7 @@ impl State {
                     if valid.is_some_and(|valid| valid.is_null(at)) {
                         continue;
                     }
-                    offer(best.get_mut(groups.at(at)), row.as_ref(), *greatest);
+                    best.offer(groups.at(at), row.as_ref(), *greatest);
                 }
             }
             _ => return Err(Error::InvalidInput("values of another kind than declared".into())),
@@ -163,17 +184,24 @@ impl State {
         Ok(())
     }
 
-    /// Adds another thread's state, to so many groups.
-    pub(crate) fn merge(&mut self, other: State, room: usize, map: &dyn Fn(usize) -> usize) {
-        if let Some(others) = other.missing {
-            let missing = self.missing.get_or_insert_with(|| vec![0; room]);
-            for (at, more) in others.into_iter().enumerate().filter(|(_, more)| *more > 0) {
-                if let Some(count) = missing.get_mut(map(at)) {
-                    *count += more;
-                }
-            }
+    /// Forgets all groups.
+    pub(crate) fn clear(&mut self) {
+        self.missing = None;
+        match &mut self.kind {
+            Kind::Count => {}
+            Kind::Words(slots) | Kind::Extreme { best: slots, .. } => slots.clear(),
+            Kind::Wide(sums) => sums.clear(),
+            Kind::Floats { sums, .. } => sums.clear(),
+            Kind::ExtremeRow { best, .. } => best.clear(),
         }
-        match (&mut self.kind, other.kind) {
+    }
+
+    /// Adds another state, to so many groups.
+    pub(crate) fn merge(&mut self, other: &State, groups: usize, map: Map<'_>) {
+        if let Some(more) = &other.missing {
+            Rows::Each(more).add_to(self.missing.get_or_insert_with(|| vec![0; groups]), map);
+        }
+        match (&mut self.kind, &other.kind) {
             (Kind::Words(sums), Kind::Words(more)) => each(sums, more, map, |a, b| *a = a.wrapping_add(b)),
             (Kind::Wide(sums), Kind::Wide(more)) => each(sums, more, map, |a, b| *a = a.wrapping_add(b)),
             (Kind::Floats { sums, .. }, Kind::Floats { sums: more, .. }) => sums.merge(more, map),
@@ -184,14 +212,61 @@ impl State {
                 each(best, more, map, |a, b| *a = (*a).min(b));
             }
             (Kind::ExtremeRow { best, greatest, .. }, Kind::ExtremeRow { best: more, .. }) => {
-                for (at, row) in more.into_iter().enumerate() {
-                    if let Some(row) = row {
-                        offer(best.get_mut(map(at)), &row, *greatest);
+                for at in 0..more.len() {
+                    if let Some(row) = more.get(at) {
+                        best.offer(map.at(at), row, *greatest);
                     }
                 }
             }
             _ => {}
         }
+    }
+
+    /// Appends some groups of another state, settled, as groups of their own, to so many that there are.
+    pub(crate) fn append(&mut self, other: &State, groups: usize, at: &[u32]) {
+        if self.missing.is_some() || other.missing.is_some() {
+            let missing = self.missing.get_or_insert_with(|| vec![0; groups]);
+            match &other.missing {
+                Some(more) => gather(missing, more, at),
+                None => missing.resize(missing.len() + at.len(), 0),
+            }
+        }
+        match (&mut self.kind, &other.kind) {
+            (Kind::Words(slots), Kind::Words(more))
+            | (Kind::Extreme { best: slots, .. }, Kind::Extreme { best: more, .. }) => gather(slots, more, at),
+            (Kind::Wide(slots), Kind::Wide(more)) => gather(slots, more, at),
+            (Kind::Floats { sums, .. }, Kind::Floats { sums: more, .. }) => sums.append(more, at),
+            (Kind::ExtremeRow { best, .. }, Kind::ExtremeRow { best: more, .. }) => best.append(more, at),
+            _ => {}
+        }
+    }
+
+    /// Writes all groups, settled, for [`State::read`].
+    pub(crate) fn write(&self, out: &mut Writer) {
+        out.u8(u8::from(self.missing.is_some()));
+        if let Some(missing) = &self.missing {
+            write_words(missing, out);
+        }
+        match &self.kind {
+            Kind::Count => {}
+            Kind::Words(slots) | Kind::Extreme { best: slots, .. } => write_words(slots, out),
+            Kind::Wide(sums) => write_words(sums, out),
+            Kind::Floats { sums, .. } => sums.write(out),
+            Kind::ExtremeRow { best, .. } => best.write(out),
+        }
+    }
+
+    /// Reads so many groups into an empty state.
+    pub(crate) fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
+        self.missing = if from.u8()? > 0 { Some(read_words(groups, from)?) } else { None };
+        match &mut self.kind {
+            Kind::Count => {}
+            Kind::Words(slots) | Kind::Extreme { best: slots, .. } => *slots = read_words(groups, from)?,
+            Kind::Wide(sums) => *sums = read_words(groups, from)?,
+            Kind::Floats { sums, .. } => *sums = FloatSums::read(groups, from)?,
+            Kind::ExtremeRow { best, .. } => *best = Extremes::read(groups, from)?,
+        }
+        Ok(())
     }
 
     /// Completes what is pending; no rows come after it.
@@ -247,22 +322,14 @@ fn extreme(greatest: bool, input: ArrowType) -> Result<Kind> {
         return Ok(Kind::Extreme { best: Vec::new(), greatest, input });
     }
     let converter = RowConverter::new(vec![SortField::new(input)]).map_err(failed)?;
-    Ok(Kind::ExtremeRow { best: Vec::new(), greatest, converter })
+    Ok(Kind::ExtremeRow { best: Extremes::default(), greatest, converter })
 }
 
-fn offer(slot: Option<&mut Option<Box<[u8]>>>, row: &[u8], greatest: bool) {
-    let Some(slot) = slot else { return };
-    let better = slot.as_deref().is_none_or(|best| if greatest { row > best } else { row < best });
-    if better {
-        *slot = Some(row.into());
-    }
-}
-
-fn rows_of(best: &[Option<Box<[u8]>>], converter: &RowConverter, groups: &[u64]) -> Result<ArrayRef> {
+fn rows_of(best: &Extremes, converter: &RowConverter, groups: &[u64]) -> Result<ArrayRef> {
     let mut rows = Vec::with_capacity(groups.len());
     let parser = converter.parser();
     for group in groups {
-        if let Some(Some(row)) = best.get(*group as usize) {
+        if let Some(row) = best.get(*group as usize) {
             rows.push(parser.parse(row));
         }
     }
@@ -272,22 +339,14 @@ fn rows_of(best: &[Option<Box<[u8]>>], converter: &RowConverter, groups: &[u64])
     let places: arrow_array::UInt32Array = groups
         .iter()
         .map(|group| match best.get(*group as usize) {
-            Some(Some(_)) => {
+            Some(_) => {
                 next += 1;
                 Some(next - 1)
             }
-            _ => None,
+            None => None,
         })
         .collect();
     arrow_select::take::take(values, &places, None).map_err(failed)
-}
-
-fn each<T>(slots: &mut [T], others: Vec<T>, map: &dyn Fn(usize) -> usize, merge: impl Fn(&mut T, T)) {
-    for (at, other) in others.into_iter().enumerate() {
-        if let Some(slot) = slots.get_mut(map(at)) {
-            merge(slot, other);
-        }
-    }
 }
 
 fn pick<T: Copy + Default>(slots: &[T], groups: &[u64]) -> Vec<T> {

@@ -7,8 +7,7 @@ use super::coding::Coding;
 use crate::encoding::Word;
 use crate::error::Result;
 use crate::expr::Expression;
-use crate::model::Column;
-use crate::query::scan::{OpenBlock, Slice, Survivors};
+use crate::query::scan::{OpenBlock, Slice};
 
 /// How the keys of a query become one number.
 #[derive(Debug)]
@@ -19,16 +18,13 @@ pub(crate) struct Digits {
 }
 
 impl Digits {
-    /// `None` if a key has no code, or the numbers would not fit 64 bits.
-    pub(crate) fn of(keys: &[Expression], columns: &[Column], survivors: &Survivors) -> Result<Option<Self>> {
-        let (mut codings, mut product) = (Vec::with_capacity(keys.len()), 1u64);
-        for key in keys {
-            let Some(coding) = Coding::of(key, columns, survivors)? else { return Ok(None) };
-            let Some(more) = product.checked_mul(coding.domain()) else { return Ok(None) };
-            product = more;
-            codings.push((coding, key.data_type.clone()));
-        }
-        Ok(Some(Digits { codings, product }))
+    /// The codings back if a key has none, or the numbers would not fit 64 bits.
+    pub(crate) fn of(keys: &[Expression], codings: Vec<Option<Coding>>) -> Result<Self, Vec<Option<Coding>>> {
+        let product =
+            codings.iter().try_fold(1u64, |product, coding| product.checked_mul(coding.as_ref()?.domain()));
+        let Some(product) = product else { return Err(codings) };
+        let types = keys.iter().map(|key| key.data_type.clone());
+        Ok(Digits { codings: codings.into_iter().flatten().zip(types).collect(), product })
     }
 
     /// What the numbers of a block's rows have in common.

@@ -5,16 +5,36 @@
 //!
 //! | keys | way | file |
 //! | --- | --- | --- |
-//! | all have codes, and the product of their domains is small | the codes, as digits of one number, are the group | `direct` |
-//! | all have codes that fit 64 bits | a hash table of such numbers | `hashed` |
-//! | anything | a hash table of the keys as bytes | `rows` |
+//! | all have codes, and the product of their domains is small | the codes, as digits of one number, are the group | `direct`, `slots` |
+//! | all are numbers that fit 128 bits together | a hash table of such numbers | `packed`, `worker` |
+//! | anything | a hash table of the keys as bytes | `keying`, `worker` |
 //!
 //! Codes mean the same in every segment (`coding`), so that the states of threads are merged slot by slot.
+//!
+//! Hash tables stay small. What they cannot hold moves to radix partitions:
+//!
+//! ```text
+//! slice ─► keys ─► table of a thread ─(full)─► partitions of the thread ─(memory short)─► temporary file
+//!              └──(rows hardly group)────────►       │                                        │
+//!                                       all threads' partitions, one by one ◄─────────────────┘
+//!                                                    └─► table of a partition ─► columns of the answer
+//! ```
 
 mod code_map;
 pub(crate) mod coding;
 pub(crate) mod direct;
-pub(crate) mod hashed;
-pub(crate) mod rows;
+mod grouping;
+mod index;
+mod keying;
+mod keys;
+mod packed;
+mod partitions;
+mod rest;
+mod slots;
+mod spill;
+mod table;
+mod worker;
 
 pub(crate) use code_map::{CodeMap, CodeMaps};
+pub(crate) use grouping::groups;
+pub(crate) use rest::Rest;

@@ -20,6 +20,8 @@ pub(crate) struct Table {
     pub(crate) store: Store,
     /// What it is, for whom a failure concerns.
     pub(crate) text: String,
+    /// Whether one of the ways has so little memory that groups are spilled.
+    pub(crate) little_memory: bool,
     _directory: tempfile::TempDir,
 }
 
@@ -185,7 +187,8 @@ pub(crate) fn store(schema: &Schema, block_rows: usize, parts: Vec<Part>, text: 
     }
     drop(writer);
     let columns = (0..schema.columns().len()).map(|at| column(schema, &batches, at, r)).collect();
-    Table { columns, schema: readable, batches, store, text, _directory: directory }
+    let little_memory = r.chance(50);
+    Table { columns, schema: readable, batches, store, text, little_memory, _directory: directory }
 }
 
 fn column(schema: &Schema, batches: &[RecordBatch], at: usize, r: &mut Random) -> Column {

@@ -22,7 +22,7 @@ pub(crate) type Answer = Result<RecordBatch, String>;
 pub(crate) struct Ways {
     /// The executor, on three threads.
     pub(crate) native: Session,
-    /// The executor on one thread.
+    /// The executor on one thread, and over half of the tables with so little memory that groups are spilled.
     pub(crate) alone: Session,
     /// DataFusion's operators on the stored table.
     pub(crate) off: Session,
@@ -37,16 +37,22 @@ impl Ways {
                 SessionOptions { threads: Some(threads), memory_limit: Some(1 << 30), ..SessionOptions::default() };
             Session::open(&table.store, &options).unwrap()
         };
-        let off = open(2);
-        off.run("SET sty.native = off", &Parameters::default(), |mut stream| stream.try_for_each(|b| b.map(drop)))
-            .unwrap();
+        let set = |session: &Session, setting: &str| {
+            let none = Parameters::default();
+            session.run(setting, &none, |mut stream| stream.try_for_each(|b| b.map(drop))).unwrap();
+        };
+        let (off, alone) = (open(2), open(1));
+        set(&off, "SET sty.native = off");
+        if table.little_memory {
+            set(&alone, "SET sty.group_memory = 20000");
+        }
         let mut config = SessionConfig::new().with_target_partitions(2);
         config.options_mut().sql_parser.dialect = Dialect::DuckDB;
         let memory = SessionContext::new_with_config(config);
         let rows = MemTable::try_new(table.schema.clone(), table.partitions()).unwrap();
         memory.register_table("t", Arc::new(rows)).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        Ways { native: open(3), alone: open(1), off, memory, runtime }
+        Ways { native: open(3), alone, off, memory, runtime }
     }
 
     /// DataFusion on the rows in memory.

@@ -1,0 +1,70 @@
+//! Temporary files: what does not fit into memory, for as long as a query runs.
+//!
+//! A file has no name once it is open, so that nothing is left of it however the process ends.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Error, Result};
+
+/// A file that any thread appends to and reads anywhere.
+#[derive(Debug)]
+pub struct TemporaryFile {
+    file: File,
+    directory: PathBuf,
+    len: AtomicU64,
+}
+
+impl TemporaryFile {
+    /// An empty file in a directory.
+    pub fn create(directory: &Path) -> Result<Self> {
+        let file = tempfile::tempfile_in(directory).map_err(|error| failed(directory, "create", error))?;
+        Ok(TemporaryFile { file, directory: directory.to_path_buf(), len: AtomicU64::new(0) })
+    }
+
+    /// Appends bytes, and says where they start.
+    pub fn append(&self, bytes: &[u8]) -> Result<u64> {
+        let start = self.len.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.file.write_all_at(bytes, start).map_err(|error| failed(&self.directory, "write", error))?;
+        Ok(start)
+    }
+
+    /// Fills `bytes` with those from `start` on.
+    pub fn read(&self, start: u64, bytes: &mut [u8]) -> Result<()> {
+        self.file.read_exact_at(bytes, start).map_err(|error| failed(&self.directory, "read", error))
+    }
+}
+
+fn failed(directory: &Path, what: &str, error: std::io::Error) -> Error {
+    let hint = match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "; free some space there, or use ",
+        _ => "; use ",
+    };
+    let message =
+        format!("cannot {what} a temporary file: {error}{hint}another --temp-dir or a larger --memory-limit");
+    Error::io(directory, std::io::Error::new(error.kind(), message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_was_written_and_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = TemporaryFile::create(directory.path()).unwrap();
+        assert_eq!(file.append(b"one").unwrap(), 0);
+        assert_eq!(file.append(b"three").unwrap(), 3);
+        let mut bytes = [0; 4];
+        file.read(4, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"hree");
+        assert!(file.read(5, &mut bytes).is_err());
+        assert_eq!(directory.path().read_dir().unwrap().count(), 0);
+        let missing = directory.path().join("missing");
+        let error = TemporaryFile::create(&missing).unwrap_err().to_string();
+        assert!(error.starts_with(&missing.display().to_string()), "{error}");
+        assert!(error.contains("--temp-dir"), "{error}");
+    }
+}

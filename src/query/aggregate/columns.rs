@@ -1,0 +1,120 @@
+//! States as columns: one slot a group, merged, gathered, and written to spilled files.
+
+use bytemuck::Pod;
+
+use crate::bytes::{Cursor, Writer};
+use crate::error::Result;
+
+/// Which group of one set of states each group of another is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Map<'a> {
+    /// The same one.
+    Same,
+    /// The one that stands in its place.
+    To(&'a [u32]),
+}
+
+impl Map<'_> {
+    pub(crate) fn at(self, group: usize) -> usize {
+        match self {
+            Map::Same => group,
+            Map::To(groups) => groups.get(group).map_or(usize::MAX, |group| *group as usize),
+        }
+    }
+}
+
+/// How many rows each group has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rows<'a> {
+    /// So many groups of one row.
+    Single(usize),
+    Each(&'a [u64]),
+}
+
+impl Rows<'_> {
+    /// Adds them to counts.
+    pub(crate) fn add_to(self, counts: &mut [u64], map: Map<'_>) {
+        match (self, map) {
+            (Rows::Single(_), Map::To(groups)) => {
+                for group in groups {
+                    if let Some(count) = counts.get_mut(*group as usize) {
+                        *count += 1;
+                    }
+                }
+            }
+            (Rows::Single(groups), Map::Same) => counts.iter_mut().take(groups).for_each(|count| *count += 1),
+            // Memory without groups stays untouched.
+            (Rows::Each(rows), map) => each(counts, rows, map, |count, more| {
+                if more > 0 {
+                    *count += more;
+                }
+            }),
+        }
+    }
+}
+
+/// Calls `merge` with the slot and the value of each group of others.
+#[inline(always)]
+pub(crate) fn each<T: Copy>(slots: &mut [T], others: &[T], map: Map<'_>, merge: impl Fn(&mut T, T)) {
+    match map {
+        Map::Same => slots.iter_mut().zip(others).for_each(|(slot, other)| merge(slot, *other)),
+        Map::To(groups) => {
+            for (group, other) in groups.iter().zip(others) {
+                if let Some(slot) = slots.get_mut(*group as usize) {
+                    merge(slot, *other);
+                }
+            }
+        }
+    }
+}
+
+/// Appends the slots of some groups.
+#[inline]
+pub(crate) fn gather<T: Copy + Default>(slots: &mut Vec<T>, from: &[T], at: &[u32]) {
+    slots.extend(at.iter().map(|at| from.get(*at as usize).copied().unwrap_or_default()));
+}
+
+/// Writes words byte by byte of their significance: those that all of them share, most often zeros, compress to nothing.
+pub(crate) fn write_words<T: Pod>(words: &[T], out: &mut Writer) {
+    let bytes: &[u8] = bytemuck::cast_slice(words);
+    let mut plane = Vec::with_capacity(words.len());
+    for at in 0..size_of::<T>() {
+        plane.clear();
+        plane.extend(bytes.iter().skip(at).step_by(size_of::<T>()));
+        out.put(&plane);
+    }
+}
+
+/// Reads so many words of [`write_words`].
+pub(crate) fn read_words<T: Pod>(count: usize, from: &mut Cursor<'_>) -> Result<Vec<T>> {
+    let planes = from.take(count.saturating_mul(size_of::<T>()))?;
+    let mut words = vec![T::zeroed(); count];
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+    for (at, plane) in planes.chunks_exact(count.max(1)).enumerate() {
+        for (to, byte) in bytes.iter_mut().skip(at).step_by(size_of::<T>()).zip(plane) {
+            *to = *byte;
+        }
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_read_back() {
+        let words = [0u64, 1, u64::MAX, 0x0102_0304_0506_0708];
+        let wide = [i128::MIN, -1, 0, 7 << 100];
+        let mut out = Writer::new();
+        write_words(&words, &mut out);
+        write_words::<u64>(&[], &mut out);
+        write_words(&wide, &mut out);
+        let mut cursor = Cursor::new(out.as_slice());
+        assert_eq!(read_words::<u64>(4, &mut cursor).unwrap(), words);
+        assert_eq!(read_words::<u64>(0, &mut cursor).unwrap(), []);
+        assert_eq!(read_words::<i128>(4, &mut cursor).unwrap(), wide);
+        cursor.finish().unwrap();
+        assert!(read_words::<u64>(usize::MAX, &mut Cursor::new(out.as_slice())).is_err());
+    }
+}

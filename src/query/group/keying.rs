@@ -1,0 +1,132 @@
+//! From the rows of a slice to keys that are hashed, and back from such keys to columns of the answer.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BinaryViewArray, StringViewArray};
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::DataType as ArrowType;
+
+use super::direct::{Digits, Room};
+use super::keys::{Bytes, Keys};
+use super::packed::Packed;
+use crate::error::{Error, Result};
+use crate::expr::Expression;
+use crate::query::scan::Slice;
+use crate::query::words::one_zero;
+
+/// The form that keys take in hash tables.
+#[derive(Debug)]
+pub(crate) enum Keying {
+    /// Codes as digits of a number.
+    Digits(Digits),
+    /// Bits side by side.
+    Packed(Packed),
+    /// The bytes of one text, after a byte that says whether there is one.
+    Text(Expression),
+    /// The values' bytes.
+    Rows(Vec<Expression>, RowConverter),
+}
+
+/// Room for what is computed on the way.
+#[derive(Debug, Default)]
+pub(crate) struct Rooms {
+    digits: Room,
+    words: Vec<u64>,
+}
+
+fn failed(error: arrow_schema::ArrowError) -> Error {
+    Error::Unsupported(error.to_string())
+}
+
+impl Keying {
+    /// For keys that are not all numbers.
+    pub(crate) fn of_bytes(keys: &[Expression]) -> Result<Keying> {
+        if let [only] = keys
+            && matches!(only.data_type, ArrowType::Utf8View | ArrowType::BinaryView)
+        {
+            return Ok(Keying::Text(only.clone()));
+        }
+        let fields = keys.iter().map(|key| SortField::new(key.data_type.clone())).collect();
+        Ok(Keying::Rows(keys.to_vec(), RowConverter::new(fields).map_err(failed)?))
+    }
+
+    /// No keys of the form.
+    pub(crate) fn none(&self) -> Keys {
+        match self {
+            Keying::Digits(_) => Keys::Narrow(Vec::new()),
+            Keying::Packed(packed) if packed.bits <= 64 => Keys::Narrow(Vec::new()),
+            Keying::Packed(_) => Keys::Wide(Vec::new()),
+            Keying::Text(_) | Keying::Rows(..) => Keys::Bytes(Bytes::default()),
+        }
+    }
+
+    /// The keys of the selected rows of a slice, in place of what `keys` had.
+    pub(crate) fn write(&self, slice: &Slice<'_, '_>, keys: &mut Keys, rooms: &mut Rooms) -> Result<()> {
+        keys.clear();
+        match (self, keys) {
+            (Keying::Digits(digits), Keys::Narrow(keys)) => {
+                digits.of_block(slice.block)?.numbers(slice, keys, &mut rooms.digits)
+            }
+            (Keying::Packed(packed), Keys::Narrow(keys)) => packed.write(slice, keys, &mut rooms.words),
+            (Keying::Packed(packed), Keys::Wide(keys)) => packed.write(slice, keys, &mut rooms.words),
+            (Keying::Text(key), Keys::Bytes(keys)) => {
+                texts(&slice.evaluate(key)?, keys);
+                Ok(())
+            }
+            (Keying::Rows(expressions, converter), Keys::Bytes(keys)) => {
+                let columns = expressions.iter().map(|key| Ok(one_zero(&slice.evaluate(key)?)));
+                let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
+                let rows = converter.convert_columns(&columns).map_err(failed)?;
+                rows.iter().for_each(|row| keys.push(row.as_ref()));
+                Ok(())
+            }
+            _ => Err(another_kind()),
+        }
+    }
+
+    /// The columns of some keys, which follow each other.
+    pub(crate) fn columns(&self, keys: &Keys, range: std::ops::Range<usize>) -> Result<Vec<ArrayRef>> {
+        match (self, keys) {
+            (Keying::Digits(digits), Keys::Narrow(keys)) => digits.keys(keys.get(range).unwrap_or_default()),
+            (Keying::Packed(packed), Keys::Narrow(keys)) => {
+                let wide = keys.get(range).unwrap_or_default().iter().map(|key| u128::from(*key));
+                packed.keys(&wide.collect::<Vec<u128>>())
+            }
+            (Keying::Packed(packed), Keys::Wide(keys)) => packed.keys(keys.get(range).unwrap_or_default()),
+            (Keying::Text(key), Keys::Bytes(keys)) => {
+                let values = range.map(|at| match keys.get(at) {
+                    [1, text @ ..] => Some(text),
+                    _ => None,
+                });
+                let binary: BinaryViewArray = values.collect();
+                if key.data_type == ArrowType::BinaryView {
+                    return Ok(vec![Arc::new(binary)]);
+                }
+                Ok(vec![Arc::new(binary.to_string_view().map_err(failed)?)])
+            }
+            (Keying::Rows(_, converter), Keys::Bytes(keys)) => {
+                let parser = converter.parser();
+                converter.convert_rows(range.map(|at| parser.parse(keys.get(at)))).map_err(failed)
+            }
+            _ => Err(another_kind()),
+        }
+    }
+}
+
+fn another_kind() -> Error {
+    Error::InvalidInput("keys of another kind than planned".into())
+}
+
+fn texts(array: &ArrayRef, keys: &mut Bytes) {
+    fn push<'a>(values: impl Iterator<Item = Option<&'a [u8]>>, keys: &mut Bytes) {
+        values.for_each(|value| match value {
+            Some(value) => keys.push_parts(1, value),
+            None => keys.push_parts(0, &[]),
+        });
+    }
+    match array.as_any().downcast_ref::<StringViewArray>() {
+        Some(texts) => push(texts.iter().map(|text| text.map(str::as_bytes)), keys),
+        None => push(array.as_binary_view().iter(), keys),
+    }
+}

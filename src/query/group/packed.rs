@@ -1,0 +1,198 @@
+//! Keys packed side by side into the bits of one number: those with codes, and any whole numbers, times and floats.
+
+use std::ops::{BitOr, Shl};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, Float32Array, Float64Array};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_schema::DataType as ArrowType;
+
+use super::coding::Coding;
+use crate::error::{Error, Result};
+use crate::expr::Expression;
+use crate::query::scan::Slice;
+use crate::query::words::{from_words, is_words, one_zero, to_words};
+
+/// The bits of the negative zero, which keys do not have.
+const NULL_DOUBLE: u64 = 1 << 63;
+const NULL_FLOAT: u64 = 1 << 31;
+
+/// How keys share the bits of a number, the first one in the highest.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    fields: Vec<Field>,
+    /// Bits in all, at most 128.
+    pub(crate) bits: u32,
+}
+
+#[derive(Debug)]
+struct Field {
+    form: Form,
+    data_type: ArrowType,
+    bits: u32,
+}
+
+#[derive(Debug)]
+enum Form {
+    Coded(Coding),
+    /// One bit that says whether there is a value, and its bits.
+    Word(Expression),
+    /// The bits of a float, of which those of the negative zero say that there is no value.
+    Float(Expression),
+}
+
+/// A number of 64 or 128 bits.
+pub(crate) trait Number:
+    Copy + Default + From<u64> + Shl<u32, Output = Self> + BitOr<Output = Self>
+{
+}
+
+impl Number for u64 {}
+impl Number for u128 {}
+
+impl Packed {
+    /// `None` if a key has no bits, or all together have too many.
+    pub(crate) fn of(keys: &[Expression], codings: Vec<Option<Coding>>) -> Option<Packed> {
+        let fields: Option<Vec<Field>> =
+            keys.iter().zip(codings).map(|(key, coding)| Field::of(key, coding)).collect();
+        let fields = fields?;
+        let bits = fields.iter().map(|field| field.bits).sum();
+        (bits <= 128).then_some(Packed { fields, bits })
+    }
+
+    /// Appends the number of each selected row of a slice to `out`, which is empty. All bits fit.
+    pub(crate) fn write<N: Number>(
+        &self,
+        slice: &Slice<'_, '_>,
+        out: &mut Vec<N>,
+        room: &mut Vec<u64>,
+    ) -> Result<()> {
+        out.resize(slice.len(), N::default());
+        for field in &self.fields {
+            room.clear();
+            match &field.form {
+                Form::Coded(coding) => coding.write(slice, room)?,
+                Form::Word(expression) => {
+                    let array = slice.evaluate(expression)?;
+                    let words = to_words(&array).ok_or_else(|| no_words(&expression.data_type))?;
+                    let mask = u64::MAX >> (65 - field.bits);
+                    match array.nulls().filter(|nulls| nulls.null_count() > 0) {
+                        None => {
+                            push(out, std::iter::repeat(1), 1);
+                            room.extend(words.iter().map(|word| *word as u64 & mask));
+                        }
+                        Some(valid) => {
+                            push(out, valid.iter().map(u64::from), 1);
+                            let word = |(word, valid): (&i64, bool)| if valid { *word as u64 & mask } else { 0 };
+                            room.extend(words.iter().zip(valid).map(word));
+                        }
+                    }
+                    push(out, room.iter().copied(), field.bits - 1);
+                    continue;
+                }
+                Form::Float(expression) => floats(&slice.evaluate(expression)?, room),
+            }
+            push(out, room.iter().copied(), field.bits);
+        }
+        Ok(())
+    }
+
+    /// The keys of numbers.
+    pub(crate) fn keys(&self, numbers: &[u128]) -> Result<Vec<ArrayRef>> {
+        let mut below = self.bits;
+        let mut keys = Vec::with_capacity(self.fields.len());
+        for field in &self.fields {
+            below -= field.bits;
+            let bits = |number: &u128, from: u32, bits: u32| {
+                let number = number.checked_shr(from).unwrap_or(0);
+                if bits == 0 { 0 } else { number as u64 & (u64::MAX >> (64 - bits)) }
+            };
+            keys.push(match &field.form {
+                Form::Coded(coding) => {
+                    let codes: Vec<u64> = numbers.iter().map(|number| bits(number, below, field.bits)).collect();
+                    coding.values(&codes, &field.data_type)?
+                }
+                Form::Word(_) => {
+                    let words = numbers.iter().map(|number| bits(number, below, field.bits - 1) as i64).collect();
+                    let valid: BooleanBuffer =
+                        numbers.iter().map(|number| bits(number, below + field.bits - 1, 1) > 0).collect();
+                    from_words(words, some_null(valid), &field.data_type)?
+                }
+                Form::Float(_) => {
+                    let words = numbers.iter().map(|number| bits(number, below, field.bits));
+                    from_floats(words, field.bits == 64)
+                }
+            });
+        }
+        Ok(keys)
+    }
+}
+
+impl Field {
+    fn of(key: &Expression, coding: Option<Coding>) -> Option<Field> {
+        let data_type = key.data_type.clone();
+        let (form, bits) = match (coding, &data_type) {
+            (Some(coding), _) => {
+                let bits = u64::BITS - (coding.domain().saturating_sub(1)).leading_zeros();
+                (Form::Coded(coding), bits)
+            }
+            (None, ArrowType::Float64) => (Form::Float(key.clone()), 64),
+            (None, ArrowType::Float32) => (Form::Float(key.clone()), 32),
+            (None, ArrowType::Boolean) => (Form::Word(key.clone()), 2),
+            (None, words) if is_words(words) || *words == ArrowType::UInt64 => {
+                (Form::Word(key.clone()), words.primitive_width()? as u32 * 8 + 1)
+            }
+            _ => return None,
+        };
+        Some(Field { form, data_type, bits })
+    }
+}
+
+fn no_words(data_type: &ArrowType) -> Error {
+    Error::InvalidInput(format!("a key of {data_type} where a number was planned"))
+}
+
+/// Moves numbers up and puts so many bits below.
+#[inline(always)]
+fn push<N: Number>(numbers: &mut [N], below: impl Iterator<Item = u64>, bits: u32) {
+    if bits as usize >= 8 * size_of::<N>() {
+        // There is nothing to move.
+        numbers.iter_mut().zip(below).for_each(|(number, below)| *number = N::from(below));
+        return;
+    }
+    numbers.iter_mut().zip(below).for_each(|(number, below)| *number = (*number << bits) | N::from(below));
+}
+
+fn floats(array: &ArrayRef, out: &mut Vec<u64>) {
+    let array = one_zero(array);
+    let null = match array.data_type() {
+        ArrowType::Float64 => {
+            out.extend(array.as_primitive::<Float64Type>().values().iter().map(|v| v.to_bits()));
+            NULL_DOUBLE
+        }
+        _ => {
+            out.extend(array.as_primitive::<Float32Type>().values().iter().map(|v| u64::from(v.to_bits())));
+            NULL_FLOAT
+        }
+    };
+    if let Some(valid) = array.nulls().filter(|nulls| nulls.null_count() > 0) {
+        for (word, valid) in out.iter_mut().zip(valid) {
+            *word = if valid { *word } else { null };
+        }
+    }
+}
+
+fn from_floats(words: impl Iterator<Item = u64> + Clone, double: bool) -> ArrayRef {
+    let null = if double { NULL_DOUBLE } else { NULL_FLOAT };
+    let valid = some_null(words.clone().map(|word| word != null).collect());
+    match double {
+        true => Arc::new(Float64Array::new(words.map(f64::from_bits).collect(), valid)),
+        false => Arc::new(Float32Array::new(words.map(|word| f32::from_bits(word as u32)).collect(), valid)),
+    }
+}
+
+fn some_null(valid: BooleanBuffer) -> Option<NullBuffer> {
+    Some(NullBuffer::new(valid)).filter(|valid| valid.null_count() > 0)
+}

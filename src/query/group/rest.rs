@@ -1,0 +1,262 @@
+//! The groups that are still to come out: made into columns step by step, so that the answer is never whole in memory
+//! beside the groups. Partitions are merged as they are asked for, several at a time, in parallel; one that is too large
+//! for the memory there is, is split by more bits of the hash.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::{Array, ArrayRef};
+use rayon::prelude::*;
+
+use super::direct::Digits;
+use super::index::Index;
+use super::keying::Keying;
+use super::partitions::{FAN, LEVELS, Partition, Partitions};
+use super::spill::Spill;
+use super::table::{Part, Table, columns};
+use crate::error::{Error, Result};
+use crate::query::aggregate::Accumulators;
+use crate::query::memory::Reservation;
+use crate::query::run::Context;
+
+/// Groups of a step, before those of the same key are merged.
+const STEP_GROUPS: usize = 1 << 20;
+/// Slots of a direct index that become a batch.
+const STEP_SLOTS: usize = 1 << 15;
+
+/// Columns of the answer, in batches.
+pub(crate) type Batches = Vec<Vec<ArrayRef>>;
+
+/// Groups that are still to come out.
+pub(crate) enum Rest<'a> {
+    Slots(SlotsLeft<'a>),
+    Partitions(Box<PartitionsLeft<'a>>),
+}
+
+impl Rest<'_> {
+    /// The next batches; `None` when all groups are out.
+    pub(crate) fn next(&mut self) -> Result<Option<Batches>> {
+        match self {
+            Rest::Slots(slots) => slots.next(),
+            Rest::Partitions(partitions) => partitions.next(),
+        }
+    }
+
+    /// Bytes spilled, and files made for them.
+    pub(crate) fn spilled(&self) -> (u64, u64) {
+        match self {
+            Rest::Slots(_) => (0, 0),
+            Rest::Partitions(partitions) => (partitions.spill.bytes(), partitions.spill.files()),
+        }
+    }
+}
+
+/// The slots of a direct index.
+pub(crate) struct SlotsLeft<'a> {
+    pub(crate) digits: Arc<Digits>,
+    pub(crate) states: Accumulators<'a>,
+    /// There is one group, even of no rows.
+    pub(crate) alone: bool,
+    pub(crate) done: usize,
+    pub(crate) context: &'a Context<'a>,
+    pub(crate) reservation: Reservation<'a>,
+}
+
+impl SlotsLeft<'_> {
+    fn next(&mut self) -> Result<Option<Batches>> {
+        let (slots, start) = (self.states.rows.len(), self.done);
+        if start >= slots {
+            return Ok(None);
+        }
+        let threads = self.context.pool.current_num_threads();
+        self.done = slots.min(start + STEP_SLOTS * threads * 8);
+        let starts: Vec<usize> = (start..self.done).step_by(STEP_SLOTS).collect();
+        let batch = |start: &usize| {
+            let live = |(_, rows): &(u64, &u64)| self.alone || **rows > 0;
+            let rows = self.states.rows.get(*start..slots.min(start + STEP_SLOTS)).unwrap_or_default();
+            let groups: Vec<u64> = (*start as u64..).zip(rows).filter(live).map(|(at, _)| at).collect();
+            let mut columns = self.digits.keys(&groups)?;
+            columns.extend(self.states.finish(&groups)?);
+            Ok(columns)
+        };
+        let batches = match starts.as_slice() {
+            [only] => vec![batch(only)?],
+            _ => self.context.pool.install(|| starts.par_iter().map(batch).collect::<Result<_>>())?,
+        };
+        if self.done == slots {
+            self.states.clear();
+            self.reservation.shrink(usize::MAX);
+            self.done = usize::MAX;
+        }
+        Ok(Some(batches))
+    }
+}
+
+/// Partitions that are still to be merged.
+pub(crate) struct PartitionsLeft<'a> {
+    keying: Arc<Keying>,
+    spill: Arc<Spill>,
+    context: &'a Context<'a>,
+    like: Part<'a>,
+    /// The next one last.
+    left: Vec<Partition<'a>>,
+    /// For what is in memory of those left.
+    held: Reservation<'a>,
+    /// For the tables and the answer of the step that is out.
+    step: Reservation<'a>,
+    /// Empty tables with the room that former partitions took: fresh memory costs more than filling it.
+    tables: Mutex<Vec<Table<'a>>>,
+}
+
+impl<'a> PartitionsLeft<'a> {
+    pub(crate) fn new(
+        keying: Arc<Keying>,
+        spill: Arc<Spill>,
+        context: &'a Context<'a>,
+        like: Part<'a>,
+        left: Vec<Partition<'a>>,
+        mut held: Reservation<'a>,
+    ) -> Self {
+        // Tables were in it that are gone; more than was reserved is within what threads have free.
+        let memory: usize = left.iter().map(Partition::memory).sum();
+        held.shrink(held.bytes().saturating_sub(memory));
+        PartitionsLeft {
+            keying,
+            spill,
+            context,
+            like,
+            left,
+            held,
+            step: Reservation::new(context),
+            tables: Mutex::default(),
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Batches>> {
+        loop {
+            self.step.shrink(usize::MAX);
+            let step = self.take_step()?;
+            if step.is_empty() {
+                return Ok(None);
+            }
+            if (self.context.cancelled)() {
+                return Err(Error::Cancelled);
+            }
+            let freed: usize = step.iter().map(Partition::memory).sum();
+            let this = &*self;
+            let made: Vec<Batches> = match step.len() {
+                1 => step.into_iter().map(|one| this.merged(one)).collect::<Result<_>>()?,
+                _ => {
+                    let merged = || step.into_par_iter().map(|one| this.merged(one)).collect::<Result<_>>();
+                    self.context.pool.install(merged)?
+                }
+            };
+            self.held.shrink(freed);
+            let batches: Batches = made.into_iter().flatten().collect();
+            let bytes = batches.iter().flatten().map(|column| column.get_array_memory_size()).sum();
+            let reserved = self.step.bytes();
+            self.step.shrink(reserved.saturating_sub(bytes));
+            if !batches.is_empty() {
+                return Ok(Some(batches));
+            }
+        }
+    }
+
+    /// Takes as many partitions as are worth a step and fit into memory together.
+    fn take_step(&mut self) -> Result<Vec<Partition<'a>>> {
+        let (mut step, mut groups) = (Vec::new(), 0);
+        while groups < STEP_GROUPS {
+            let Some(partition) = self.left.pop() else { break };
+            let needed = needed(&partition);
+            if self.step.grow(needed).is_err() {
+                if !step.is_empty() {
+                    self.left.push(partition);
+                    break;
+                }
+                self.tables.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                self.left.iter_mut().try_for_each(|partition| partition.spill(&self.spill))?;
+                self.held.shrink(self.held.bytes().saturating_sub(partition.memory()));
+                let small = needed <= self.context.limits.free || partition.level + 1 == LEVELS;
+                if self.step.grow(needed).is_err() && !small {
+                    self.split(partition)?;
+                    continue;
+                }
+                // What is small, and what has hardly more keys than one, needs no leave.
+            }
+            groups += partition.groups();
+            step.push(partition);
+        }
+        Ok(step)
+    }
+
+    /// Puts the partitions of the next level in the place of one.
+    fn split(&mut self, partition: Partition<'a>) -> Result<()> {
+        let mut into = Partitions::new(&self.like, partition.level + 1)?;
+        let mut hashes = Vec::new();
+        let mut add = |part: Part<'a>, held: &mut Reservation<'a>| {
+            part.keys.hashes(&mut hashes);
+            into.add(&part, &hashes)?;
+            drop(part);
+            if held.resize(into.memory()).is_err() {
+                into.spill(&self.spill)?;
+                held.shrink(usize::MAX);
+            }
+            Ok(())
+        };
+        self.held.shrink(usize::MAX);
+        partition.parts.into_iter().try_for_each(|part| add(part, &mut self.held))?;
+        for place in partition.places {
+            add(self.spill.read(&place, &self.like)?, &mut self.held)?;
+        }
+        self.left.extend(into.into_all().into_iter().filter(|partition| partition.groups() > 0));
+        Ok(())
+    }
+
+    /// Merges a partition, and makes columns of it.
+    fn merged(&self, partition: Partition<'a>) -> Result<Batches> {
+        let all = partition.groups();
+        let mut parts = partition.parts.into_iter();
+        let used = self.tables.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut table = used.map_or_else(|| Table::like(&self.like), Ok)?;
+        let mut seen = 0;
+        let places = partition.places.iter().map(|place| self.spill.read(place, &self.like));
+        for part in parts.by_ref().map(Ok).chain(places) {
+            let part: Part<'a> = part?;
+            table.merge(&part)?;
+            seen += part.len();
+            if seen * 8 >= all {
+                // What is to come has about as many new keys as what there was.
+                table.reserve((table.len() as f64 / seen as f64 * all as f64) as usize);
+            }
+        }
+        table.part.states.settle();
+        let columns = columns(&self.keying, &table.part)?;
+        table.clear();
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner).push(table);
+        Ok(columns)
+    }
+}
+
+/// Bytes that merging a partition takes at most, and its answer.
+fn needed(partition: &Partition<'_>) -> usize {
+    let groups = partition.groups();
+    // Counts of rows, which single rows do not have; vectors that double while they are copied; columns of the answer.
+    Index::memory_of(groups) + (partition.size() + groups * size_of::<u64>()) * 3
+}
+
+/// The partitions of all threads, each with the parts of the one with the same number.
+pub(crate) fn together<'a>(threads: Vec<Partitions<'a>>) -> Vec<Partition<'a>> {
+    let mut all: Vec<Partition<'a>> = Vec::with_capacity(FAN);
+    for thread in threads {
+        for (at, partition) in thread.into_all().into_iter().enumerate() {
+            match all.get_mut(at) {
+                Some(known) => {
+                    known.parts.extend(partition.parts);
+                    known.places.extend(partition.places);
+                }
+                None => all.push(partition),
+            }
+        }
+    }
+    all.retain(|partition| partition.groups() > 0);
+    all
+}

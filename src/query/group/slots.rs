@@ -1,0 +1,85 @@
+//! Groups by direct index: the number of a group is its slot, in the states of every thread.
+
+use std::sync::Arc;
+
+use super::direct::{Digits, Room};
+use crate::error::Result;
+use crate::query::Aggregate;
+use crate::query::aggregate::columns::Map;
+use crate::query::aggregate::kernels::Groups;
+use crate::query::aggregate::{Accumulators, MAX_PENDING};
+use crate::query::memory::Reservation;
+use crate::query::run::Worker;
+use crate::query::scan::Slice;
+
+/// One thread's groups.
+pub(crate) struct Slots<'a> {
+    digits: Arc<Digits>,
+    states: Accumulators<'a>,
+    reservation: Reservation<'a>,
+    bytes: Vec<u8>,
+    shorts: Vec<u16>,
+    words: Vec<u32>,
+    places: Vec<u32>,
+    room: Room,
+}
+
+impl<'a> Slots<'a> {
+    pub(crate) fn new(
+        digits: Arc<Digits>,
+        aggregates: &'a [Aggregate],
+        reservation: Reservation<'a>,
+    ) -> Result<Self> {
+        let groups = usize::try_from(digits.product).unwrap_or(usize::MAX);
+        Ok(Slots {
+            digits,
+            states: Accumulators::fixed(aggregates, groups)?,
+            reservation,
+            bytes: Vec::new(),
+            shorts: Vec::new(),
+            words: Vec::new(),
+            places: Vec::new(),
+            room: Room::default(),
+        })
+    }
+
+    /// The groups of this thread and of others, and what is reserved for them.
+    pub(crate) fn merged(mut self, others: impl Iterator<Item = Slots<'a>>) -> (Accumulators<'a>, Reservation<'a>) {
+        for mut other in others {
+            other.states.settle();
+            self.states.merge(&other.states, Map::Same);
+        }
+        self.states.settle();
+        (self.states, self.reservation)
+    }
+}
+
+impl Worker for Slots<'_> {
+    fn account(&mut self) -> Result<()> {
+        match self.reservation.resize(self.states.memory()) {
+            // Few are had in any memory: see `grouping`.
+            Err(_) if self.digits.product <= MAX_PENDING as u64 => Ok(()),
+            reserved => reserved,
+        }
+    }
+
+    fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
+        let local = self.digits.of_block(slice.block)?;
+        if let Some(group) = local.constant() {
+            return self.states.update(slice, Groups::Same { group: group as usize, rows: slice.len() });
+        }
+        let room = &mut self.room;
+        let groups = if let Some((codes, places)) = local.bytes(slice, &mut self.bytes, &mut self.places, room)? {
+            Groups::Bytes { codes, places }
+        } else if self.digits.product <= 1 << 16 {
+            self.shorts.clear();
+            local.numbers(slice, &mut self.shorts, room)?;
+            Groups::Shorts(&self.shorts)
+        } else {
+            self.words.clear();
+            local.numbers(slice, &mut self.words, room)?;
+            Groups::Words(&self.words)
+        };
+        self.states.update(slice, groups)
+    }
+}

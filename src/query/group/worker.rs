@@ -1,0 +1,139 @@
+//! One thread's groups by a hash table that stays within the caches: when it is full, its groups move to radix partitions;
+//! where it hardly joined any rows, rows go there directly; and when memory is short, the partitions go to a file.
+
+use std::sync::Arc;
+
+use super::keying::{Keying, Rooms};
+use super::partitions::Partitions;
+use super::spill::Spill;
+use super::table::{Part, Table};
+use crate::error::Result;
+use crate::query::memory::Reservation;
+use crate::query::run::{Context, GroupLimits, Worker};
+use crate::query::scan::Slice;
+
+/// With fewer rows a group than this, a table is not worth the while.
+const WORTH_GROUPING: usize = 2;
+
+/// One thread's groups.
+pub(crate) struct Hashed<'a> {
+    keying: Arc<Keying>,
+    spill: Arc<Spill>,
+    limits: GroupLimits,
+    pub(crate) table: Table<'a>,
+    pub(crate) partitions: Option<Partitions<'a>>,
+    /// Rows go to the partitions one by one.
+    separate: bool,
+    /// Rows since the table was empty.
+    rows: usize,
+    /// Groups in the partitions before they are merged.
+    most: usize,
+    reservation: Reservation<'a>,
+    slice: Part<'a>,
+    hashes: Vec<u64>,
+    /// The numbers from 0.
+    each: Vec<u16>,
+    rooms: Rooms,
+}
+
+impl<'a> Hashed<'a> {
+    pub(crate) fn new(
+        keying: Arc<Keying>,
+        spill: Arc<Spill>,
+        like: &Part<'a>,
+        context: &'a Context<'a>,
+    ) -> Result<Self> {
+        let limits = context.limits;
+        Ok(Hashed {
+            keying,
+            spill,
+            limits,
+            table: Table::like(like)?,
+            partitions: None,
+            separate: false,
+            rows: 0,
+            most: limits.unmerged,
+            reservation: Reservation::new(context),
+            slice: like.none()?,
+            hashes: Vec::new(),
+            each: Vec::new(),
+            rooms: Rooms::default(),
+        })
+    }
+
+    /// Moves the table's groups to the partitions.
+    pub(crate) fn empty_table(&mut self) -> Result<()> {
+        self.table.part.states.settle();
+        self.table.part.keys.hashes(&mut self.hashes);
+        let partitions = match &mut self.partitions {
+            Some(partitions) => partitions,
+            none => none.insert(Partitions::new(&self.slice, 0)?),
+        };
+        partitions.add(&self.table.part, &self.hashes)?;
+        self.separate = self.rows < self.table.len() * WORTH_GROUPING;
+        self.rows = 0;
+        if self.separate { self.table.release() } else { Ok(self.table.clear()) }
+    }
+
+    /// Merges what has gathered in the partitions, and groups again if that left few groups.
+    fn merge_partitions(&mut self) -> Result<()> {
+        let Some(partitions) = &mut self.partitions else { return Ok(()) };
+        partitions.merge()?;
+        self.most = self.limits.unmerged.max(partitions.groups * 2);
+        self.separate = self.separate && partitions.groups > self.limits.in_table / 2;
+        Ok(())
+    }
+
+    /// The partitions with what is reserved, once the table is empty.
+    pub(crate) fn into_partitions(self) -> (Option<Partitions<'a>>, Reservation<'a>) {
+        (self.partitions, self.reservation)
+    }
+
+    /// The table's groups with what is reserved.
+    pub(crate) fn into_table(mut self) -> (Part<'a>, Reservation<'a>) {
+        self.table.part.states.settle();
+        (self.table.part, self.reservation)
+    }
+
+    fn memory(&self) -> usize {
+        let held = self.table.memory() + self.partitions.as_ref().map_or(0, Partitions::memory);
+        held.saturating_sub(self.limits.free)
+    }
+}
+
+impl Worker for Hashed<'_> {
+    fn account(&mut self) -> Result<()> {
+        if self.reservation.resize(self.memory()).is_ok() {
+            return Ok(());
+        }
+        if self.table.memory() > self.limits.free / 2 {
+            self.empty_table()?;
+            self.table.release()?;
+        }
+        if let Some(partitions) = &mut self.partitions {
+            partitions.spill(&self.spill)?;
+        }
+        self.reservation.resize(self.memory())
+    }
+
+    fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
+        self.keying.write(slice, &mut self.slice.keys, &mut self.rooms)?;
+        self.slice.keys.hashes(&mut self.hashes);
+        if !self.separate {
+            self.table.update(slice, &self.slice.keys, &self.hashes)?;
+            self.rows += slice.len();
+            return if self.table.len() >= self.limits.in_table { self.empty_table() } else { Ok(()) };
+        }
+        while self.each.len() < slice.len() {
+            self.each.push(self.each.len() as u16);
+        }
+        self.slice.states.separate(slice, self.each.get(..slice.len()).unwrap_or_default())?;
+        if let Some(partitions) = &mut self.partitions {
+            partitions.add(&self.slice, &self.hashes)?;
+            if partitions.groups >= self.most {
+                self.merge_partitions()?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,183 @@
+//! Groups that are partitioned, not grouped before, spilled and split, against the same groups in memory.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, StringViewArray};
+use arrow_schema::DataType as ArrowType;
+
+use super::tests::{aggregate, aggregates, all_of, column, computed, fragment, rows, shown, store};
+use super::*;
+use crate::error::{Error, Result};
+use crate::expr::{Expression, Traits};
+use crate::store::Snapshot;
+
+/// Limits under which a grouping runs, and what it must do of it.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    threads: usize,
+    limits: GroupLimits,
+    /// Bytes that may be reserved.
+    memory: usize,
+    spills: bool,
+}
+
+fn scrambled(inputs: &[ArrayRef]) -> ArrayRef {
+    let values = inputs[0].as_primitive::<Int64Type>();
+    let text = |v: i64| format!("{:x} and some more", v.wrapping_mul(0x5851_f42d_4c95_7f2d) % 30_011);
+    Arc::new(values.iter().map(|v| v.filter(|v| v % 17 > 0).map(text)).collect::<StringViewArray>())
+}
+
+fn third(inputs: &[ArrayRef]) -> ArrayRef {
+    let values = inputs[0].as_primitive::<Float64Type>();
+    Arc::new(values.iter().map(|v| v.map(|v| ((v * 100.0) as i64 % 1000) as f64 / 3.0)).collect::<Float64Array>())
+}
+
+fn single(inputs: &[ArrayRef]) -> ArrayRef {
+    let values = inputs[0].as_primitive::<Int64Type>();
+    let float = |v: i64| if v % 5 == 0 { -0.0 } else { (v % 3_001) as f32 / 7.0 };
+    Arc::new(values.iter().map(|v| v.filter(|v| v % 11 > 0).map(float)).collect::<Float32Array>())
+}
+
+fn remainder(inputs: &[ArrayRef]) -> ArrayRef {
+    let values = inputs[0].as_primitive::<Int64Type>();
+    Arc::new(values.iter().map(|v| v.filter(|v| v % 13 > 0).map(|v| v % 20_011 - 3)).collect::<Int64Array>())
+}
+
+fn keys(of: &str) -> Vec<Expression> {
+    let plain = Traits::default;
+    let text = || computed(vec![3], ArrowType::Utf8View, plain(), scrambled);
+    let float = || computed(vec![2], ArrowType::Float64, plain(), third);
+    let small = || computed(vec![3], ArrowType::Float32, plain(), single);
+    let whole = || computed(vec![4], ArrowType::Int64, plain(), remainder);
+    match of {
+        "slots" => vec![column(3)],
+        "digits" => vec![column(4)],
+        "narrow" => vec![small(), column(0)],
+        "double" => vec![float()],
+        "wide" => vec![whole(), column(1), small()],
+        "text" => vec![text()],
+        _ => vec![column(1), text(), whole()],
+    }
+}
+
+/// What a fragment answers, sorted, with the bytes and files that it spilled.
+fn run_within(case: Case, fragment: &Fragment, snapshot: &Snapshot, dir: &Path) -> Result<(Vec<String>, u64, u64)> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(case.threads).build().unwrap();
+    let held = AtomicUsize::new(0);
+    let reserve = |bytes: usize| {
+        let fits = |held: usize| held.checked_add(bytes).filter(|held| *held <= case.memory);
+        let grown = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+        grown.map(drop).map_err(|_| Error::LimitExceeded("no more memory".into()))
+    };
+    let release = |bytes: usize| {
+        assert!(held.fetch_sub(bytes, Ordering::Relaxed) >= bytes);
+    };
+    let recorder = Recorder::default();
+    let context = Context {
+        pool: &pool,
+        cancelled: &|| false,
+        reserve: &reserve,
+        release: &release,
+        temp_dir: dir,
+        limits: case.limits,
+        recorder: &recorder,
+        timed: false,
+    };
+    let mut answer = run(fragment, snapshot, &context)?;
+    let mut parts = Vec::new();
+    loop {
+        parts.append(&mut answer.batches);
+        if !answer.more()? {
+            break;
+        }
+    }
+    drop(answer);
+    let spilled = recorder.counters();
+    assert_eq!(held.load(Ordering::Relaxed), 0);
+    let whole = arrow_select::concat::concat_batches(&fragment.schema, &parts).unwrap();
+    Ok((shown(&whole), spilled.spilled_bytes, spilled.spill_files))
+}
+
+fn cases() -> Vec<Case> {
+    let usual = GroupLimits::default();
+    let small = GroupLimits { direct: 1 << 23, in_table: 100, unmerged: 1_000, serial: 0, free: 0 };
+    let never_merged = GroupLimits { unmerged: usize::MAX, ..small };
+    vec![
+        Case { threads: 1, limits: usual, memory: usize::MAX, spills: false },
+        Case { threads: 3, limits: usual, memory: usize::MAX, spills: false },
+        Case { threads: 2, limits: GroupLimits { direct: 0, ..usual }, memory: usize::MAX, spills: false },
+        Case { threads: 3, limits: small, memory: usize::MAX, spills: false },
+        Case { threads: 2, limits: never_merged, memory: usize::MAX, spills: false },
+        Case { threads: 2, limits: never_merged, memory: 200_000, spills: true },
+        Case { threads: 3, limits: small, memory: 80_000, spills: true },
+        // Too little for any partition, which are split by more bits.
+        Case { threads: 1, limits: GroupLimits { free: 2_000, ..small }, memory: 20_000, spills: true },
+    ]
+}
+
+#[test]
+fn groups_are_the_same_in_any_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let snapshot = store(dir.path(), &[1, 2, 3, 1, 4].map(|seed| rows(2_000, seed)));
+    let mut all = aggregates();
+    all.push(aggregate(AggregateFunction::Sum, Some(2)));
+    all.push(aggregate(AggregateFunction::Average, Some(2)));
+    all.push(aggregate(AggregateFunction::Max, Some(3)));
+    for of in ["slots", "digits", "narrow", "double", "wide", "text", "rows"] {
+        let output = Output::Aggregate { keys: keys(of), aggregates: all.clone() };
+        let fragment = fragment(&snapshot, vec![], output);
+        let mut first = None;
+        for case in cases() {
+            let (shown, bytes, files) = run_within(case, &fragment, &snapshot, dir.path()).unwrap();
+            // So few slots are had in any memory.
+            let spills = case.spills && of != "slots";
+            assert_eq!((bytes > 0, files), (spills, u64::from(spills)), "{of} {case:?}");
+            match &first {
+                None => first = Some(shown),
+                Some(first) => assert!(*first == shown, "{of} {case:?}"),
+            }
+        }
+        assert!(first.unwrap().len() > 900, "{of}");
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let snapshot = store(dir.path(), &[rows(20_000, 3)]);
+    let output = Output::Aggregate { keys: keys("digits"), aggregates: aggregates() };
+    let fragment = fragment(&snapshot, vec![], output);
+    let limits = GroupLimits { in_table: 200, free: 0, ..GroupLimits::default() };
+    let case = Case { threads: 2, limits, memory: 10_000, spills: true };
+    let missing = dir.path().join("no such directory");
+    let error = run_within(case, &fragment, &snapshot, &missing).unwrap_err();
+    assert!(matches!(&error, Error::Io { path, .. } if *path == missing), "{error}");
+    assert!(run_within(case, &fragment, &snapshot, dir.path()).is_ok());
+}
+
+#[test]
+fn cancelled_while_groups_come_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let snapshot = store(dir.path(), &[rows(20_000, 4)]);
+    let output = Output::Aggregate { keys: keys("text"), aggregates: aggregates() };
+    let fragment = fragment(&snapshot, vec![], output);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let cancelled = AtomicBool::new(false);
+    let limits = GroupLimits { in_table: 100, ..GroupLimits::default() };
+    let context = Context {
+        pool: &pool,
+        cancelled: &|| cancelled.swap(true, Ordering::Relaxed),
+        reserve: &|_| Ok(()),
+        release: &|_| {},
+        temp_dir: dir.path(),
+        limits,
+        recorder: &Recorder::default(),
+        timed: false,
+    };
+    let answer = run(&fragment, &snapshot, &context).and_then(|answer| all_of(&fragment, answer));
+    assert!(matches!(answer, Err(Error::Cancelled)), "{answer:?}");
+}
