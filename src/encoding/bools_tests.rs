@@ -17,6 +17,9 @@ fn round_trip(values: &BooleanBuffer, force: Option<Encoding>) -> Encoding {
     for start in (0..values.len()).step_by(VECTOR) {
         let end = (start + 1500).min(values.len());
         assert_eq!(bools.decode(start..end).unwrap(), values.slice(start, end - start));
+        let mut unset = Vec::new();
+        bools.each_unset(start..end, |places| unset.extend(places)).unwrap();
+        assert_eq!(unset, (0..end - start).filter(|at| !values.value(start + at)).collect::<Vec<_>>());
     }
     for row in (0..values.len()).step_by(97) {
         assert_eq!(bools.get(row).unwrap(), values.value(row));
@@ -27,6 +30,7 @@ fn round_trip(values: &BooleanBuffer, force: Option<Encoding>) -> Encoding {
         bad[at] ^= 0x41;
         if let Ok(bools) = Bools::parse(&mut Source::new(&bad, &payload), values.len()) {
             let _ = bools.decode(0..values.len());
+            let _ = bools.each_unset(0..values.len(), |_| ());
             let _ = values.len().checked_sub(1).map(|row| bools.get(row));
         }
         let _ = Bools::parse(&mut Source::new(&head[..at], &payload), values.len()).map(|_| ());

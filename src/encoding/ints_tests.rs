@@ -33,6 +33,27 @@ fn open<'a, W: Word>(head: &'a [u8], payload: &'a [u8], rows: usize) -> Result<I
     Ok(ints)
 }
 
+/// Ranges around single values, and from each end: where only outliers may lie in one, they are all that do.
+fn outliers<W: Word>(ints: &Ints<'_, W>, values: &[W], signed: bool) {
+    let number = |v: W| if signed { i128::from(Word::to_i64(v)) } else { i128::from(Word::to_u64(v)) };
+    let (Some(least), Some(greatest)) =
+        (values.iter().copied().min_by_key(|v| number(*v)), values.iter().copied().max_by_key(|v| number(*v)))
+    else {
+        return;
+    };
+    for value in values.iter().step_by(values.len() / 5 + 1) {
+        for (low, high) in [(*value, *value), (least, *value), (*value, greatest)] {
+            if !ints.only_outliers(number(low), number(high), signed) {
+                continue;
+            }
+            let mut found = Vec::new();
+            ints.outliers_within(0..values.len(), low, Word::sub(high, low), |row| found.push(row)).unwrap();
+            let inside = |row: &usize| (number(low)..=number(high)).contains(&number(values[*row]));
+            assert_eq!(found, (0..values.len()).filter(inside).collect::<Vec<_>>());
+        }
+    }
+}
+
 fn round_trip<W: Word>(values: &[W], signed: bool, options: &Options) -> Encoding {
     let (head, payload) = written(values, signed, options);
     let ints = open::<W>(&head, &payload, values.len()).unwrap();
@@ -55,6 +76,12 @@ fn round_trip<W: Word>(values: &[W], signed: bool, options: &Options) -> Encodin
     for row in (0..values.len()).step_by(61).chain(values.len().checked_sub(1)) {
         assert_eq!(ints.get(row).unwrap(), values[row]);
     }
+    let some: Vec<u32> = (0..values.len() as u32).filter(|row| row % 7 == 3 || row % 1000 > 990).collect();
+    out.clear();
+    ints.gather(&some, &mut out).unwrap();
+    assert_eq!(out, some.iter().map(|row| values[*row as usize]).collect::<Vec<_>>());
+    outliers(&ints, values, signed);
+    assert!(ints.gather(&[values.len() as u32], &mut out).is_err());
     assert!(ints.get(values.len()).is_err());
     assert!(ints.decode(0..values.len() + 1, &mut out).is_err());
     ints.describe(&mut String::new());

@@ -227,24 +227,10 @@ pub(crate) fn fold_spread<S: Copy + Default, V: Copy>(
     merge: impl Fn(&mut S, S),
 ) {
     match groups {
-        Groups::Bytes { codes, places } => {
-            let mut lanes = [[S::default(); 256]; 4];
-            let (fours, rest) = codes.as_chunks::<4>();
-            let (quads, last) = values.as_chunks::<4>();
-            for (codes, values) in fours.iter().zip(quads) {
-                for ((lane, code), value) in lanes.iter_mut().zip(codes).zip(values) {
-                    add(&mut lane[usize::from(*code)], *value);
-                }
-            }
-            for (code, value) in rest.iter().zip(last) {
-                add(&mut lanes[0][usize::from(*code)], *value);
-            }
-            for (at, place) in places.iter().enumerate().take(256) {
-                if let Some(slot) = slots.get_mut(*place as usize) {
-                    lanes.iter().for_each(|lane| merge(slot, lane[at]));
-                }
-            }
+        Groups::Bytes { codes, places } if places.len() <= 64 => {
+            fold_codes::<S, V, 8, 64>(codes, places, values, slots, add, merge);
         }
+        Groups::Bytes { codes, places } => fold_codes::<S, V, 4, 256>(codes, places, values, slots, add, merge),
         Groups::Same { group, .. } => {
             let Some(slot) = slots.get_mut(group) else { return };
             let mut lanes = [S::default(); 8];
@@ -256,6 +242,34 @@ pub(crate) fn fold_spread<S: Copy + Default, V: Copy>(
             lanes.iter().for_each(|lane| merge(slot, *lane));
         }
         groups => fold(groups, values, None, slots, add),
+    }
+}
+
+/// The same for codes below a power of two: the more that rows of one code wait for each other, the more sets.
+#[inline(always)]
+fn fold_codes<S: Copy + Default, V: Copy, const SETS: usize, const CODES: usize>(
+    codes: &[u8],
+    places: &[u32],
+    values: &[V],
+    slots: &mut [S],
+    add: impl Fn(&mut S, V),
+    merge: impl Fn(&mut S, S),
+) {
+    let mut sets = [[S::default(); CODES]; SETS];
+    let (some_codes, last_codes) = codes.as_chunks::<SETS>();
+    let (some_values, last_values) = values.as_chunks::<SETS>();
+    for (codes, values) in some_codes.iter().zip(some_values) {
+        for ((set, code), value) in sets.iter_mut().zip(codes).zip(values) {
+            add(&mut set[usize::from(*code) % CODES], *value);
+        }
+    }
+    for (code, value) in last_codes.iter().zip(last_values) {
+        add(&mut sets[0][usize::from(*code) % CODES], *value);
+    }
+    for (at, place) in places.iter().enumerate().take(CODES) {
+        if let Some(slot) = slots.get_mut(*place as usize) {
+            sets.iter().for_each(|set| merge(slot, set[at]));
+        }
     }
 }
 

@@ -1,0 +1,1 @@
+//! Micro-benchmarks of the loops over encoded data; see `benches/`.
