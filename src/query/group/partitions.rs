@@ -10,7 +10,7 @@ pub(crate) const FAN: usize = 256;
 /// Each level looks at eight more bits, from the highest down; the low half of a hash is the index's.
 pub(crate) const LEVELS: u32 = 4;
 /// Groups of a part before it is closed.
-const PART_GROUPS: usize = 4096;
+const PART_GROUPS: usize = 1024;
 /// Bytes of a part that is spilled in one piece.
 const MAX_RECORD: usize = 1 << 30;
 /// A partition is worth merging early if at most so many in four of its groups are left.

@@ -172,20 +172,34 @@ impl<'a> PartitionsLeft<'a> {
                     self.left.push(partition);
                     break;
                 }
-                self.tables.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                self.left.iter_mut().try_for_each(|partition| partition.spill(&self.spill))?;
-                self.held.shrink(self.held.bytes().saturating_sub(partition.memory()));
+                let reserved = self.make_room(needed, partition.memory())?;
+                // What is small, and what has hardly more keys than one, needs no leave.
                 let small = needed <= self.context.limits.free || partition.level + 1 == LEVELS;
-                if self.step.grow(needed).is_err() && !small {
+                if !reserved && !small {
                     self.split(partition)?;
                     continue;
                 }
-                // What is small, and what has hardly more keys than one, needs no leave.
             }
             groups += partition.groups();
             step.push(partition);
         }
         Ok(step)
+    }
+
+    /// Spills partitions, those first that are merged last, until so many bytes can be reserved for a step; false if even
+    /// then they cannot. `kept` bytes of what is held are not among the partitions left.
+    fn make_room(&mut self, needed: usize, kept: usize) -> Result<bool> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let mut held: usize = kept + self.left.iter().map(Partition::memory).sum::<usize>();
+        for partition in self.left.iter_mut().filter(|partition| !partition.parts.is_empty()) {
+            held -= partition.memory();
+            partition.spill(&self.spill)?;
+            self.held.shrink(self.held.bytes().saturating_sub(held));
+            if self.step.grow(needed).is_ok() {
+                return Ok(true);
+            }
+        }
+        Ok(self.step.grow(needed).is_ok())
     }
 
     /// Puts the partitions of the next level in the place of one.
