@@ -169,25 +169,26 @@ pub fn run<'a>(fragment: &'a Fragment, snapshot: &Snapshot, context: &'a Context
     let survivors = survivors(&fragment.columns, &fragment.conditions, snapshot, context.timed, &mut counters)?;
     counters.prune = clock.lap();
     context.recorder.update(|sum| sum.add(&counters));
+    let before = context.recorder.counters().work;
     match &fragment.output {
         Output::Aggregate { keys, aggregates } => {
             let rest = group::groups(fragment, keys, aggregates, &survivors, context)?;
-            count_finish(context, clock.lap());
+            count_finish(context, clock.lap(), before);
             Answer::from(&fragment.schema, rest, context)
         }
         Output::Top { order, limit, expressions } => {
             let columns = order::top(fragment, order, *limit, expressions, &survivors, context)?;
             let answer = Answer::of(&fragment.schema, columns)?;
-            count_finish(context, clock.lap());
+            count_finish(context, clock.lap(), before);
             context.recorder.update(|sum| sum.output.rows_out += rows_of(&answer.batches));
             Ok(answer)
         }
     }
 }
 
-/// What a run took since its pruning, less the work on blocks.
-fn count_finish(context: &Context<'_>, time: Duration) {
-    context.recorder.update(|sum| sum.finish += time.saturating_sub(sum.work));
+/// What a run took since its pruning, less the work on blocks; `before` is the work of earlier runs.
+fn count_finish(context: &Context<'_>, time: Duration, before: Duration) {
+    context.recorder.update(|sum| sum.finish += time.saturating_sub(sum.work.saturating_sub(before)));
 }
 
 fn rows_of(batches: &[RecordBatch]) -> u64 {
