@@ -238,10 +238,10 @@ mod tests {
             let mut out = Vec::new();
             assert!(unpack(bytes, width, rows, W::default(), W::from_u64(1), &mut out));
             assert_eq!(out, codes);
-            for at in 0..rows {
+            for (at, code) in codes.iter().enumerate() {
                 let start = at / VECTOR * vector_len(width);
                 let end = (start + vector_len(width)).min(bytes.len());
-                assert_eq!(get(&bytes[start..end], width, rows, at), Some(Word::to_u64(codes[at])));
+                assert_eq!(get(&bytes[start..end], width, rows, at), Some(Word::to_u64(*code)));
                 assert_eq!(get(&[], width, rows, at).is_none(), width > 0);
             }
             assert!(width == 0 || !unpack(&bytes[1..], width, rows, W::default(), W::default(), &mut out));

@@ -147,8 +147,8 @@ fn weigh<'c, T: Word>(
         let weight = T::from_u64(weight);
         match coding.domain() {
             0..=0x100 => add(out, read(coding, slice, &mut room.bytes)?, weight, base),
-            0..=0x1_0000 => add(out, read(coding, slice, &mut room.shorts)?, weight, base),
-            0..=0x1_0000_0000 => add(out, read(coding, slice, &mut room.words)?, weight, base),
+            0x101..=0x1_0000 => add(out, read(coding, slice, &mut room.shorts)?, weight, base),
+            0x1_0001..=0x1_0000_0000 => add(out, read(coding, slice, &mut room.words)?, weight, base),
             _ => add(out, read(coding, slice, &mut room.longs)?, weight, base),
         }
         base = T::default();

@@ -72,7 +72,11 @@ impl<'a> Hashed<'a> {
         partitions.add(&self.table.part, &self.hashes)?;
         self.separate = self.rows < self.table.len() * WORTH_GROUPING;
         self.rows = 0;
-        if self.separate { self.table.release() } else { Ok(self.table.clear()) }
+        if self.separate {
+            return self.table.release();
+        }
+        self.table.clear();
+        Ok(())
     }
 
     /// Merges what has gathered in the partitions, and groups again if that left few groups.
