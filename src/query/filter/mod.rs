@@ -6,6 +6,8 @@
 //! 1. a range of dictionary codes or of whole numbers, compared in the narrowest word that holds them;
 //! 2. a set of dictionary codes, after the condition was evaluated once for each value of the dictionary;
 //! 3. the condition itself over decoded columns, for the rows that the others have left.
+//!
+//! The first two run in the order that has dropped most rows for what it costs so far.
 
 mod decimals;
 mod marks;
