@@ -63,7 +63,7 @@ pub(super) fn allow_names(statement: &mut Statement) {
         None => ControlFlow::Continue(()),
     });
     if found.is_break() {
-        source.body = Box::new(SetExpr::Query(source.clone()));
+        *source.body = SetExpr::Query(source.clone());
     }
 }
 

@@ -165,7 +165,8 @@ fn a_store_that_is_not_there_is_said_so() {
     assert!(missing(Session::open(&session_store(&disk), &strict).map(drop)));
     let session = over(&disk);
     for sql in ["SELECT 1", "SELECT * FROM t", "EXPLAIN SELECT 1", "CREATE VIEW v AS SELECT 1"] {
-        let run = session.run(sql, &Parameters::default(), |stream| stream.map(|batch| batch.map(drop)).collect());
+        let run =
+            session.run(sql, &Parameters::default(), |mut stream| stream.try_for_each(|batch| batch.map(drop)));
         assert!(missing(run), "{sql}");
     }
     rows(&session, "SET sty.native = off; CREATE TABLE IF NOT EXISTS t (a INT); SELECT count(*) FROM t", &[])
