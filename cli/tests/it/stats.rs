@@ -47,7 +47,9 @@ fn step<'a>(store: &'a Value, name: &str, detail: &str) -> &'a Value {
         step["step"] == name && (detail.is_empty() || step["detail"].as_str().unwrap().contains(detail))
     };
     let steps = store["steps"].as_array().unwrap();
-    steps.iter().find(is_it).unwrap_or_else(|| panic!("no {name} {detail} in {store:#}"))
+    let found = steps.iter().find(is_it);
+    assert!(found.is_some(), "no {name} {detail} in {store:#}");
+    found.unwrap()
 }
 
 fn rows(step: &Value) -> (u64, u64) {
