@@ -156,7 +156,9 @@ impl Worker for Top<'_> {
         }
         let others = self.order.iter().skip(1).map(|by| slice.evaluate(&by.expression));
         let others = others.collect::<Result<Vec<ArrayRef>>>()?;
-        let next = others.first().zip(self.order.get(1)).and_then(|(key, by)| self::ranks(key, by));
+        // A second key says nothing where the first is unknown.
+        let second = others.first().zip(self.order.get(1)).filter(|_| ranks.is_some());
+        let next = second.and_then(|(key, by)| self::ranks(key, by));
         let of = |ranks: &Option<Vec<i64>>, place: u32| {
             ranks.as_ref().and_then(|ranks| ranks.get(place as usize)).copied().unwrap_or(ANY)
         };
@@ -224,7 +226,10 @@ fn null_rank(by: &OrderBy) -> i64 {
 /// No row of the block has lower ranks.
 fn best_ranks(order: &[OrderBy], columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> Ranks {
     let best = |at: usize| order.get(at).map_or(ANY, |by| best_rank(by, columns, block));
-    (best(0), best(1))
+    match order.first() {
+        Some(by) if is_ranked(&by.expression.data_type) => (best(0), best(1)),
+        _ => (ANY, ANY),
+    }
 }
 
 fn best_rank(by: &OrderBy, columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> i64 {

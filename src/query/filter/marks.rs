@@ -264,12 +264,17 @@ impl Marks {
 /// The places of marks that are set.
 fn list(marks: &[u8], rows: &mut Vec<u32>) {
     rows.clear();
-    let (words, rest) = marks.as_chunks::<8>();
-    for (start, word) in (0u32..).step_by(8).zip(words) {
-        let mut word = u64::from_le_bytes(*word);
-        while word != 0 {
-            rows.push(start + word.trailing_zeros() / 8);
-            word &= word - 1;
+    let (chunks, rest) = marks.as_chunks::<64>();
+    for (start, chunk) in (0u32..).step_by(64).zip(chunks) {
+        let mut set = 0u64;
+        for (at, eight) in chunk.as_chunks::<8>().0.iter().enumerate() {
+            // The lowest bit of each byte, brought together in the top byte by the multiplication.
+            let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+            set |= bits << (8 * at);
+        }
+        while set != 0 {
+            rows.push(start + set.trailing_zeros());
+            set &= set - 1;
         }
     }
     let start = (marks.len() - rest.len()) as u32;
@@ -288,7 +293,7 @@ fn codes_of<'s>(slice: &'s Slice<'_, '_>, at: usize) -> Result<Option<&'s Ints<'
 /// Ands the marks with `low ≤ value ≤ low + span`.
 fn within<T: Word>(state: State, marks: &mut Vec<u8>, values: &[T], low: u64, span: u64) {
     let (low, span) = (T::from_u64(low), T::from_u64(span));
-    mark(state, marks, values, |value| u8::from(Word::sub(value, low) <= span));
+    mark(state, marks, values, move |value| u8::from(Word::sub(value, low) <= span));
 }
 
 /// Ands the marks, if there are any, with what `passes` says of each value.
@@ -299,7 +304,9 @@ fn mark<T: Word>(state: State, marks: &mut Vec<u8>, values: &[T], passes: impl F
             *mark &= passes(*value);
         }
     } else {
-        marks.clear();
-        marks.extend(values.iter().map(|value| passes(*value)));
+        marks.resize(values.len(), 0);
+        for (mark, value) in marks.iter_mut().zip(values) {
+            *mark = passes(*value);
+        }
     }
 }
