@@ -399,6 +399,9 @@ impl<'a, W: Word> Patches<'a, W> {
             let (mut positions, mut highs) = (Vec::new(), Vec::new());
             self.positions.decode(0..self.positions.rows(), &mut positions)?;
             self.highs.decode(0..self.highs.rows(), &mut highs)?;
+            if !positions.is_sorted_by(|a, b| a < b) {
+                return Err(Error::corrupt(0, "positions of patches do not rise"));
+            }
             let _ = self.decoded.set((positions, highs));
         }
         Ok(self.decoded.get().map_or((&[], &[]), |(positions, highs)| (positions, highs)))

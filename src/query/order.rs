@@ -49,6 +49,11 @@ type Ranks = (i64, i64);
 /// Of rows that may be anything.
 const ANY: i64 = i64::MIN;
 
+/// The second key counts only where the first rank tells the first key: the extremes stand for null, too, or for anything.
+fn pair(first: i64, second: i64) -> Ranks {
+    if first == i64::MIN || first == i64::MAX { (first, ANY) } else { (first, second) }
+}
+
 fn failed(error: arrow_schema::ArrowError) -> Error {
     Error::Unsupported(error.to_string())
 }
@@ -156,13 +161,11 @@ impl Worker for Top<'_> {
         }
         let others = self.order.iter().skip(1).map(|by| slice.evaluate(&by.expression));
         let others = others.collect::<Result<Vec<ArrayRef>>>()?;
-        // A second key says nothing where the first is unknown.
-        let second = others.first().zip(self.order.get(1)).filter(|_| ranks.is_some());
-        let next = second.and_then(|(key, by)| self::ranks(key, by));
+        let next = others.first().zip(self.order.get(1)).and_then(|(key, by)| self::ranks(key, by));
         let of = |ranks: &Option<Vec<i64>>, place: u32| {
             ranks.as_ref().and_then(|ranks| ranks.get(place as usize)).copied().unwrap_or(ANY)
         };
-        let both = |place: u32| (of(&ranks, place), of(&next, place));
+        let both = |place: u32| pair(of(&ranks, place), of(&next, place));
         places.retain(|place| both(*place) <= limit);
         let mut keys = Vec::with_capacity(self.order.len());
         for key in std::iter::once(&first_key).chain(&others) {
@@ -226,10 +229,7 @@ fn null_rank(by: &OrderBy) -> i64 {
 /// No row of the block has lower ranks.
 fn best_ranks(order: &[OrderBy], columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> Ranks {
     let best = |at: usize| order.get(at).map_or(ANY, |by| best_rank(by, columns, block));
-    match order.first() {
-        Some(by) if is_ranked(&by.expression.data_type) => (best(0), best(1)),
-        _ => (ANY, ANY),
-    }
+    pair(best(0), best(1))
 }
 
 fn best_rank(by: &OrderBy, columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> i64 {

@@ -300,6 +300,23 @@ fn groups_of_every_kind() {
     check(vec![], vec![general(), codes()], &|r| (is_code(r) && is_word(r)).then(String::new));
 }
 
+/// A first key that is only compared whole, and rows that come late.
+#[test]
+fn the_first_rows_by_text() {
+    let dir = tempfile::tempdir().unwrap();
+    let parts = [rows(70_000, 4), rows(20_000, 5)];
+    let snapshot = store(dir.path(), &parts);
+    let all: Vec<Row> = parts.concat();
+    let by = |at, descending| OrderBy { expression: column(at), descending, nulls_first: false };
+    let output =
+        Output::Top { order: vec![by(1, false), by(3, true)], limit: 50, expressions: vec![column(3), column(1)] };
+    let batch = answer(&snapshot, vec![], output);
+    let mut sorted: Vec<&Row> = all.iter().filter(|row| row.text.is_some()).collect();
+    sorted.sort_by(|a, b| a.text.cmp(&b.text).then(b.rising.cmp(&a.rising)));
+    let ids: Vec<i64> = sorted.iter().take(50).map(|r| r.rising).collect();
+    assert_eq!(batch.column(0).as_primitive::<Int64Type>().values(), ids.as_slice());
+}
+
 #[test]
 fn the_first_rows() {
     let dir = tempfile::tempdir().unwrap();

@@ -193,6 +193,11 @@ fn largest(at: usize, slice: &Slice<'_, '_>, exponent: u8) -> Option<u64> {
         Scalar::Float(v) => Some(v.abs()),
         _ => None,
     };
-    let most = size(&stats.min)?.max(size(&stats.max)?) * 10f64.powi(i32::from(exponent)) + 2.0;
+    let (min, max) = (size(&stats.min)?, size(&stats.max)?);
+    if min.is_nan() || max.is_nan() {
+        // It hides the greatest number.
+        return None;
+    }
+    let most = min.max(max) * 10f64.powi(i32::from(exponent)) + 2.0;
     (most < (1u64 << 53) as f64).then_some(most as u64)
 }

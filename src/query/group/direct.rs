@@ -94,6 +94,10 @@ impl Local<'_> {
             if digits.saturating_mul(places.len() as u64) > 1 << u8::BITS {
                 return Ok(None);
             }
+            if table.as_ref().is_some_and(|t| t.iter().any(|code| u64::from(*code) >= coding.domain())) {
+                // Where statistics are wrong, `numbers` refuses the rows.
+                return Ok(None);
+            }
             let place = |digit: u64| match &table {
                 Some(table) => table.get(digit as usize).map_or(0, |code| (u64::from(*code) * weight) as u32),
                 None => (digit * weight) as u32,

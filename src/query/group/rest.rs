@@ -219,6 +219,9 @@ impl<'a> PartitionsLeft<'a> {
         self.held.shrink(usize::MAX);
         partition.parts.into_iter().try_for_each(|part| add(part, &mut self.held))?;
         for place in partition.places {
+            if (self.context.cancelled)() {
+                return Err(Error::Cancelled);
+            }
             add(self.spill.read(&place, &self.like)?, &mut self.held)?;
         }
         self.left.extend(into.into_all().into_iter().filter(|partition| partition.groups() > 0));

@@ -54,11 +54,20 @@ impl<'a> Slots<'a> {
     }
 }
 
+/// Texts of groups take at most so many bytes without a reservation.
+const FREE_TEXTS: usize = 64 << 20;
+
+impl Slots<'_> {
+    fn is_small(&self) -> bool {
+        !self.states.hold_texts() || self.states.memory() <= FREE_TEXTS
+    }
+}
+
 impl Worker for Slots<'_> {
     fn account(&mut self) -> Result<()> {
         match self.reservation.resize(self.states.memory()) {
             // Few are had in any memory: see `grouping`.
-            Err(_) if self.digits.product <= MAX_PENDING as u64 => Ok(()),
+            Err(_) if self.digits.product <= MAX_PENDING as u64 && self.is_small() => Ok(()),
             reserved => reserved,
         }
     }
