@@ -11,6 +11,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, Recor
 use arrow_schema::{DataType as ArrowType, Field, Schema as ArrowSchema};
 
 use super::*;
+use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::expr::{Comparison, Expression, Function, Operand, Predicate, Traits};
 use crate::ingest::load::{LoadOptions, load};
@@ -46,8 +47,12 @@ pub(super) fn rows(n: usize, seed: u64) -> Vec<Row> {
     (0..n).map(row).collect()
 }
 
-#[expect(clippy::disallowed_methods, reason = "inputs of a test")]
 pub(super) fn store(dir: &Path, parts: &[Vec<Row>]) -> Snapshot {
+    store_as(dir, parts, None)
+}
+
+#[expect(clippy::disallowed_methods, reason = "inputs of a test")]
+fn store_as(dir: &Path, parts: &[Vec<Row>], force: Option<Encoding>) -> Snapshot {
     let table = Store::open(dir.join("db")).table("t").unwrap();
     for (i, part) in parts.iter().enumerate() {
         let mut text = String::from("few,text,decimal,rising,many\n");
@@ -64,7 +69,7 @@ pub(super) fn store(dir: &Path, parts: &[Vec<Row>]) -> Snapshot {
             csv: CsvOptions::default(),
             skip_unsupported: false,
             profile: None,
-            force: None,
+            force,
             threads: 2,
             memory_limit: None,
             cancelled: Arc::new(AtomicBool::new(false)),
@@ -298,6 +303,42 @@ fn groups_of_every_kind() {
         });
     }
     check(vec![], vec![general(), codes()], &|r| (is_code(r) && is_word(r)).then(String::new));
+}
+
+/// Doubles as their bits and as decimals with exceptions are compared as they are stored.
+#[test]
+fn comparisons_of_stored_doubles() {
+    for force in [Encoding::Bits, Encoding::Alp] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut all = rows(20_000, 6);
+        for (at, row) in all.iter_mut().enumerate() {
+            // Thirds are no decimals.
+            row.decimal = row.decimal.map(|v| if at % 3 == 0 { (v + 7.0) / 3.0 } else { v + 7.0 });
+        }
+        let snapshot = store_as(dir.path(), &[all.clone()], Some(force));
+        for limit in [-1.0, 0.0, 0.01, 1.0 / 3.0, 8.25, 49.99, 1e9] {
+            let operators: [(Comparison, fn(&f64, &f64) -> bool); 5] = [
+                (Comparison::Less, f64::lt),
+                (Comparison::LessOrEqual, f64::le),
+                (Comparison::Equal, f64::eq),
+                (Comparison::Greater, f64::gt),
+                (Comparison::GreaterOrEqual, f64::ge),
+            ];
+            for (comparison, holds) in operators {
+                let id = snapshot.schema().columns()[2].id;
+                let operand = Operand { column: id, data_type: crate::model::DataType::Float64 };
+                let predicate = Predicate::Compare { operand, comparison, value: Scalar::Float(limit) };
+                // The expression says no: only the comparison on what is stored may be asked.
+                let expression = computed(vec![2], ArrowType::Boolean, Traits::default(), never);
+                let output =
+                    Output::Aggregate { keys: vec![], aggregates: vec![aggregate(AggregateFunction::Count, None)] };
+                let batch = answer(&snapshot, vec![Condition { expression, predicate }], output);
+                let passed = all.iter().filter(|row| row.decimal.is_some_and(|v| holds(&v, &limit))).count();
+                let found = batch.column(0).as_primitive::<Int64Type>().value(0);
+                assert_eq!(found, passed as i64, "{force:?} {comparison:?} {limit}");
+            }
+        }
+    }
 }
 
 /// A first key that is only compared whole, and rows that come late.

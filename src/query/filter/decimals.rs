@@ -1,13 +1,12 @@
 //! Comparisons of decimal floats as ranges of the whole numbers that a block stores.
 
-use std::cmp::Ordering;
-
 use super::range::WordRange;
 use crate::block::{Bound, Stream};
 use crate::encoding::floats::{Alp, Floats};
 use crate::expr::{Comparison, Predicate};
 use crate::model::{Column, DataType, Scalar};
 use crate::query::scan::OpenBlock;
+use crate::query::words::ordered;
 
 /// Beyond this, neighbours are not told apart.
 const MOST: f64 = 1e15;
@@ -16,8 +15,22 @@ const MOST: f64 = 1e15;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DecimalRange {
     pub(crate) range: WordRange,
-    comparison: Comparison,
-    value: f64,
+    /// Words of [`ordered`] that pass.
+    low: i64,
+    high: i64,
+}
+
+/// The inclusive range of words of [`ordered`] for which a comparison with a constant is true, where −0.0 is 0.0.
+pub(super) fn ordered_range(comparison: Comparison, value: f64) -> Option<(i64, i64)> {
+    let word = ordered(value + 0.0);
+    Some(match comparison {
+        Comparison::Equal => (word, word),
+        Comparison::Less => (i64::MIN, word.saturating_sub(1)),
+        Comparison::LessOrEqual => (i64::MIN, word),
+        Comparison::Greater => (word.saturating_add(1), i64::MAX),
+        Comparison::GreaterOrEqual => (word, i64::MAX),
+        Comparison::NotEqual => return None,
+    })
 }
 
 impl DecimalRange {
@@ -51,21 +64,14 @@ impl DecimalRange {
             Comparison::NotEqual => return None,
         };
         let range = WordRange::between(low.into(), high.into(), base, top);
-        Some(DecimalRange { range, comparison: *comparison, value: *value })
+        let (low, high) = ordered_range(*comparison, *value)?;
+        Some(DecimalRange { range, low, high })
     }
 
     /// Whether a row's own value passes.
+    #[inline(always)]
     pub(crate) fn holds(&self, value: f64) -> bool {
-        let normal = |v: f64| if v == 0.0 { 0.0 } else { v };
-        let ordering = normal(value).total_cmp(&normal(self.value));
-        match self.comparison {
-            Comparison::Equal => ordering == Ordering::Equal,
-            Comparison::NotEqual => ordering != Ordering::Equal,
-            Comparison::Less => ordering == Ordering::Less,
-            Comparison::LessOrEqual => ordering != Ordering::Greater,
-            Comparison::Greater => ordering == Ordering::Greater,
-            Comparison::GreaterOrEqual => ordering != Ordering::Less,
-        }
+        (self.low..=self.high).contains(&ordered(value + 0.0))
     }
 }
 

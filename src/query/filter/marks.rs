@@ -116,6 +116,7 @@ impl Marks {
             Stream::W16(ints) => self.range(slice, ints, range)?,
             Stream::W32(ints) => self.range(slice, ints, range)?,
             Stream::W64(ints) => self.range(slice, ints, range)?,
+            Stream::F64(Floats::Bits(bits)) => self.range(slice, &bits.words, range)?,
             _ => return Err(Error::InvalidInput("a range of what are no whole numbers".into())),
         }
         self.only_valid(slice, reader.validity())

@@ -188,7 +188,8 @@ impl Test<'_> {
 
     /// A predicate as a range of numbers, if it is one on this column of a block.
     fn range(predicate: &Predicate, column: &Column, at: usize, block: &OpenBlock<'_>) -> Option<Self> {
-        if let Some(range) = WordRange::of(predicate, column, at, block) {
+        let words = WordRange::of(predicate, column, at, block);
+        if let Some(range) = words.or_else(|| WordRange::of_bits(predicate, column, at, block)) {
             return Some(Test::Words { at, range });
         }
         if let Some((low, high)) = range::codes(predicate, column, at, block) {

@@ -4,6 +4,7 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 
+use super::decimals::ordered_range;
 use crate::block::{Bound, Stream};
 use crate::encoding::floats::Floats;
 use crate::encoding::{Ints, Word};
@@ -58,6 +59,7 @@ impl WordRange {
             Some(Stream::W32(ints) | Stream::Codes(ints)) => self.is_of_outliers(ints, signed),
             Some(Stream::W64(ints)) => self.is_of_outliers(ints, signed),
             Some(Stream::F64(Floats::Alp(alp))) => self.is_of_outliers(&alp.ints, signed),
+            Some(Stream::F64(Floats::Bits(bits))) => self.is_of_outliers(&bits.words, signed),
             _ => false,
         };
         match self.span {
@@ -73,6 +75,33 @@ impl WordRange {
     pub(super) fn is_of_outliers<W: Word>(&self, ints: &Ints<'_, W>, signed: bool) -> bool {
         let base = i128::from(self.base);
         ints.only_outliers(base + i128::from(self.low), base + i128::from(self.high), signed)
+    }
+
+    /// The range of bits that a comparison is on doubles that are stored by their bits, none of them negative: those
+    /// sort as the values do.
+    pub(crate) fn of_bits(
+        predicate: &Predicate,
+        column: &Column,
+        at: usize,
+        block: &OpenBlock<'_>,
+    ) -> Option<Self> {
+        let Predicate::Compare { operand, comparison, value: Scalar::Float(value) } = predicate else {
+            return None;
+        };
+        let same = operand.column == column.id && operand.data_type == DataType::Float64;
+        let stored = block.stored(at).filter(|stored| *stored.data_type() == DataType::Float64)?;
+        let stats = stored.block_stats(block.work.block)?;
+        let bits = |bound: &Option<Bound>| match bound.as_ref()?.value {
+            Scalar::Float(v) if v.is_sign_positive() => i64::try_from(v.to_bits()).ok(),
+            _ => None,
+        };
+        let (base, top) = (bits(&stats.min)?, bits(&stats.max)?);
+        if !same || column.data_type != DataType::Float64 {
+            return None;
+        }
+        let Stream::F64(Floats::Bits(_)) = block.column(at).ok()??.reader().stream() else { return None };
+        let (low, high) = ordered_range(*comparison, *value)?;
+        Some(WordRange::between(low.into(), high.into(), base, top))
     }
 
     /// Values from `low` to `high` of a block whose values lie from `base` to `top`.
