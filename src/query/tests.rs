@@ -317,8 +317,8 @@ fn comparisons_of_stored_doubles() {
         }
         let snapshot = store_as(dir.path(), &[all.clone()], Some(force));
         for limit in [-1.0, 0.0, 0.01, 1.0 / 3.0, 8.25, 49.99, 1e9] {
-            let operators: [(Comparison, fn(&f64, &f64) -> bool); 5] = [
-                (Comparison::Less, f64::lt),
+            let operators = [
+                (Comparison::Less, f64::lt as fn(&f64, &f64) -> bool),
                 (Comparison::LessOrEqual, f64::le),
                 (Comparison::Equal, f64::eq),
                 (Comparison::Greater, f64::gt),
