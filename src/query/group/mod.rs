@@ -21,10 +21,12 @@
 //! ```
 
 mod code_map;
+mod coded_column;
 pub(crate) mod coding;
 pub(crate) mod direct;
 mod grouping;
 mod index;
+mod interner;
 mod keying;
 mod keys;
 mod packed;

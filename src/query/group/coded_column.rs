@@ -1,0 +1,309 @@
+//! A stored column under codes: dictionaries united, or distances from the least value.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, new_null_array};
+use arrow_buffer::NullBuffer;
+use arrow_schema::DataType as ArrowType;
+
+use super::coding::{blank_unset, from_codes, narrow, within};
+use super::interner::Interner;
+use crate::block::{Stats, Stream, Validity};
+use crate::encoding::bools::Bools;
+use crate::encoding::{Ints, Word};
+use crate::error::{Error, Result};
+use crate::model::{Column, DataType, Physical, Scalar};
+use crate::query::scan::{OpenBlock, Slice, Survivors, take};
+use crate::query::words::{from_words, is_words, to_words};
+use crate::segment;
+
+/// Dictionaries are united up to this many values in all.
+const MAX_UNITED: u64 = 1 << 20;
+
+/// A stored column under codes.
+#[derive(Debug)]
+pub(crate) struct CodedColumn {
+    pub(super) at: usize,
+    data_type: ArrowType,
+    /// Whether code 0 is null.
+    nulls: bool,
+    pub(super) domain: u64,
+    meaning: Meaning,
+    /// For each segment with a dictionary: the code of each of its codes.
+    maps: Vec<Option<Arc<[u32]>>>,
+}
+
+#[derive(Debug)]
+enum Meaning {
+    /// The least value, sign-extended; the codes count up from it.
+    From(i64),
+    /// The value of each code.
+    Values(ArrayRef),
+}
+
+impl CodedColumn {
+    pub(super) fn of(at: usize, column: &Column, survivors: &Survivors) -> Result<Option<Self>> {
+        let stored: Vec<Option<&segment::Column>> =
+            survivors.segments.iter().map(|s| s.columns.get(at).and_then(Option::as_deref)).collect();
+        if is_words(&column.data_type.to_arrow()) {
+            return Self::of_words(at, column, &stored);
+        }
+        Self::of_dictionaries(at, column, &stored)
+    }
+
+    pub(super) fn of_words(
+        at: usize,
+        column: &Column,
+        stored: &[Option<&segment::Column>],
+    ) -> Result<Option<Self>> {
+        let data_type = column.data_type.to_arrow();
+        let Some((range, nulls)) = bounds(&column.data_type, stored) else { return Ok(None) };
+        let Some(domain) = domain(&range, nulls) else { return Ok(None) };
+        // Dictionaries are translated to codes of 32 bits.
+        if u32::try_from(domain).is_err() && stored.iter().flatten().any(|c| c.record().dictionary.is_some()) {
+            return Self::of_dictionaries(at, column, stored);
+        }
+        let mut maps = Vec::with_capacity(stored.len());
+        for column in stored {
+            let dictionary = match column {
+                Some(column) => column.dictionary()?,
+                None => None,
+            };
+            maps.push(match dictionary {
+                None => None,
+                Some(dictionary) => {
+                    let Some(words) = to_words(dictionary) else { return Ok(None) };
+                    let bias = range.start.wrapping_sub(i64::from(nulls));
+                    let code = |w: &i64| u32::try_from(w.wrapping_sub(bias)).unwrap_or(u32::MAX);
+                    // Entry 0 is null.
+                    Some(std::iter::once(0).chain(words.iter().skip(1).map(code)).collect())
+                }
+            });
+        }
+        Ok(Some(CodedColumn { at, data_type, nulls, domain, meaning: Meaning::From(range.start), maps }))
+    }
+
+    pub(super) fn of_dictionaries(
+        at: usize,
+        column: &Column,
+        stored: &[Option<&segment::Column>],
+    ) -> Result<Option<Self>> {
+        let data_type = column.data_type.to_arrow();
+        let has_values = |c: &&segment::Column| c.stats().nulls < c.stats().rows;
+        let described: Option<Vec<_>> =
+            stored.iter().flatten().copied().filter(has_values).map(|c| c.record().dictionary).collect();
+        let Some(described) = described else { return Ok(None) };
+        if described.iter().map(|d| u64::from(d.values)).sum::<u64>() > MAX_UNITED {
+            return Ok(None);
+        }
+        let mut union = Interner::new(&data_type)?;
+        // Null is code 0 whether it occurs or not.
+        union.intern(&new_null_array(&data_type, 1))?;
+        let mut known: HashMap<u128, Arc<[u32]>> = HashMap::new();
+        let mut maps = Vec::with_capacity(stored.len());
+        for column in stored {
+            let Some((column, dictionary)) = column.and_then(|c| Some((c, c.record().dictionary?))) else {
+                maps.push(None);
+                continue;
+            };
+            if let Some(map) = known.get(&dictionary.hash) {
+                maps.push(Some(Arc::clone(map)));
+                continue;
+            }
+            let Some(values) = column.dictionary()? else { return Ok(None) };
+            let values = arrow_cast::cast(values, &data_type).map_err(|e| Error::corrupt(0, e.to_string()))?;
+            let map: Arc<[u32]> = union.intern(&values)?.into();
+            known.insert(dictionary.hash, Arc::clone(&map));
+            maps.push(Some(map));
+        }
+        let values = union.values()?;
+        let domain = values.len() as u64;
+        Ok(Some(CodedColumn { at, data_type, nulls: true, domain, meaning: Meaning::Values(values), maps }))
+    }
+
+    pub(super) fn values(&self, codes: &[u64]) -> Result<ArrayRef> {
+        match &self.meaning {
+            Meaning::Values(values) => take(values, &narrow(codes)),
+            Meaning::From(low) => {
+                let null = self.nulls && codes.contains(&0);
+                let nulls = null.then(|| NullBuffer::from_iter(codes.iter().map(|c| *c != 0)));
+                from_words(from_codes(codes, *low, self.nulls), nulls, &self.data_type)
+            }
+        }
+    }
+
+    /// The code of all rows of a block that is stored as one value.
+    pub(super) fn constant(&self, block: &OpenBlock<'_>) -> Result<Option<u64>> {
+        let reader = match block.column(self.at)? {
+            Some(column) if !matches!(column.reader().validity(), Validity::Nothing) => column.reader(),
+            _ => return Ok(Some(0)),
+        };
+        if matches!(reader.validity(), Validity::Stream(_)) {
+            return Ok(None);
+        }
+        let bias = self.bias();
+        let signed = block.stored(self.at).is_some_and(|c| is_signed(c.data_type()));
+        fn value<W: Word>(ints: &Ints<'_, W>, signed: bool) -> Option<u64> {
+            let Ints::Constant(constant) = ints else { return None };
+            let value = constant.value();
+            Some(if signed { Word::to_i64(value) as u64 } else { Word::to_u64(value) })
+        }
+        Ok(match reader.stream() {
+            Stream::Bool(Bools::Constant { value, .. }) => Some(u64::from(*value).wrapping_sub(bias)),
+            Stream::W8(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
+            Stream::W16(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
+            Stream::W32(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
+            Stream::W64(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
+            Stream::Codes(ints) => match value(ints, false) {
+                Some(code) => Some(u64::from(self.translated(code, block.work.segment)?)),
+                None => None,
+            },
+            _ => None,
+        })
+    }
+
+    /// What is taken from a stored whole number to make it a code.
+    pub(super) fn bias(&self) -> u64 {
+        let low = if let Meaning::From(low) = &self.meaning { *low } else { 0 };
+        low.wrapping_sub(i64::from(self.nulls)) as u64
+    }
+
+    pub(super) fn map(&self, segment: usize) -> Result<&[u32]> {
+        self.maps.get(segment).and_then(Option::as_deref).ok_or_else(unknown)
+    }
+
+    /// The code of each dictionary code of a block, if it has such.
+    pub(super) fn map_of(&self, block: &OpenBlock<'_>) -> Result<Option<&[u32]>> {
+        match block.column(self.at)?.map(|column| column.reader().stream()) {
+            Some(Stream::Codes(_)) => self.map(block.work.segment).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The code of a code of a segment's dictionary.
+    pub(super) fn translated(&self, code: u64, segment: usize) -> Result<u32> {
+        let map = self.map(segment)?;
+        usize::try_from(code).ok().and_then(|code| map.get(code)).copied().ok_or_else(unknown)
+    }
+
+    /// Appends the codes of rows of a block.
+    pub(super) fn write<T: Word>(&self, block: &OpenBlock<'_>, rows: Range<usize>, out: &mut Vec<T>) -> Result<()> {
+        let len = rows.len();
+        let reader = match block.column(self.at)? {
+            Some(column) if !matches!(column.reader().validity(), Validity::Nothing) => column.reader(),
+            _ => {
+                out.resize(len, T::default());
+                return Ok(());
+            }
+        };
+        let bias = self.bias();
+        let signed = block.stored(self.at).is_some_and(|c| is_signed(c.data_type()));
+        match reader.stream() {
+            Stream::Null => out.resize(len, T::default()),
+            Stream::Bool(bools) => {
+                let values = bools.decode(rows.clone())?;
+                out.extend(values.iter().map(|v| T::from_u64((u64::from(v)).wrapping_sub(bias))));
+            }
+            Stream::W8(ints) => ints.decode_narrow(rows.clone(), bias, signed, out)?,
+            Stream::W16(ints) => ints.decode_narrow(rows.clone(), bias, signed, out)?,
+            Stream::W32(ints) => ints.decode_narrow(rows.clone(), bias, signed, out)?,
+            Stream::W64(ints) => ints.decode_narrow(rows.clone(), bias, signed, out)?,
+            Stream::Codes(ints) => self.translate(ints, block.work.segment, rows.clone(), out)?,
+            _ => return Err(Error::corrupt(0, "a coded column without codes")),
+        }
+        if let Validity::Stream(valid) = reader.validity() {
+            blank_unset(out, valid, rows)?;
+        }
+        within(out, self.domain)
+    }
+
+    /// Appends the dictionary codes of a slice's rows, or the column's codes where the segment has no dictionary.
+    pub(super) fn write_raw(&self, slice: &Slice<'_, '_>, out: &mut Vec<u8>) -> Result<()> {
+        let block = slice.block;
+        match block.column(self.at)?.map(|column| column.reader().stream()) {
+            Some(Stream::Codes(ints)) => {
+                ints.decode_narrow(slice.range.clone(), 0, false, out)?;
+                within(out, self.map(block.work.segment)?.len() as u64)
+            }
+            _ => self.write(block, slice.range.clone(), out),
+        }
+    }
+
+    pub(super) fn translate<T: Word>(
+        &self,
+        codes: &Ints<'_, u32>,
+        segment: usize,
+        rows: Range<usize>,
+        out: &mut Vec<T>,
+    ) -> Result<()> {
+        let map = self.map(segment)?;
+        let same = map.iter().enumerate().all(|(i, code)| i == *code as usize);
+        if map.len() as u64 - 1 <= u64::MAX >> (64 - T::BITS) {
+            codes.decode_narrow(rows, 0, false, out)?;
+            within(out, map.len() as u64)?;
+            if !same {
+                for code in out.iter_mut() {
+                    *code = T::from_u64(u64::from(map[Word::to_u64(*code) as usize]));
+                }
+            }
+            return Ok(());
+        }
+        let mut raw: Vec<u32> = Vec::with_capacity(rows.len());
+        codes.decode(rows, &mut raw)?;
+        for code in raw {
+            out.push(T::from_u64(u64::from(self.translated(u64::from(code), segment)?)));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn unknown() -> Error {
+    Error::corrupt(0, "a code that its dictionary does not have")
+}
+
+fn is_signed(data_type: &DataType) -> bool {
+    matches!(data_type.physical(), Physical::Word { signed: true, .. })
+}
+
+/// Least and greatest value (inclusive, as signed words) of a column over segments, and whether there are nulls; `None`
+/// where bounds are unknown or the segments do not store the table's values as they are.
+fn bounds(table: &DataType, stored: &[Option<&segment::Column>]) -> Option<(Range<i64>, bool)> {
+    let (mut low, mut high, mut nulls) = (i64::MAX, i64::MIN, false);
+    for column in stored {
+        let Some(column) = column else {
+            nulls = true;
+            continue;
+        };
+        let stats = column.stats();
+        nulls |= stats.nulls > 0;
+        if stats.nulls == stats.rows {
+            continue;
+        }
+        let same = column.data_type() == table || (column.data_type().is_integer() && table.is_integer());
+        let (min, max) = limits_of(stats)?;
+        if !same {
+            return None;
+        }
+        (low, high) = (low.min(min), high.max(max));
+    }
+    if low > high {
+        // Nothing but nulls.
+        return Some((0..0, true));
+    }
+    Some((low..high, nulls))
+}
+
+fn limits_of(stats: &Stats) -> Option<(i64, i64)> {
+    let word = |bound: &Option<crate::block::Bound>| match bound.as_ref()?.value {
+        Scalar::Int(v) => i64::try_from(v).ok(),
+        _ => None,
+    };
+    word(&stats.min).zip(word(&stats.max))
+}
+
+/// How many codes the values of an inclusive range need, unless they are too many to count.
+pub(super) fn domain(range: &Range<i64>, nulls: bool) -> Option<u64> {
+    (range.end as u64).wrapping_sub(range.start as u64).checked_add(1 + u64::from(nulls))
+}
