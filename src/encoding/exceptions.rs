@@ -5,18 +5,20 @@
 //! n u32 │ if n > 0: positions (stream of u32) │ values (stream of words)
 //! ```
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::ints::{self, Ints};
 use super::{Options, Sink, Source, Word};
 use crate::error::{Error, Result};
-use crate::limits::VECTOR;
 
 /// The exceptions of a stream of floats.
 #[derive(Debug)]
 pub struct Exceptions<'a, W: Word> {
     rows: usize,
     pub(crate) list: Option<(Ints<'a, u32>, Ints<'a, W>)>,
+    /// All positions and values, once they were asked for.
+    decoded: OnceCell<(Vec<u32>, Vec<W>)>,
 }
 
 /// Appends the exceptions at `positions` (rising) to the sink.
@@ -37,9 +39,13 @@ impl<'a, W: Word> Exceptions<'a, W> {
         }
         let list = match n {
             0 => None,
-            _ => Some((source.child(|s| Ints::parse(s, n))?, source.child(|s| Ints::parse(s, n))?)),
+            _ => {
+                // Kept once decoded, besides what the streams themselves keep.
+                source.count_words(n, size_of::<u32>() + W::BYTES)?;
+                Some((source.child(|s| Ints::parse(s, n))?, source.child(|s| Ints::parse(s, n))?))
+            }
         };
-        Ok(Exceptions { rows, list })
+        Ok(Exceptions { rows, list, decoded: OnceCell::new() })
     }
 
     /// How many there are.
@@ -64,22 +70,27 @@ impl<'a, W: Word> Exceptions<'a, W> {
 
     /// Calls `put` with the place in `rows` and the value of each exception there.
     pub(crate) fn apply(&self, rows: &Range<usize>, mut put: impl FnMut(usize, W)) -> Result<()> {
-        let Some((positions, values)) = &self.list else { return Ok(()) };
-        let (first, end) = (self.before(rows.start)?, self.before(rows.end)?);
-        if first >= end {
-            return Ok(());
-        }
-        let base = first / VECTOR * VECTOR;
-        let (mut at, mut value) = (Vec::new(), Vec::new());
-        positions.decode(base..end, &mut at)?;
-        values.decode(base..end, &mut value)?;
-        for (&at, &value) in at.iter().zip(&value).skip(first - base) {
+        let (positions, values) = self.all()?;
+        let first = positions.partition_point(|at| (*at as usize) < rows.start);
+        let end = positions.partition_point(|at| (*at as usize) < rows.end);
+        for (&at, &value) in positions.iter().zip(values).take(end).skip(first) {
             match (at as usize).checked_sub(rows.start).filter(|&at| at < rows.len()) {
                 Some(at) => put(at, value),
                 None => return Err(Error::corrupt(0, format!("exception at row {at}, out of order"))),
             }
         }
         Ok(())
+    }
+
+    fn all(&self) -> Result<(&[u32], &[W])> {
+        let Some((positions, values)) = &self.list else { return Ok((&[], &[])) };
+        if self.decoded.get().is_none() {
+            let (mut at, mut value) = (Vec::new(), Vec::new());
+            positions.decode(0..positions.rows(), &mut at)?;
+            values.decode(0..values.rows(), &mut value)?;
+            let _ = self.decoded.set((at, value));
+        }
+        Ok(self.decoded.get().map_or((&[], &[]), |(positions, values)| (positions, values)))
     }
 
     /// How many exceptions stand before `row`.

@@ -8,6 +8,9 @@ use super::choose::{self, Scope};
 use super::{Encoding, Ints, Sink, Source, Word};
 use crate::error::{Error, Result};
 
+/// Rows of a run that is stored at once.
+const SHORT: usize = 4;
+
 /// Bits of `runs` runs over `rows` rows at the very least, to see whether trying is worth while.
 pub(super) fn at_least(rows: usize, runs: usize) -> f64 {
     let (rows, runs) = (rows as f64, runs as f64);
@@ -82,7 +85,9 @@ impl<'a, W: Word> RunLength<'a, W> {
         map: impl Fn(W) -> N,
     ) -> Result<()> {
         let (ends, values) = self.runs()?;
-        let (mut at, until) = (rows.start, out.len() + rows.len());
+        let (mut at, start) = (rows.start, out.len());
+        out.resize(start + rows.len(), N::default());
+        let values_out = out.get_mut(start..).unwrap_or_default();
         let first = ends.partition_point(|&end| end as usize <= at);
         for (&end, &value) in ends.iter().zip(values).skip(first) {
             if at >= rows.end {
@@ -92,10 +97,15 @@ impl<'a, W: Word> RunLength<'a, W> {
             if end <= at {
                 return Err(Error::corrupt(0, "run ends do not rise"));
             }
-            out.resize(out.len() + (end - at), map(value));
+            let (value, place) = (map(value), at - rows.start);
+            // Most runs are short: a few words are stored whether the run has them or not, and the next run's come over them.
+            match values_out.get_mut(place..).and_then(|rest| rest.first_chunk_mut::<SHORT>()) {
+                Some(some) if end - at <= SHORT => *some = [value; SHORT],
+                _ => values_out.get_mut(place..end - rows.start).unwrap_or_default().fill(value),
+            }
             at = end;
         }
-        if out.len() == until { Ok(()) } else { Err(Error::corrupt(0, "runs end before the rows do")) }
+        if at == rows.end { Ok(()) } else { Err(Error::corrupt(0, "runs end before the rows do")) }
     }
 
     /// Finds the run among all, which are decoded at the first call; the rows are not.
