@@ -3,15 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringViewArray};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use stylobate::expr::{Comparison, Expression, Function, Operand, Predicate, Traits};
 use stylobate::ingest::load::{LoadOptions, load_batches};
 use stylobate::model::{Column, Scalar, Schema};
-use stylobate::query::{Aggregate, AggregateFunction, Condition, Context, Fragment, GroupLimits, Output, Recorder, run};
+use stylobate::query::{
+    Aggregate, AggregateFunction, Condition, Context, Fragment, GroupLimits, Output, Recorder, run,
+};
 use stylobate::store::{Snapshot, Store, TableOptions};
 
 const ROWS: usize = 4 << 20;
@@ -77,7 +79,8 @@ fn aggregate(function: AggregateFunction, input: Option<Expression>, data_type: 
 }
 
 fn fragment(columns: Vec<Column>, conditions: Vec<Condition>, keys: usize, aggregates: Vec<Aggregate>) -> Fragment {
-    let keys: Vec<Expression> = columns.iter().enumerate().take(keys).map(|(at, column)| value(at, column)).collect();
+    let keys: Vec<Expression> =
+        columns.iter().enumerate().take(keys).map(|(at, column)| value(at, column)).collect();
     let types = keys.iter().map(|key| &key.data_type).chain(aggregates.iter().map(|a| &a.data_type));
     let fields: Vec<Field> = types.map(|data_type| Field::new("column", data_type.clone(), true)).collect();
     let schema = Arc::new(ArrowSchema::new(fields));
