@@ -24,16 +24,15 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::convert::from_datafusion;
 use super::generate::{Output, generate};
+use super::held::Held;
 use super::node::describe;
 use super::settings::Settings;
 use super::statistics::{StoreOperator, Timed, with_counters};
 use super::stream::Canceller;
 use super::table::StoreTable;
 use crate::error::{Error, Result};
+use crate::query::scan::SLICE_ROWS;
 use crate::query::{self, Fragment, Recorder, run};
-
-/// Rows of a batch that is handed up.
-const SLICE_ROWS: usize = 8192;
 
 /// What all fragments of a session run with.
 #[derive(Debug)]
@@ -231,20 +230,31 @@ impl Run {
             let _timer = self.baseline.elapsed_compute().timer();
             run::run(&self.fragment, self.table.snapshot(), &context)?
         };
+        let mut held = Held::default();
         loop {
             for batch in std::mem::take(&mut answer.batches) {
-                let batch = self.checked(batch)?;
-                for start in (0..batch.num_rows()).step_by(SLICE_ROWS) {
-                    let slice = batch.slice(start, SLICE_ROWS.min(batch.num_rows() - start));
-                    self.baseline.record_output(slice.num_rows());
-                    self.baseline.output_batches().add(1);
-                    output.emit(slice).await;
+                for full in held.push(self.checked(batch)?)?.into_iter().flatten() {
+                    self.out(&full, &output).await;
                 }
             }
-            let _timer = self.baseline.elapsed_compute().timer();
+            let timer = self.baseline.elapsed_compute().timer();
             if !answer.more()? {
-                return Ok(());
+                break;
             }
+            drop(timer);
+        }
+        if let Some(last) = held.take()? {
+            self.out(&last, &output).await;
+        }
+        Ok(())
+    }
+
+    async fn out(&self, batch: &RecordBatch, output: &Output) {
+        for start in (0..batch.num_rows()).step_by(SLICE_ROWS) {
+            let slice = batch.slice(start, SLICE_ROWS.min(batch.num_rows() - start));
+            self.baseline.record_output(slice.num_rows());
+            self.baseline.output_batches().add(1);
+            output.emit(slice).await;
         }
     }
 

@@ -17,6 +17,7 @@ mod exec;
 mod files;
 mod from_first;
 mod generate;
+mod held;
 mod lower;
 mod memory;
 mod node;

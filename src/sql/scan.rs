@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_empty_array};
 use arrow_schema::SchemaRef;
-use arrow_select::concat::concat_batches;
 use datafusion::common::Statistics;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
@@ -24,6 +23,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 
 use super::convert::{external, to_statistics};
 use super::generate::{Output, generate};
+use super::held::Held;
 use super::queue::{Queue, Work};
 use super::runs::Runs;
 use super::statistics::{StoreOperator, Timed, with_counters};
@@ -279,7 +279,7 @@ impl Worker {
             counted.tally.counters.output.time += counted.tally.clock.lap();
             start = end;
             self.run.produced.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
-            if let Some(full) = held.push(batch)? {
+            for full in held.push(batch)?.into_iter().flatten() {
                 self.emit(full, output).await;
             }
         }
@@ -313,35 +313,5 @@ impl Worker {
         let options = RecordBatchOptions::new().with_row_count(Some(slice.len()));
         RecordBatch::try_new_with_options(Arc::clone(&self.scan.schema), arrays, &options)
             .map_err(|error| Error::corrupt(0, format!("decoded columns do not fit together: {error}")))
-    }
-}
-
-/// The few rows that each slice has left, until they are worth a batch.
-#[derive(Default)]
-struct Held {
-    batches: Vec<RecordBatch>,
-    rows: usize,
-}
-
-impl Held {
-    /// Takes a batch; gives one out once there are enough rows.
-    fn push(&mut self, batch: RecordBatch) -> Result<Option<RecordBatch>> {
-        self.rows += batch.num_rows();
-        if batch.num_rows() > 0 {
-            self.batches.push(batch);
-        }
-        if self.rows >= SLICE_ROWS / 2 { self.take() } else { Ok(None) }
-    }
-
-    fn take(&mut self) -> Result<Option<RecordBatch>> {
-        self.rows = 0;
-        let batches = std::mem::take(&mut self.batches);
-        match batches.as_slice() {
-            [] => Ok(None),
-            [only] => Ok(Some(only.clone())),
-            [first, ..] => concat_batches(first.schema_ref(), &batches)
-                .map(Some)
-                .map_err(|error| Error::LimitExceeded(format!("rows do not fit one batch: {error}"))),
-        }
     }
 }

@@ -11,7 +11,7 @@ use arrow_array::{
 };
 
 use super::tests::rows;
-use super::{Session, SessionOptions};
+use super::{BatchStream, Parameters, Session, SessionOptions};
 use crate::ingest::load::{LoadOptions, load};
 use crate::ingest::sources::{CsvOptions, Input};
 use crate::model::Schema;
@@ -269,4 +269,34 @@ fn names_of_tables() {
         rows(&both.session, "SELECT column_name FROM information_schema.columns WHERE table_name = 't'", &[]);
     assert_eq!(columns.unwrap().len(), 11);
     assert!(rows(&both.session, "INSERT INTO t VALUES (1)", &[]).is_err());
+}
+
+/// A limit that splits groups until partitions have a row each must not make batches of a row each, whose buffers an
+/// operator above would pay for.
+#[test]
+fn groups_in_little_memory_come_out_in_large_batches() {
+    let dir = tempfile::tempdir().unwrap();
+    let limit = Some(256 << 20);
+    let options =
+        SessionOptions { threads: Some(1), create: true, memory_limit: limit, ..SessionOptions::default() };
+    let session = Session::open(&Store::open(dir.path().join("db")), &options).unwrap();
+    let text = "'a text of more than twelve bytes, number ' || value";
+    let create = format!("CREATE TABLE t AS SELECT {text} AS a, value % 7 AS b FROM generate_series(1, 10000)");
+    rows(&session, &create, &[]).unwrap();
+    rows(&session, "SET sty.group_memory = 20000", &[]).unwrap();
+    let sql = "SELECT a, b, min(a) AS least, count(*) FROM t GROUP BY a, b HAVING count(*) < 22";
+    let mut sizes = Vec::new();
+    let sized = |stream: BatchStream| {
+        for batch in stream {
+            sizes.push(batch?.num_rows());
+        }
+        Ok(())
+    };
+    session.run(sql, &Parameters::default(), sized).unwrap();
+    assert_eq!(sizes.iter().sum::<usize>(), 10_000);
+    assert!(sizes.len() < 10, "{sizes:?}");
+    let sorted = format!("SELECT a FROM ({sql}) AS t ORDER BY a LIMIT 3000000");
+    let sorted = rows(&session, &sorted, &[]).unwrap();
+    assert_eq!(sorted.len(), 10_000);
+    assert!(sorted.is_sorted());
 }

@@ -73,7 +73,10 @@ impl Packed {
         for field in &self.fields {
             room.clear();
             match &field.form {
-                Form::Coded(coding) => coding.write(slice, room)?,
+                Form::Coded(coding) => match coding.constant(slice.block)? {
+                    Some(code) => room.resize(slice.len(), code),
+                    None => coding.write(slice, room)?,
+                },
                 Form::Word(expression) => {
                     let array = slice.evaluate(expression)?;
                     let words = to_words(&array).ok_or_else(|| no_words(&expression.data_type))?;
