@@ -62,21 +62,37 @@ impl Scale {
         Some(Scale { exponent, head_bits, power, head, tail: (inverse - head) + rest })
     }
 
+    /// As many decimals as whole numbers have.
+    pub(super) fn exponent(&self) -> u8 {
+        self.exponent
+    }
+
+    pub(super) fn write(&self, sink: &mut Sink) {
+        sink.head().u8(self.exponent);
+        sink.head().u8(self.head_bits);
+    }
+
+    pub(super) fn parse(source: &mut Source<'_>) -> Result<Self> {
+        let (exponent, head_bits) = (source.cursor.u8()?, source.cursor.u8()?);
+        let refused = || source.cursor.corrupt(format!("ALP exponent {exponent}, head of {head_bits} bits"));
+        Scale::new(exponent, head_bits).ok_or_else(refused)
+    }
+
     /// The nearest whole number, within the range that decodes.
     #[inline(always)]
-    fn encode<F: Float>(&self, v: F) -> F::Bits {
+    pub(super) fn encode<F: Float>(&self, v: F) -> F::Bits {
         F::round((v.to_f64() * self.power).max(-F::MAX_INT).min(F::MAX_INT))
     }
 
     #[inline(always)]
-    fn decode<F: Float>(&self, int: F::Bits) -> F {
+    pub(super) fn decode<F: Float>(&self, int: F::Bits) -> F {
         let int = F::widen(int);
         F::from_f64(int * self.head + int * self.tail)
     }
 
     /// Whether `v` comes back bit for bit.
     #[inline(always)]
-    fn holds<F: Float>(&self, v: F) -> bool {
+    pub(super) fn holds<F: Float>(&self, v: F) -> bool {
         self.decode::<F>(self.encode(v)).to_word() == v.to_word()
     }
 }
@@ -90,6 +106,11 @@ pub(super) fn fit<F: Float>(values: &[F]) -> Option<Scale> {
     if digits.iter().flatten().filter(|&&d| d <= exponent).count() < sample.len() / 4 {
         return None;
     }
+    scale(&sample, exponent)
+}
+
+/// The scale of an exponent under which most of a sample come back.
+pub(super) fn scale<F: Float>(sample: &[F], exponent: u8) -> Option<Scale> {
     let scales = (4..=MOST_HEAD_BITS).rev().step_by(2).filter_map(|bits| Scale::new(exponent, bits));
     scales.min_by_key(|scale| sample.iter().filter(|&&v| !scale.holds(v)).count())
 }
@@ -143,14 +164,13 @@ pub(super) fn encode<F: Float>(values: &[F], scale: Option<Scale>, child: &Optio
     fill(&mut ints, &positions);
     let words: Vec<F::Bits> = positions.iter().map(|&at| values[at as usize].to_word()).collect();
     sink.head().u8(Encoding::Alp as u8);
-    sink.head().u8(scale.exponent);
-    sink.head().u8(scale.head_bits);
+    scale.write(sink);
     ints::encode(&ints, true, child, sink);
     exceptions::encode(&positions, &words, child, sink);
 }
 
 /// Makes the slots at `positions` repeat what stands before them, or at the start, behind them.
-fn fill<W: Word>(ints: &mut [W], positions: &[u32]) {
+pub(super) fn fill<W: Word>(ints: &mut [W], positions: &[u32]) {
     let leading = positions.iter().enumerate().take_while(|&(i, &at)| i == at as usize).count();
     let first = ints.get(leading).copied().unwrap_or_default();
     ints[..leading].fill(first);
@@ -173,13 +193,10 @@ pub struct Alp<'a, F: Float> {
 
 impl<'a, F: Float> Alp<'a, F> {
     pub(super) fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
-        let (exponent, head_bits) = (source.cursor.u8()?, source.cursor.u8()?);
-        let Some(scale) = Scale::new(exponent, head_bits) else {
-            return Err(source.cursor.corrupt(format!("ALP exponent {exponent}, head of {head_bits} bits")));
-        };
+        let scale = Scale::parse(source)?;
         let ints = source.child(|s| Ints::parse(s, rows))?;
         let exceptions = Exceptions::parse(source, rows)?;
-        Ok(Alp { exponent, ints, exceptions, scale })
+        Ok(Alp { exponent: scale.exponent, ints, exceptions, scale })
     }
 
     /// The value of an int, for those who compare or sum in the integer form.

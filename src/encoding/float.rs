@@ -4,7 +4,7 @@
 use super::Word;
 
 /// `1.5 · 2^52`: adding it to a number below 2^51 leaves the rounded number in the low bits of the mantissa.
-const MAGIC: f64 = 6_755_399_441_055_744.0;
+pub(super) const MAGIC: f64 = 6_755_399_441_055_744.0;
 const MAGIC_BITS: u64 = MAGIC.to_bits();
 
 /// f32 or f64.

@@ -8,9 +8,10 @@ use std::ops::Range;
 pub use super::alp::Alp;
 pub use super::alp_rd::AlpRd;
 pub use super::bits::Bits;
+pub use super::dyadic::Dyadic;
 pub use super::exceptions::Exceptions;
 pub use super::float::Float;
-use super::{Encoding, Options, Sink, Source, Word, alp, alp_rd, bits};
+use super::{Encoding, Ints, Options, Sink, Source, Word, alp, alp_rd, bits, dyadic};
 use crate::error::{Error, Result};
 
 /// The sample on which encodings compete: so many stretches of neighbours, that runs and differences show.
@@ -25,6 +26,8 @@ pub enum Floats<'a, F: Float> {
     Bits(Bits<'a, F>),
     /// Decimals as whole numbers.
     Alp(Alp<'a, F>),
+    /// Decimals and multiples of a power of two as whole numbers.
+    Dyadic(Dyadic<'a, F>),
     /// Left and right bits apart.
     AlpRd(AlpRd<'a, F>),
 }
@@ -33,6 +36,7 @@ pub enum Floats<'a, F: Float> {
 enum Choice {
     Bits,
     Alp(Option<alp::Scale>),
+    Dyadic(dyadic::Grid),
     AlpRd(alp_rd::Cut),
 }
 
@@ -42,6 +46,10 @@ pub fn encode<F: Float>(values: &[F], options: &Options, sink: &mut Sink) {
     match options.force {
         Some(Encoding::Bits) => bits::encode(values, &child, sink),
         Some(Encoding::Alp) => apply(&Choice::Alp(alp::fit(values)), values, &child, sink),
+        Some(Encoding::Dyadic) => match dyadic::any(values) {
+            Some(grid) => apply(&Choice::Dyadic(grid), values, &child, sink),
+            None => bits::encode(values, &child, sink),
+        },
         Some(Encoding::AlpRd) => apply(&Choice::AlpRd(alp_rd::fit(values)), values, &child, sink),
         // An encoding of whole numbers: the bits under it.
         Some(_) => bits::encode(values, options, sink),
@@ -53,6 +61,7 @@ fn apply<F: Float>(choice: &Choice, values: &[F], child: &Options, sink: &mut Si
     match choice {
         Choice::Bits => bits::encode(values, child, sink),
         Choice::Alp(scale) => alp::encode(values, *scale, child, sink),
+        Choice::Dyadic(grid) => dyadic::encode(values, *grid, child, sink),
         Choice::AlpRd(cut) => alp_rd::encode(values, cut, child, sink),
     }
 }
@@ -68,9 +77,17 @@ fn choose<F: Float>(values: &[F], child: &Options) -> Choice {
     let mut best = (size(&Choice::Bits), Choice::Bits);
     if let Some(scale) = alp::fit(values) {
         let alp = Choice::Alp(Some(scale));
-        let size = size(&alp);
-        if size < best.0 {
-            best = (size, alp);
+        let bytes = size(&alp);
+        if bytes < best.0 {
+            best = (bytes, alp);
+        }
+        if let Some(grid) = dyadic::fit(values, scale) {
+            let dyadic = Choice::Dyadic(grid);
+            let bytes = size(&dyadic);
+            // Exceptions cost more to decode than it does.
+            if bytes <= best.0 {
+                best = (bytes, dyadic);
+            }
         }
     }
     // The right bits alone take this much, so that decimals never pay for the attempt.
@@ -107,6 +124,7 @@ impl<'a, F: Float> Floats<'a, F> {
         match Encoding::from_u8(source.cursor.u8()?)? {
             Encoding::Bits => Bits::parse(source, rows).map(Floats::Bits),
             Encoding::Alp => Alp::parse(source, rows).map(Floats::Alp),
+            Encoding::Dyadic => Dyadic::parse(source, rows).map(Floats::Dyadic),
             Encoding::AlpRd => AlpRd::parse(source, rows).map(Floats::AlpRd),
             other => Err(source.cursor.corrupt(format!("{} cannot hold floats", other.name()))),
         }
@@ -117,6 +135,7 @@ impl<'a, F: Float> Floats<'a, F> {
         match self {
             Floats::Bits(bits) => bits.words.rows(),
             Floats::Alp(alp) => alp.ints.rows(),
+            Floats::Dyadic(dyadic) => dyadic.ints.rows(),
             Floats::AlpRd(cut) => cut.rights.rows(),
         }
     }
@@ -126,7 +145,17 @@ impl<'a, F: Float> Floats<'a, F> {
         match self {
             Floats::Bits(_) => Encoding::Bits,
             Floats::Alp(_) => Encoding::Alp,
+            Floats::Dyadic(_) => Encoding::Dyadic,
             Floats::AlpRd(_) => Encoding::AlpRd,
+        }
+    }
+
+    /// Whole numbers that sort as the values do, and the rows that have a value of their own, where it is stored so.
+    pub(crate) fn ordered_ints(&self) -> Option<(&Ints<'a, F::Bits>, &Exceptions<'a, F::Bits>)> {
+        match self {
+            Floats::Alp(alp) => Some((&alp.ints, &alp.exceptions)),
+            Floats::Dyadic(dyadic) => Some((&dyadic.ints, &dyadic.exceptions)),
+            Floats::Bits(_) | Floats::AlpRd(_) => None,
         }
     }
 
@@ -136,6 +165,7 @@ impl<'a, F: Float> Floats<'a, F> {
         match self {
             Floats::Bits(bits) => bits.decode(rows, out),
             Floats::Alp(alp) => alp.decode(rows, out),
+            Floats::Dyadic(dyadic) => dyadic.decode(rows, out),
             Floats::AlpRd(cut) => cut.decode(rows, out),
         }
     }
@@ -146,6 +176,7 @@ impl<'a, F: Float> Floats<'a, F> {
         match self {
             Floats::Bits(bits) => bits.get(row),
             Floats::Alp(alp) => alp.get(row),
+            Floats::Dyadic(dyadic) => dyadic.get(row),
             Floats::AlpRd(cut) => cut.get(row),
         }
     }
@@ -155,6 +186,7 @@ impl<'a, F: Float> Floats<'a, F> {
         match self {
             Floats::Bits(bits) => bits.words.is_light(),
             Floats::Alp(alp) => alp.ints.is_light(),
+            Floats::Dyadic(dyadic) => dyadic.ints.is_light(),
             Floats::AlpRd(_) => true,
         }
     }
@@ -164,6 +196,7 @@ impl<'a, F: Float> Floats<'a, F> {
         match self {
             Floats::Bits(bits) => bits.describe(out),
             Floats::Alp(alp) => alp.describe(out),
+            Floats::Dyadic(dyadic) => dyadic.describe(out),
             Floats::AlpRd(cut) => cut.describe(out),
         }
     }

@@ -8,7 +8,7 @@
 //! | stream | enum | encodings |
 //! | --- | --- | --- |
 //! | whole numbers of 8 to 64 bits | [`ints::Ints`] | plain, constant, run-length, sequence, frame, delta, planes |
-//! | f32, f64 | [`floats::Floats`] | their bits as whole numbers, ALP, ALP-RD |
+//! | f32, f64 | [`floats::Floats`] | their bits as whole numbers, ALP, dyadic, ALP-RD |
 //! | booleans and validity | [`bools::Bools`] | constant, runs, bitmap |
 //! | text, binary | [`strings::Strings`] | plain, constant, FSST, packed alphabets, hexadecimal words |
 //! | 128-bit decimals | [`wide::Wide`] | two streams of whole numbers, the high one mostly constant |
@@ -31,6 +31,7 @@ pub mod delta;
 pub mod dictionary;
 mod dictionary_pays;
 mod dictionary_words;
+mod dyadic;
 mod exceptions;
 mod factor;
 mod float;
@@ -119,4 +120,6 @@ encodings! {
     Bitmap = 13, "bitmap";
     /// The bits of floats as whole numbers.
     Bits = 14, "bits";
+    /// Doubles that were decimals or f32 values, as whole numbers that sort alike.
+    Dyadic = 15, "dyadic";
 }

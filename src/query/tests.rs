@@ -305,18 +305,24 @@ fn groups_of_every_kind() {
     check(vec![], vec![general(), codes()], &|r| (is_code(r) && is_word(r)).then(String::new));
 }
 
-/// Doubles as their bits and as decimals with exceptions are compared as they are stored.
+/// Doubles as their bits, as decimals with exceptions and on a grid are compared as they are stored.
 #[test]
 fn comparisons_of_stored_doubles() {
-    for force in [Encoding::Bits, Encoding::Alp] {
+    for force in [Encoding::Bits, Encoding::Alp, Encoding::Dyadic] {
         let dir = tempfile::tempdir().unwrap();
         let mut all = rows(20_000, 6);
         for (at, row) in all.iter_mut().enumerate() {
-            // Thirds are no decimals.
-            row.decimal = row.decimal.map(|v| if at % 3 == 0 { (v + 7.0) / 3.0 } else { v + 7.0 });
+            // Some were f32, and some are no decimals.
+            row.decimal = row.decimal.map(|v| match at % 5 {
+                0 | 1 => v + 7.0,
+                2 | 3 => f64::from((v / 3.0 + 7.0) as f32),
+                _ => (v + 7.0) / 3.0,
+            });
         }
         let snapshot = store_as(dir.path(), &[all.clone()], Some(force));
-        for limit in [-1.0, 0.0, 0.01, 1.0 / 3.0, 8.25, 49.99, 1e9] {
+        let single = all.iter().skip(2).step_by(5).find_map(|row| row.decimal).unwrap();
+        let near = [single.next_down(), single, single.next_up()];
+        for limit in [-1.0, 0.0, 0.01, 1.0 / 3.0, 8.25, 49.99, 1e9].into_iter().chain(near) {
             let operators = [
                 (Comparison::Less, f64::lt as fn(&f64, &f64) -> bool),
                 (Comparison::LessOrEqual, f64::le),

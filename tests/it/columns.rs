@@ -83,6 +83,8 @@ fn float(shape: usize, word: u64) -> f64 {
     match shape {
         // NaN with a payload, both zeros, infinity, the least subnormal.
         5 => f64::from_bits([0x7FF8_0000_0000_0123, 0, 1 << 63, 0x7FF0 << 48, 1][(word % 5) as usize]),
+        // Decimals, and doubles that were f32.
+        6 if word % 2 == 1 => f64::from((word % 1_000_000) as f32 / 3.0),
         7 => f64::from_bits(0x4059_0000_0000_0000 | word >> 16),
         _ => (word % 1_000_000) as f64 / 100.0,
     }

@@ -51,6 +51,7 @@ fn encodings() -> impl Iterator<Item = Golden> {
             Encoding::Packed => (&["utf8"], &[3, 6]),
             Encoding::Hexadecimal | Encoding::Constant => (&["utf8", "int16"], &[3, 4]),
             Encoding::Alp | Encoding::AlpRd | Encoding::Bits => (&["float64", "float32"], &[0, 5]),
+            Encoding::Dyadic => (&["float64", "float32"], &[5, 6]),
             Encoding::Bitmap => (&["bool"], &[1, 7]),
             Encoding::Sequence => (&["int32", "decimal(38,10)"], &[3]),
             Encoding::RunLength => (&["bool", "int32", "utf8"], &[2]),

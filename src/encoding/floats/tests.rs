@@ -5,11 +5,12 @@ use crate::encoding::Profile;
 use crate::limits::VECTOR;
 use proptest::prelude::*;
 
-const FORCED: [Option<Encoding>; 11] = [
+const FORCED: [Option<Encoding>; 12] = [
     None,
     Some(Encoding::Bits),
     Some(Encoding::Alp),
     Some(Encoding::AlpRd),
+    Some(Encoding::Dyadic),
     Some(Encoding::Plain),
     Some(Encoding::Constant),
     Some(Encoding::RunLength),
@@ -65,7 +66,7 @@ fn round_trip<F: Float>(values: &[F], force: Option<Encoding>) -> Encoding {
 fn round_trips<F: Float>(values: &[F]) {
     for force in FORCED {
         let used = round_trip(values, force);
-        if let Some(Encoding::Alp | Encoding::AlpRd | Encoding::Bits) = force {
+        if let Some(Encoding::Alp | Encoding::AlpRd | Encoding::Dyadic | Encoding::Bits) = force {
             assert_eq!(Some(used), force);
         }
     }
@@ -98,13 +99,16 @@ fn make(kind: u8, a: u64, special: bool) -> f64 {
         7 => f64::from_bits(a),
         8 => f64::from((small as f32) / 1e5),
         9 => (a >> 11) as f64,
-        10 => 1.0 + (a >> 12) as f64 / (1u64 << 52) as f64,
+        // Decimals and widened f32 values by turns.
+        10 if a & 1 == 0 => small as f64 / 1e6,
+        10 => f64::from(small as f32 / 1e6),
+        11 => 1.0 + (a >> 12) as f64 / (1u64 << 52) as f64,
         _ => f64::from((a >> 62) as u32),
     }
 }
 
 fn numbers() -> impl Strategy<Value = Vec<f64>> {
-    (lengths(), 0u8..12, any::<bool>(), any::<u64>()).prop_map(|(n, kind, special, seed)| {
+    (lengths(), 0u8..13, any::<bool>(), any::<u64>()).prop_map(|(n, kind, special, seed)| {
         let mut state = seed;
         let mut next = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

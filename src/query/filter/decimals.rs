@@ -2,14 +2,14 @@
 
 use super::range::WordRange;
 use crate::block::{Bound, Stream};
-use crate::encoding::floats::{Alp, Floats};
+use crate::encoding::floats::{Alp, Dyadic, Floats};
 use crate::expr::{Comparison, Predicate};
 use crate::model::{Column, DataType, Scalar};
 use crate::query::scan::OpenBlock;
 use crate::query::words::ordered;
 
 /// Beyond this, neighbours are not told apart.
-const MOST: f64 = 1e15;
+const MOST: f64 = 5e14;
 
 /// A comparison with a constant, on whole numbers; rows with a value of their own are compared by it.
 #[derive(Clone, Copy, Debug)]
@@ -44,17 +44,21 @@ impl DecimalRange {
         if !same || column.data_type != DataType::Float64 || *stored.data_type() != DataType::Float64 {
             return None;
         }
-        let Stream::F64(Floats::Alp(alp)) = block.column(at).ok()??.reader().stream() else { return None };
+        let Stream::F64(floats) = block.column(at).ok()??.reader().stream() else { return None };
+        let words = Words::of(floats)?;
         let stats = stored.block_stats(block.work.block)?;
-        let scale = 10f64.powi(i32::from(alp.exponent));
+        let scale = 10f64.powi(i32::from(words.exponent()));
         let int = |v: f64| (v.abs() * scale < MOST).then(|| (v * scale).round() as i64);
         let bound = |bound: &Option<Bound>| match bound.as_ref()?.value {
-            Scalar::Float(v) => int(v),
+            Scalar::Float(v) => Some(v),
             _ => None,
         };
-        let (base, top) = (bound(&stats.min)?, bound(&stats.max)?);
-        let (below, above) = around(alp, *value, int(*value)?)?;
-        // `below` is the last whole number under the constant, `above` the first over it.
+        let (min, max) = (bound(&stats.min)?, bound(&stats.max)?);
+        let (base, top) = words.around_all(int(min)?, int(max)?);
+        // A constant far from all values compares with them as one that is near.
+        let near = if value.is_nan() { return None } else { value.max(min - 1.0).min(max + 1.0) };
+        let (below, above) = words.around(near, int(near)?)?;
+        // `below` is the last word under the constant, `above` the first over it.
         let (low, high) = match comparison {
             Comparison::Equal => (below + 1, above - 1),
             Comparison::Less => (i64::MIN, below),
@@ -75,10 +79,58 @@ impl DecimalRange {
     }
 }
 
-/// The greatest whole number whose decimal is below `value`, and the least whose decimal is above it.
-fn around(alp: &Alp<'_, f64>, value: f64, near: i64) -> Option<(i64, i64)> {
-    let of = |int: i64| alp.value(int as u64);
-    let below = (near - 3..=near + 3).rev().find(|int| of(*int) < value)?;
-    let above = (near - 3..=near + 3).find(|int| of(*int) > value)?;
-    Some((below, above))
+/// What the words of a block stand for; they sort as their values do.
+#[derive(Clone, Copy)]
+enum Words<'b, 'a> {
+    Decimals(&'b Alp<'a, f64>),
+    Dyadic(&'b Dyadic<'a, f64>),
+}
+
+impl<'b, 'a> Words<'b, 'a> {
+    fn of(floats: &'b Floats<'a, f64>) -> Option<Self> {
+        match floats {
+            Floats::Alp(alp) => Some(Words::Decimals(alp)),
+            Floats::Dyadic(dyadic) => Some(Words::Dyadic(dyadic)),
+            Floats::Bits(_) | Floats::AlpRd(_) => None,
+        }
+    }
+
+    fn exponent(self) -> u8 {
+        match self {
+            Words::Decimals(alp) => alp.exponent,
+            Words::Dyadic(dyadic) => dyadic.exponent(),
+        }
+    }
+
+    fn decimal(self, int: i64) -> f64 {
+        match self {
+            Words::Decimals(alp) => alp.value(int as u64),
+            Words::Dyadic(dyadic) => dyadic.value((int << 1) as u64),
+        }
+    }
+
+    /// Bounds of all words of values whose nearest decimals lie from one to another.
+    fn around_all(self, least: i64, most: i64) -> (i64, i64) {
+        match self {
+            Words::Decimals(_) => (least, most),
+            Words::Dyadic(_) => ((least - 1) << 1, (most + 1) << 1),
+        }
+    }
+
+    /// The last word whose value is below `value`, and the first whose value is above it; `near` is about there.
+    fn around(self, value: f64, near: i64) -> Option<(i64, i64)> {
+        let below = (near - 3..=near + 3).rev().find(|int| self.decimal(*int) < value)?;
+        let above = (near - 3..=near + 3).find(|int| self.decimal(*int) > value)?;
+        match self {
+            Words::Decimals(_) => Some((below, above)),
+            Words::Dyadic(dyadic) => {
+                // The words between two decimals.
+                let (last, first) = (below << 1 | 1, (above - 1) << 1 | 1);
+                let of = |word: i64| dyadic.value(word as u64);
+                let below = if of(last) < value { last } else { below << 1 };
+                let above = if of(first) > value { first } else { above << 1 };
+                Some((below, above))
+            }
+        }
+    }
 }

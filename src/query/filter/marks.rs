@@ -126,16 +126,17 @@ impl Marks {
     pub(crate) fn decimals(&mut self, slice: &Slice<'_, '_>, at: usize, decimals: &DecimalRange) -> Result<()> {
         let block = slice.block.column(at)?;
         let Some(reader) = block.map(|block| block.reader()) else { return self.nulls(slice, false) };
-        let Stream::F64(Floats::Alp(alp)) = reader.stream() else {
+        let floats = if let Stream::F64(floats) = reader.stream() { floats.ordered_ints() } else { None };
+        let Some((ints, exceptions)) = floats else {
             return Err(Error::InvalidInput("a range of what are no decimals".into()));
         };
         // Rows with a value of their own pass if they have so far and that value does.
         let mut own = Vec::new();
-        alp.exceptions.apply(&slice.range, |row, word| {
+        exceptions.apply(&slice.range, |row, word| {
             own.push((row as u32, self.has(row) && decimals.holds(f64::from_bits(word))));
         })?;
         if decimals.range.low <= decimals.range.high {
-            self.range(slice, &alp.ints, &decimals.range)?;
+            self.range(slice, ints, &decimals.range)?;
         } else {
             self.nulls(slice, false)?;
         }

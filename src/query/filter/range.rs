@@ -58,8 +58,10 @@ impl WordRange {
             Some(Stream::W16(ints)) => self.is_of_outliers(ints, signed),
             Some(Stream::W32(ints) | Stream::Codes(ints)) => self.is_of_outliers(ints, signed),
             Some(Stream::W64(ints)) => self.is_of_outliers(ints, signed),
-            Some(Stream::F64(Floats::Alp(alp))) => self.is_of_outliers(&alp.ints, signed),
             Some(Stream::F64(Floats::Bits(bits))) => self.is_of_outliers(&bits.words, signed),
+            Some(Stream::F64(floats)) => {
+                floats.ordered_ints().is_some_and(|(ints, _)| self.is_of_outliers(ints, signed))
+            }
             _ => false,
         };
         match self.span {

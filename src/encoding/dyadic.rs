@@ -1,0 +1,227 @@
+//! Dyadic: doubles of which some were decimals and the others f32 values made wider, as coordinates from several devices
+//! are. ALP would keep the second half as exceptions. Words sort as the values do.
+//!
+//! ```text
+//! encoding 15 (u8) │ exponent u8 │ head bits u8 │ k u8 │ ints (stream of signed words) │ exceptions (bits of floats)
+//! ```
+//!
+//! The upper bits of a word are a whole number `int`, the lowest says what it stands for: 0, the decimal
+//! `int · 10^-exponent`, computed as ALP does; 1, the multiple of 2^-k above that decimal and below the next one. Since
+//! 2^-k is not below 10^-exponent, there is at most one. Whatever does not come back bit for bit is an exception.
+
+use std::ops::Range;
+
+use super::alp::{self, Scale};
+use super::exceptions::{self, Exceptions};
+use super::float::{Float, MAGIC};
+use super::ints::{self, Ints};
+use super::{Encoding, Options, Sink, Source, Word, bits, floats};
+use crate::error::Result;
+use crate::limits::VECTOR;
+
+/// Values that are looked at to find the parameters.
+const SAMPLE: usize = 512;
+/// Rows decoded at a time, so that the second pass finds them in the cache.
+const PIECE: usize = 4 * VECTOR;
+/// The finest multiples: beyond them decimals are too few.
+const MAX_FRACTION: u8 = 40;
+/// Makes words positive for a shift.
+const BIAS: u64 = 1 << 62;
+
+/// Decimals of one exponent, and multiples of 2^-fraction between them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grid {
+    scale: Scale,
+    fraction: u8,
+    power: f64,
+}
+
+impl Grid {
+    fn new(scale: Scale, fraction: u8) -> Option<Self> {
+        (fraction <= MAX_FRACTION).then(|| Grid { scale, fraction, power: (1u64 << fraction) as f64 })
+    }
+
+    /// The value of a word.
+    #[inline(always)]
+    fn decode<F: Float>(&self, word: F::Bits) -> F {
+        let word = Word::to_i64(word) as u64;
+        let int = (word.wrapping_add(BIAS) >> 1).wrapping_sub(BIAS >> 1);
+        let decimal: F = self.scale.decode(Word::from_u64(int));
+        let above = (decimal.to_f64() * self.power + 0.5 + MAGIC) - MAGIC;
+        let multiple = F::from_f64(above / self.power);
+        if word & 1 == 0 { decimal } else { multiple }
+    }
+
+    /// The word of a value, if it has one.
+    #[inline(always)]
+    fn encode<F: Float>(&self, value: F) -> Option<F::Bits> {
+        let near = Word::to_i64(self.scale.encode(value));
+        let decimal = |int: i64| -> F { self.scale.decode(Word::from_u64(int as u64)) };
+        // Decimals around it lie within the range that decodes.
+        if near.unsigned_abs() as f64 >= F::MAX_INT / 2.0 - 1.0 {
+            return None;
+        }
+        let nearest = decimal(near);
+        let word = if nearest.to_word() == value.to_word() {
+            near << 1
+        } else {
+            let int = if nearest < value { near } else { near - 1 };
+            if decimal(int) >= value || decimal(int + 1) <= value {
+                return None;
+            }
+            int << 1 | 1
+        };
+        let word = F::Bits::from_u64(word as u64);
+        (self.decode::<F>(word).to_word() == value.to_word()).then_some(word)
+    }
+}
+
+/// The grid for values of which `decimals` fits a part, if most of the others are multiples of a power of two.
+pub(super) fn fit<F: Float>(values: &[F], decimals: Scale) -> Option<Grid> {
+    let sample = floats::scattered(values, SAMPLE);
+    let others: Vec<F> = sample.iter().copied().filter(|v| !decimals.holds(*v)).collect();
+    if others.len() < sample.len() / 16 {
+        return None;
+    }
+    let mut fractions: Vec<u8> = others.iter().filter_map(|v| fraction(v.to_f64())).collect();
+    if fractions.is_empty() || fractions.len() * 2 < others.len() {
+        return None;
+    }
+    fractions.sort_unstable();
+    let fraction = *fractions.get(fractions.len() - 1 - fractions.len() / 64)?;
+    let least = (f64::from(fraction) * std::f64::consts::LOG10_2).ceil() as u8;
+    Grid::new(alp::scale(&sample, decimals.exponent().max(least))?, fraction)
+}
+
+/// A grid for anything, mostly as exceptions: for a forced encoding.
+pub(super) fn any<F: Float>(values: &[F]) -> Option<Grid> {
+    let decimals = alp::fit(values).or_else(|| alp::scale::<F>(&[], 0))?;
+    fit(values, decimals).or_else(|| Grid::new(decimals, 0))
+}
+
+/// The least k for which a number is a multiple of 2^-k.
+fn fraction(v: f64) -> Option<u8> {
+    let exponent = (v.to_bits() >> 52 & 0x7ff) as i64 - 1075;
+    let zeros = (v.to_bits() & (1 << 52) - 1 | 1 << 52).trailing_zeros();
+    u8::try_from((-exponent - i64::from(zeros)).max(0)).ok().filter(|k| *k <= MAX_FRACTION && v.is_finite())
+}
+
+/// Appends `values` on a grid.
+pub(super) fn encode<F: Float>(values: &[F], grid: Grid, child: &Options, sink: &mut Sink) {
+    let mut ints: Vec<F::Bits> = Vec::with_capacity(values.len());
+    let mut positions: Vec<u32> = Vec::new();
+    for (at, value) in (0u32..).zip(values) {
+        let word = grid.encode(*value);
+        if word.is_none() {
+            positions.push(at);
+        }
+        ints.push(word.unwrap_or_default());
+    }
+    alp::fill(&mut ints, &positions);
+    let words: Vec<F::Bits> = positions.iter().map(|&at| values[at as usize].to_word()).collect();
+    sink.head().u8(Encoding::Dyadic as u8);
+    grid.scale.write(sink);
+    sink.head().u8(grid.fraction);
+    ints::encode(&ints, true, child, sink);
+    exceptions::encode(&positions, &words, child, sink);
+}
+
+/// Floats on a grid of decimals and multiples of a power of two.
+#[derive(Debug)]
+pub struct Dyadic<'a, F: Float> {
+    /// Signed words that sort as the values do; at exceptions, a neighbour's.
+    pub(crate) ints: Ints<'a, F::Bits>,
+    /// Rows that have a value of their own, by its bits.
+    pub(crate) exceptions: Exceptions<'a, F::Bits>,
+    grid: Grid,
+}
+
+impl<'a, F: Float> Dyadic<'a, F> {
+    pub(super) fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
+        let scale = Scale::parse(source)?;
+        let fraction = source.cursor.u8()?;
+        let Some(grid) = Grid::new(scale, fraction) else {
+            return Err(source.cursor.corrupt(format!("multiples of 2^-{fraction}")));
+        };
+        let ints = source.child(|s| Ints::parse(s, rows))?;
+        let exceptions = Exceptions::parse(source, rows)?;
+        Ok(Dyadic { ints, exceptions, grid })
+    }
+
+    /// The value of a word, for those who compare words.
+    pub(crate) fn value(&self, word: F::Bits) -> F {
+        self.grid.decode(word)
+    }
+
+    /// Decimals of so many places have words whose lowest bit is 0.
+    pub(crate) fn exponent(&self) -> u8 {
+        self.grid.scale.exponent()
+    }
+
+    pub(super) fn decode(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<()> {
+        let base = out.len();
+        for start in rows.clone().step_by(PIECE) {
+            let from = out.len();
+            bits::decode_words(&self.ints, start..rows.end.min(start + PIECE), out)?;
+            for slot in &mut out[from..] {
+                *slot = self.grid.decode(slot.to_word());
+            }
+        }
+        self.exceptions.apply(&rows, |at, word| {
+            if let Some(slot) = out.get_mut(base + at) {
+                *slot = F::from_word(word);
+            }
+        })
+    }
+
+    pub(super) fn get(&self, row: usize) -> Result<F> {
+        match self.exceptions.get(row)? {
+            Some(word) => Ok(F::from_word(word)),
+            None => Ok(self.value(self.ints.get(row)?)),
+        }
+    }
+
+    pub(super) fn describe(&self, out: &mut String) {
+        out.push_str(&format!("dyadic {} decimals, {} bits(", self.exponent(), self.grid.fraction));
+        self.ints.describe(out);
+        out.push_str(&format!(", {} exceptions)", self.exceptions.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoding::Profile;
+
+    /// Coordinates, every other one a double that was an f32.
+    fn coordinates(rows: i32) -> Vec<f64> {
+        let degrees = |i: i32| f64::from(i * 7919 % 1_600_003) / 1e6 - 73.9;
+        (0..rows).map(|i| if i % 2 == 0 { (degrees(i) * 1e6).round() / 1e6 } else { f64::from(degrees(i) as f32) }).collect()
+    }
+
+    #[test]
+    fn mixed_coordinates_have_no_exceptions_and_sort_by_their_words() {
+        let mut values = coordinates(5000);
+        let mut sink = Sink::new();
+        floats::encode(&values, &Options::new(Profile::Balanced), &mut sink);
+        let (head, payload) = sink.into_parts();
+        let floats::Floats::Dyadic(dyadic) =
+            floats::Floats::<f64>::parse(&mut Source::new(&head, &payload), values.len()).unwrap()
+        else {
+            panic!("another encoding was chosen")
+        };
+        assert!(dyadic.exceptions.is_empty());
+        let grid = dyadic.grid;
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let words: Vec<i64> = values.iter().map(|v| grid.encode(*v).unwrap() as i64).collect();
+        assert!(words.is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn fractions_of_powers_of_two() {
+        assert_eq!([0.5, 3.0, 1.25, 0.0, f64::NAN].map(fraction), [Some(1), Some(0), Some(2), None, None]);
+        assert_eq!(fraction(f64::from(f32::from_bits(40f32.to_bits() | 1))), Some(18));
+        assert_eq!(fraction(0.1), None);
+    }
+}
