@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{
     Array, ArrayRef, BinaryViewArray, BooleanArray, NullArray, StringViewArray, UInt32Array, make_array,
 };
-use arrow_buffer::{BooleanBuffer, Buffer as ArrowBuffer, NullBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer as ArrowBuffer, NullBuffer};
 use arrow_data::{ArrayData, ByteView};
 
 use super::writer::{ALL_NULL, ALL_VALID, BY_CODE, STREAM};
@@ -229,12 +229,12 @@ impl Reader<'_> {
                 let values = rows.iter().map(|row| s.get(*row as usize)).collect::<Result<Vec<bool>>>()?;
                 Ok(Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls)))
             }
-            Stream::W8(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
-            Stream::W16(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
-            Stream::W32(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
-            Stream::W64(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
-            Stream::F32(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
-            Stream::F64(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
+            Stream::W8(s) => gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls),
+            Stream::W16(s) => gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls),
+            Stream::W32(s) => gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls),
+            Stream::W64(s) => gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls),
+            Stream::F32(s) => gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls),
+            Stream::F64(s) => gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls),
             Stream::Wide(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
             Stream::Bytes(s) => {
                 let (mut data, mut ends) = (Vec::new(), Vec::with_capacity(rows.len()));
@@ -293,6 +293,23 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Fixed-width values of single rows: all by one call where they rise, else each by itself.
+fn gathered<T: ArrowNativeType>(
+    rows: &[u32],
+    all: impl FnOnce(&mut Vec<T>) -> Result<()>,
+    get: impl Fn(usize) -> Result<T>,
+    data_type: &DataType,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let mut values = Vec::with_capacity(rows.len());
+    if rows.is_sorted_by(|a, b| a < b) {
+        all(&mut values)?;
+    } else {
+        values = each(rows, get)?;
+    }
+    fixed(ArrowBuffer::from_vec(values), data_type, nulls)
 }
 
 fn each<T>(rows: &[u32], get: impl Fn(usize) -> Result<T>) -> Result<Vec<T>> {

@@ -220,6 +220,19 @@ impl<'a, F: Float> Alp<'a, F> {
         })
     }
 
+    pub(super) fn gather(&self, rows: &[u32], out: &mut Vec<F>) -> Result<()> {
+        let from = out.len();
+        bits::gather_words(&self.ints, rows, out)?;
+        for slot in &mut out[from..] {
+            *slot = self.scale.decode(slot.to_word());
+        }
+        self.exceptions.apply_to(rows, |at, word| {
+            if let Some(slot) = out.get_mut(from + at) {
+                *slot = F::from_word(word);
+            }
+        })
+    }
+
     pub(super) fn get(&self, row: usize) -> Result<F> {
         match self.exceptions.get(row)? {
             Some(word) => Ok(F::from_word(word)),

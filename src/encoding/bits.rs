@@ -36,6 +36,14 @@ pub(super) fn decode_words<F: Float>(
     result
 }
 
+/// Appends the words of single rows, which rise, as floats of these bits.
+pub(super) fn gather_words<F: Float>(words: &Ints<'_, F::Bits>, rows: &[u32], out: &mut Vec<F>) -> Result<()> {
+    let mut gathered: Vec<F::Bits> = bytemuck::cast_vec(std::mem::take(out));
+    let result = words.gather(rows, &mut gathered);
+    *out = bytemuck::cast_vec(gathered);
+    result
+}
+
 impl<'a, F: Float> Bits<'a, F> {
     pub(super) fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
         Ok(Bits { words: source.child(|s| Ints::parse(s, rows))? })

@@ -9,7 +9,7 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
+use arrow_buffer::BooleanBuffer;
 
 use super::{Buffer, Compression, Cuts, Encoding, Ints, Options, Sink, Source, ints};
 use crate::error::{Error, Result};
@@ -151,9 +151,14 @@ impl<'a> Bools<'a> {
             Bools::Constant { value: true, .. } => Ok(BooleanBuffer::new_set(rows.len())),
             Bools::Constant { value: false, .. } => Ok(BooleanBuffer::new_unset(rows.len())),
             Bools::Runs { first, ends, decoded, .. } => {
-                let mut out = BooleanBufferBuilder::new(rows.len());
-                each_run(*first, all(ends, decoded)?, rows, |run, value| out.append_n(run.len(), value))?;
-                Ok(out.finish())
+                let len = rows.len();
+                let mut words = vec![u64::MAX; len.div_ceil(64)];
+                each_run(*first, all(ends, decoded)?, rows, |run, value| {
+                    if !value {
+                        clear(&mut words, run);
+                    }
+                })?;
+                Ok(BooleanBuffer::new(words.into(), 0, len))
             }
             Bools::Bitmap { bits, .. } => {
                 let bytes = bits.range(rows.start / 8..rows.end.div_ceil(8))?;
@@ -232,6 +237,19 @@ fn all<'c>(ends: &Ints<'_, u32>, decoded: &'c OnceCell<Vec<u32>>) -> Result<&'c 
         let _ = decoded.set(all);
     }
     Ok(decoded.get().map_or(&[], Vec::as_slice))
+}
+
+/// Makes bits 0.
+fn clear(words: &mut [u64], bits: Range<usize>) {
+    let mut at = bits.start;
+    while at < bits.end {
+        let upto = bits.end.min(at / 64 * 64 + 64);
+        let mask = u64::MAX >> (64 - (upto - at)) << (at % 64);
+        if let Some(word) = words.get_mut(at / 64) {
+            *word &= !mask;
+        }
+        at = upto;
+    }
 }
 
 /// Calls `found` with the place in `rows` and the value of each run; the runs are to cover the rows.

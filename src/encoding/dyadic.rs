@@ -174,6 +174,19 @@ impl<'a, F: Float> Dyadic<'a, F> {
         })
     }
 
+    pub(super) fn gather(&self, rows: &[u32], out: &mut Vec<F>) -> Result<()> {
+        let from = out.len();
+        bits::gather_words(&self.ints, rows, out)?;
+        for slot in &mut out[from..] {
+            *slot = self.grid.decode(slot.to_word());
+        }
+        self.exceptions.apply_to(rows, |at, word| {
+            if let Some(slot) = out.get_mut(from + at) {
+                *slot = F::from_word(word);
+            }
+        })
+    }
+
     pub(super) fn get(&self, row: usize) -> Result<F> {
         match self.exceptions.get(row)? {
             Some(word) => Ok(F::from_word(word)),
@@ -182,7 +195,7 @@ impl<'a, F: Float> Dyadic<'a, F> {
     }
 
     pub(super) fn describe(&self, out: &mut String) {
-        out.push_str(&format!("dyadic {} decimals, {} bits(", self.exponent(), self.grid.fraction));
+        out.push_str(&format!("dyadic {} decimals {} bits(", self.exponent(), self.grid.fraction));
         self.ints.describe(out);
         out.push_str(&format!(", {} exceptions)", self.exceptions.len()));
     }

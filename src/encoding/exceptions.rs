@@ -68,6 +68,19 @@ impl<'a, W: Word> Exceptions<'a, W> {
         Ok(None)
     }
 
+    /// Calls `put` with the place among `rows`, which rise, and the value of each exception there.
+    pub(super) fn apply_to(&self, rows: &[u32], mut put: impl FnMut(usize, W)) -> Result<()> {
+        let (positions, values) = self.all()?;
+        for (place, row) in rows.iter().enumerate().take(if positions.is_empty() { 0 } else { rows.len() }) {
+            if let Ok(at) = positions.binary_search(row)
+                && let Some(value) = values.get(at)
+            {
+                put(place, *value);
+            }
+        }
+        Ok(())
+    }
+
     /// Calls `put` with the place in `rows` and the value of each exception there.
     pub(crate) fn apply(&self, rows: &Range<usize>, mut put: impl FnMut(usize, W)) -> Result<()> {
         let (positions, values) = self.all()?;

@@ -181,6 +181,23 @@ impl<'a, F: Float> Floats<'a, F> {
         }
     }
 
+    /// Appends the values of single rows, which rise.
+    pub fn gather(&self, rows: &[u32], out: &mut Vec<F>) -> Result<()> {
+        let end = rows.last().map_or(0, |row| *row as usize + 1);
+        check(&(0..end), self.rows())?;
+        match self {
+            Floats::Bits(bits) => bits::gather_words(&bits.words, rows, out),
+            Floats::Alp(alp) => alp.gather(rows, out),
+            Floats::Dyadic(dyadic) => dyadic.gather(rows, out),
+            Floats::AlpRd(cut) => {
+                for row in rows {
+                    out.push(cut.get(*row as usize)?);
+                }
+                Ok(())
+            }
+        }
+    }
+
     /// Whether a value is fetched without those before it.
     pub fn is_light(&self) -> bool {
         match self {

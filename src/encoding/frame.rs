@@ -21,6 +21,8 @@ use crate::limits::VECTOR;
 
 /// Bits that a patch costs besides the bits above the width: its position and some overhead.
 const PATCH_BITS: f64 = 13.0;
+/// Fetching the code of a patch takes as long as unpacking so many.
+const FEW_PATCHES: usize = 64;
 /// Bits of a frame's head, and of the heads of its patches.
 const HEAD_BITS: f64 = 8.0 * 60.0;
 const PATCH_HEAD_BITS: f64 = 8.0 * 100.0;
@@ -330,8 +332,12 @@ impl<'a, W: Word> Frame<'a, W> {
         })
     }
 
-    /// Whether none but patched rows may have a value from `low` to `high`. `signed` says how values count.
+    /// Whether none but patched rows may have a value from `low` to `high`, and those are so few that looking at each is
+    /// quicker than unpacking all. `signed` says how values count.
     pub(super) fn only_patched(&self, low: i128, high: i128, signed: bool) -> bool {
+        if self.patch_count() * FEW_PATCHES > self.rows {
+            return false;
+        }
         let base = if signed { i128::from(Word::to_i64(self.base)) } else { i128::from(Word::to_u64(self.base)) };
         let codes = if self.width == 0 { 0 } else { u64::MAX >> (64 - self.width) };
         let Some(span) = i128::from(codes).checked_mul(i128::from(Word::to_u64(self.factor))) else { return false };

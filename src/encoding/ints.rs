@@ -190,8 +190,8 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
-    /// Whether none but outliers, which [`Ints::outliers_within`] finds without a look at the others, may have a value
-    /// from `low` to `high`. `signed` says how values count.
+    /// Whether none but a few outliers, which [`Ints::outliers_within`] finds without a look at the others, may have a
+    /// value from `low` to `high`. `signed` says how values count.
     pub fn only_outliers(&self, low: i128, high: i128, signed: bool) -> bool {
         match self {
             Ints::Frame(stream) => stream.only_patched(low, high, signed),

@@ -23,6 +23,7 @@ mod order;
 pub mod prune;
 pub mod run;
 pub(crate) mod scan;
+pub(crate) mod slice;
 pub mod stats;
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,8 @@ use arrow_schema::{DataType as ArrowType, SortOptions};
 
 use super::filter::{Marks, narrow};
 use super::run::{Context, Worker, each_slice};
-use super::scan::{OpenBlock, Slice, Survivors, Work, take};
+use super::scan::{OpenBlock, Survivors, Work};
+use super::slice::{Slice, take};
 use super::stats::Counters;
 use super::words::{is_words, ordered, to_words, unordered};
 use super::{Fragment, OrderBy};
@@ -174,7 +175,7 @@ impl Worker for Top<'_> {
         let rows = self.converter.convert_columns(&keys).map_err(failed)?;
         let Work { segment, block } = slice.block.work;
         for (place, row) in places.iter().zip(rows.iter()) {
-            let at = slice.selected.as_ref().map_or(*place, |rows| rows.get(*place as usize).copied().unwrap_or(0));
+            let at = slice.selected().map_or(*place, |rows| rows.get(*place as usize).copied().unwrap_or(0));
             let row_at = at + slice.range.start as u32;
             self.kept.push(Candidate {
                 key: row.as_ref().into(),

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::{Array, ArrayRef, UInt32Array, new_null_array};
+use arrow_array::{Array, ArrayRef, new_null_array};
 
 use self::counting::Decoded;
 use super::Condition;
@@ -264,6 +264,11 @@ impl<'a> OpenBlock<'a> {
         OpenBlock { work, segment, rows, table, columns, memos: RefCell::default(), decoded: Cell::default() }
     }
 
+    /// How many columns the fragment has.
+    pub(crate) fn columns(&self) -> usize {
+        self.table.len()
+    }
+
     /// What is known of an expression, of the kind that `is_it` tells, found out by `make` the first time.
     pub(crate) fn memo(&self, of: &Expression, is_it: fn(&Memo) -> bool, make: impl FnOnce() -> Memo) -> Memo {
         let address = std::ptr::from_ref(of) as usize;
@@ -314,7 +319,7 @@ impl<'a> OpenBlock<'a> {
     }
 
     /// Some rows of a column in the table's type; `rows` starts at a multiple of 1,024.
-    fn decode(&self, at: usize, rows: Range<usize>) -> Result<ArrayRef> {
+    pub(crate) fn decode(&self, at: usize, rows: Range<usize>) -> Result<ArrayRef> {
         let column = self.table.get(at).ok_or_else(|| no_column(at))?;
         let Some(block) = self.column(at)? else {
             return Ok(new_null_array(&column.data_type.to_arrow(), rows.len()));
@@ -338,67 +343,4 @@ impl<'a> OpenBlock<'a> {
 
 fn no_column(at: usize) -> Error {
     Error::InvalidInput(format!("the fragment has no column {at}"))
-}
-
-/// Rows of a block under work, some of them selected.
-pub(crate) struct Slice<'b, 'a> {
-    pub(crate) block: &'b OpenBlock<'a>,
-    /// Rows of the block.
-    pub(crate) range: Range<usize>,
-    /// The rows that count, rising, from the start of `range`; `None` for all.
-    pub(crate) selected: Option<Vec<u32>>,
-    arrays: RefCell<Vec<Option<ArrayRef>>>,
-}
-
-impl<'b, 'a> Slice<'b, 'a> {
-    pub(crate) fn new(block: &'b OpenBlock<'a>, range: Range<usize>) -> Self {
-        let arrays = RefCell::new(vec![None; block.table.len()]);
-        Slice { block, range, selected: None, arrays }
-    }
-
-    /// How many rows are selected.
-    pub(crate) fn len(&self) -> usize {
-        self.selected.as_ref().map_or(self.range.len(), Vec::len)
-    }
-
-    /// Goes on with fewer rows, counted from the start of the range.
-    pub(crate) fn select(&mut self, rows: Vec<u32>) {
-        self.arrays.borrow_mut().fill(None);
-        self.selected = if rows.len() == self.range.len() { None } else { Some(rows) };
-    }
-
-    /// The selected values of a column in the table's type.
-    pub(crate) fn array(&self, at: usize) -> Result<ArrayRef> {
-        if let Some(Some(known)) = self.arrays.borrow().get(at) {
-            return Ok(Arc::clone(known));
-        }
-        let array = match &self.selected {
-            None => self.block.decode(at, self.range.clone())?,
-            // Fetching a row costs about what decoding thirty-two does.
-            Some(rows) if rows.len() * 32 < self.range.len() => {
-                let rows: Vec<u32> = rows.iter().map(|row| row + self.range.start as u32).collect();
-                self.block.gather(at, &rows)?
-            }
-            Some(rows) => {
-                let all = self.block.decode(at, self.range.clone())?;
-                take(&all, rows)?
-            }
-        };
-        if let Some(slot) = self.arrays.borrow_mut().get_mut(at) {
-            *slot = Some(Arc::clone(&array));
-        }
-        Ok(array)
-    }
-
-    /// The values of an expression for the selected rows.
-    pub(crate) fn evaluate(&self, expression: &Expression) -> Result<ArrayRef> {
-        let inputs = expression.inputs.iter().map(|at| self.array(*at)).collect::<Result<Vec<_>>>()?;
-        expression.evaluate(&inputs, self.len())
-    }
-}
-
-/// The values of an array at some rows.
-pub(crate) fn take(array: &ArrayRef, rows: &[u32]) -> Result<ArrayRef> {
-    let rows = UInt32Array::new(rows.to_vec().into(), None);
-    arrow_select::take::take(array, &rows, None).map_err(|e| Error::corrupt(0, e.to_string()))
 }

@@ -33,7 +33,8 @@ use crate::expr::Predicate;
 use crate::limits::{BLOCK_ROWS, VECTOR};
 use crate::model::Column;
 use crate::query::filter::{Filter, Marks, Tests};
-use crate::query::scan::{self, OpenBlock, SLICE_ROWS, Slice};
+use crate::query::scan::{self, OpenBlock, SLICE_ROWS};
+use crate::query::slice::Slice;
 use crate::query::stats::Tally;
 use crate::query::{Condition, Recorder};
 

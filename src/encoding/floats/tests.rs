@@ -55,6 +55,11 @@ fn round_trip<F: Float>(values: &[F], force: Option<Encoding>) -> Encoding {
     for row in (0..values.len()).step_by(37).chain(values.len().checked_sub(1)) {
         assert_eq!(floats.get(row).unwrap().to_word().to_u64(), expected[row], "{force:?} row {row}");
     }
+    let rows: Vec<u32> = (0..values.len() as u32).filter(|row| row % 3 == 0).collect();
+    out.clear();
+    floats.gather(&rows, &mut out).unwrap();
+    assert_eq!(words(&out), rows.iter().map(|row| expected[*row as usize]).collect::<Vec<_>>(), "{force:?}");
+    assert!(floats.gather(&[0, values.len() as u32], &mut out).is_err());
     assert!(floats.get(values.len()).is_err());
     assert!(floats.decode(0..values.len() + 1, &mut out).is_err());
     let mut text = String::new();

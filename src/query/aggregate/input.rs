@@ -14,7 +14,7 @@ use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::model::Scalar;
-use crate::query::scan::Slice;
+use crate::query::slice::Slice;
 use crate::query::words::{blank, is_words, to_words};
 
 /// Values of the selected rows of a slice.
@@ -42,6 +42,46 @@ pub(crate) enum Values {
     Array(ArrayRef),
 }
 
+impl Fetched {
+    /// Makes what is not marked null.
+    pub(crate) fn keep(&mut self, marks: &[u8], marked: &NullBuffer) {
+        self.valid = NullBuffer::union(self.valid.as_ref(), Some(marked));
+        if !self.zeroed {
+            return;
+        }
+        match &mut self.values {
+            Values::Decimals(decimals) => {
+                match &mut decimals.ints {
+                    Whole::Narrow(ints) => blank_unmarked(bytemuck::cast_slice_mut::<_, u32>(ints), marks),
+                    Whole::Wide(ints) => blank_unmarked(bytemuck::cast_slice_mut::<_, u64>(ints), marks),
+                }
+                decimals.exceptions.retain(|(row, _)| marks.get(*row).is_some_and(|mark| *mark != 0));
+            }
+            Values::Floats(_) | Values::Words(_) | Values::Wide(_) | Values::Array(_) => self.zeroed = false,
+        }
+    }
+}
+
+/// Rows that are marked by 1.
+pub(crate) fn marked(marks: &[u8]) -> NullBuffer {
+    let mut bits = Vec::with_capacity(marks.len().div_ceil(8));
+    let (eights, rest) = marks.as_chunks::<8>();
+    // The lowest bit of each byte, brought together in the top byte by the multiplication.
+    let byte = |eight: &[u8; 8]| (u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8;
+    bits.extend(eights.iter().map(byte));
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    bits.push(byte(&last));
+    NullBuffer::new(BooleanBuffer::new(bits.into(), 0, marks.len()))
+}
+
+/// Makes words without a mark 0.
+fn blank_unmarked<T: Word>(words: &mut [T], marks: &[u8]) {
+    for (word, mark) in words.iter_mut().zip(marks) {
+        *word = Word::mul(*word, T::from_u64(u64::from(*mark)));
+    }
+}
+
 /// What will be done with values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Use {
@@ -55,7 +95,7 @@ pub(crate) struct Use {
 pub(crate) fn fetch(expression: &Expression, slice: &Slice<'_, '_>, wanted: Use) -> Result<Fetched> {
     if wanted.sums
         && wanted.decimals
-        && slice.selected.is_none()
+        && slice.selected().is_none()
         && let Some(at) = expression.as_column()
         && let Some(fetched) = stored_decimals(at, slice)?
     {
@@ -71,7 +111,7 @@ pub(crate) fn fetch_kept(
     keep: &NullBuffer,
     wanted: Use,
 ) -> Result<Fetched> {
-    let place = |at: usize| slice.selected.as_ref().map_or(Some(at as u32), |rows| rows.get(at).copied());
+    let place = |at: usize| slice.selected().map_or(Some(at as u32), |rows| rows.get(at).copied());
     let mut kept = Slice::new(slice.block, slice.range.clone());
     kept.select(keep.valid_indices().filter_map(place).collect());
     let mut next = 0u32;

@@ -19,11 +19,11 @@ use arrow_buffer::NullBuffer;
 use self::columns::{Map, Rows, gather, read_words, write_words};
 pub(crate) use self::dictionary_decimals::DictionaryDecimals;
 pub(crate) use self::float_sum::MAX_PENDING;
-use self::input::{Fetched, Use, fetch, fetch_kept};
+use self::input::{Fetched, Use, fetch, fetch_kept, marked};
 use self::kernels::{Groups, count, grow};
 use self::state::State;
 use super::Aggregate;
-use super::scan::Slice;
+use super::slice::Slice;
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 use crate::expr::Expression;
@@ -163,8 +163,34 @@ impl<'a> Accumulators<'a> {
         Ok(())
     }
 
+    /// Adds the marked rows of a slice, which are of one group, without a list of them: all rows are taken, and those
+    /// without a mark count as null. False if expressions must not see them.
+    pub(crate) fn update_marked(&mut self, slice: &Slice<'_, '_>, group: usize) -> Result<bool> {
+        let columns = self.inputs.iter().all(|input| input.as_column().is_some());
+        let Some(marks) = slice.marks().filter(|_| columns && self.aggregates.iter().all(|a| a.filter.is_none()))
+        else {
+            return Ok(false);
+        };
+        let whole = Slice::new(slice.block, slice.range.clone());
+        let groups = Groups::Same { group, rows: marks.len() };
+        let marked = marked(marks);
+        let mut all = self.fetch(&whole, groups)?;
+        all.iter_mut().flatten().for_each(|fetched| fetched.keep(marks, &marked));
+        for (state, input) in &mut self.states {
+            let valid = match input.map(|at| all.get(at).and_then(Option::as_ref)) {
+                // What none of these rows can change.
+                Some(None) => continue,
+                Some(Some(fetched)) => (Some(fetched), fetched.valid.as_ref()),
+                None => (None, Some(&marked)),
+            };
+            state.update(groups, valid.0, valid.1, self.rows.len())?;
+        }
+        count(groups, &mut self.rows);
+        Ok(true)
+    }
+
     fn update_states(&mut self, slice: &Slice<'_, '_>, groups: Groups<'_>) -> Result<()> {
-        let all = self.fetch(slice)?;
+        let all = self.fetch(slice, groups)?;
         for ((state, input), aggregate) in self.states.iter_mut().zip(self.aggregates) {
             let filter = aggregate.filter.as_ref().map(|filter| Ok(truth(&slice.evaluate(filter)?)));
             let filter = filter.transpose()?;
@@ -183,11 +209,16 @@ impl<'a> Accumulators<'a> {
         Ok(())
     }
 
-    /// The values of each input; `None` where they cannot be computed for all rows and need not be, since each of those
-    /// that take them has a filter.
-    fn fetch(&self, slice: &Slice<'_, '_>) -> Result<Vec<Option<Fetched>>> {
+    /// The values of each input; `None` where they would change nothing, or cannot be computed for all rows and need not
+    /// be, since each of those that take them has a filter.
+    fn fetch(&self, slice: &Slice<'_, '_>, groups: Groups<'_>) -> Result<Vec<Option<Fetched>>> {
         let one = |(at, input): (usize, &&Expression)| {
             let takers = self.states.iter().zip(self.aggregates).filter(|((_, input), _)| *input == Some(at));
+            if let (Groups::Same { group, .. }, Some(column)) = (groups, input.as_column())
+                && takers.clone().all(|((state, _), a)| a.filter.is_none() && !state.improves(group, column, slice.block))
+            {
+                return Ok(None);
+            }
             let sums = takers.clone().all(|((state, _), _)| state.only_adds());
             match fetch(input, slice, Use { sums, decimals: self.decimals }) {
                 Err(_) if takers.clone().all(|(_, aggregate)| aggregate.filter.is_some()) => Ok(None),

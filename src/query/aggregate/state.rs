@@ -14,6 +14,8 @@ use super::input::{Fetched, Values};
 use super::kernels::{Groups, count_missing, fold, grow};
 use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
+use crate::model::Scalar;
+use crate::query::scan::OpenBlock;
 use crate::query::words::{from_words, is_words, ordered, unordered};
 use crate::query::{Aggregate, AggregateFunction};
 
@@ -74,6 +76,23 @@ impl State {
             }
         };
         Ok(State { kind, missing: None, data_type: aggregate.data_type.clone() })
+    }
+
+    /// Whether values of a column in a block may change what a group has; only if this is an extreme, and the block has
+    /// none beyond it, they do not.
+    pub(crate) fn improves(&self, group: usize, column: usize, block: &OpenBlock<'_>) -> bool {
+        let Kind::Extreme { best, greatest, input } = &self.kind else { return true };
+        let stored = block.stored(column).filter(|stored| stored.data_type().to_arrow() == *input);
+        let (Some(best), Some(stats)) = (best.get(group), stored.and_then(|s| s.block_stats(block.work.block))) else {
+            return true;
+        };
+        let bound = if *greatest { &stats.max } else { &stats.min };
+        let word = match bound.as_ref().map(|bound| &bound.value) {
+            Some(Scalar::Int(value)) if is_words(input) => i64::try_from(*value).ok(),
+            Some(Scalar::Float(value)) => Some(ordered(*value)),
+            _ => None,
+        };
+        word.is_none_or(|word| if *greatest { word > *best } else { word < *best })
     }
 
     /// Whether values are only added up and counted.

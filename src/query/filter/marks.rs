@@ -4,8 +4,6 @@
 //! A condition looks at all rows of a slice in the narrowest words that hold them; if few rows are left, at those only;
 //! and if it holds for nothing but the outliers of a frame, only at its patches.
 
-use arrow_buffer::NullBuffer;
-
 use super::decimals::DecimalRange;
 use super::range::WordRange;
 use crate::block::{Stream, Validity};
@@ -13,8 +11,7 @@ use crate::encoding::floats::Floats;
 use crate::encoding::kernels::occurrences::occurrences;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
-use crate::query::scan::Slice;
-use crate::query::words::blank;
+use crate::query::slice::{Slice, list};
 
 /// Where fewer than one row in so many is left, each is looked at by itself.
 const FEW: usize = 32;
@@ -64,14 +61,13 @@ impl Marks {
         }
     }
 
-    /// The rows that are left; `None` if nothing was tested.
-    pub(crate) fn rows(&mut self) -> Option<Vec<u32>> {
+    /// Leaves the rows that are left selected in a slice, so many.
+    pub(crate) fn select(&mut self, slice: &mut Slice<'_, '_>, left: usize) {
         match self.state {
-            State::All => return None,
-            State::Rows => {}
-            State::Marks => list(&self.marks, &mut self.rows),
+            State::All => {}
+            State::Marks => slice.select_marked(&self.marks, left),
+            State::Rows => slice.select(self.rows.clone()),
         }
-        Some(self.rows.clone())
     }
 
     /// Rows whose dictionary code lies from `low` to `high`.
@@ -170,13 +166,15 @@ impl Marks {
 
     fn only_valid(&mut self, slice: &Slice<'_, '_>, validity: &Validity<'_>) -> Result<()> {
         match validity {
-            Validity::Stream(bools) => {
-                let valid = NullBuffer::new(bools.decode(slice.range.clone())?);
-                match self.state {
-                    State::Rows => self.rows.retain(|row| valid.is_valid(*row as usize)),
-                    _ => blank(&mut self.marks, Some(&valid)),
-                }
+            Validity::Stream(bools) if self.state == State::Rows => {
+                let valid = bools.decode(slice.range.clone())?;
+                self.rows.retain(|row| valid.value(*row as usize));
             }
+            Validity::Stream(bools) => bools.each_unset(slice.range.clone(), |unset| {
+                if let Some(marks) = self.marks.get_mut(unset) {
+                    marks.fill(0);
+                }
+            })?,
             Validity::Nothing => self.nulls(slice, false)?,
             Validity::All | Validity::ByCode => {}
         }
@@ -190,6 +188,10 @@ impl Marks {
         if self.state == State::Rows {
             let distance = |v: W| if signed { Word::to_i64(v) as u64 } else { Word::to_u64(v) }.wrapping_sub(base);
             return self.keep(slice, ints, |v| distance(v).wrapping_sub(range.low) <= span);
+        }
+        if range.low == 0 && range.high >= range.span {
+            self.mark_all(slice);
+            return Ok(());
         }
         if range.is_of_outliers(ints, signed) {
             return self.outliers(slice, ints, range);
@@ -252,35 +254,19 @@ impl Marks {
                 self.rows.clear();
                 self.state = State::Rows;
             }
-            (State::All, true) => {
-                self.marks.clear();
-                self.marks.resize(slice.range.len(), 1);
-                self.state = State::Marks;
-            }
-            _ => {}
+            (_, true) => self.mark_all(slice),
         }
         Ok(())
     }
-}
 
-/// The places of marks that are set.
-fn list(marks: &[u8], rows: &mut Vec<u32>) {
-    rows.clear();
-    let (chunks, rest) = marks.as_chunks::<64>();
-    for (start, chunk) in (0u32..).step_by(64).zip(chunks) {
-        let mut set = 0u64;
-        for (at, eight) in chunk.as_chunks::<8>().0.iter().enumerate() {
-            // The lowest bit of each byte, brought together in the top byte by the multiplication.
-            let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-            set |= bits << (8 * at);
-        }
-        while set != 0 {
-            rows.push(start + set.trailing_zeros());
-            set &= set - 1;
+    /// All rows pass, of those that have so far.
+    fn mark_all(&mut self, slice: &Slice<'_, '_>) {
+        if self.state == State::All {
+            self.marks.clear();
+            self.marks.resize(slice.range.len(), 1);
+            self.state = State::Marks;
         }
     }
-    let start = (marks.len() - rest.len()) as u32;
-    rows.extend((start..).zip(rest).filter(|(_, mark)| **mark != 0).map(|(row, _)| row));
 }
 
 fn codes_of<'s>(slice: &'s Slice<'_, '_>, at: usize) -> Result<Option<&'s Ints<'s, u32>>> {

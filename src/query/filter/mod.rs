@@ -21,7 +21,8 @@ use self::range::WordRange;
 use super::Condition;
 use super::aggregate::truth;
 use super::prune::Verdict;
-use super::scan::{OpenBlock, Slice};
+use super::scan::OpenBlock;
+use super::slice::Slice;
 use super::stats::{Counters, Form, Statistic, Tally};
 use crate::error::Result;
 use crate::expr::Predicate;
@@ -208,7 +209,7 @@ pub(crate) fn narrow(
     slice: &mut Slice<'_, '_>,
     marks: &mut Marks,
 ) -> Result<()> {
-    if slice.selected.is_some() {
+    if slice.selected().is_some() {
         return Ok(());
     }
     match Test::range(predicate, column, at, slice.block) {
@@ -239,9 +240,7 @@ impl Tests<'_> {
             }
             rows_in = left;
         }
-        if let Some(rows) = marks.rows() {
-            slice.select(rows);
-        }
+        marks.select(slice, rows_in);
         for (number, test) in &self.tests {
             let Test::General(condition) = test else { continue };
             let rows_in = slice.len();
@@ -253,7 +252,7 @@ impl Tests<'_> {
             if holds.null_count() == 0 {
                 continue;
             }
-            let rows = match &slice.selected {
+            let rows = match slice.selected() {
                 None => holds.valid_indices().map(|row| row as u32).collect(),
                 Some(selected) => holds.valid_indices().filter_map(|i| selected.get(i).copied()).collect(),
             };

@@ -13,7 +13,8 @@ use crate::encoding::{Ints, Word};
 use crate::error::Result;
 use crate::expr::Expression;
 use crate::model::{DataType, Scalar};
-use crate::query::scan::{Memo, OpenBlock, Slice};
+use crate::query::scan::{Memo, OpenBlock};
+use crate::query::slice::Slice;
 
 /// The code of an expression for each whole number that stands for a value: those behind the decimals of a block or
 /// segment, from the least one on, or the codes of a dictionary.

@@ -15,7 +15,8 @@ use crate::encoding::bools::Bools;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
 use crate::model::{Column, DataType, Physical, Scalar};
-use crate::query::scan::{OpenBlock, Slice, Survivors, take};
+use crate::query::scan::{OpenBlock, Survivors};
+use crate::query::slice::{Slice, take};
 use crate::query::words::{from_words, is_words, to_words};
 use crate::segment;
 

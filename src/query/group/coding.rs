@@ -25,7 +25,8 @@ use crate::encoding::bools::Bools;
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::model::{Column, DataType, Scalar};
-use crate::query::scan::{Memo, OpenBlock, Slice, Survivors, take};
+use crate::query::scan::{Memo, OpenBlock, Survivors};
+use crate::query::slice::{Slice, take};
 use crate::query::words::{blank, from_words, is_words, one_zero, to_words};
 
 /// An expression is evaluated in advance for at most this many values of its column.
@@ -202,7 +203,7 @@ pub(super) fn blank_unset<T: Word>(codes: &mut [T], valid: &Bools<'_>, rows: Ran
 
 /// Keeps what is selected.
 pub(super) fn compact<T: Word>(codes: &mut Vec<T>, slice: &Slice<'_, '_>) {
-    let Some(selected) = &slice.selected else { return };
+    let Some(selected) = slice.selected() else { return };
     for (to, from) in selected.iter().enumerate() {
         codes[to] = codes[*from as usize];
     }

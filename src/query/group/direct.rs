@@ -7,7 +7,8 @@ use super::coding::Coding;
 use crate::encoding::Word;
 use crate::error::Result;
 use crate::expr::Expression;
-use crate::query::scan::{OpenBlock, Slice};
+use crate::query::scan::OpenBlock;
+use crate::query::slice::Slice;
 
 /// How the keys of a query become one number.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
 use crate::error::{Error, Result};
-use crate::query::scan::take;
+use crate::query::slice::take;
 use crate::query::words::one_zero;
 
 /// Numbers distinct values in the order of their first appearance.

@@ -12,7 +12,7 @@ use super::keys::{Bytes, Keys};
 use super::packed::Packed;
 use crate::error::{Error, Result};
 use crate::expr::Expression;
-use crate::query::scan::Slice;
+use crate::query::slice::Slice;
 use crate::query::words::one_zero;
 
 /// The form that keys take in hash tables.

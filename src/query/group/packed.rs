@@ -12,7 +12,7 @@ use arrow_schema::DataType as ArrowType;
 use super::coding::Coding;
 use crate::error::{Error, Result};
 use crate::expr::Expression;
-use crate::query::scan::Slice;
+use crate::query::slice::Slice;
 use crate::query::words::{from_words, is_words, one_zero, to_words};
 
 /// The bits of the negative zero, which keys do not have.

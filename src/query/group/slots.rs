@@ -10,7 +10,7 @@ use crate::query::aggregate::kernels::Groups;
 use crate::query::aggregate::{Accumulators, MAX_PENDING};
 use crate::query::memory::Reservation;
 use crate::query::run::Worker;
-use crate::query::scan::Slice;
+use crate::query::slice::Slice;
 
 /// One thread's groups.
 pub(crate) struct Slots<'a> {
@@ -75,6 +75,9 @@ impl Worker for Slots<'_> {
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
         let local = self.digits.of_block(slice.block)?;
         if let Some(group) = local.constant() {
+            if self.states.update_marked(slice, group as usize)? {
+                return Ok(());
+            }
             return self.states.update(slice, Groups::Same { group: group as usize, rows: slice.len() });
         }
         let room = &mut self.room;

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::query::aggregate::Accumulators;
 use crate::query::aggregate::columns::Map;
 use crate::query::aggregate::kernels::Groups;
-use crate::query::scan::Slice;
+use crate::query::slice::Slice;
 
 /// Groups, or rows as groups of their own: keys and states, not yet or no longer found by key.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use super::table::{Part, Table};
 use crate::error::Result;
 use crate::query::memory::Reservation;
 use crate::query::run::{Context, GroupLimits, Worker};
-use crate::query::scan::Slice;
+use crate::query::slice::Slice;
 
 /// With fewer rows a group than this, a table is not worth the while.
 const WORTH_GROUPING: usize = 2;

@@ -1,0 +1,142 @@
+//! Slices: some rows of a block under work, of which a filter has left some, as a list or as marks.
+//!
+//! Where this stands on the road of a query: `run` cuts blocks into slices, `filter` leaves fewer rows selected, and
+//! `group`, `aggregate` and `order` fetch columns of those that are left, each decoded once.
+
+use std::cell::{OnceCell, RefCell};
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, UInt32Array};
+
+use super::scan::OpenBlock;
+use crate::error::{Error, Result};
+use crate::expr::Expression;
+
+/// Rows of a block under work, some of them selected.
+pub(crate) struct Slice<'b, 'a> {
+    pub(crate) block: &'b OpenBlock<'a>,
+    /// Rows of the block.
+    pub(crate) range: Range<usize>,
+    selection: Selection,
+    /// The selected rows, once somebody has asked for marked ones.
+    listed: OnceCell<Vec<u32>>,
+    arrays: RefCell<Vec<Option<ArrayRef>>>,
+}
+
+/// The rows that count, from the start of the range.
+enum Selection {
+    All,
+    /// These, rising.
+    Rows(Vec<u32>),
+    /// Those whose byte is 1, so many.
+    Marks(Vec<u8>, usize),
+}
+
+impl<'b, 'a> Slice<'b, 'a> {
+    pub(crate) fn new(block: &'b OpenBlock<'a>, range: Range<usize>) -> Self {
+        let arrays = RefCell::new(vec![None; block.columns()]);
+        Slice { block, range, selection: Selection::All, listed: OnceCell::new(), arrays }
+    }
+
+    /// How many rows are selected.
+    pub(crate) fn len(&self) -> usize {
+        match &self.selection {
+            Selection::All => self.range.len(),
+            Selection::Rows(rows) => rows.len(),
+            Selection::Marks(_, count) => *count,
+        }
+    }
+
+    /// The selected rows, rising, counted from the start of the range; `None` for all.
+    pub(crate) fn selected(&self) -> Option<&[u32]> {
+        match &self.selection {
+            Selection::All => None,
+            Selection::Rows(rows) => Some(rows),
+            Selection::Marks(marks, _) => Some(self.listed.get_or_init(|| {
+                let mut rows = Vec::new();
+                list(marks, &mut rows);
+                rows
+            })),
+        }
+    }
+
+    /// The selected rows as a byte for each row, where many are.
+    pub(crate) fn marks(&self) -> Option<&[u8]> {
+        match &self.selection {
+            Selection::Marks(marks, _) => Some(marks),
+            Selection::All | Selection::Rows(_) => None,
+        }
+    }
+
+    /// Goes on with fewer rows, counted from the start of the range.
+    pub(crate) fn select(&mut self, rows: Vec<u32>) {
+        self.set(if rows.len() == self.range.len() { Selection::All } else { Selection::Rows(rows) });
+    }
+
+    /// Goes on with the rows that are marked by 1, so many.
+    pub(crate) fn select_marked(&mut self, marks: &[u8], count: usize) {
+        self.set(if count == self.range.len() { Selection::All } else { Selection::Marks(marks.to_vec(), count) });
+    }
+
+    fn set(&mut self, selection: Selection) {
+        self.arrays.borrow_mut().fill(None);
+        self.listed = OnceCell::new();
+        self.selection = selection;
+    }
+
+    /// The selected values of a column in the table's type.
+    pub(crate) fn array(&self, at: usize) -> Result<ArrayRef> {
+        if let Some(Some(known)) = self.arrays.borrow().get(at) {
+            return Ok(Arc::clone(known));
+        }
+        let array = match self.selected() {
+            None => self.block.decode(at, self.range.clone())?,
+            // Fetching a row costs about what decoding thirty-two does.
+            Some(rows) if rows.len() * 32 < self.range.len() => {
+                let rows: Vec<u32> = rows.iter().map(|row| row + self.range.start as u32).collect();
+                self.block.gather(at, &rows)?
+            }
+            Some(rows) => {
+                let all = self.block.decode(at, self.range.clone())?;
+                take(&all, rows)?
+            }
+        };
+        if let Some(slot) = self.arrays.borrow_mut().get_mut(at) {
+            *slot = Some(Arc::clone(&array));
+        }
+        Ok(array)
+    }
+
+    /// The values of an expression for the selected rows.
+    pub(crate) fn evaluate(&self, expression: &Expression) -> Result<ArrayRef> {
+        let inputs = expression.inputs.iter().map(|at| self.array(*at)).collect::<Result<Vec<_>>>()?;
+        expression.evaluate(&inputs, self.len())
+    }
+}
+
+/// The values of an array at some rows.
+pub(crate) fn take(array: &ArrayRef, rows: &[u32]) -> Result<ArrayRef> {
+    let rows = UInt32Array::new(rows.to_vec().into(), None);
+    arrow_select::take::take(array, &rows, None).map_err(|e| Error::corrupt(0, e.to_string()))
+}
+
+/// The places of marks that are set.
+pub(crate) fn list(marks: &[u8], rows: &mut Vec<u32>) {
+    rows.clear();
+    let (chunks, rest) = marks.as_chunks::<64>();
+    for (start, chunk) in (0u32..).step_by(64).zip(chunks) {
+        let mut set = 0u64;
+        for (at, eight) in chunk.as_chunks::<8>().0.iter().enumerate() {
+            // The lowest bit of each byte, brought together in the top byte by the multiplication.
+            let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+            set |= bits << (8 * at);
+        }
+        while set != 0 {
+            rows.push(start + set.trailing_zeros());
+            set &= set - 1;
+        }
+    }
+    let start = (marks.len() - rest.len()) as u32;
+    rows.extend((start..).zip(rest).filter(|(_, mark)| **mark != 0).map(|(row, _)| row));
+}
