@@ -9,6 +9,8 @@
 //! a value outside keeps its low `width` bits in place and its remaining bits (arithmetically shifted, so that
 //! values just below the window stay small) in a list of patches, sorted by row.
 
+mod within;
+
 use std::cell::OnceCell;
 use std::ops::Range;
 
@@ -21,8 +23,6 @@ use crate::limits::VECTOR;
 
 /// Bits that a patch costs besides the bits above the width: its position and some overhead.
 const PATCH_BITS: f64 = 13.0;
-/// Fetching the code of a patch takes as long as unpacking so many.
-const FEW_PATCHES: usize = 64;
 /// Bits of a frame's head, and of the heads of its patches.
 const HEAD_BITS: f64 = 8.0 * 60.0;
 const PATCH_HEAD_BITS: f64 = 8.0 * 100.0;
@@ -330,57 +330,6 @@ impl<'a, W: Word> Frame<'a, W> {
                 *value = Word::add(*value, self.scaled(high));
             }
         })
-    }
-
-    /// Whether none but patched rows may have a value from `low` to `high`, and those are so few that looking at each is
-    /// quicker than unpacking all. `signed` says how values count.
-    pub(super) fn only_patched(&self, low: i128, high: i128, signed: bool) -> bool {
-        if self.patch_count() * FEW_PATCHES > self.rows {
-            return false;
-        }
-        let base = if signed { i128::from(Word::to_i64(self.base)) } else { i128::from(Word::to_u64(self.base)) };
-        let codes = if self.width == 0 { 0 } else { u64::MAX >> (64 - self.width) };
-        let Some(span) = i128::from(codes).checked_mul(i128::from(Word::to_u64(self.factor))) else { return false };
-        let Some(top) = base.checked_add(span) else { return false };
-        // Codes may count beyond the word.
-        let most = if signed { (1i128 << (W::BITS - 1)) - 1 } else { (1i128 << W::BITS) - 1 };
-        top <= most && (high < base || low > top)
-    }
-
-    /// Calls `found` with the place in `rows` of each patched row whose value lies from `low` to `low + span`.
-    pub(super) fn patched_within(
-        &self,
-        rows: Range<usize>,
-        low: W,
-        span: W,
-        mut found: impl FnMut(usize),
-    ) -> Result<()> {
-        let Some(patches) = &self.patches else { return Ok(()) };
-        let vector = bitpack::vector_len(self.width);
-        let codes = W::from_u64(if self.width == 0 { 0 } else { u64::MAX >> (64 - self.width) });
-        let above = Word::mul(self.factor, codes);
-        let fits = Word::to_u64(self.factor).checked_mul(Word::to_u64(codes)) == Some(Word::to_u64(above));
-        let mut sound = true;
-        let mut open: Option<(usize, std::borrow::Cow<'_, [u8]>)> = None;
-        patches.each(rows.clone(), |at, high| {
-            // The value is this far above `low`, and at most `above` more; modulo 2^BITS, as values are.
-            let distance = Word::sub(Word::add(self.base, self.scaled(high)), low);
-            if fits && distance > span && Word::sub(W::default(), distance) > above {
-                return;
-            }
-            let row = rows.start + at;
-            let start = row / VECTOR * vector;
-            if open.as_ref().is_none_or(|(known, _)| *known != start) {
-                open = self.codes.range(start..(start + vector).min(self.codes.len())).ok().map(|b| (start, b));
-            }
-            let code = open.as_ref().and_then(|(_, bytes)| bitpack::get(bytes, self.width, self.rows, row));
-            sound &= code.is_some();
-            let more = Word::mul(self.factor, W::from_u64(code.unwrap_or(0)));
-            if Word::add(distance, more) <= span {
-                found(at);
-            }
-        })?;
-        if sound { Ok(()) } else { Err(Error::corrupt(0, "packed codes are too short")) }
     }
 
     /// What a patch adds to the value.

@@ -190,6 +190,27 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
+    /// Marks by 1 the rows whose value lies in a range of numbers, by 0 the others: of all rows, or of those that are
+    /// marked. `signed` says how values count. False, with nothing done, where that needs the values.
+    pub fn mark_within(
+        &self,
+        rows: Range<usize>,
+        (low, high): (i128, i128),
+        signed: bool,
+        of_marked: bool,
+        marks: &mut [u8],
+    ) -> Result<bool> {
+        check(&rows, self.rows())?;
+        match self {
+            Ints::Frame(stream) => stream.mark_within(rows, (low, high), signed, of_marked, marks),
+            Ints::RunLength(stream) => {
+                let number = |v: W| if signed { Word::to_i64(v).into() } else { i128::from(Word::to_u64(v)) };
+                stream.mark(rows, |value| (low..=high).contains(&number(value)), of_marked, marks).map(|()| true)
+            }
+            _ => Ok(false),
+        }
+    }
+
     /// Whether none but a few outliers, which [`Ints::outliers_within`] finds without a look at the others, may have a
     /// value from `low` to `high`. `signed` says how values count.
     pub fn only_outliers(&self, low: i128, high: i128, signed: bool) -> bool {

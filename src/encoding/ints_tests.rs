@@ -33,8 +33,8 @@ fn open<'a, W: Word>(head: &'a [u8], payload: &'a [u8], rows: usize) -> Result<I
     Ok(ints)
 }
 
-/// Ranges around single values, and from each end: where only outliers may lie in one, they are all that do.
-fn outliers<W: Word>(ints: &Ints<'_, W>, values: &[W], signed: bool) {
+/// Ranges around single values, and from each end: which rows lie there, by marks, and where only outliers may, by those.
+fn ranges<W: Word>(ints: &Ints<'_, W>, values: &[W], signed: bool) {
     let number = |v: W| if signed { i128::from(Word::to_i64(v)) } else { i128::from(Word::to_u64(v)) };
     let (Some(least), Some(greatest)) =
         (values.iter().copied().min_by_key(|v| number(*v)), values.iter().copied().max_by_key(|v| number(*v)))
@@ -43,12 +43,23 @@ fn outliers<W: Word>(ints: &Ints<'_, W>, values: &[W], signed: bool) {
     };
     for value in values.iter().step_by(values.len() / 5 + 1) {
         for (low, high) in [(*value, *value), (least, *value), (*value, greatest)] {
+            let inside = |row: &usize| (number(low)..=number(high)).contains(&number(values[*row]));
+            for start in [0, VECTOR].into_iter().filter(|start| *start < values.len()) {
+                for of_marked in [false, true] {
+                    let before = |row: usize| u8::from(!of_marked || row % 3 == 0);
+                    let mut marks: Vec<u8> = (start..values.len()).map(before).collect();
+                    let bounds = (number(low), number(high));
+                    if ints.mark_within(start..values.len(), bounds, signed, of_marked, &mut marks).unwrap() {
+                        let expected = (start..values.len()).map(|row| before(row) & u8::from(inside(&row)));
+                        assert_eq!(marks, expected.collect::<Vec<_>>(), "{:?} {low:?} {high:?}", ints.encoding());
+                    }
+                }
+            }
             if !ints.only_outliers(number(low), number(high), signed) {
                 continue;
             }
             let mut found = Vec::new();
             ints.outliers_within(0..values.len(), low, Word::sub(high, low), |row| found.push(row)).unwrap();
-            let inside = |row: &usize| (number(low)..=number(high)).contains(&number(values[*row]));
             assert_eq!(found, (0..values.len()).filter(inside).collect::<Vec<_>>());
         }
     }
@@ -80,7 +91,7 @@ fn round_trip<W: Word>(values: &[W], signed: bool, options: &Options) -> Encodin
     out.clear();
     ints.gather(&some, &mut out).unwrap();
     assert_eq!(out, some.iter().map(|row| values[*row as usize]).collect::<Vec<_>>());
-    outliers(&ints, values, signed);
+    ranges(&ints, values, signed);
     assert!(ints.gather(&[values.len() as u32], &mut out).is_err());
     assert!(ints.get(values.len()).is_err());
     assert!(ints.decode(0..values.len() + 1, &mut out).is_err());

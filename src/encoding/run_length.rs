@@ -108,6 +108,22 @@ impl<'a, W: Word> RunLength<'a, W> {
         if at == rows.end { Ok(()) } else { Err(Error::corrupt(0, "runs end before the rows do")) }
     }
 
+    /// Marks the rows of each run by whether its value passes: of all rows, or of those that are marked.
+    pub(super) fn mark(
+        &self,
+        rows: Range<usize>,
+        passes: impl Fn(W) -> bool,
+        of_marked: bool,
+        marks: &mut [u8],
+    ) -> Result<()> {
+        let mut found = Vec::new();
+        self.decode_with::<u8>(rows, &mut found, |value| u8::from(passes(value)))?;
+        for (mark, found) in marks.iter_mut().zip(found) {
+            *mark = if of_marked { *mark & found } else { found };
+        }
+        Ok(())
+    }
+
     /// Finds the run among all, which are decoded at the first call; the rows are not.
     pub(super) fn get(&self, row: usize) -> Result<W> {
         let (ends, values) = self.runs()?;

@@ -33,6 +33,8 @@ macro_rules! by_lane {
     };
 }
 
+pub(crate) use by_lane;
+
 /// Appends up to 1,024 codes, each below 2^width, packed.
 pub(crate) fn pack<W: Word>(codes: &[W], width: u32, out: &mut Vec<u8>) {
     debug_assert!(width <= W::BITS && codes.len() <= VECTOR);
@@ -156,6 +158,22 @@ fn words<L: Word>(bytes: &[u8]) -> Cow<'_, [L]> {
         Ok(words) => Cow::Borrowed(words),
         Err(_) => Cow::Owned(bytemuck::pod_collect_to_vec(bytes)),
     }
+}
+
+/// Unpacks the codes of a vector, of which there are `rows` if they are fewer than 1,024; `lanes` is to be the lane of the
+/// width. False when the bytes are too few.
+#[must_use]
+pub(crate) fn unpack_vector<L: Word>(bytes: &[u8], width: u32, rows: usize, lanes: &mut [L; VECTOR]) -> bool {
+    if width == 0 {
+        lanes.fill(L::default());
+        return true;
+    }
+    if rows >= VECTOR {
+        return unpack_lanes(bytes, width as usize, lanes);
+    }
+    let codes = (0..rows).map(|i| L::from_u64(bits_at(bytes, i * width as usize, width)));
+    lanes.iter_mut().zip(codes).for_each(|(lane, code)| *lane = code);
+    bytes.len() >= packed_len(width, rows)
 }
 
 fn unpack_lanes<L: Word>(bytes: &[u8], width: usize, lanes: &mut [L; VECTOR]) -> bool {

@@ -196,6 +196,13 @@ impl Marks {
         if range.is_of_outliers(ints, signed) {
             return self.outliers(slice, ints, range);
         }
+        let of_marked = self.state == State::Marks;
+        self.marks.resize(rows.len(), 0);
+        let bounds = (i128::from(range.base) + i128::from(range.low), i128::from(range.base) + i128::from(range.high));
+        if ints.mark_within(rows.clone(), bounds, signed, of_marked, &mut self.marks)? {
+            self.state = State::Marks;
+            return Ok(());
+        }
         if range.span <= u64::from(u8::MAX) {
             self.bytes.clear();
             ints.decode_narrow(rows, base, signed, &mut self.bytes)?;

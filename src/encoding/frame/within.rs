@@ -1,0 +1,167 @@
+//! Which rows of a frame have a value in a range, found on the packed codes: neither base nor factor is applied, and
+//! codes are never made wider.
+
+use std::ops::Range;
+
+use super::Frame;
+use crate::encoding::Word;
+use crate::encoding::kernels::bitpack::{self, by_lane};
+use crate::error::{Error, Result};
+use crate::limits::VECTOR;
+
+/// Fetching the code of a patch takes as long as unpacking so many.
+const FEW_PATCHES: usize = 64;
+
+/// Values from one to another, as numbers that may be signed, and as words.
+#[derive(Clone, Copy, Debug)]
+struct Wanted<W> {
+    low: W,
+    span: W,
+    /// Codes without a patch that have such values: from the first to the last, if there are any.
+    codes: Option<(u64, u64)>,
+}
+
+impl<W: Word> Wanted<W> {
+    fn holds(&self, value: W) -> bool {
+        Word::sub(value, self.low) <= self.span
+    }
+}
+
+impl<W: Word> Frame<'_, W> {
+    /// The least and the greatest value that a code may stand for without a patch; `None` if some count beyond the word.
+    fn bounds(&self, signed: bool) -> Option<(i128, i128)> {
+        let base = if signed { i128::from(Word::to_i64(self.base)) } else { i128::from(Word::to_u64(self.base)) };
+        let codes = if self.width == 0 { 0 } else { u64::MAX >> (64 - self.width) };
+        let top = base.checked_add(i128::from(codes).checked_mul(i128::from(Word::to_u64(self.factor)))?)?;
+        let most = if signed { (1i128 << (W::BITS - 1)) - 1 } else { (1i128 << W::BITS) - 1 };
+        (top <= most).then_some((base, top))
+    }
+
+    /// Marks by 1 the rows whose value lies from `low` to `high`, by 0 the others: of all rows, or of those that are marked.
+    /// `signed` says how values count. False, with nothing done, where codes say nothing about the order of values.
+    pub(in crate::encoding) fn mark_within(
+        &self,
+        rows: Range<usize>,
+        (low, high): (i128, i128),
+        signed: bool,
+        of_marked: bool,
+        marks: &mut [u8],
+    ) -> Result<bool> {
+        let (Some((base, top)), factor) = (self.bounds(signed), i128::from(Word::to_u64(self.factor))) else {
+            return Ok(false);
+        };
+        let (least, most) = match signed {
+            true => (-(1i128 << (W::BITS - 1)), (1i128 << (W::BITS - 1)) - 1),
+            false => (0, (1i128 << W::BITS) - 1),
+        };
+        let (low, high) = (low.max(least), high.min(most));
+        if factor == 0 || low > high {
+            return Ok(false);
+        }
+        let codes = (low <= top && high >= base).then(|| {
+            let first = (low - base).max(0) as u64;
+            let last = (high.min(top) - base) as u64;
+            (first.div_ceil(factor as u64), last / factor as u64)
+        });
+        let wanted = Wanted {
+            low: W::from_u64(low as u64),
+            span: W::from_u64((high - low) as u64),
+            codes: codes.filter(|(first, last)| first <= last),
+        };
+        by_lane!(self.width, mark_vectors::<W>(self, rows, &wanted, of_marked, marks)).map(|()| true)
+    }
+
+    /// Whether none but patched rows may have a value from `low` to `high`, and those are so few that looking at each is
+    /// quicker than unpacking all. `signed` says how values count.
+    pub(in crate::encoding) fn only_patched(&self, low: i128, high: i128, signed: bool) -> bool {
+        if self.patch_count() * FEW_PATCHES > self.rows {
+            return false;
+        }
+        let Some((base, top)) = self.bounds(signed) else { return false };
+        high < base || low > top
+    }
+
+    /// Calls `found` with the place in `rows` of each patched row whose value lies from `low` to `low + span`.
+    pub(in crate::encoding) fn patched_within(
+        &self,
+        rows: Range<usize>,
+        low: W,
+        span: W,
+        mut found: impl FnMut(usize),
+    ) -> Result<()> {
+        let Some(patches) = &self.patches else { return Ok(()) };
+        let vector = bitpack::vector_len(self.width);
+        let codes = W::from_u64(if self.width == 0 { 0 } else { u64::MAX >> (64 - self.width) });
+        let above = Word::mul(self.factor, codes);
+        let fits = Word::to_u64(self.factor).checked_mul(Word::to_u64(codes)) == Some(Word::to_u64(above));
+        let mut sound = true;
+        let mut open: Option<(usize, std::borrow::Cow<'_, [u8]>)> = None;
+        patches.each(rows.clone(), |at, high| {
+            // The value is this far above `low`, and at most `above` more; modulo 2^BITS, as values are.
+            let distance = Word::sub(Word::add(self.base, self.scaled(high)), low);
+            if fits && distance > span && Word::sub(W::default(), distance) > above {
+                return;
+            }
+            let row = rows.start + at;
+            let start = row / VECTOR * vector;
+            if open.as_ref().is_none_or(|(known, _)| *known != start) {
+                open = self.codes.range(start..(start + vector).min(self.codes.len())).ok().map(|b| (start, b));
+            }
+            let code = open.as_ref().and_then(|(_, bytes)| bitpack::get(bytes, self.width, self.rows, row));
+            sound &= code.is_some();
+            let more = Word::mul(self.factor, W::from_u64(code.unwrap_or(0)));
+            if Word::add(distance, more) <= span {
+                found(at);
+            }
+        })?;
+        if sound { Ok(()) } else { Err(Error::corrupt(0, "packed codes are too short")) }
+    }
+}
+
+/// [`Frame::mark_within`] for codes that fit a lane.
+fn mark_vectors<W: Word, L: Word>(
+    frame: &Frame<'_, W>,
+    rows: Range<usize>,
+    wanted: &Wanted<W>,
+    of_marked: bool,
+    marks: &mut [u8],
+) -> Result<()> {
+    let vector = bitpack::vector_len(frame.width);
+    let mut lanes = [L::default(); VECTOR];
+    let mut patched: Vec<(usize, u8)> = Vec::new();
+    for (start, marks) in rows.clone().step_by(VECTOR).zip(marks.chunks_mut(VECTOR)) {
+        let from = start / VECTOR * vector;
+        let bytes = frame.codes.range(from..(from + vector).min(frame.codes.len()))?;
+        if !bitpack::unpack_vector(&bytes, frame.width, frame.rows - start, &mut lanes) {
+            return Err(Error::corrupt(0, "packed codes are too short"));
+        }
+        patched.clear();
+        if let Some(patches) = &frame.patches {
+            patches.each(start..start + marks.len(), |at, high| {
+                let code = lanes.get(at).map_or(0, |code| Word::to_u64(*code));
+                let value = Word::add(frame.base, Word::mul(frame.factor, W::from_u64(code)));
+                let passes = wanted.holds(Word::add(value, frame.scaled(high)));
+                let before = !of_marked || marks.get(at).is_some_and(|mark| *mark != 0);
+                patched.push((at, u8::from(passes && before)));
+            })?;
+        }
+        match wanted.codes {
+            None => marks.fill(0),
+            Some((first, last)) => {
+                let (first, span) = (L::from_u64(first), L::from_u64(last - first));
+                let passes = |code: &L| u8::from(Word::sub(*code, first) <= span);
+                if of_marked {
+                    marks.iter_mut().zip(&lanes).for_each(|(mark, code)| *mark &= passes(code));
+                } else {
+                    marks.iter_mut().zip(&lanes).for_each(|(mark, code)| *mark = passes(code));
+                }
+            }
+        }
+        for (at, mark) in &patched {
+            if let Some(slot) = marks.get_mut(*at) {
+                *slot = *mark;
+            }
+        }
+    }
+    Ok(())
+}
