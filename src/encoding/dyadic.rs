@@ -34,11 +34,16 @@ pub(super) struct Grid {
     scale: Scale,
     fraction: u8,
     power: f64,
+    /// 2^-fraction, exact.
+    unit: f64,
 }
 
 impl Grid {
     fn new(scale: Scale, fraction: u8) -> Option<Self> {
-        (fraction <= MAX_FRACTION).then(|| Grid { scale, fraction, power: (1u64 << fraction) as f64 })
+        (fraction <= MAX_FRACTION).then(|| {
+            let power = (1u64 << fraction) as f64;
+            Grid { scale, fraction, power, unit: 1.0 / power }
+        })
     }
 
     /// The value of a word.
@@ -48,7 +53,7 @@ impl Grid {
         let int = (word.wrapping_add(BIAS) >> 1).wrapping_sub(BIAS >> 1);
         let decimal: F = self.scale.decode(Word::from_u64(int));
         let above = (decimal.to_f64() * self.power + 0.5 + MAGIC) - MAGIC;
-        let multiple = F::from_f64(above / self.power);
+        let multiple = F::from_f64(above * self.unit);
         if word & 1 == 0 { decimal } else { multiple }
     }
 

@@ -77,6 +77,23 @@ fn add(slot: &mut (f64, f64), value: f64) {
     *slot = (new, lost + ((sum - (new - part)) + (value - part)));
 }
 
+/// Adds values by turns to several sums, which the compiler keeps in registers.
+fn add_all(slot: &mut (f64, f64), values: &[f64]) {
+    const LANES: usize = 8;
+    let (mut sums, mut losses) = ([0.0; LANES], [0.0; LANES]);
+    let (eights, rest) = values.as_chunks::<LANES>();
+    for eight in eights {
+        for ((sum, lost), value) in sums.iter_mut().zip(&mut losses).zip(eight) {
+            let new = *sum + value;
+            let part = new - *sum;
+            *lost += (*sum - (new - part)) + (value - part);
+            *sum = new;
+        }
+    }
+    sums.into_iter().zip(losses).for_each(|both| join(slot, both));
+    rest.iter().for_each(|value| add(slot, *value));
+}
+
 /// Adds what another sum has, and what it has lost.
 #[inline(always)]
 fn join(slot: &mut (f64, f64), other: (f64, f64)) {
@@ -94,6 +111,11 @@ impl FloatSums {
 
     pub(crate) fn add_floats(&mut self, groups: Groups<'_>, values: &[f64], valid: Option<&NullBuffer>) {
         match valid {
+            None if matches!(groups, Groups::Same { .. }) => {
+                if let Some(slot) = self.sums.get_mut(groups.at(0)) {
+                    add_all(slot, values);
+                }
+            }
             None => fold_spread(groups, values, &mut self.sums, add, join),
             Some(_) => fold(groups, values, valid, &mut self.sums, add),
         }

@@ -134,13 +134,19 @@ fn values_of(array: ArrayRef, wanted: Use) -> Fetched {
         ArrowType::Float64 => {
             let floats = array.as_primitive::<Float64Type>().values();
             if let Some(valid) = valid.as_ref().filter(|_| wanted.sums) {
-                let kept = floats.iter().zip(valid).map(|(v, valid)| if valid { *v } else { 0.0 }).collect();
-                return Fetched { values: Values::Floats(kept), valid: Some(valid.clone()), zeroed: true };
+                let mut kept = floats.to_vec();
+                blank(bytemuck::cast_slice_mut::<_, u64>(&mut kept), Some(valid));
+                return Fetched { values: Values::Floats(kept.into()), valid: Some(valid.clone()), zeroed: true };
             }
             Values::Floats(floats.clone())
         }
         ArrowType::Decimal128(..) => Values::Wide(array.as_primitive::<Decimal128Type>().values().clone()),
         data_type if is_words(data_type) || *data_type == ArrowType::UInt64 => match to_words(&array) {
+            Some(words) if wanted.sums && valid.is_some() => {
+                let mut kept = words.to_vec();
+                blank(bytemuck::cast_slice_mut::<_, u64>(&mut kept), valid.as_ref());
+                return Fetched { values: Values::Words(kept.into()), valid, zeroed: true };
+            }
             Some(words) => Values::Words(words),
             None => Values::Array(array),
         },
