@@ -214,7 +214,9 @@ mod tests {
     /// Coordinates, every other one a double that was an f32.
     fn coordinates(rows: i32) -> Vec<f64> {
         let degrees = |i: i32| f64::from(i * 7919 % 1_600_003) / 1e6 - 73.9;
-        (0..rows).map(|i| if i % 2 == 0 { (degrees(i) * 1e6).round() / 1e6 } else { f64::from(degrees(i) as f32) }).collect()
+        (0..rows)
+            .map(|i| if i % 2 == 0 { (degrees(i) * 1e6).round() / 1e6 } else { f64::from(degrees(i) as f32) })
+            .collect()
     }
 
     #[test]

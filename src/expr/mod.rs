@@ -7,8 +7,10 @@
 
 pub mod expression;
 pub mod outcomes;
+pub mod pattern;
 pub mod predicate;
 
 pub use expression::{Expression, Function, Traits};
 pub use outcomes::{Outcome, Outcomes};
+pub use pattern::Pattern;
 pub use predicate::{Comparison, Operand, Predicate};

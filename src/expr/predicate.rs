@@ -1,6 +1,6 @@
 //! The predicates that zone maps can judge.
 
-use crate::expr::Outcome;
+use crate::expr::{Outcome, Pattern};
 use crate::model::{ColumnId, DataType, Scalar};
 
 /// How a value is compared with a constant.
@@ -69,12 +69,12 @@ pub enum Predicate {
         /// The list.
         values: Vec<Scalar>,
     },
-    /// Text or bytes that start with a prefix: `LIKE 'prefix%'`.
-    StartsWith {
+    /// Text that matches a pattern: `LIKE`, `starts_with`.
+    Like {
         /// Left side.
         operand: Operand,
-        /// The prefix.
-        prefix: Box<[u8]>,
+        /// Right side.
+        pattern: Pattern,
     },
     /// `IS NULL` of a column.
     IsNull(ColumnId),
@@ -95,7 +95,7 @@ impl Predicate {
             Predicate::Constant(_) | Predicate::Unknown => {}
             Predicate::Compare { operand, .. }
             | Predicate::In { operand, .. }
-            | Predicate::StartsWith { operand, .. } => f(operand.column),
+            | Predicate::Like { operand, .. } => f(operand.column),
             Predicate::IsNull(column) => f(*column),
             Predicate::Is(inner, _) | Predicate::Not(inner) => inner.for_each_column(f),
             Predicate::And(all) | Predicate::Or(all) => all.iter().for_each(|p| p.for_each_column(f)),

@@ -103,8 +103,13 @@ pub fn outcomes<'a>(predicate: &Predicate, evidence: &mut dyn FnMut(ColumnId) ->
             of_values(operand, evidence, |range| range.compare(*comparison, value))
         }
         Predicate::In { operand, values } => of_values(operand, evidence, |range| range.among(values)),
-        Predicate::StartsWith { operand, prefix } => {
-            of_values(operand, evidence, |range| range.starts_with(prefix))
+        Predicate::Like { operand, pattern } => {
+            let (prefix, all) = pattern.prefix();
+            of_values(operand, evidence, |range| {
+                let starts = range.starts_with(prefix);
+                // Whether what starts like a match is one, nobody knows.
+                if all { starts } else { starts.and(Outcomes::only(Outcome::True).with(Outcome::False, true)) }
+            })
         }
         Predicate::IsNull(column) => match evidence(*column) {
             Some(known) => Outcomes::NONE

@@ -109,13 +109,16 @@ pub enum Form {
     Decimals,
     /// A set of dictionary codes.
     CodeSet,
+    /// A pattern, on the bytes of texts.
+    Pattern,
     /// The expression itself, on decoded columns.
     Decoded,
 }
 
 impl Form {
     /// All of them.
-    pub const ALL: [Form; 5] = [Form::Codes, Form::Words, Form::Decimals, Form::CodeSet, Form::Decoded];
+    pub const ALL: [Form; 6] =
+        [Form::Codes, Form::Words, Form::Decimals, Form::CodeSet, Form::Pattern, Form::Decoded];
 
     /// Its name in reports.
     pub fn name(self) -> &'static str {
@@ -124,6 +127,7 @@ impl Form {
             Form::Words => "integer_range",
             Form::Decimals => "decimal_range",
             Form::CodeSet => "code_set",
+            Form::Pattern => "pattern",
             Form::Decoded => "decoded",
         }
     }
@@ -360,7 +364,7 @@ mod tests {
         assert_eq!(sum.pruned_by(Statistic::ZoneBounds), Pruned { segments: 0, blocks: 3, rows: 18, bytes: 14 });
         assert_eq!(sum.pruned(), sum.pruned_by(Statistic::ZoneBounds));
         assert_eq!(sum.conditions[0].step, Step { rows_in: 20, rows_out: 6, time: Duration::from_nanos(3) });
-        assert_eq!(sum.conditions[0].blocks, [0, 0, 0, 2, 0]);
+        assert_eq!(sum.conditions[0].blocks, [0, 0, 0, 2, 0, 0]);
         assert_eq!((sum.conditions[1].rows_proven, sum.conditions[1].blocks_pruned), (10, 3));
         assert_eq!(sum.memory, 2);
     }

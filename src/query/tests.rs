@@ -347,6 +347,46 @@ fn comparisons_of_stored_doubles() {
     }
 }
 
+/// Patterns on texts with and without a dictionary, of all rows and of the few that another condition has left.
+#[test]
+fn patterns_of_stored_texts() {
+    for force in [None, Some(Encoding::Plain)] {
+        let dir = tempfile::tempdir().unwrap();
+        let all = rows(20_000, 8);
+        let snapshot = store_as(dir.path(), &[all.clone()], force);
+        let column_of = |at: usize| snapshot.schema().columns()[at].clone();
+        let holds: fn(&[ArrayRef]) -> ArrayRef = |inputs| {
+            let texts = inputs[0].as_string_view();
+            Arc::new(texts.iter().map(|t| t.map(|t| t.ends_with('b'))).collect::<BooleanArray>())
+        };
+        for (negated, few) in [(false, false), (true, false), (false, true), (true, true)] {
+            let operand = Operand { column: column_of(1).id, data_type: column_of(1).data_type };
+            let like = Predicate::Like { operand, pattern: crate::expr::Pattern::like(b"%b") };
+            let not: fn(&[ArrayRef]) -> ArrayRef = |inputs| {
+                let texts = inputs[0].as_string_view();
+                Arc::new(texts.iter().map(|t| t.map(|t| !t.ends_with('b'))).collect::<BooleanArray>())
+            };
+            let compute = if negated { not } else { holds };
+            let predicate = if negated { Predicate::Not(Box::new(like)) } else { like };
+            let expression = computed(vec![1], ArrowType::Boolean, Traits::default(), compute);
+            let mut conditions = vec![Condition { expression, predicate }];
+            if few {
+                let operand = Operand { column: column_of(3).id, data_type: column_of(3).data_type };
+                let value = Scalar::Int(i128::from(all[100].rising));
+                let predicate = Predicate::Compare { operand, comparison: Comparison::Less, value };
+                let expression = computed(vec![3], ArrowType::Boolean, Traits::default(), never);
+                conditions.push(Condition { expression, predicate });
+            }
+            let output =
+                Output::Aggregate { keys: vec![], aggregates: vec![aggregate(AggregateFunction::Count, None)] };
+            let batch = answer(&snapshot, conditions, output);
+            let passes = |row: &&Row| row.text.is_some_and(|text| text.ends_with('b') != negated);
+            let passed = all.iter().take(if few { 100 } else { all.len() }).filter(passes).count();
+            assert_eq!(batch.column(0).as_primitive::<Int64Type>().value(0), passed as i64);
+        }
+    }
+}
+
 /// A first key that is only compared whole, and rows that come late.
 #[test]
 fn the_first_rows_by_text() {

@@ -4,3 +4,4 @@ pub(crate) mod bitpack;
 pub(crate) mod fsst;
 pub(crate) mod find_byte;
 pub(crate) mod occurrences;
+pub(crate) mod two_sum;

@@ -8,6 +8,7 @@ use arrow_buffer::NullBuffer;
 use super::columns::{Map, each, gather, read_words, write_words};
 use super::kernels::{Groups, fold, fold_spread, grow};
 use crate::bytes::{Cursor, Writer};
+use crate::encoding::kernels::two_sum;
 use crate::error::Result;
 
 /// Pending whole numbers are kept for at most so many groups: each change of scale passes over all.
@@ -71,27 +72,7 @@ pub(crate) struct Decimals {
 
 #[inline(always)]
 fn add(slot: &mut (f64, f64), value: f64) {
-    let (sum, lost) = *slot;
-    let new = sum + value;
-    let part = new - sum;
-    *slot = (new, lost + ((sum - (new - part)) + (value - part)));
-}
-
-/// Adds values by turns to several sums, which the compiler keeps in registers.
-fn add_all(slot: &mut (f64, f64), values: &[f64]) {
-    const LANES: usize = 8;
-    let (mut sums, mut losses) = ([0.0; LANES], [0.0; LANES]);
-    let (eights, rest) = values.as_chunks::<LANES>();
-    for eight in eights {
-        for ((sum, lost), value) in sums.iter_mut().zip(&mut losses).zip(eight) {
-            let new = *sum + value;
-            let part = new - *sum;
-            *lost += (*sum - (new - part)) + (value - part);
-            *sum = new;
-        }
-    }
-    sums.into_iter().zip(losses).for_each(|both| join(slot, both));
-    rest.iter().for_each(|value| add(slot, *value));
+    two_sum::add(&mut slot.0, &mut slot.1, value);
 }
 
 /// Adds what another sum has, and what it has lost.
@@ -113,7 +94,7 @@ impl FloatSums {
         match valid {
             None if matches!(groups, Groups::Same { .. }) => {
                 if let Some(slot) = self.sums.get_mut(groups.at(0)) {
-                    add_all(slot, values);
+                    join(slot, two_sum::sum(values));
                 }
             }
             None => fold_spread(groups, values, &mut self.sums, add, join),

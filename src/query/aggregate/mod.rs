@@ -215,7 +215,9 @@ impl<'a> Accumulators<'a> {
         let one = |(at, input): (usize, &&Expression)| {
             let takers = self.states.iter().zip(self.aggregates).filter(|((_, input), _)| *input == Some(at));
             if let (Groups::Same { group, .. }, Some(column)) = (groups, input.as_column())
-                && takers.clone().all(|((state, _), a)| a.filter.is_none() && !state.improves(group, column, slice.block))
+                && takers
+                    .clone()
+                    .all(|((state, _), a)| a.filter.is_none() && !state.improves(group, column, slice.block))
             {
                 return Ok(None);
             }

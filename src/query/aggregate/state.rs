@@ -83,7 +83,8 @@ impl State {
     pub(crate) fn improves(&self, group: usize, column: usize, block: &OpenBlock<'_>) -> bool {
         let Kind::Extreme { best, greatest, input } = &self.kind else { return true };
         let stored = block.stored(column).filter(|stored| stored.data_type().to_arrow() == *input);
-        let (Some(best), Some(stats)) = (best.get(group), stored.and_then(|s| s.block_stats(block.work.block))) else {
+        let (Some(best), Some(stats)) = (best.get(group), stored.and_then(|s| s.block_stats(block.work.block)))
+        else {
             return true;
         };
         let bound = if *greatest { &stats.max } else { &stats.min };

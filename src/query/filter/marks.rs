@@ -9,8 +9,11 @@ use super::range::WordRange;
 use crate::block::{Stream, Validity};
 use crate::encoding::floats::Floats;
 use crate::encoding::kernels::occurrences::occurrences;
+use crate::encoding::strings::StringsOut;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
+use crate::expr::Pattern;
+use crate::limits::VECTOR;
 use crate::query::slice::{Slice, list};
 
 /// Where fewer than one row in so many is left, each is looked at by itself.
@@ -28,6 +31,7 @@ pub(crate) struct Marks {
     shorts: Vec<u16>,
     words: Vec<u32>,
     longs: Vec<u64>,
+    texts: StringsOut,
 }
 
 /// What of [`Marks`] counts.
@@ -140,6 +144,43 @@ impl Marks {
         self.only_valid(slice, reader.validity())
     }
 
+    /// Rows whose text matches a pattern, or does not.
+    pub(crate) fn like(
+        &mut self,
+        slice: &Slice<'_, '_>,
+        at: usize,
+        pattern: &Pattern,
+        negated: bool,
+    ) -> Result<()> {
+        let block = slice.block.column(at)?;
+        let Some(reader) = block.map(|block| block.reader()) else { return self.nulls(slice, false) };
+        let Stream::Bytes(strings) = reader.stream() else {
+            return Err(Error::InvalidInput("a pattern on what are no texts".into()));
+        };
+        let start = slice.range.start;
+        if self.state == State::Rows {
+            let mut failed = Ok(());
+            self.rows.retain(|row| match strings.get(start + *row as usize) {
+                Ok(text) => pattern.matches(&text) != negated,
+                Err(error) => {
+                    failed = Err(error);
+                    false
+                }
+            });
+            failed?;
+            return self.only_valid(slice, reader.validity());
+        }
+        self.mark_all(slice);
+        for (start, marks) in (start..).step_by(VECTOR).zip(self.marks.chunks_mut(VECTOR)) {
+            self.texts.clear();
+            strings.decode(start..start + marks.len(), &mut self.texts)?;
+            for (mark, text) in marks.iter_mut().zip(self.texts.iter()) {
+                *mark &= u8::from(pattern.matches(text) != negated);
+            }
+        }
+        self.only_valid(slice, reader.validity())
+    }
+
     /// Whether a row has passed so far.
     fn has(&self, row: usize) -> bool {
         match self.state {
@@ -198,7 +239,8 @@ impl Marks {
         }
         let of_marked = self.state == State::Marks;
         self.marks.resize(rows.len(), 0);
-        let bounds = (i128::from(range.base) + i128::from(range.low), i128::from(range.base) + i128::from(range.high));
+        let bounds =
+            (i128::from(range.base) + i128::from(range.low), i128::from(range.base) + i128::from(range.high));
         if ints.mark_within(rows.clone(), bounds, signed, of_marked, &mut self.marks)? {
             self.state = State::Marks;
             return Ok(());

@@ -5,9 +5,10 @@
 //!
 //! 1. a range of dictionary codes or of whole numbers, compared in the narrowest word that holds them;
 //! 2. a set of dictionary codes, after the condition was evaluated once for each value of the dictionary;
-//! 3. the condition itself over decoded columns, for the rows that the others have left.
+//! 3. a pattern on the bytes of texts that have no dictionary;
+//! 4. the condition itself over decoded columns, for the rows that the others have left.
 //!
-//! The first two run in the order that has dropped most rows for what it costs so far.
+//! The first three run in the order that has dropped most rows for what it costs so far.
 
 mod decimals;
 mod marks;
@@ -24,9 +25,10 @@ use super::prune::Verdict;
 use super::scan::OpenBlock;
 use super::slice::Slice;
 use super::stats::{Counters, Form, Statistic, Tally};
+use crate::block::Stream;
 use crate::error::Result;
-use crate::expr::Predicate;
-use crate::model::Column;
+use crate::expr::{Pattern, Predicate};
+use crate::model::{Column, DataType};
 
 /// Conditions over columns.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +56,7 @@ enum Test<'f> {
     Words { at: usize, range: WordRange },
     Decimals { at: usize, range: DecimalRange },
     CodeSet { at: usize, set: &'f [u8] },
+    Like { at: usize, pattern: &'f Pattern, negated: bool },
     General(&'f Condition),
 }
 
@@ -102,8 +105,10 @@ impl<'f> Filter<'f> {
             OnCodes::Set(set) => return Ok(Some(Test::CodeSet { at, set })),
             OnCodes::No => {}
         }
-        let range = self.columns.get(at).and_then(|column| Test::range(&condition.predicate, column, at, block));
-        Ok(Some(range.unwrap_or(Test::General(condition))))
+        let Some(column) = self.columns.get(at) else { return Ok(Some(Test::General(condition))) };
+        let test = Test::range(&condition.predicate, column, at, block);
+        let test = test.or_else(|| Test::like(&condition.predicate, column, at, block));
+        Ok(Some(test.unwrap_or(Test::General(condition))))
     }
 
     fn on_codes(
@@ -160,13 +165,30 @@ fn in_order<'f>(
     Ok(ranked.into_iter().map(|(_, test)| test).collect())
 }
 
-impl Test<'_> {
+impl<'f> Test<'f> {
+    /// A predicate as a pattern, if it is one on this column of a block.
+    fn like(predicate: &'f Predicate, column: &Column, at: usize, block: &OpenBlock<'_>) -> Option<Self> {
+        let (predicate, negated) = match predicate {
+            Predicate::Not(inner) => (&**inner, true),
+            predicate => (predicate, false),
+        };
+        let Predicate::Like { operand, pattern } = predicate else { return None };
+        let stored = block.stored(at)?;
+        let same = operand.column == column.id && operand.data_type == column.data_type;
+        if !same || column.data_type != DataType::Utf8 || *stored.data_type() != DataType::Utf8 {
+            return None;
+        }
+        let Stream::Bytes(_) = block.column(at).ok()??.reader().stream() else { return None };
+        Some(Test::Like { at, pattern, negated })
+    }
+
     /// What the test costs for all rows, about: 1 for a comparison of bytes.
     fn cost(&self, block: &OpenBlock<'_>) -> Result<f64> {
         let (at, range) = match self {
             // What may fail is asked in the order in which it was written.
             Test::General(_) => return Ok(f64::INFINITY),
             Test::CodeSet { .. } => return Ok(4.0),
+            Test::Like { .. } => return Ok(256.0),
             Test::Codes { at, low, high } => {
                 let values = block.stored(*at).and_then(|c| c.record().dictionary).map_or(0, |d| d.values);
                 (*at, WordRange { base: 0, span: values.into(), low: (*low).into(), high: (*high).into() })
@@ -183,6 +205,7 @@ impl Test<'_> {
             Test::Words { .. } => Form::Words,
             Test::Decimals { .. } => Form::Decimals,
             Test::CodeSet { .. } => Form::CodeSet,
+            Test::Like { .. } => Form::Pattern,
             Test::General(_) => Form::Decoded,
         }
     }
@@ -230,6 +253,7 @@ impl Tests<'_> {
                 Test::Words { at, range } => marks.words(slice, *at, range)?,
                 Test::Decimals { at, range } => marks.decimals(slice, *at, range)?,
                 Test::CodeSet { at, set } => marks.code_set(slice, *at, set)?,
+                Test::Like { at, pattern, negated } => marks.like(slice, *at, pattern, *negated)?,
                 Test::General(_) => continue,
             }
             let left = marks.left(slice.range.len());

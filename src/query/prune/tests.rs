@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::block::{Bound, Order};
+use crate::expr::Pattern;
 
 /// One nullable column of each kind that compares differently, with rows drawn from few values so that equality,
 /// prefixes and constants happen.
@@ -81,12 +82,15 @@ fn leaf(kind: u8) -> BoxedStrategy<Predicate> {
     });
     let among = proptest::collection::vec(scalar(kind), 0..3)
         .prop_map(move |values| Predicate::In { operand: b.clone(), values });
-    let prefix = proptest::sample::select(vec!["", "a", "ab", "b", "\u{10ffff}"])
-        .prop_map(move |prefix| Predicate::StartsWith { operand: c.clone(), prefix: prefix.as_bytes().into() });
+    let texts = vec!["", "a", "ab", "b", "\u{10ffff}", "a%", "%", "%b", "a_%", "b%b%"];
+    let pattern = (proptest::sample::select(texts), any::<bool>()).prop_map(move |(text, starts)| {
+        let make = if starts { Pattern::starts_with } else { Pattern::like };
+        Predicate::Like { operand: c.clone(), pattern: make(text.as_bytes()) }
+    });
     let null = Just(Predicate::IsNull(ColumnId(u32::from(kind))));
     let constant = outcome().prop_map(Predicate::Constant);
     if kind == 2 {
-        prop_oneof![4 => compare, 2 => among, 3 => prefix, 1 => null, 1 => constant].boxed()
+        prop_oneof![4 => compare, 2 => among, 3 => pattern, 1 => null, 1 => constant].boxed()
     } else {
         prop_oneof![4 => compare, 2 => among, 1 => null, 1 => Just(Predicate::Unknown)].boxed()
     }
@@ -140,8 +144,8 @@ fn holds(predicate: &Predicate, row: &[Option<Scalar>; 3], bitwise: bool, unknow
                 }
             })),
         },
-        Predicate::StartsWith { operand, prefix } => match value(operand.column) {
-            Some(Scalar::Bytes(text)) => truth(text.starts_with(prefix)),
+        Predicate::Like { operand, pattern } => match value(operand.column) {
+            Some(Scalar::Bytes(text)) => truth(pattern.matches(&text)),
             _ => Outcome::Null,
         },
         Predicate::IsNull(column) => truth(value(*column).is_none()),

@@ -6,7 +6,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
 use datafusion::scalar::ScalarValue;
 
 use super::scalar::to_scalar;
-use crate::expr::{Comparison, Operand, Outcome, Predicate};
+use crate::expr::{Comparison, Operand, Outcome, Pattern, Predicate};
 use crate::model::{DataType, Scalar, Schema};
 use crate::query::prune::widens;
 
@@ -153,14 +153,9 @@ impl Lowering<'_> {
         if operand.data_type != DataType::Utf8 {
             return Predicate::Unknown;
         }
-        let wildcard = pattern.iter().position(|byte| matches!(byte, b'%' | b'_'));
-        let found = match wildcard {
-            None => Predicate::Compare { operand, comparison: Comparison::Equal, value: Scalar::Bytes(pattern) },
-            Some(at) => {
-                let (prefix, rest) = pattern.split_at(at);
-                let starts = Predicate::StartsWith { operand, prefix: prefix.into() };
-                if rest == b"%" { starts } else { Predicate::And(vec![starts, Predicate::Unknown]) }
-            }
+        let found = match pattern.iter().any(|byte| matches!(byte, b'%' | b'_')) {
+            false => Predicate::Compare { operand, comparison: Comparison::Equal, value: Scalar::Bytes(pattern) },
+            true => Predicate::Like { operand, pattern: Pattern::like(&pattern) },
         };
         if like.negated { not(found) } else { found }
     }
@@ -171,7 +166,7 @@ impl Lowering<'_> {
             ("starts_with", Some(operand), Some(Constant::Value(Scalar::Bytes(prefix), _)))
                 if operand.data_type == DataType::Utf8 =>
             {
-                Predicate::StartsWith { operand, prefix }
+                Predicate::Like { operand, pattern: Pattern::starts_with(&prefix) }
             }
             _ => Predicate::Unknown,
         }
@@ -258,10 +253,12 @@ mod tests {
                 value: Scalar::Float(0.1)
             }
         );
-        let starts = Predicate::StartsWith { operand: operand(1, DataType::Utf8), prefix: b"ab".as_slice().into() };
-        assert_eq!(lower(col("t").like(lit("ab%"))), starts);
-        assert_eq!(lower(col("t").not_like(lit("ab%"))), not(starts.clone()));
-        assert_eq!(lower(col("t").like(lit("ab%c"))), Predicate::And(vec![starts, Predicate::Unknown]));
+        let like = |text: &str| Predicate::Like {
+            operand: operand(1, DataType::Utf8),
+            pattern: Pattern::like(text.as_bytes()),
+        };
+        assert_eq!(lower(col("t").like(lit("ab%"))), like("ab%"));
+        assert_eq!(lower(col("t").not_like(lit("_b%"))), not(like("_b%")));
         assert_eq!(lower(col("t").ilike(lit("ab%"))), Predicate::Unknown);
         // Types that differ, casts that lose, and columns against columns are left alone.
         assert_eq!(lower(col("a").eq(lit(5_i64))), Predicate::Unknown);

@@ -1,0 +1,64 @@
+//! Sums of doubles with what rounding has lost of them (Knuth's two-sum), many additions at a time.
+
+/// Sums that take turns, so that one addition does not wait for the last.
+const LANES: usize = 16;
+
+/// The sum of some values, and what was lost of it.
+pub(crate) fn sum(values: &[f64]) -> (f64, f64) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2, as just checked.
+        return unsafe { avx2(values) };
+    }
+    portable(values)
+}
+
+/// The same loop, for registers of four doubles.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn avx2(values: &[f64]) -> (f64, f64) {
+    portable(values)
+}
+
+#[inline(always)]
+fn portable(values: &[f64]) -> (f64, f64) {
+    let (mut sums, mut losses) = ([0.0; LANES], [0.0; LANES]);
+    let (some, rest) = values.as_chunks::<LANES>();
+    for values in some {
+        for ((sum, lost), value) in sums.iter_mut().zip(&mut losses).zip(values) {
+            add(sum, lost, *value);
+        }
+    }
+    let (mut all, mut all_lost) = (0.0, losses.iter().sum());
+    sums.iter().chain(rest).for_each(|value| add(&mut all, &mut all_lost, *value));
+    (all, all_lost)
+}
+
+/// Adds a value, and what is lost by that.
+#[inline(always)]
+pub(crate) fn add(sum: &mut f64, lost: &mut f64, value: f64) {
+    let new = *sum + value;
+    let part = new - *sum;
+    *lost += (*sum - (new - part)) + (value - part);
+    *sum = new;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_is_lost(ints in proptest::collection::vec(-1_000_000i64..1_000_000, 0..200), power in 0i32..60) {
+            // The large value makes each single addition lose something.
+            let large = 2f64.powi(power + 40);
+            let mut values: Vec<f64> = ints.iter().map(|int| *int as f64 / 1024.0).collect();
+            values.insert(values.len() / 2, large);
+            values.push(-large);
+            let expected = ints.iter().sum::<i64>() as f64 / 1024.0;
+            for (all, lost) in [sum(&values), portable(&values)] {
+                proptest::prop_assert_eq!(all + lost, expected);
+            }
+        }
+    }
+}

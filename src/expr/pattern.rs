@@ -1,0 +1,175 @@
+//! LIKE patterns on bytes: `%` is any text, `_` any one character of UTF-8.
+
+use memchr::memmem::Finder;
+
+/// A pattern without escapes.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    text: Box<[u8]>,
+    /// What stands between the `%`: the first part begins the text and the last one ends it.
+    parts: Vec<Part>,
+}
+
+/// Text without `%`.
+#[derive(Clone, Debug)]
+struct Part {
+    /// Literal texts, between each two of them so many `_`, and so many behind.
+    pieces: Vec<(Box<[u8]>, usize)>,
+    /// Finds the first literal.
+    finder: Finder<'static>,
+    /// Characters in all, where the part is not one literal.
+    chars: Option<usize>,
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts.len() == other.parts.len() && self.text == other.text
+    }
+}
+
+impl Pattern {
+    /// The pattern of `LIKE`.
+    pub fn like(text: &[u8]) -> Self {
+        Pattern { text: text.into(), parts: text.split(|byte| *byte == b'%').map(Part::new).collect() }
+    }
+
+    /// The pattern of what starts with these bytes.
+    pub fn starts_with(prefix: &[u8]) -> Self {
+        Pattern { text: prefix.into(), parts: vec![Part::literal(prefix), Part::literal(b"")] }
+    }
+
+    /// What every match starts with, and whether everything that starts with it matches.
+    pub fn prefix(&self) -> (&[u8], bool) {
+        let first = self.parts.first().and_then(|part| Some((part.chars.is_none(), part.pieces.first()?)));
+        let Some((whole, (literal, _))) = first else { return (&[], false) };
+        (literal, whole && self.parts.len() > 1 && self.parts.iter().skip(1).all(Part::is_empty))
+    }
+
+    /// Whether a text matches.
+    pub fn matches(&self, text: &[u8]) -> bool {
+        match self.parts.as_slice() {
+            [] => false,
+            [only] => only.match_at(text) == Some(text.len()),
+            [first, middle @ .., last] => {
+                let Some(mut rest) = first.match_at(text).and_then(|end| text.get(end..)) else { return false };
+                for part in middle {
+                    let Some(end) = part.find(rest) else { return false };
+                    rest = rest.get(end..).unwrap_or_default();
+                }
+                last.ends(rest)
+            }
+        }
+    }
+}
+
+impl Part {
+    fn new(text: &[u8]) -> Self {
+        let mut pieces: Vec<(Box<[u8]>, usize)> = Vec::new();
+        for literal in text.split(|byte| *byte == b'_') {
+            match pieces.last_mut() {
+                Some((_, any)) if literal.is_empty() => *any += 1,
+                Some((_, any)) => {
+                    *any += 1;
+                    pieces.push((literal.into(), 0));
+                }
+                None => pieces.push((literal.into(), 0)),
+            }
+        }
+        let finder = Finder::new(pieces.first().map_or(&[][..], |(first, _)| first)).into_owned();
+        let literal = pieces.len() == 1 && pieces.iter().all(|(_, any)| *any == 0);
+        // What is no first byte of a character is no character.
+        let chars = text.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
+        Part { pieces, finder, chars: (!literal).then_some(chars) }
+    }
+
+    fn literal(text: &[u8]) -> Self {
+        Part { pieces: vec![(text.into(), 0)], finder: Finder::new(text).into_owned(), chars: None }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.chars.is_none() && self.pieces.iter().all(|(literal, _)| literal.is_empty())
+    }
+
+    /// Where a match at the start of a text ends.
+    fn match_at(&self, text: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        for (literal, any) in &self.pieces {
+            at += text.get(at..)?.starts_with(literal).then_some(literal.len())?;
+            for _ in 0..*any {
+                at = next_char(text, at)?;
+            }
+        }
+        Some(at)
+    }
+
+    /// Where the first match in a text ends.
+    fn find(&self, text: &[u8]) -> Option<usize> {
+        if self.chars.is_none() {
+            return Some(self.finder.find(text)? + self.finder.needle().len());
+        }
+        let mut from = 0;
+        loop {
+            let rest = text.get(from..)?;
+            let at = from + self.finder.find(rest)?;
+            if let Some(end) = self.match_at(text.get(at..)?) {
+                return Some(at + end);
+            }
+            from = next_char(text, at)?;
+        }
+    }
+
+    /// Whether a text ends with a match.
+    fn ends(&self, text: &[u8]) -> bool {
+        let Some(chars) = self.chars else { return text.ends_with(self.finder.needle()) };
+        let mut starts = text.iter().enumerate().rev().filter(|(_, byte)| **byte & 0xc0 != 0x80);
+        let start = if chars == 0 { Some(text.len()) } else { starts.nth(chars - 1).map(|(at, _)| at) };
+        start.and_then(|start| text.get(start..)).is_some_and(|end| self.match_at(end) == Some(end.len()))
+    }
+}
+
+/// Where the character at a place ends; `None` at the end of the text.
+fn next_char(text: &[u8], at: usize) -> Option<usize> {
+    text.get(at)?;
+    let more = text.iter().skip(at + 1).take_while(|byte| **byte & 0xc0 == 0x80).count();
+    Some(at + 1 + more)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The definition: character by character.
+    fn matches(pattern: &[char], text: &[char]) -> bool {
+        match (pattern.split_first(), text.split_first()) {
+            (None, None) => true,
+            (Some(('%', rest)), _) => (0..=text.len()).any(|skip| matches(rest, &text[skip..])),
+            (Some(('_', rest)), Some((_, text))) => matches(rest, text),
+            (Some((a, rest)), Some((b, text))) => a == b && matches(rest, text),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(5000))]
+
+        #[test]
+        fn patterns_match_as_defined(pattern in "[abé%_]{0,7}", text in "[abé]{0,9}") {
+            let chars = |s: &str| s.chars().collect::<Vec<_>>();
+            let expected = matches(&chars(&pattern), &chars(&text));
+            let compiled = Pattern::like(pattern.as_bytes());
+            prop_assert_eq!(compiled.matches(text.as_bytes()), expected);
+            let (prefix, all) = compiled.prefix();
+            prop_assert!(!expected || text.as_bytes().starts_with(prefix));
+            prop_assert!(!all || expected == text.as_bytes().starts_with(prefix));
+            let starts = Pattern::starts_with(pattern.as_bytes());
+            prop_assert_eq!(starts.matches(text.as_bytes()), text.starts_with(&pattern));
+        }
+
+        #[test]
+        fn any_bytes_are_no_trouble(pattern in prop::collection::vec(any::<u8>(), 0..6), text in prop::collection::vec(any::<u8>(), 0..9)) {
+            Pattern::like(&pattern).matches(&text);
+        }
+    }
+}
