@@ -248,7 +248,7 @@ impl Reader<'_> {
             Stream::Codes(s) => {
                 let dictionary = dictionary
                     .ok_or_else(|| Error::corrupt(0, "dictionary codes in a column without a dictionary"))?;
-                look_up(each(rows, |row| s.get(row))?, dictionary)
+                look_up(fetched(rows, |out| s.gather(rows, out), |row| s.get(row))?, dictionary)
             }
         }
     }
@@ -295,7 +295,7 @@ impl Reader<'_> {
     }
 }
 
-/// Fixed-width values of single rows: all by one call where they rise, else each by itself.
+/// Fixed-width values of single rows.
 fn gathered<T: ArrowNativeType>(
     rows: &[u32],
     all: impl FnOnce(&mut Vec<T>) -> Result<()>,
@@ -303,13 +303,21 @@ fn gathered<T: ArrowNativeType>(
     data_type: &DataType,
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
-    let mut values = Vec::with_capacity(rows.len());
-    if rows.is_sorted_by(|a, b| a < b) {
-        all(&mut values)?;
-    } else {
-        values = each(rows, get)?;
+    fixed(ArrowBuffer::from_vec(fetched(rows, all, get)?), data_type, nulls)
+}
+
+/// Single values: all by one call where their rows rise, else each by itself.
+fn fetched<T>(
+    rows: &[u32],
+    all: impl FnOnce(&mut Vec<T>) -> Result<()>,
+    get: impl Fn(usize) -> Result<T>,
+) -> Result<Vec<T>> {
+    if !rows.is_sorted_by(|a, b| a < b) {
+        return each(rows, get);
     }
-    fixed(ArrowBuffer::from_vec(values), data_type, nulls)
+    let mut values = Vec::with_capacity(rows.len());
+    all(&mut values)?;
+    Ok(values)
 }
 
 fn each<T>(rows: &[u32], get: impl Fn(usize) -> Result<T>) -> Result<Vec<T>> {

@@ -313,10 +313,9 @@ impl<'a, W: Word> Frame<'a, W> {
         for near in rows.chunk_by(|a, b| *a as usize / VECTOR == *b as usize / VECTOR) {
             let start = near.first().map_or(0, |row| *row as usize / VECTOR * vector);
             let bytes = self.codes.range(start..(start + vector).min(self.codes.len()))?;
-            for row in near {
-                let code = bitpack::get(&bytes, self.width, self.rows, *row as usize)
-                    .ok_or_else(|| Error::corrupt(0, "packed codes are too short"))?;
-                out.push(Word::add(self.base, Word::mul(self.factor, W::from_u64(code))));
+            let affine = |code: u64| Word::add(self.base, Word::mul(self.factor, W::from_u64(code)));
+            if !bitpack::gather(&bytes, self.width, self.rows, near, affine, out) {
+                return Err(Error::corrupt(0, "packed codes are too short"));
             }
         }
         let (Some(patches), Some(first), Some(last)) = (&self.patches, rows.first(), rows.last()) else {

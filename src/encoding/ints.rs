@@ -190,6 +190,14 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
+    /// Bits of the packed codes on which [`Ints::mark_within`] works.
+    pub fn packed_bits(&self) -> Option<u32> {
+        match self {
+            Ints::Frame(stream) => Some(stream.width()),
+            _ => None,
+        }
+    }
+
     /// Marks by 1 the rows whose value lies in a range of numbers, by 0 the others: of all rows, or of those that are
     /// marked. `signed` says how values count. False, with nothing done, where that needs the values.
     pub fn mark_within(

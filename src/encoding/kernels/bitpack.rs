@@ -90,7 +90,7 @@ pub(crate) fn unpack<W: Word>(bytes: &[u8], width: u32, rows: usize, base: W, fa
     let (vectors, rest) = bytes.split_at(full * vector_len(width));
     let whole = by_lane!(width, unpack_vectors::<W>(vectors, width as usize, base, factor, out));
     let affine = |code: u64| Word::add(base, Word::mul(factor, W::from_u64(code)));
-    out.extend((0..rows % VECTOR).map(|i| affine(bits_at(rest, i * width as usize, width))));
+    each_in_order(rest, width, rows % VECTOR, |code| out.push(affine(code)));
     whole
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn unpack_narrow<N: Word>(
     let (vectors, rest) = bytes.split_at(rows / VECTOR * vector_len(width));
     let whole = by_lane!(width, unpack_truncated::<N>(vectors, width as usize, base, factor, out));
     let affine = |code: u64| Word::add(base, Word::mul(factor, N::from_u64(code)));
-    out.extend((0..rows % VECTOR).map(|i| affine(bits_at(rest, i * width as usize, width))));
+    each_in_order(rest, width, rows % VECTOR, |code| out.push(affine(code)));
     whole
 }
 
@@ -171,8 +171,12 @@ pub(crate) fn unpack_vector<L: Word>(bytes: &[u8], width: u32, rows: usize, lane
     if rows >= VECTOR {
         return unpack_lanes(bytes, width as usize, lanes);
     }
-    let codes = (0..rows).map(|i| L::from_u64(bits_at(bytes, i * width as usize, width)));
-    lanes.iter_mut().zip(codes).for_each(|(lane, code)| *lane = code);
+    let mut lanes = lanes.iter_mut();
+    each_in_order(bytes, width, rows, |code| {
+        if let Some(lane) = lanes.next() {
+            *lane = L::from_u64(code);
+        }
+    });
     bytes.len() >= packed_len(width, rows)
 }
 
@@ -203,6 +207,51 @@ pub(crate) fn get(vector: &[u8], width: u32, rows: usize, index: usize) -> Optio
     }
 }
 
+/// Fetching a code takes as long as unpacking so many bytes of codes.
+const FETCH: usize = 64;
+
+/// Appends `base + factor · code` of the codes at `indices`, all of one vector whose bytes are `vector`, in a stream of
+/// `rows`. False, with less appended, when the bytes are too few.
+#[must_use]
+pub(crate) fn gather<W: Word>(
+    vector: &[u8],
+    width: u32,
+    rows: usize,
+    indices: &[u32],
+    affine: impl Fn(u64) -> W,
+    out: &mut Vec<W>,
+) -> bool {
+    by_lane!(width, gather_in_vector::<W>(vector, width, rows, indices, affine, out))
+}
+
+fn gather_in_vector<W: Word, L: Word>(
+    vector: &[u8],
+    width: u32,
+    rows: usize,
+    indices: &[u32],
+    affine: impl Fn(u64) -> W,
+    out: &mut Vec<W>,
+) -> bool {
+    let Some(first) = indices.first() else { return true };
+    let whole = *first as usize / VECTOR < rows / VECTOR;
+    if whole && width > 0 && indices.len() * FETCH > VECTOR * L::BYTES {
+        let mut lanes = [L::default(); VECTOR];
+        if !unpack_lanes(vector, width as usize, &mut lanes) {
+            return false;
+        }
+        out.extend(indices.iter().map(|at| affine(Word::to_u64(lanes[*at as usize % VECTOR]))));
+        return true;
+    }
+    indices.iter().all(|at| {
+        let code = match whole && width > 0 {
+            true => get_in_vector::<L>(vector, width as usize, *at as usize % VECTOR),
+            false => get(vector, width, rows, *at as usize),
+        };
+        out.extend(code.map(&affine));
+        code.is_some()
+    })
+}
+
 /// The order of the eights of rows that FastLanes interleaves; it is its own inverse.
 const ORDER: [usize; 8] = [0, 4, 2, 6, 1, 5, 3, 7];
 
@@ -225,6 +274,23 @@ fn get_in_vector<L: Word>(bytes: &[u8], width: usize, at: usize) -> Option<u64> 
         code |= load(word + 1)? << (bits - shift);
     }
     Some(code & (u64::MAX >> (64 - width)))
+}
+
+/// Calls `put` with so many codes of a short vector, of 1 to 64 bits.
+#[inline(always)]
+fn each_in_order(bytes: &[u8], width: u32, rows: usize, mut put: impl FnMut(u64)) {
+    let (width_bits, mask) = (width as usize, u64::MAX >> (64 - width));
+    let mut bit = 0;
+    // While eight bytes hold the code wherever in the first of them it starts.
+    let quick = if width <= 57 { bytes.len().saturating_sub(7) } else { 0 };
+    for _ in 0..rows {
+        let code = match bytes.get(bit / 8..).and_then(|from| from.first_chunk::<8>()) {
+            Some(window) if bit / 8 < quick => u64::from_le_bytes(*window) >> (bit % 8) & mask,
+            _ => bits_at(bytes, bit, width),
+        };
+        put(code);
+        bit += width_bits;
+    }
 }
 
 /// `width` (1 to 64) bits from bit `bit` on, low end first; bits behind the end are zero.

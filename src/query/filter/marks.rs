@@ -18,6 +18,8 @@ use crate::query::slice::{Slice, list};
 
 /// Where fewer than one row in so many is left, each is looked at by itself.
 const FEW: usize = 32;
+/// Fetching the code of a row takes as long as comparing so many bytes of unpacked ones.
+const FETCH: usize = 128;
 
 /// The marks of a slice, and room to decode codes into.
 #[derive(Debug, Default)]
@@ -226,21 +228,30 @@ impl Marks {
         let (rows, base, span) = (slice.range.clone(), range.base as u64, range.high - range.low);
         // Values of 8 to 32 bits count by their sign only where they are made wider.
         let signed = range.base < 0;
-        if self.state == State::Rows {
-            let distance = |v: W| if signed { Word::to_i64(v) as u64 } else { Word::to_u64(v) }.wrapping_sub(base);
-            return self.keep(slice, ints, |v| distance(v).wrapping_sub(range.low) <= span);
-        }
         if range.low == 0 && range.high >= range.span {
             self.mark_all(slice);
             return Ok(());
+        }
+        let bounds =
+            (i128::from(range.base) + i128::from(range.low), i128::from(range.base) + i128::from(range.high));
+        if self.state == State::Rows {
+            let all = ints.packed_bits().map_or(usize::MAX, |bits| rows.len() * bits.div_ceil(8) as usize);
+            if self.rows.len() * FETCH > all {
+                self.marks.resize(rows.len(), 0);
+                if ints.mark_within(rows, bounds, signed, false, &mut self.marks)? {
+                    let marks = &self.marks;
+                    self.rows.retain(|row| marks.get(*row as usize).is_some_and(|mark| *mark != 0));
+                    return Ok(());
+                }
+            }
+            let distance = |v: W| if signed { Word::to_i64(v) as u64 } else { Word::to_u64(v) }.wrapping_sub(base);
+            return self.keep(slice, ints, |v| distance(v).wrapping_sub(range.low) <= span);
         }
         if range.is_of_outliers(ints, signed) {
             return self.outliers(slice, ints, range);
         }
         let of_marked = self.state == State::Marks;
         self.marks.resize(rows.len(), 0);
-        let bounds =
-            (i128::from(range.base) + i128::from(range.low), i128::from(range.base) + i128::from(range.high));
         if ints.mark_within(rows.clone(), bounds, signed, of_marked, &mut self.marks)? {
             self.state = State::Marks;
             return Ok(());
