@@ -62,6 +62,11 @@ impl Scale {
         Some(Scale { exponent, head_bits, power, head, tail: (inverse - head) + rest })
     }
 
+    /// Significant bits of the inverse's head.
+    fn head_bits(&self) -> u8 {
+        self.head_bits
+    }
+
     /// As many decimals as whole numbers have.
     pub(super) fn exponent(&self) -> u8 {
         self.exponent
@@ -197,6 +202,11 @@ impl<'a, F: Float> Alp<'a, F> {
         let ints = source.child(|s| Ints::parse(s, rows))?;
         let exceptions = Exceptions::parse(source, rows)?;
         Ok(Alp { exponent: scale.exponent, ints, exceptions, scale })
+    }
+
+    /// Two blocks of one exponent and one number of head bits have the same value for an int.
+    pub(crate) fn head_bits(&self) -> u8 {
+        self.scale.head_bits()
     }
 
     /// The value of an int, for those who compare or sum in the integer form.

@@ -2,6 +2,7 @@
 //!
 //! * a column with a dictionary: the place in the union of the dictionaries;
 //! * whole numbers, dates, times, booleans: the distance from the minimum that zone maps give;
+//! * decimals: the distance of the whole numbers that stand for them (see `decimal_column`);
 //! * an expression over one such column of few values: it is evaluated once for each of them;
 //! * an expression that keeps order: the distance from its value at the minimum; a block in which it has one value
 //!   (the year of a day's rows) is not decoded at all.
@@ -18,6 +19,7 @@ use arrow_schema::DataType as ArrowType;
 
 use super::code_map;
 use super::coded_column::{CodedColumn, domain, unknown};
+use super::decimal_column::DecimalColumn;
 use super::interner::Interner;
 use crate::block::Stats;
 use crate::encoding::Word;
@@ -46,13 +48,19 @@ pub(crate) enum Coding {
         /// The value of each code.
         values: ArrayRef,
     },
-    /// An expression that keeps order, of whole numbers: the distance from its least value.
-    Ranged { expression: Expression, input: usize, low: i64, nulls: bool, domain: u64 },
+    /// An expression that keeps order, of whole numbers: the distance from its least value. The values are those numbers
+    /// by `power`, which is 1 but for columns of decimals.
+    Ranged { expression: Expression, input: usize, low: i64, nulls: bool, domain: u64, power: f64 },
 }
 
 impl Coding {
-    /// How to code `key` over what is to be read; `None` if there is no small code.
-    pub(crate) fn of(key: &Expression, columns: &[Column], survivors: &Survivors) -> Result<Option<Coding>> {
+    /// How to code `key` over what is to be read; `None` if there is no small code. `all`: every row is needed.
+    pub(crate) fn of(
+        key: &Expression,
+        columns: &[Column],
+        survivors: &Survivors,
+        all: bool,
+    ) -> Result<Option<Coding>> {
         if key.inputs.is_empty() {
             return Ok(Some(Coding::Constant(one_zero(&key.evaluate(&[], 1)?))));
         }
@@ -60,7 +68,19 @@ impl Coding {
         let Some(column) = columns.get(at) else { return Ok(None) };
         let coded = CodedColumn::of(at, column, survivors)?;
         if key.function.is_none() {
-            return Ok(coded.map(Coding::Column));
+            let decimals = match coded {
+                None if all => DecimalColumn::of(at, column, survivors)?,
+                _ => None,
+            };
+            let ranged = |DecimalColumn { int, power, low, domain }| Coding::Ranged {
+                expression: int,
+                input: at,
+                low,
+                nulls: true,
+                domain,
+                power,
+            };
+            return Ok(coded.map(Coding::Column).or(decimals.map(ranged)));
         }
         let rows: u64 = survivors.segments.iter().map(|s| s.segment.rows()).sum();
         if let Some(source) = coded
@@ -88,13 +108,13 @@ impl Coding {
             Coding::Constant(value) => take(value, &vec![0; codes.len()]),
             Coding::Column(column) => column.values(codes),
             Coding::Mapped { values, .. } => take(values, &narrow(codes)),
-            Coding::Ranged { low, nulls, expression, .. } => {
+            Coding::Ranged { low, nulls, power, .. } => {
                 let words = from_codes(codes, *low, *nulls);
                 let null = *nulls && codes.contains(&0);
                 let nulls = null.then(|| NullBuffer::from_iter(codes.iter().map(|c| *c != 0)));
-                match expression.data_type {
+                match data_type {
                     ArrowType::Float64 => {
-                        let floats: ScalarBuffer<f64> = words.iter().map(|w| *w as f64).collect();
+                        let floats: ScalarBuffer<f64> = words.iter().map(|w| *w as f64 / power).collect();
                         Ok(Arc::new(arrow_array::Float64Array::new(floats, nulls)))
                     }
                     _ => from_words(words, nulls, data_type),
@@ -166,7 +186,7 @@ impl Coding {
                     |c: &u16| codes.get(usize::from(*c)).map_or(T::default(), |c| T::from_u64(u64::from(*c)));
                 out.extend(raw.iter().map(code));
             }
-            Coding::Ranged { expression, input, low, nulls, domain } => {
+            Coding::Ranged { expression, input, low, nulls, domain, .. } => {
                 let bias = low.wrapping_sub(i64::from(*nulls));
                 if code_map::write(expression, *input, bias, slice, out)? {
                     compact(out, slice);
@@ -280,7 +300,7 @@ fn ranged(key: &Expression, at: usize, column: &Column, survivors: &Survivors) -
         (low, high, nulls) = (0, 0, true);
     }
     let Some(domain) = domain(&(low..high), nulls).filter(|n| i64::try_from(*n).is_ok()) else { return Ok(None) };
-    Ok(Some(Coding::Ranged { expression: key.clone(), input: at, low, nulls, domain }))
+    Ok(Some(Coding::Ranged { expression: key.clone(), input: at, low, nulls, domain, power: 1.0 }))
 }
 
 /// The words of an expression that keeps order at the least and the greatest value.

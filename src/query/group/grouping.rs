@@ -66,7 +66,8 @@ fn way(
     survivors: &Survivors,
     context: &Context<'_>,
 ) -> Result<Way> {
-    let codings = keys.iter().map(|key| Coding::of(key, &fragment.columns, survivors));
+    let all = fragment.conditions.is_empty();
+    let codings = keys.iter().map(|key| Coding::of(key, &fragment.columns, survivors, all));
     let codings: Vec<Option<Coding>> = codings.collect::<Result<_>>()?;
     let codings = match Digits::of(keys, codings) {
         Ok(digits) => {

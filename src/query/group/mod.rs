@@ -23,7 +23,8 @@
 mod code_map;
 mod coded_column;
 pub(crate) mod coding;
-pub(crate) mod direct;
+mod decimal_column;
+mod direct;
 mod grouping;
 mod index;
 mod interner;

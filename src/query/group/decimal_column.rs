@@ -1,0 +1,134 @@
+//! Columns of decimal doubles as keys: amounts, distances, rates. What a block stores as a whole number, or a dictionary
+//! holds as one, needs no hash: its distance from the least is a small number.
+
+use std::collections::HashSet;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{ArrayRef, Int64Array};
+use arrow_schema::DataType as ArrowType;
+
+use crate::block::{Bound, Stream, Validity};
+use crate::encoding::floats::{Alp, Floats};
+use crate::error::Result;
+use crate::expr::{Expression, Function, Traits};
+use crate::model::{Column, DataType, Scalar};
+use crate::query::aggregate::DictionaryDecimals;
+use crate::query::scan::{OpenSegment, Survivors};
+use crate::segment;
+
+/// Keys of more different values are left to hash tables.
+const MOST: i64 = 1 << 24;
+
+/// A column whose values are all `int / power`.
+#[derive(Debug)]
+pub(super) struct DecimalColumn {
+    /// The whole number of a value.
+    pub(super) int: Expression,
+    pub(super) power: f64,
+    pub(super) low: i64,
+    /// How many codes there are, null's included.
+    pub(super) domain: u64,
+}
+
+#[derive(Debug)]
+struct Scaled(f64);
+
+impl Function for Scaled {
+    fn evaluate(&self, inputs: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
+        let int = |values: &ArrayRef| -> Int64Array {
+            values.as_primitive::<Float64Type>().unary(|value| (value * self.0).round() as i64)
+        };
+        Ok(std::sync::Arc::new(inputs.iter().map(int).next().unwrap_or_else(|| Int64Array::from(Vec::<i64>::new()))))
+    }
+}
+
+impl DecimalColumn {
+    /// `None` if some block may hold anything else. All blocks of the column are looked at, which is worth it where their
+    /// rows are needed anyway.
+    pub(super) fn of(at: usize, column: &Column, survivors: &Survivors) -> Result<Option<Self>> {
+        if column.data_type != DataType::Float64 {
+            return Ok(None);
+        }
+        let mut exponent = 0;
+        let mut known = HashSet::new();
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        for work in &survivors.work {
+            let Some(segment) = survivors.segments.get(work.segment) else { return Ok(None) };
+            let Some(stored) = segment.columns.get(at).and_then(Option::as_deref) else { continue };
+            let Some(places) = exponent_of(at, segment, stored, work.block, &mut known)? else { return Ok(None) };
+            exponent = exponent.max(places);
+            if let Some((min, max)) = bounds(&stored.stats().min, &stored.stats().max) {
+                (low, high) = (low.min(min), high.max(max));
+            }
+        }
+        let power = 10f64.powi(i32::from(exponent));
+        if low > high || (high - low) * power >= MOST as f64 || low.abs().max(high.abs()) * power > 1e15 {
+            return Ok(None);
+        }
+        let (low, high) = ((low * power).round() as i64, (high * power).round() as i64);
+        let traits = Traits { monotone: true, ..Traits::default() };
+        let function: std::sync::Arc<dyn Function> = std::sync::Arc::new(Scaled(power));
+        let text = column.name.as_ref().into();
+        let int = Expression { inputs: vec![at], function: Some(function), data_type: ArrowType::Int64, traits, text };
+        Ok(Some(DecimalColumn { int, power, low, domain: (high - low) as u64 + 2 }))
+    }
+}
+
+/// As many decimals as all values of a block have; `None` if some may have more.
+fn exponent_of(
+    at: usize,
+    segment: &OpenSegment,
+    stored: &segment::Column,
+    block: usize,
+    known: &mut HashSet<(u8, u8, i64, i64)>,
+) -> Result<Option<u8>> {
+    if *stored.data_type() != DataType::Float64 {
+        return Ok(None);
+    }
+    let block = stored.block(block)?;
+    let reader = block.reader();
+    if matches!(reader.validity(), Validity::Nothing) {
+        return Ok(Some(0));
+    }
+    match reader.stream() {
+        Stream::Null => Ok(Some(0)),
+        Stream::Codes(_) => {
+            let Some(slot) = segment.decimals.get(at) else { return Ok(None) };
+            if slot.get().is_none() {
+                let _ = slot.set(stored.dictionary()?.and_then(DictionaryDecimals::of));
+            }
+            Ok(slot.get().and_then(Option::as_ref).map(|decimals| decimals.exponent))
+        }
+        Stream::F64(Floats::Alp(alp)) if alp.exceptions.is_empty() => {
+            let Some((min, max)) = bounds(&stored.stats().min, &stored.stats().max) else { return Ok(None) };
+            Ok(is_exact(alp, min, max, known).then_some(alp.exponent))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Whether all whole numbers from that of `min` to that of `max` stand for the doubles nearest to their decimals.
+fn is_exact(alp: &Alp<'_, f64>, min: f64, max: f64, known: &mut HashSet<(u8, u8, i64, i64)>) -> bool {
+    let power = 10f64.powi(i32::from(alp.exponent));
+    if (max - min) * power >= MOST as f64 || min.abs().max(max.abs()) * power > 1e15 {
+        return false;
+    }
+    let (least, greatest) = ((min * power).round() as i64, (max * power).round() as i64);
+    let (exponent, head) = (alp.exponent, alp.head_bits());
+    let covers = |&(e, h, low, high): &(u8, u8, i64, i64)| e == exponent && h == head && low <= least && high >= greatest;
+    if known.iter().any(covers) {
+        return true;
+    }
+    let exact = |int: i64| alp.value(int as u64).to_bits() == (int as f64 / power).to_bits();
+    let all = (least..=greatest).all(exact);
+    known.extend(all.then_some((exponent, head, least, greatest)));
+    all
+}
+
+fn bounds(min: &Option<Bound>, max: &Option<Bound>) -> Option<(f64, f64)> {
+    match (&min.as_ref()?.value, &max.as_ref()?.value) {
+        (Scalar::Float(min), Scalar::Float(max)) if !min.is_nan() && !max.is_nan() => Some((*min, *max)),
+        _ => None,
+    }
+}
