@@ -51,8 +51,9 @@ fn any_bytes(data_type: &DataType, head: usize, rows: usize, bytes: &[u8]) {
             assert_eq!(array.len(), range.len());
         }
     }
-    for row in [0, rows / 2, rows.saturating_sub(1)] {
-        let _ = reader.get(row, data_type, None);
+    let [first, middle, last] = [0, rows / 2, rows.saturating_sub(1)].map(|row| row as u32);
+    for rows in [&[first][..], &[middle], &[first, middle, last], &[last, first]] {
+        let _ = reader.gather(rows, data_type, None);
     }
 }
 

@@ -38,7 +38,7 @@ fn read(column: &Column, b: usize, rows: usize) {
         }
     }
     for row in [0, rows / 2, rows.saturating_sub(1)] {
-        if let Ok(array) = block.get(row, column.data_type()) {
+        if let Ok(array) = block.gather(&[row as u32], column.data_type()) {
             assert_eq!(array.len(), 1);
         }
     }
