@@ -15,14 +15,16 @@ use arrow_schema::{DataType as ArrowType, SortOptions};
 
 use super::filter::{Marks, narrow};
 use super::run::{Context, Worker, each_slice};
-use super::scan::{OpenBlock, Survivors, Work};
+use super::scan::{OpenBlock, Opener, Survivors, Work};
 use super::slice::{Slice, take};
-use super::stats::Counters;
+use super::stats::{Clock, Counters};
 use super::words::{is_words, ordered, to_words, unordered};
 use super::{Fragment, OrderBy};
+use crate::block::Stats;
 use crate::error::{Error, Result};
 use crate::expr::{Comparison, Expression, Operand, Predicate};
 use crate::model::{Column, DataType, Scalar};
+use crate::store::ColumnStats;
 
 /// The most rows that an answer may have; a larger one is a sort.
 pub(crate) const MAX_LIMIT: usize = 1 << 20;
@@ -37,9 +39,12 @@ fn spare(limit: usize) -> usize {
 struct Candidate {
     /// Sorts as the order asks.
     key: Box<[u8]>,
-    segment: usize,
+    /// Where it stands in the table: rows of one key come in that order.
+    number: usize,
     block: usize,
     row: u32,
+    /// Position in [`Survivors::segments`].
+    segment: usize,
     ranks: Ranks,
 }
 
@@ -60,23 +65,94 @@ fn failed(error: arrow_schema::ArrowError) -> Error {
 }
 
 /// The columns of the first `limit` rows, in order.
+///
+/// Segments are opened in the order of their best ranks as the manifest knows them, few at first and then twice as many
+/// each time, until the best of those that are left is worse than the rows found.
 pub(crate) fn top(
     fragment: &Fragment,
     order: &[OrderBy],
     limit: usize,
     expressions: &[Expression],
-    survivors: &Survivors,
+    opener: &Opener<'_>,
     context: &Context<'_>,
 ) -> Result<Vec<ArrayRef>> {
     let threshold = Mutex::new((i64::MAX, i64::MAX));
-    let blocks = best_first(order, survivors);
-    let blocks = if limit == 0 { &[] } else { blocks.as_slice() };
-    let workers =
-        each_slice(fragment, survivors, blocks, context, || Top::new(order, limit, &threshold, &fragment.columns))?;
-    let mut found: Vec<Candidate> = workers.into_iter().flat_map(|worker| worker.kept).collect();
+    let (mut survivors, mut found) = (Survivors::default(), Vec::new());
+    let mut clock = Clock::start(context.timed);
+    let mut counters = Counters::new(fragment.conditions.len());
+    let mut ranked = ranked_segments(order, opener, &mut counters)?;
+    let mut wave = context.pool.current_num_threads();
+    loop {
+        let worst = *threshold.lock().unwrap_or_else(PoisonError::into_inner);
+        let promising = ranked.iter().take_while(|(rank, _)| limit > 0 && *rank <= worst).count();
+        // Where nothing is known of any, there is nothing to wait for.
+        let all = ranked.last().is_none_or(|(rank, _)| *rank == (ANY, ANY));
+        let some: Vec<usize> =
+            ranked.drain(..if all { promising } else { promising.min(wave) }).map(|(_, number)| number).collect();
+        let before = survivors.work.len();
+        some.iter().try_for_each(|number| opener.open(*number, &mut survivors, &mut counters))?;
+        counters.prune += clock.lap();
+        context.recorder.update(|sum| sum.add(&counters));
+        counters = Counters::new(fragment.conditions.len());
+        if some.is_empty() {
+            break;
+        }
+        let blocks = best_first(order, &survivors, before);
+        let make = || Top::new(order, limit, &threshold, &fragment.columns);
+        for worker in each_slice(fragment, &survivors, &blocks, context, make)? {
+            found.extend(worker.kept);
+        }
+        prune(&mut found, limit, &threshold);
+        clock.lap();
+        wave *= 2;
+    }
+    for (_, number) in ranked {
+        opener.count_left(number, &mut counters);
+    }
+    context.recorder.update(|sum| sum.add(&counters));
     found.sort_unstable();
     found.truncate(limit);
-    fetch(fragment, expressions, survivors, &found, context)
+    fetch(fragment, expressions, &survivors, &found, context)
+}
+
+/// The segments that may hold rows, each with the least ranks that its rows may have, the least first.
+fn ranked_segments(order: &[OrderBy], opener: &Opener<'_>, counters: &mut Counters) -> Result<Vec<(Ranks, usize)>> {
+    let (first, second) = (known(order.first(), opener)?, known(order.get(1), opener)?);
+    let best = |known: &Option<Known<'_>>, number: usize| match known {
+        Some((by, stats)) => match stats.get(number) {
+            Some(Some(column)) => best_rank(by, &column.stats, &column.data_type),
+            Some(None) => null_rank(by),
+            None => ANY,
+        },
+        None => ANY,
+    };
+    let rank = |number: usize| (pair(best(&first, number), best(&second, number)), number);
+    let mut ranked: Vec<(Ranks, usize)> = opener.matching(counters)?.into_iter().map(rank).collect();
+    ranked.sort_unstable();
+    Ok(ranked)
+}
+
+/// A key that is a column, and what the manifest knows of it in each segment.
+type Known<'a> = (&'a OrderBy, Vec<Option<ColumnStats>>);
+
+fn known<'a>(by: Option<&'a OrderBy>, opener: &Opener<'_>) -> Result<Option<Known<'a>>> {
+    match by.and_then(|by| Some((by, by.expression.as_column()?))) {
+        Some((by, at)) => Ok(Some((by, opener.column_stats(at)?))),
+        None => Ok(None),
+    }
+}
+
+/// Drops what cannot be in the answer, and tells the others.
+fn prune(kept: &mut Vec<Candidate>, limit: usize, threshold: &Mutex<Ranks>) {
+    if kept.len() < limit || limit == 0 {
+        return;
+    }
+    kept.select_nth_unstable(limit - 1);
+    kept.truncate(limit);
+    if let Some(worst) = kept.last() {
+        let mut threshold = threshold.lock().unwrap_or_else(PoisonError::into_inner);
+        *threshold = worst.ranks.min(*threshold);
+    }
 }
 
 struct Top<'a> {
@@ -115,19 +191,6 @@ impl<'a> Top<'a> {
         let comparison = if by.descending { Comparison::GreaterOrEqual } else { Comparison::LessOrEqual };
         let operand = Operand { column: column.id, data_type: column.data_type.clone() };
         Some((at, Predicate::Compare { operand, comparison, value }))
-    }
-
-    /// Drops what cannot be in the answer, and tells the others.
-    fn prune(&mut self) {
-        if self.kept.len() < self.limit {
-            return;
-        }
-        self.kept.select_nth_unstable(self.limit - 1);
-        self.kept.truncate(self.limit);
-        if let Some(worst) = self.kept.last() {
-            let mut threshold = self.threshold.lock().unwrap_or_else(PoisonError::into_inner);
-            *threshold = worst.ranks.min(*threshold);
-        }
     }
 
     fn threshold(&self) -> Ranks {
@@ -179,16 +242,17 @@ impl Worker for Top<'_> {
             let row_at = at + slice.range.start as u32;
             self.kept.push(Candidate {
                 key: row.as_ref().into(),
-                segment,
+                number: slice.block.segment.number,
                 block,
                 row: row_at,
+                segment,
                 ranks: both(*place),
             });
         }
         if self.kept.len() >= self.limit
             && (limit.0 == i64::MAX || self.kept.len() > self.limit + spare(self.limit))
         {
-            self.prune();
+            prune(&mut self.kept, self.limit, self.threshold);
         }
         Ok(())
     }
@@ -229,25 +293,32 @@ fn null_rank(by: &OrderBy) -> i64 {
 
 /// No row of the block has lower ranks.
 fn best_ranks(order: &[OrderBy], columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> Ranks {
-    let best = |at: usize| order.get(at).map_or(ANY, |by| best_rank(by, columns, block));
+    let best = |at: usize| order.get(at).map_or(ANY, |by| best_of_block(by, columns, block));
     pair(best(0), best(1))
 }
 
-fn best_rank(by: &OrderBy, columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> i64 {
+fn best_of_block(by: &OrderBy, columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> i64 {
     let Some(at) = by.expression.as_column() else { return ANY };
     if !is_ranked(&by.expression.data_type) {
         return ANY;
     }
     let Some(column) = columns.get(at).and_then(Option::as_deref) else { return null_rank(by) };
-    let Some(stats) = column.block_stats(block) else { return i64::MIN };
-    if stats.nulls > 0 && by.nulls_first {
+    match column.block_stats(block) {
+        Some(stats) => best_rank(by, stats, column.data_type()),
+        None => ANY,
+    }
+}
+
+/// No row with such statistics, of a column stored in this type, has a lower rank.
+fn best_rank(by: &OrderBy, stats: &Stats, stored: &DataType) -> i64 {
+    if !is_ranked(&by.expression.data_type) || (stats.nulls > 0 && by.nulls_first) {
         return ANY;
     }
     if stats.nulls == stats.rows {
         return null_rank(by);
     }
     // Ranks are of the table's type, bounds of the stored one.
-    if column.data_type().to_arrow() != by.expression.data_type {
+    if stored.to_arrow() != by.expression.data_type {
         return ANY;
     }
     let bound = if by.descending { &stats.max } else { &stats.min };
@@ -263,13 +334,13 @@ fn best_rank(by: &OrderBy, columns: &[Option<Arc<crate::segment::Column>>], bloc
     }
 }
 
-/// All blocks, those first that may hold the first rows.
-fn best_first(order: &[OrderBy], survivors: &Survivors) -> Vec<Work> {
+/// All blocks from one on, those first that may hold the first rows.
+fn best_first(order: &[OrderBy], survivors: &Survivors, from: usize) -> Vec<Work> {
     let rank = |work: &Work| {
         let columns = survivors.segments.get(work.segment).map_or(&[][..], |segment| &segment.columns);
         best_ranks(order, columns, work.block)
     };
-    let mut blocks = survivors.work.clone();
+    let mut blocks: Vec<Work> = survivors.work.iter().skip(from).copied().collect();
     blocks.sort_by_cached_key(rank);
     blocks
 }

@@ -11,7 +11,7 @@ use arrow_schema::SchemaRef;
 use super::aggregate::Accumulators;
 use super::filter::{Filter, Marks};
 use super::group::{self, Rest};
-use super::scan::{OpenBlock, SLICE_ROWS, Survivors, Work, survivors};
+use super::scan::{OpenBlock, Opener, SLICE_ROWS, Survivors, Work};
 use super::slice::Slice;
 use super::stats::{Clock, Counters, Recorder, Statistic, Tally};
 use super::{Fragment, Output};
@@ -166,21 +166,24 @@ pub fn run<'a>(fragment: &'a Fragment, snapshot: &Snapshot, context: &'a Context
         context.recorder.update(|sum| sum.add(&counted));
         return Answer::of(&fragment.schema, columns);
     }
-    let mut counters = Counters::new(fragment.conditions.len());
-    let survivors = survivors(&fragment.columns, &fragment.conditions, snapshot, context.timed, &mut counters)?;
-    counters.prune = clock.lap();
-    context.recorder.update(|sum| sum.add(&counters));
-    let before = context.recorder.counters().work;
+    let opener = Opener::new(fragment, snapshot, context.timed)?;
     match &fragment.output {
         Output::Aggregate { keys, aggregates } => {
+            let mut counters = Counters::new(fragment.conditions.len());
+            let survivors = opener.survivors(&mut counters)?;
+            counters.prune = clock.lap();
+            context.recorder.update(|sum| sum.add(&counters));
+            let before = context.recorder.counters().work;
             let rest = group::groups(fragment, keys, aggregates, &survivors, context)?;
             count_finish(context, clock.lap(), before);
             Answer::from(&fragment.schema, rest, context)
         }
         Output::Top { order, limit, expressions } => {
-            let columns = order::top(fragment, order, *limit, expressions, &survivors, context)?;
+            let before = context.recorder.counters();
+            let columns = order::top(fragment, order, *limit, expressions, &opener, context)?;
             let answer = Answer::of(&fragment.schema, columns)?;
-            count_finish(context, clock.lap(), before);
+            let pruning = context.recorder.counters().prune.saturating_sub(before.prune);
+            count_finish(context, clock.lap().saturating_sub(pruning), before.work);
             context.recorder.update(|sum| sum.output.rows_out += rows_of(&answer.batches));
             Ok(answer)
         }

@@ -17,12 +17,12 @@ use std::sync::{Arc, OnceLock};
 use arrow_array::{Array, ArrayRef, new_null_array};
 
 use self::counting::Decoded;
-use super::Condition;
 use super::aggregate::DictionaryDecimals;
 use super::filter::OnCodes;
 use super::group::{CodeMap, CodeMaps};
 use super::prune::{Cause, Evidence, Verdict, ruled_out, verdict};
 use super::stats::{Counters, Pruned, Statistic};
+use super::{Condition, Fragment};
 use crate::error::{Error, Result};
 use crate::expr::{Expression, Predicate};
 use crate::model::{Column, ColumnId};
@@ -37,6 +37,8 @@ pub(crate) const SLICE_ROWS: usize = 8192;
 #[derive(Debug)]
 pub(crate) struct OpenSegment {
     pub(crate) segment: Arc<Segment>,
+    /// Its place in the table.
+    pub(crate) number: usize,
     /// `None` where the segment lacks the column: all its rows are null.
     pub(crate) columns: Vec<Option<Arc<segment::Column>>>,
     /// For each condition: what it is on the dictionary of its column, once somebody has asked.
@@ -51,7 +53,12 @@ pub(crate) struct OpenSegment {
 
 impl OpenSegment {
     /// Finds the columns of `columns` in a segment.
-    pub(crate) fn open(segment: Arc<Segment>, columns: &[Column], conditions: usize) -> Result<Self> {
+    pub(crate) fn open(
+        segment: Arc<Segment>,
+        number: usize,
+        columns: &[Column],
+        conditions: usize,
+    ) -> Result<Self> {
         let columns: Vec<_> = columns.iter().map(|column| segment.column(column.id)).collect::<Result<_>>()?;
         Ok(OpenSegment {
             on_codes: (0..conditions).map(|_| OnceLock::new()).collect(),
@@ -59,6 +66,7 @@ impl OpenSegment {
             code_maps: CodeMaps::default(),
             counted: (0..=columns.len() * (segment.blocks() + 1)).map(|_| AtomicBool::new(false)).collect(),
             segment,
+            number,
             columns,
         })
     }
@@ -73,35 +81,68 @@ pub(crate) struct Work {
 }
 
 /// Everything that pruning has left.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Survivors {
     pub(crate) segments: Vec<OpenSegment>,
-    /// In the order of the table.
+    /// In the order in which the segments were opened.
     pub(crate) work: Vec<Work>,
 }
 
-/// Opens what may hold rows that meet the conditions. `sized` as for [`matching_blocks`].
-pub(crate) fn survivors(
-    columns: &[Column],
-    conditions: &[Condition],
-    snapshot: &Snapshot,
+/// The segments of a table, to be opened for a fragment.
+pub(crate) struct Opener<'a> {
+    fragment: &'a Fragment,
+    snapshot: &'a Snapshot,
+    pub(crate) entries: Arc<[SegmentEntry]>,
+    /// As for [`matching_blocks`].
     sized: bool,
-    counters: &mut Counters,
-) -> Result<Survivors> {
-    let predicate = &predicate(conditions);
-    let entries = snapshot.segments()?;
-    let (mut segments, mut work) = (Vec::new(), Vec::new());
-    for at in matching_segments(predicate, snapshot, &entries, counters)? {
-        let Some(entry) = entries.get(at) else { continue };
-        let segment = snapshot.open_segment(entry)?;
-        let blocks = matching_blocks(predicate, &segment, columns, sized, counters)?;
-        if blocks.is_empty() {
-            continue;
-        }
-        work.extend(blocks.into_iter().map(|block| Work { segment: segments.len(), block }));
-        segments.push(OpenSegment::open(segment, columns, conditions.len())?);
+}
+
+impl<'a> Opener<'a> {
+    pub(crate) fn new(fragment: &'a Fragment, snapshot: &'a Snapshot, sized: bool) -> Result<Self> {
+        Ok(Opener { fragment, snapshot, entries: snapshot.segments()?, sized })
     }
-    Ok(Survivors { segments, work })
+
+    /// Numbers of the segments that may hold rows that meet the conditions, in order.
+    pub(crate) fn matching(&self, counters: &mut Counters) -> Result<Vec<usize>> {
+        matching_segments(&predicate(&self.fragment.conditions), self.snapshot, &self.entries, counters)
+    }
+
+    /// Adds a segment, if its blocks may hold such rows.
+    pub(crate) fn open(&self, number: usize, survivors: &mut Survivors, counters: &mut Counters) -> Result<()> {
+        let Fragment { columns, conditions, .. } = self.fragment;
+        let Some(entry) = self.entries.get(number) else { return Ok(()) };
+        let segment = self.snapshot.open_segment(entry)?;
+        let blocks = matching_blocks(&predicate(conditions), &segment, columns, self.sized, counters)?;
+        if !blocks.is_empty() {
+            let at = survivors.segments.len();
+            survivors.work.extend(blocks.into_iter().map(|block| Work { segment: at, block }));
+            survivors.segments.push(OpenSegment::open(segment, number, columns, conditions.len())?);
+        }
+        Ok(())
+    }
+
+    /// What the manifest knows of a column of the fragment, for each segment; `None` inside where that lacks it.
+    pub(crate) fn column_stats(&self, at: usize) -> Result<Vec<Option<ColumnStats>>> {
+        let column = self.fragment.columns.get(at).ok_or_else(|| no_column(at))?;
+        self.snapshot.column_stats(column.id)
+    }
+
+    /// Notes a segment that a threshold rules out, after it was counted as matching.
+    pub(crate) fn count_left(&self, number: usize, counters: &mut Counters) {
+        let Some(entry) = self.entries.get(number) else { return };
+        let blocks = entry.rows.div_ceil(u64::from(self.snapshot.options().block_rows.max(1)));
+        let pruned = Pruned { segments: 1, blocks, rows: entry.rows, bytes: entry.length };
+        counters.prune(Statistic::Threshold, None, pruned);
+    }
+
+    /// All that may hold such rows.
+    pub(crate) fn survivors(&self, counters: &mut Counters) -> Result<Survivors> {
+        let mut survivors = Survivors::default();
+        for number in self.matching(counters)? {
+            self.open(number, &mut survivors, counters)?;
+        }
+        Ok(survivors)
+    }
 }
 
 /// The predicate of all conditions together.

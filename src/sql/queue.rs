@@ -44,16 +44,16 @@ impl Queue {
                     self.segments.insert(kept)
                 }
             };
-            let entry = segments.pop().and_then(|at| entries.get(at));
-            if let Some(entry) = entry {
+            let next = segments.pop().and_then(|number| Some((number, entries.get(number)?)));
+            if let Some((number, entry)) = next {
                 let segment = scan.table.snapshot().open_segment(entry)?;
                 let blocks = matching_blocks(&scan.predicate, &segment, &scan.columns, timed, &mut counters)?;
-                let open = OpenSegment::open(segment, &scan.columns, scan.conditions.len())?;
+                let open = OpenSegment::open(segment, number, &scan.columns, scan.conditions.len())?;
                 self.open = Some((Arc::new(open), blocks.into_iter()));
             }
             counters.prune = clock.lap();
             recorder.update(|sum| sum.add(&counters));
-            if entry.is_none() {
+            if next.is_none() {
                 return Ok(None);
             }
         }

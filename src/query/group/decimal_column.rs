@@ -39,7 +39,9 @@ impl Function for Scaled {
         let int = |values: &ArrayRef| -> Int64Array {
             values.as_primitive::<Float64Type>().unary(|value| (value * self.0).round() as i64)
         };
-        Ok(std::sync::Arc::new(inputs.iter().map(int).next().unwrap_or_else(|| Int64Array::from(Vec::<i64>::new()))))
+        Ok(std::sync::Arc::new(
+            inputs.iter().map(int).next().unwrap_or_else(|| Int64Array::from(Vec::<i64>::new())),
+        ))
     }
 }
 
@@ -70,7 +72,8 @@ impl DecimalColumn {
         let traits = Traits { monotone: true, ..Traits::default() };
         let function: std::sync::Arc<dyn Function> = std::sync::Arc::new(Scaled(power));
         let text = column.name.as_ref().into();
-        let int = Expression { inputs: vec![at], function: Some(function), data_type: ArrowType::Int64, traits, text };
+        let int =
+            Expression { inputs: vec![at], function: Some(function), data_type: ArrowType::Int64, traits, text };
         Ok(Some(DecimalColumn { int, power, low, domain: (high - low) as u64 + 2 }))
     }
 }
@@ -116,7 +119,8 @@ fn is_exact(alp: &Alp<'_, f64>, min: f64, max: f64, known: &mut HashSet<(u8, u8,
     }
     let (least, greatest) = ((min * power).round() as i64, (max * power).round() as i64);
     let (exponent, head) = (alp.exponent, alp.head_bits());
-    let covers = |&(e, h, low, high): &(u8, u8, i64, i64)| e == exponent && h == head && low <= least && high >= greatest;
+    let covers =
+        |&(e, h, low, high): &(u8, u8, i64, i64)| e == exponent && h == head && low <= least && high >= greatest;
     if known.iter().any(covers) {
         return true;
     }
