@@ -61,7 +61,7 @@ pub struct Aggregate {
     pub input: Option<Expression>,
     /// Only rows of which this boolean is true.
     pub filter: Option<Expression>,
-    /// Of the distinct values.
+    /// Of the distinct values. Only counts are, and without a filter: what a filter leaves out is null among the values.
     pub distinct: bool,
     /// The type of the answer.
     pub data_type: ArrowType,
@@ -82,6 +82,17 @@ pub enum AggregateFunction {
     Min,
     /// By total order; null of nothing.
     Max,
+    /// The mean square distance from the mean: of the values, or with `sample` of what they were drawn from. Null of
+    /// nothing, and of one value of a sample.
+    Variance {
+        /// Divided by one less than there are values.
+        sample: bool,
+    },
+    /// The root of the variance.
+    Deviation {
+        /// As for the variance.
+        sample: bool,
+    },
 }
 
 /// A key of an order.

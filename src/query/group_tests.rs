@@ -17,7 +17,7 @@ use crate::store::Snapshot;
 
 /// Limits under which a grouping runs, and what it must do of it.
 #[derive(Clone, Copy, Debug)]
-struct Case {
+pub(super) struct Case {
     threads: usize,
     limits: GroupLimits,
     /// Bytes that may be reserved.
@@ -47,7 +47,7 @@ fn remainder(inputs: &[ArrayRef]) -> ArrayRef {
     Arc::new(values.iter().map(|v| v.filter(|v| v % 13 > 0).map(|v| v % 20_011 - 3)).collect::<Int64Array>())
 }
 
-fn keys(of: &str) -> Vec<Expression> {
+pub(super) fn keys(of: &str) -> Vec<Expression> {
     let plain = Traits::default;
     let text = || computed(vec![3], ArrowType::Utf8View, plain(), scrambled);
     let float = || computed(vec![2], ArrowType::Float64, plain(), third);
@@ -65,7 +65,12 @@ fn keys(of: &str) -> Vec<Expression> {
 }
 
 /// What a fragment answers, sorted, with the bytes and files that it spilled.
-fn run_within(case: Case, fragment: &Fragment, snapshot: &Snapshot, dir: &Path) -> Result<(Vec<String>, u64, u64)> {
+pub(super) fn run_within(
+    case: Case,
+    fragment: &Fragment,
+    snapshot: &Snapshot,
+    dir: &Path,
+) -> Result<(Vec<String>, u64, u64)> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(case.threads).build().unwrap();
     let held = AtomicUsize::new(0);
     let reserve = |bytes: usize| {
@@ -102,7 +107,7 @@ fn run_within(case: Case, fragment: &Fragment, snapshot: &Snapshot, dir: &Path) 
     Ok((shown(&whole), spilled.spilled_bytes, spilled.spill_files))
 }
 
-fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     let usual = GroupLimits::default();
     let small = GroupLimits { direct: 1 << 23, in_table: 100, unmerged: 1_000, serial: 0, free: 0 };
     let never_merged = GroupLimits { unmerged: usize::MAX, ..small };

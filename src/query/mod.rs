@@ -16,6 +16,8 @@ pub(crate) mod filter;
 pub mod fragment;
 mod group;
 #[cfg(test)]
+mod distinct_tests;
+#[cfg(test)]
 mod group_tests;
 pub(crate) mod memory;
 pub(crate) mod metadata;

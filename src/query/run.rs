@@ -148,9 +148,6 @@ pub fn refusal(fragment: &Fragment) -> Option<String> {
         }
         Output::Top { .. } => return None,
     };
-    if aggregates.iter().any(|aggregate| aggregate.distinct) {
-        return Some("distinct values in an aggregate".into());
-    }
     Accumulators::new(aggregates).err().map(|error| error.to_string())
 }
 

@@ -10,6 +10,7 @@ mod extremes;
 mod float_sum;
 mod input;
 pub(crate) mod kernels;
+mod moments;
 mod state;
 
 use arrow_array::cast::AsArray;
@@ -48,7 +49,8 @@ impl<'a> Accumulators<'a> {
         let mut inputs: Vec<&Expression> = Vec::new();
         let mut states = Vec::with_capacity(aggregates.len());
         for aggregate in aggregates {
-            let input = aggregate.input.as_ref().map(|input| {
+            // What distinct values are of is fetched where they are told apart.
+            let input = aggregate.input.as_ref().filter(|_| !aggregate.distinct).map(|input| {
                 inputs.iter().position(|known| known.is_same(input)).unwrap_or_else(|| {
                     inputs.push(input);
                     inputs.len() - 1
@@ -62,6 +64,11 @@ impl<'a> Accumulators<'a> {
     /// No groups of the same aggregates.
     pub(crate) fn none(&self) -> Result<Self> {
         Self::new(self.aggregates)
+    }
+
+    /// So many groups of single rows, of which nothing else is known.
+    pub(crate) fn single(groups: usize) -> Result<Self> {
+        Ok(Accumulators { single: Some(groups), ..Self::new(&[])? })
     }
 
     /// For just so many groups, known beforehand. Only these take doubles as the whole numbers that they are stored as:
@@ -228,6 +235,15 @@ impl<'a> Accumulators<'a> {
             }
         };
         self.inputs.iter().enumerate().map(one).collect()
+    }
+
+    /// Adds distinct values of some aggregates to groups for which there is room.
+    pub(crate) fn add_distinct(&mut self, aggregates: &[usize], groups: &[u64], counts: &[u64]) {
+        for at in aggregates {
+            if let Some((state, _)) = self.states.get_mut(*at) {
+                state.add_distinct(groups, counts);
+            }
+        }
     }
 
     /// Adds others' groups, settled, to the ones that `map` names, for which there is room.

@@ -12,6 +12,7 @@ use super::extremes::Extremes;
 use super::float_sum::FloatSums;
 use super::input::{Fetched, Values};
 use super::kernels::{Groups, count_missing, fold, grow};
+use super::moments::Moments;
 use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 use crate::model::Scalar;
@@ -31,11 +32,18 @@ pub(crate) struct State {
 #[derive(Debug)]
 enum Kind {
     Count,
+    /// Distinct values, which are counted elsewhere and added when all rows have been seen.
+    Distinct(Vec<u64>),
     Words(Vec<i64>),
     Wide(Vec<i128>),
     Floats {
         sums: FloatSums,
         average: bool,
+    },
+    Moments {
+        moments: Moments,
+        sample: bool,
+        root: bool,
     },
     /// Least or greatest, as words that sort like the values.
     Extreme {
@@ -59,6 +67,7 @@ impl State {
     pub(crate) fn new(aggregate: &Aggregate) -> Result<Self> {
         let input = aggregate.input.as_ref().map(|input| input.data_type.clone());
         let kind = match (aggregate.function, input) {
+            _ if aggregate.distinct => return distinct(aggregate),
             (AggregateFunction::Count, _) => Kind::Count,
             (AggregateFunction::Sum, Some(ArrowType::Int64 | ArrowType::UInt64)) => Kind::Words(Vec::new()),
             (AggregateFunction::Sum, Some(ArrowType::Decimal128(..))) => Kind::Wide(Vec::new()),
@@ -67,6 +76,12 @@ impl State {
             }
             (AggregateFunction::Average, Some(ArrowType::Float64)) => {
                 Kind::Floats { sums: FloatSums::default(), average: true }
+            }
+            (AggregateFunction::Variance { sample }, Some(ArrowType::Float64)) => {
+                Kind::Moments { moments: Moments::default(), sample, root: false }
+            }
+            (AggregateFunction::Deviation { sample }, Some(ArrowType::Float64)) => {
+                Kind::Moments { moments: Moments::default(), sample, root: true }
             }
             (function @ (AggregateFunction::Min | AggregateFunction::Max), Some(input)) => {
                 extreme(function == AggregateFunction::Max, input)?
@@ -98,7 +113,17 @@ impl State {
 
     /// Whether values are only added up and counted.
     pub(crate) fn only_adds(&self) -> bool {
-        !matches!(self.kind, Kind::Extreme { .. } | Kind::ExtremeRow { .. })
+        !matches!(self.kind, Kind::Extreme { .. } | Kind::ExtremeRow { .. } | Kind::Moments { .. })
+    }
+
+    /// Adds distinct values to groups for which there is room.
+    pub(crate) fn add_distinct(&mut self, groups: &[u64], counts: &[u64]) {
+        let Kind::Distinct(all) = &mut self.kind else { return };
+        for (group, count) in groups.iter().zip(counts) {
+            if let Some(slot) = all.get_mut(*group as usize) {
+                *slot += count;
+            }
+        }
     }
 
     /// Bytes that it holds.
@@ -108,6 +133,8 @@ impl State {
             + match &self.kind {
                 Kind::Count => 0,
                 Kind::Words(best) | Kind::Extreme { best, .. } => best.capacity() * size_of::<i64>(),
+                Kind::Distinct(counts) => counts.capacity() * size_of::<u64>(),
+                Kind::Moments { moments, .. } => moments.memory(),
                 Kind::Wide(sums) => sums.capacity() * size_of::<i128>(),
                 Kind::Floats { sums, .. } => sums.memory(),
                 Kind::ExtremeRow { best, .. } => best.memory(),
@@ -125,7 +152,8 @@ impl State {
         size_of::<u64>()
             + match &self.kind {
                 Kind::Count => 0,
-                Kind::Words(_) | Kind::Extreme { .. } => size_of::<i64>(),
+                Kind::Words(_) | Kind::Distinct(_) | Kind::Extreme { .. } => size_of::<i64>(),
+                Kind::Moments { .. } => Moments::BYTES,
                 Kind::Wide(_) | Kind::Floats { .. } => size_of::<i128>(),
                 Kind::ExtremeRow { .. } => 2 * size_of::<u64>(),
             }
@@ -138,6 +166,8 @@ impl State {
         match &mut self.kind {
             Kind::Count => {}
             Kind::Words(sums) => grow(sums, groups, 0),
+            Kind::Distinct(counts) => grow(counts, groups, 0),
+            Kind::Moments { moments, .. } => moments.grow(groups),
             Kind::Wide(sums) => grow(sums, groups, 0),
             Kind::Floats { sums, .. } => sums.grow(groups),
             Kind::Extreme { best, greatest, .. } => {
@@ -171,6 +201,7 @@ impl State {
             }
             (Kind::Floats { sums, .. }, Values::Floats(values)) => sums.add_floats(groups, values, valid),
             (Kind::Floats { sums, .. }, Values::Decimals(values)) => sums.add_decimals(groups, values, valid),
+            (Kind::Moments { moments, .. }, Values::Floats(values)) => moments.add(groups, values, valid),
             (Kind::Extreme { best, greatest, input }, Values::Words(values)) => {
                 let flip = if *input == ArrowType::UInt64 { i64::MIN } else { 0 };
                 match greatest {
@@ -210,6 +241,8 @@ impl State {
         match &mut self.kind {
             Kind::Count => {}
             Kind::Words(slots) | Kind::Extreme { best: slots, .. } => slots.clear(),
+            Kind::Distinct(counts) => counts.clear(),
+            Kind::Moments { moments, .. } => moments.clear(),
             Kind::Wide(sums) => sums.clear(),
             Kind::Floats { sums, .. } => sums.clear(),
             Kind::ExtremeRow { best, .. } => best.clear(),
@@ -225,6 +258,8 @@ impl State {
             (Kind::Words(sums), Kind::Words(more)) => each(sums, more, map, |a, b| *a = a.wrapping_add(b)),
             (Kind::Wide(sums), Kind::Wide(more)) => each(sums, more, map, |a, b| *a = a.wrapping_add(b)),
             (Kind::Floats { sums, .. }, Kind::Floats { sums: more, .. }) => sums.merge(more, map),
+            (Kind::Distinct(counts), Kind::Distinct(more)) => each(counts, more, map, |a, b| *a += b),
+            (Kind::Moments { moments, .. }, Kind::Moments { moments: more, .. }) => moments.merge(more, map),
             (Kind::Extreme { best, greatest: true, .. }, Kind::Extreme { best: more, .. }) => {
                 each(best, more, map, |a, b| *a = (*a).max(b));
             }
@@ -256,6 +291,8 @@ impl State {
             | (Kind::Extreme { best: slots, .. }, Kind::Extreme { best: more, .. }) => gather(slots, more, at),
             (Kind::Wide(slots), Kind::Wide(more)) => gather(slots, more, at),
             (Kind::Floats { sums, .. }, Kind::Floats { sums: more, .. }) => sums.append(more, at),
+            (Kind::Distinct(counts), Kind::Distinct(more)) => gather(counts, more, at),
+            (Kind::Moments { moments, .. }, Kind::Moments { moments: more, .. }) => moments.append(more, at),
             (Kind::ExtremeRow { best, .. }, Kind::ExtremeRow { best: more, .. }) => best.append(more, at),
             _ => {}
         }
@@ -270,6 +307,8 @@ impl State {
         match &self.kind {
             Kind::Count => {}
             Kind::Words(slots) | Kind::Extreme { best: slots, .. } => write_words(slots, out),
+            Kind::Distinct(counts) => write_words(counts, out),
+            Kind::Moments { moments, .. } => moments.write(out),
             Kind::Wide(sums) => write_words(sums, out),
             Kind::Floats { sums, .. } => sums.write(out),
             Kind::ExtremeRow { best, .. } => best.write(out),
@@ -282,6 +321,8 @@ impl State {
         match &mut self.kind {
             Kind::Count => {}
             Kind::Words(slots) | Kind::Extreme { best: slots, .. } => *slots = read_words(groups, from)?,
+            Kind::Distinct(counts) => *counts = read_words(groups, from)?,
+            Kind::Moments { moments, .. } => *moments = Moments::read(groups, from)?,
             Kind::Wide(sums) => *sums = read_words(groups, from)?,
             Kind::Floats { sums, .. } => *sums = FloatSums::read(groups, from)?,
             Kind::ExtremeRow { best, .. } => *best = Extremes::read(groups, from)?,
@@ -306,6 +347,14 @@ impl State {
         let array: ArrayRef = match &self.kind {
             Kind::Count => Arc::new(groups.iter().map(|g| count(g) as i64).collect::<Int64Array>()),
             Kind::Words(sums) => from_words(pick(sums, groups), nulls, &self.data_type)?,
+            Kind::Distinct(counts) => {
+                Arc::new(groups.iter().map(|g| of(counts, g) as i64).collect::<Int64Array>())
+            }
+            Kind::Moments { moments, sample, root } => {
+                let variance = |group: &u64| moments.variance(*group as usize, *sample);
+                let root = |v: f64| if *root { v.sqrt() } else { v };
+                Arc::new(groups.iter().map(|group| variance(group).map(root)).collect::<Float64Array>())
+            }
             Kind::Wide(sums) => {
                 let array = Decimal128Array::new(pick(sums, groups).into(), nulls);
                 Arc::new(array.with_data_type(self.data_type.clone()))
@@ -335,6 +384,14 @@ impl State {
         }
         arrow_cast::cast(&array, &self.data_type).map_err(failed)
     }
+}
+
+fn distinct(aggregate: &Aggregate) -> Result<State> {
+    let counts = aggregate.function == AggregateFunction::Count && aggregate.input.is_some();
+    if !counts || aggregate.filter.is_some() {
+        return Err(Error::Unsupported(format!("{:?} of distinct values in a fragment", aggregate.function)));
+    }
+    Ok(State { kind: Kind::Distinct(Vec::new()), missing: None, data_type: aggregate.data_type.clone() })
 }
 
 fn extreme(greatest: bool, input: ArrowType) -> Result<Kind> {

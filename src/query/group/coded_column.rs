@@ -124,6 +124,11 @@ impl CodedColumn {
         Ok(Some(CodedColumn { at, data_type, nulls: true, domain, meaning: Meaning::Values(values), maps }))
     }
 
+    /// Whether code 0 is null.
+    pub(super) fn has_null(&self) -> bool {
+        self.nulls
+    }
+
     pub(super) fn values(&self, codes: &[u64]) -> Result<ArrayRef> {
         match &self.meaning {
             Meaning::Values(values) => take(values, &narrow(codes)),

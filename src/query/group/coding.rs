@@ -102,6 +102,17 @@ impl Coding {
         }
     }
 
+    /// The code of null, if there is one.
+    pub(crate) fn null(&self) -> Option<u64> {
+        let among = |values: &ArrayRef| (0..values.len()).find(|at| values.is_null(*at)).map(|at| at as u64);
+        match self {
+            Coding::Constant(value) => among(value),
+            Coding::Column(column) => column.has_null().then_some(0),
+            Coding::Mapped { values, .. } => among(values),
+            Coding::Ranged { nulls, .. } => nulls.then_some(0),
+        }
+    }
+
     /// The values of codes.
     pub(crate) fn values(&self, codes: &[u64], data_type: &ArrowType) -> Result<ArrayRef> {
         match self {

@@ -28,6 +28,21 @@ impl Digits {
         Ok(Digits { codings: codings.into_iter().flatten().zip(types).collect(), product })
     }
 
+    /// How many codes the last key has.
+    pub(crate) fn last_domain(&self) -> u64 {
+        self.codings.last().map_or(1, |(coding, _)| coding.domain())
+    }
+
+    /// The last key's code of null, if it has one.
+    pub(crate) fn last_null(&self) -> Option<u64> {
+        self.codings.last().and_then(|(coding, _)| coding.null())
+    }
+
+    /// Bits that hold every number.
+    pub(crate) fn bits(&self) -> u32 {
+        u64::BITS - self.product.saturating_sub(1).leading_zeros()
+    }
+
     /// What the numbers of a block's rows have in common.
     pub(crate) fn of_block(&self, block: &OpenBlock<'_>) -> Result<Local<'_>> {
         let (mut base, mut weight) = (0, 1);

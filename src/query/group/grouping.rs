@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::coding::Coding;
 use super::direct::Digits;
 use super::keying::Keying;
+use super::keys::Keys;
 use super::packed::Packed;
-use super::partitions::Partition;
-use super::rest::{PartitionsLeft, Rest, SlotsLeft, together};
+use super::rest::{PartitionsLeft, Rest, SlotsLeft, left};
+use super::sets::{Set, SetWorker, WithSets, sets};
 use super::slots::Slots;
 use super::spill::Spill;
 use super::table::Part;
@@ -26,9 +25,9 @@ use crate::query::{Aggregate, Fragment};
 const FEW: u64 = 1 << 12;
 
 /// How rows become groups.
-enum Way {
-    Direct(Digits),
-    Hashed(Keying),
+pub(super) enum Way {
+    Direct(Arc<Digits>),
+    Hashed(Arc<Keying>),
 }
 
 impl Way {
@@ -37,7 +36,7 @@ impl Way {
         match self {
             Way::Direct(digits) if digits.product == 1 => "one group",
             Way::Direct(_) => "direct index",
-            Way::Hashed(Keying::Digits(_) | Keying::Packed(_)) => "hash table of packed codes",
+            Way::Hashed(keying) if keying.bits().is_some() => "hash table of packed codes",
             Way::Hashed(_) => "hash table of rows",
         }
     }
@@ -53,9 +52,10 @@ pub(crate) fn groups<'a>(
 ) -> Result<Rest<'a>> {
     let way = way(fragment, keys, aggregates, survivors, context)?;
     context.recorder.update(|sum| sum.grouping = Some(way.name()));
+    let sets = sets(fragment, keys, aggregates, &way, survivors, context)?;
     match way {
-        Way::Direct(digits) => direct(fragment, digits, keys.is_empty(), aggregates, survivors, context),
-        Way::Hashed(keying) => hashed(fragment, keying, aggregates, survivors, context),
+        Way::Direct(digits) => direct(fragment, digits, keys.is_empty(), aggregates, &sets, survivors, context),
+        Way::Hashed(keying) => hashed(fragment, keying, aggregates, &sets, survivors, context),
     }
 }
 
@@ -66,20 +66,25 @@ fn way(
     survivors: &Survivors,
     context: &Context<'_>,
 ) -> Result<Way> {
+    Ok(match keying(fragment, keys, survivors)? {
+        Keying::Digits(digits) if is_direct(digits.product, aggregates, survivors, context)? => Way::Direct(digits),
+        keying => Way::Hashed(Arc::new(keying)),
+    })
+}
+
+/// The form that keys take in a hash table.
+pub(super) fn keying(fragment: &Fragment, keys: &[Expression], survivors: &Survivors) -> Result<Keying> {
     let all = fragment.conditions.is_empty();
     let codings = keys.iter().map(|key| Coding::of(key, &fragment.columns, survivors, all));
     let codings: Vec<Option<Coding>> = codings.collect::<Result<_>>()?;
     let codings = match Digits::of(keys, codings) {
-        Ok(digits) => {
-            let direct = is_direct(digits.product, aggregates, survivors, context)?;
-            return Ok(if direct { Way::Direct(digits) } else { Way::Hashed(Keying::Digits(digits)) });
-        }
+        Ok(digits) => return Ok(Keying::Digits(Arc::new(digits))),
         Err(codings) => codings,
     };
-    Ok(Way::Hashed(match Packed::of(keys, codings) {
+    Ok(match Packed::of(keys, codings) {
         Some(packed) => Keying::Packed(packed),
         None => Keying::of_bytes(keys)?,
-    }))
+    })
 }
 
 /// Whether a direct index of so many groups is worth its memory, and there is that memory. Of few groups there is, so that
@@ -100,56 +105,73 @@ fn is_direct(product: u64, aggregates: &[Aggregate], survivors: &Survivors, cont
 
 fn direct<'a>(
     fragment: &'a Fragment,
-    digits: Digits,
+    digits: Arc<Digits>,
     alone: bool,
     aggregates: &'a [Aggregate],
+    sets: &[Set],
     survivors: &Survivors,
     context: &'a Context<'a>,
 ) -> Result<Rest<'a>> {
-    let digits = Arc::new(digits);
-    let make = || Slots::new(Arc::clone(&digits), aggregates, Reservation::new(context));
-    let mut workers = each_slice(fragment, survivors, &survivors.work, context, make)?.into_iter();
-    let first = workers.next().map_or_else(make, Ok)?;
-    let (states, reservation) = first.merged(workers);
-    Ok(Rest::Slots(SlotsLeft { digits, states, alone, done: 0, context, reservation }))
+    let spill = Arc::new(Spill::new(context.temp_dir));
+    let groups = || Slots::new(Arc::clone(&digits), aggregates, Reservation::new(context));
+    let make = || Ok(WithSets { groups: groups()?, sets: workers(sets, &spill, context)? });
+    let done = each_slice(fragment, survivors, &survivors.work, context, make)?;
+    let (slots, of_sets) = taken_apart(done, sets.len());
+    let mut slots = slots.into_iter();
+    let first = slots.next().map_or_else(groups, Ok)?;
+    let (mut states, reservation) = first.merged(slots);
+    for (set, workers) in sets.iter().zip(of_sets) {
+        set.counts(workers, &spill, context, |groups, counts| {
+            if let Keys::Narrow(groups) = groups {
+                states.add_distinct(&set.aggregates, &groups, &counts);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(Rest::Slots(SlotsLeft { spill, digits, states, alone, done: 0, context, reservation }))
 }
 
 fn hashed<'a>(
     fragment: &'a Fragment,
-    keying: Keying,
+    keying: Arc<Keying>,
     aggregates: &'a [Aggregate],
+    sets: &[Set],
     survivors: &Survivors,
     context: &'a Context<'a>,
 ) -> Result<Rest<'a>> {
-    let (keying, spill) = (Arc::new(keying), Arc::new(Spill::new(context.temp_dir)));
+    let spill = Arc::new(Spill::new(context.temp_dir));
     let like = Part { keys: keying.none(), states: Accumulators::new(aggregates)? };
-    let make = || Hashed::new(Arc::clone(&keying), Arc::clone(&spill), &like, context);
-    let mut workers = each_slice(fragment, survivors, &survivors.work, context, make)?;
-    let mut held = Reservation::new(context);
-    let groups: usize = workers.iter().map(|worker| worker.table.len()).sum();
-    let left = if groups <= context.limits.serial && workers.iter().all(|worker| worker.partitions.is_none()) {
-        one_by_one(workers, &mut held)?
-    } else {
-        context.pool.install(|| workers.par_iter_mut().try_for_each(Hashed::empty_table))?;
-        let mut all = Vec::with_capacity(workers.len());
-        for worker in workers {
-            let (partitions, reservation) = worker.into_partitions();
-            held.join(reservation);
-            all.extend(partitions);
-        }
-        together(all)
-    };
-    Ok(Rest::Partitions(Box::new(PartitionsLeft::new(keying, spill, context, like, left, held))))
+    let groups = || Hashed::new(Arc::clone(&keying), Arc::clone(&spill), &like, context);
+    let make = || Ok(WithSets { groups: groups()?, sets: workers(sets, &spill, context)? });
+    let done = each_slice(fragment, survivors, &survivors.work, context, make)?;
+    let (mut hashed, of_sets) = taken_apart(done, sets.len());
+    for (set, workers) in sets.iter().zip(of_sets) {
+        let Some(into) = hashed.first_mut() else { break };
+        set.counts(workers, &spill, context, |keys, counts| {
+            let mut part = Part { keys, states: like.states.none()? };
+            part.states.grow(counts.len());
+            let groups: Vec<u64> = (0..counts.len() as u64).collect();
+            part.states.add_distinct(&set.aggregates, &groups, &counts);
+            into.add(&part)
+        })?;
+    }
+    let (held, parts) = left(hashed, context)?;
+    let left = PartitionsLeft::new(spill, context, like, parts, held);
+    Ok(Rest::Partitions(keying, Box::new(left)))
 }
 
-/// The groups of all threads as one partition: merging few takes less time than partitioning them.
-fn one_by_one<'a>(workers: Vec<Hashed<'a>>, held: &mut Reservation<'a>) -> Result<Vec<Partition<'a>>> {
-    let mut parts = Vec::with_capacity(workers.len());
+/// A worker for each set.
+fn workers<'a>(sets: &[Set], spill: &Arc<Spill>, context: &'a Context<'a>) -> Result<Vec<SetWorker<'a>>> {
+    sets.iter().map(|set| set.worker(spill, context)).collect()
+}
+
+/// The groups of all threads, and for each set what all threads have seen.
+fn taken_apart<'a, W>(workers: Vec<WithSets<'a, W>>, sets: usize) -> (Vec<W>, Vec<Vec<SetWorker<'a>>>) {
+    let mut groups = Vec::with_capacity(workers.len());
+    let mut of_sets: Vec<Vec<SetWorker<'a>>> = (0..sets).map(|_| Vec::new()).collect();
     for worker in workers {
-        let (part, reservation) = worker.into_table();
-        held.join(reservation);
-        parts.push(part);
+        groups.push(worker.groups);
+        of_sets.iter_mut().zip(worker.sets).for_each(|(all, set)| all.push(set));
     }
-    parts.retain(|part| part.len() > 0);
-    Ok(if parts.is_empty() { Vec::new() } else { vec![Partition { level: 0, parts, places: Vec::new() }] })
+    (groups, of_sets)
 }

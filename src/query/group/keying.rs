@@ -10,6 +10,7 @@ use arrow_schema::DataType as ArrowType;
 use super::direct::{Digits, Room};
 use super::keys::{Bytes, Keys};
 use super::packed::Packed;
+use super::pair::Pair;
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::query::slice::Slice;
@@ -19,13 +20,15 @@ use crate::query::words::one_zero;
 #[derive(Debug)]
 pub(crate) enum Keying {
     /// Codes as digits of a number.
-    Digits(Digits),
+    Digits(Arc<Digits>),
     /// Bits side by side.
     Packed(Packed),
     /// The bytes of one text, after a byte that says whether there is one.
     Text(Expression),
     /// The values' bytes.
     Rows(Vec<Expression>, RowConverter),
+    /// A group and one of its values.
+    Pair(Pair),
 }
 
 /// Room for what is computed on the way.
@@ -33,6 +36,8 @@ pub(crate) enum Keying {
 pub(crate) struct Rooms {
     digits: Room,
     words: Vec<u64>,
+    /// The parts of pairs.
+    pub(super) parts: Option<(Keys, Keys)>,
 }
 
 fn failed(error: arrow_schema::ArrowError) -> Error {
@@ -51,6 +56,24 @@ impl Keying {
         Ok(Keying::Rows(keys.to_vec(), RowConverter::new(fields).map_err(failed)?))
     }
 
+    /// The bits of each key, if keys are numbers.
+    pub(crate) fn bits(&self) -> Option<u32> {
+        match self {
+            Keying::Digits(digits) => Some(digits.bits()),
+            Keying::Packed(packed) => Some(packed.bits),
+            Keying::Text(_) | Keying::Rows(..) | Keying::Pair(_) => None,
+        }
+    }
+
+    /// The number that stands for null, if keys are numbers, of one value each.
+    pub(crate) fn null(&self) -> Option<u128> {
+        match self {
+            Keying::Digits(digits) => digits.last_null().map(u128::from),
+            Keying::Packed(packed) => packed.null(),
+            Keying::Text(_) | Keying::Rows(..) | Keying::Pair(_) => None,
+        }
+    }
+
     /// No keys of the form.
     pub(crate) fn none(&self) -> Keys {
         match self {
@@ -58,6 +81,7 @@ impl Keying {
             Keying::Packed(packed) if packed.bits <= 64 => Keys::Narrow(Vec::new()),
             Keying::Packed(_) => Keys::Wide(Vec::new()),
             Keying::Text(_) | Keying::Rows(..) => Keys::Bytes(Bytes::default()),
+            Keying::Pair(pair) => pair.none(),
         }
     }
 
@@ -65,6 +89,7 @@ impl Keying {
     pub(crate) fn write(&self, slice: &Slice<'_, '_>, keys: &mut Keys, rooms: &mut Rooms) -> Result<()> {
         keys.clear();
         match (self, keys) {
+            (Keying::Pair(pair), keys) => pair.write(slice, keys, rooms),
             (Keying::Digits(digits), Keys::Narrow(keys)) => {
                 digits.of_block(slice.block)?.numbers(slice, keys, &mut rooms.digits)
             }

@@ -38,9 +38,18 @@ impl Bytes {
         self.bytes.get(start..end).unwrap_or_default()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
     pub(crate) fn push(&mut self, key: &[u8]) {
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
+    }
+
+    /// Appends bytes to a key that [`Bytes::push`] will end.
+    pub(crate) fn extend(&mut self, part: &[u8]) {
+        self.bytes.extend_from_slice(part);
     }
 
     /// Appends a key of two parts.

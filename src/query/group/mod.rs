@@ -11,6 +11,9 @@
 //!
 //! Codes mean the same in every segment (`coding`), so that the states of threads are merged slot by slot.
 //!
+//! Where distinct values of groups are counted, `sets` has the pairs of a group and a value beside the groups: as bits
+//! (`bits`) where both have few codes, else in hash tables (`pair`), and adds the counts to the groups at the end.
+//!
 //! Hash tables stay small. What they cannot hold moves to radix partitions:
 //!
 //! ```text
@@ -20,6 +23,7 @@
 //!                                                    └─► table of a partition ─► columns of the answer
 //! ```
 
+mod bits;
 mod code_map;
 mod coded_column;
 pub(crate) mod coding;
@@ -31,8 +35,10 @@ mod interner;
 mod keying;
 mod keys;
 mod packed;
+mod pair;
 mod partitions;
 mod rest;
+mod sets;
 mod slots;
 mod spill;
 mod table;

@@ -62,6 +62,16 @@ impl Packed {
         (bits <= 128).then_some(Packed { fields, bits })
     }
 
+    /// What stands for null, if this is one key.
+    pub(crate) fn null(&self) -> Option<u128> {
+        match &self.fields.first()?.form {
+            Form::Coded(coding) => coding.null().map(u128::from),
+            Form::Word(_) => Some(0),
+            Form::Float(key) if key.data_type == ArrowType::Float32 => Some(u128::from(NULL_FLOAT)),
+            Form::Float(_) => Some(u128::from(NULL_DOUBLE)),
+        }
+    }
+
     /// Appends the number of each selected row of a slice to `out`, which is empty. All bits fit.
     pub(crate) fn write<N: Number>(
         &self,

@@ -13,6 +13,7 @@ use super::keying::Keying;
 use super::partitions::{FAN, LEVELS, Partition, Partitions};
 use super::spill::Spill;
 use super::table::{Part, Table, columns};
+use super::worker::Hashed;
 use crate::error::{Error, Result};
 use crate::query::aggregate::Accumulators;
 use crate::query::memory::Reservation;
@@ -29,7 +30,7 @@ pub(crate) type Batches = Vec<Vec<ArrayRef>>;
 /// Groups that are still to come out.
 pub(crate) enum Rest<'a> {
     Slots(SlotsLeft<'a>),
-    Partitions(Box<PartitionsLeft<'a>>),
+    Partitions(Arc<Keying>, Box<PartitionsLeft<'a>>),
 }
 
 impl Rest<'_> {
@@ -37,21 +38,24 @@ impl Rest<'_> {
     pub(crate) fn next(&mut self) -> Result<Option<Batches>> {
         match self {
             Rest::Slots(slots) => slots.next(),
-            Rest::Partitions(partitions) => partitions.next(),
+            Rest::Partitions(keying, partitions) => partitions.batches(keying),
         }
     }
 
     /// Bytes spilled, and files made for them.
     pub(crate) fn spilled(&self) -> (u64, u64) {
-        match self {
-            Rest::Slots(_) => (0, 0),
-            Rest::Partitions(partitions) => (partitions.spill.bytes(), partitions.spill.files()),
-        }
+        let spill = match self {
+            Rest::Slots(slots) => &slots.spill,
+            Rest::Partitions(_, partitions) => &partitions.spill,
+        };
+        (spill.bytes(), spill.files())
     }
 }
 
 /// The slots of a direct index.
 pub(crate) struct SlotsLeft<'a> {
+    /// Where distinct values were spilled.
+    pub(crate) spill: Arc<Spill>,
     pub(crate) digits: Arc<Digits>,
     pub(crate) states: Accumulators<'a>,
     /// There is one group, even of no rows.
@@ -93,7 +97,6 @@ impl SlotsLeft<'_> {
 
 /// Partitions that are still to be merged.
 pub(crate) struct PartitionsLeft<'a> {
-    keying: Arc<Keying>,
     spill: Arc<Spill>,
     context: &'a Context<'a>,
     like: Part<'a>,
@@ -109,7 +112,6 @@ pub(crate) struct PartitionsLeft<'a> {
 
 impl<'a> PartitionsLeft<'a> {
     pub(crate) fn new(
-        keying: Arc<Keying>,
         spill: Arc<Spill>,
         context: &'a Context<'a>,
         like: Part<'a>,
@@ -120,7 +122,6 @@ impl<'a> PartitionsLeft<'a> {
         let memory: usize = left.iter().map(Partition::memory).sum();
         held.shrink(held.bytes().saturating_sub(memory));
         PartitionsLeft {
-            keying,
             spill,
             context,
             like,
@@ -131,26 +132,9 @@ impl<'a> PartitionsLeft<'a> {
         }
     }
 
-    fn next(&mut self) -> Result<Option<Batches>> {
-        loop {
-            self.step.shrink(usize::MAX);
-            let step = self.take_step()?;
-            if step.is_empty() {
-                return Ok(None);
-            }
-            if (self.context.cancelled)() {
-                return Err(Error::Cancelled);
-            }
-            let freed: usize = step.iter().map(Partition::memory).sum();
-            let this = &*self;
-            let made: Vec<Batches> = match step.len() {
-                1 => step.into_iter().map(|one| this.merged(one)).collect::<Result<_>>()?,
-                _ => {
-                    let merged = || step.into_par_iter().map(|one| this.merged(one)).collect::<Result<_>>();
-                    self.context.pool.install(merged)?
-                }
-            };
-            self.held.shrink(freed);
+    /// The next groups as columns.
+    fn batches(&mut self, keying: &Keying) -> Result<Option<Batches>> {
+        while let Some(made) = self.step(|part| columns(keying, part))? {
             let batches: Batches = made.into_iter().flatten().collect();
             let bytes = batches.iter().flatten().map(|column| column.get_array_memory_size()).sum();
             let reserved = self.step.bytes();
@@ -159,6 +143,33 @@ impl<'a> PartitionsLeft<'a> {
                 return Ok(Some(batches));
             }
         }
+        Ok(None)
+    }
+
+    /// What `make` makes of the next partitions, merged; `None` when there are no more.
+    pub(crate) fn step<T: Send>(
+        &mut self,
+        make: impl Fn(&Part<'a>) -> Result<T> + Sync,
+    ) -> Result<Option<Vec<T>>> {
+        self.step.shrink(usize::MAX);
+        let step = self.take_step()?;
+        if step.is_empty() {
+            return Ok(None);
+        }
+        if (self.context.cancelled)() {
+            return Err(Error::Cancelled);
+        }
+        let freed: usize = step.iter().map(Partition::memory).sum();
+        let this = &*self;
+        let made: Vec<T> = match step.len() {
+            1 => step.into_iter().map(|one| this.merged(one, &make)).collect::<Result<_>>()?,
+            _ => {
+                let merged = || step.into_par_iter().map(|one| this.merged(one, &make)).collect::<Result<_>>();
+                self.context.pool.install(merged)?
+            }
+        };
+        self.held.shrink(freed);
+        Ok(Some(made))
     }
 
     /// Takes as many partitions as are worth a step and fit into memory together.
@@ -228,8 +239,8 @@ impl<'a> PartitionsLeft<'a> {
         Ok(())
     }
 
-    /// Merges a partition, and makes columns of it.
-    fn merged(&self, partition: Partition<'a>) -> Result<Batches> {
+    /// Merges a partition, and makes something of it.
+    fn merged<T>(&self, partition: Partition<'a>, make: impl Fn(&Part<'a>) -> Result<T>) -> Result<T> {
         let all = partition.groups();
         let mut parts = partition.parts.into_iter();
         let used = self.tables.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -246,10 +257,10 @@ impl<'a> PartitionsLeft<'a> {
             }
         }
         table.part.states.settle();
-        let columns = columns(&self.keying, &table.part)?;
+        let made = make(&table.part)?;
         table.clear();
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).push(table);
-        Ok(columns)
+        Ok(made)
     }
 }
 
@@ -260,8 +271,41 @@ fn needed(partition: &Partition<'_>) -> usize {
     Index::memory_of(groups) + (partition.size() + groups * size_of::<u64>()) * 3
 }
 
+/// What all threads have gathered, by partitions, and what is reserved for it.
+pub(crate) fn left<'a>(
+    mut workers: Vec<Hashed<'a>>,
+    context: &'a Context<'a>,
+) -> Result<(Reservation<'a>, Vec<Partition<'a>>)> {
+    let mut held = Reservation::new(context);
+    let groups: usize = workers.iter().map(|worker| worker.table.len()).sum();
+    if groups <= context.limits.serial && workers.iter().all(|worker| worker.partitions.is_none()) {
+        let parts = one_by_one(workers, &mut held);
+        return Ok((held, parts));
+    }
+    context.pool.install(|| workers.par_iter_mut().try_for_each(Hashed::empty_table))?;
+    let mut all = Vec::with_capacity(workers.len());
+    for worker in workers {
+        let (partitions, reservation) = worker.into_partitions();
+        held.join(reservation);
+        all.extend(partitions);
+    }
+    Ok((held, together(all)))
+}
+
+/// The groups of all threads as one partition: merging few takes less time than partitioning them.
+fn one_by_one<'a>(workers: Vec<Hashed<'a>>, held: &mut Reservation<'a>) -> Vec<Partition<'a>> {
+    let mut parts = Vec::with_capacity(workers.len());
+    for worker in workers {
+        let (part, reservation) = worker.into_table();
+        held.join(reservation);
+        parts.push(part);
+    }
+    parts.retain(|part| part.len() > 0);
+    if parts.is_empty() { Vec::new() } else { vec![Partition { level: 0, parts, places: Vec::new() }] }
+}
+
 /// The partitions of all threads, each with the parts of the one with the same number.
-pub(crate) fn together<'a>(threads: Vec<Partitions<'a>>) -> Vec<Partition<'a>> {
+fn together<'a>(threads: Vec<Partitions<'a>>) -> Vec<Partition<'a>> {
     let mut all: Vec<Partition<'a>> = Vec::with_capacity(FAN);
     for thread in threads {
         for (at, partition) in thread.into_all().into_iter().enumerate() {

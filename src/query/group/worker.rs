@@ -88,6 +88,16 @@ impl<'a> Hashed<'a> {
         Ok(())
     }
 
+    /// Adds groups of another kind than rows, settled.
+    pub(crate) fn add(&mut self, part: &Part<'_>) -> Result<()> {
+        self.table.merge(part)?;
+        self.rows += part.len();
+        if self.table.len() >= self.limits.in_table {
+            self.empty_table()?;
+        }
+        self.account()
+    }
+
     /// The partitions with what is reserved, once the table is empty.
     pub(crate) fn into_partitions(self) -> (Option<Partitions<'a>>, Reservation<'a>) {
         (self.partitions, self.reservation)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field};
 use datafusion::execution::context::ExecutionProps;
-use datafusion::logical_expr::expr::AggregateFunction as Call;
+use datafusion::logical_expr::expr::{AggregateFunction as Call, Case};
 use datafusion::logical_expr::{Expr, LogicalPlan, logical_plan};
 
 use super::super::node::FragmentNode;
@@ -94,23 +94,39 @@ fn call(compiler: &mut Compiler<'_>, call: &Expr, field: &Field) -> Result<Aggre
         "avg" => AggregateFunction::Average,
         "min" => AggregateFunction::Min,
         "max" => AggregateFunction::Max,
+        "var" => AggregateFunction::Variance { sample: true },
+        "var_pop" => AggregateFunction::Variance { sample: false },
+        "stddev" => AggregateFunction::Deviation { sample: true },
+        "stddev_pop" => AggregateFunction::Deviation { sample: false },
+        // Counted exactly, it is as approximate as anybody may wish.
+        "approx_distinct" => AggregateFunction::Count,
         other => return Err(format!("the aggregate {other}")),
     };
     let [argument] = params.args.as_slice() else { return Err(format!("{name} of several values")) };
     let input = match without_alias(argument) {
-        Expr::Literal(value, _) if function == AggregateFunction::Count && !value.is_null() && !params.distinct => {
-            None
-        }
+        Expr::Literal(value, _) if name == "count" && !value.is_null() && !params.distinct => None,
         argument => Some(compiler.expression(argument)?),
     };
+    let distinct = params.distinct || name == "approx_distinct";
     if let Some(input) = &input {
-        check_argument(function, name, &input.data_type, params.distinct)?;
+        check_argument(function, name, &input.data_type, distinct)?;
     }
     let filter = params.filter.as_deref().map(|filter| compiler.expression(filter)).transpose()?;
     // The least of the distinct values is the least of all.
-    let distinct = params.distinct && function == AggregateFunction::Count;
-    let text = text(name, distinct, input.as_ref(), filter.as_ref());
+    let distinct = distinct && function == AggregateFunction::Count;
+    let text = text(name, params.distinct && distinct, input.as_ref(), filter.as_ref());
+    let (input, filter) = match params.filter.as_deref().filter(|_| distinct) {
+        // What the filter leaves out is null, and null is not counted.
+        Some(filter) => (Some(compiler.expression(&kept(filter, argument))?), None),
+        None => (input, filter),
+    };
     Ok(Aggregate { function, input, filter, distinct, data_type: field.data_type().clone(), text: text.into() })
+}
+
+/// `argument` where `filter` holds, else null.
+fn kept(filter: &Expr, argument: &Expr) -> Expr {
+    let when = (Box::new(filter.clone()), Box::new(without_alias(argument).clone()));
+    Expr::Case(Case { expr: None, when_then_expr: vec![when], else_expr: None })
 }
 
 fn check_argument(
@@ -124,12 +140,14 @@ fn check_argument(
         AggregateFunction::Count => !distinct || is_comparable(data_type),
         AggregateFunction::Sum => matches!(data_type, T::Int64 | T::UInt64 | T::Float64 | T::Decimal128(..)),
         AggregateFunction::Average => matches!(data_type, T::Float64 | T::Decimal128(..)),
+        AggregateFunction::Variance { .. } | AggregateFunction::Deviation { .. } => *data_type == T::Float64,
         AggregateFunction::Min | AggregateFunction::Max => is_ordered(data_type),
     };
     if !accepted {
         return Err(format!("{name} of type {data_type}"));
     }
-    if distinct && matches!(function, AggregateFunction::Sum | AggregateFunction::Average) {
+    let same = matches!(function, AggregateFunction::Count | AggregateFunction::Min | AggregateFunction::Max);
+    if distinct && !same {
         return Err(format!("{name} of distinct values"));
     }
     Ok(())

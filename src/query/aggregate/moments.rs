@@ -1,0 +1,262 @@
+//! Variances: the sum of the distances of values from one of their own, and of the squares of these.
+//!
+//! Both are kept in two doubles, as sums of floats are, and squares are exact in two doubles, so that what comes out does
+//! not depend on the order of the rows nor on which thread saw which: changing the value that distances are taken from
+//! loses nothing that one double could hold.
+
+use super::columns::{Map, each, gather, read_words, write_words};
+use super::kernels::{Groups, fold, fold_spread, grow};
+use crate::bytes::{Cursor, Writer};
+use crate::error::Result;
+use arrow_buffer::NullBuffer;
+
+/// A number as the sum of a double and what it lacks.
+type Two = (f64, f64);
+
+/// What is kept of a group.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    count: u64,
+    /// The first value. The others count by their distances from it.
+    from: f64,
+    distances: Two,
+    squares: Two,
+}
+
+/// What is kept of all groups.
+#[derive(Debug, Default)]
+pub(crate) struct Moments(Vec<Slot>);
+
+impl Moments {
+    pub(crate) fn grow(&mut self, groups: usize) {
+        grow(&mut self.0, groups, Slot::default());
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.0.capacity() * size_of::<Slot>()
+    }
+
+    /// Bytes of a group.
+    pub(crate) const BYTES: usize = size_of::<Slot>();
+
+    pub(crate) fn add(&mut self, groups: Groups<'_>, values: &[f64], valid: Option<&NullBuffer>) {
+        match valid {
+            None => fold_spread(groups, values, &mut self.0, Slot::add, Slot::join),
+            Some(_) => fold(groups, values, valid, &mut self.0, Slot::add),
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Moments, map: Map<'_>) {
+        each(&mut self.0, &other.0, map, |slot, other| {
+            // Memory without groups stays untouched.
+            if other.count > 0 {
+                slot.join(other);
+            }
+        });
+    }
+
+    pub(crate) fn append(&mut self, other: &Moments, at: &[u32]) {
+        gather(&mut self.0, &other.0, at);
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer) {
+        let part = |part: fn(&Slot) -> u64| self.0.iter().map(part).collect::<Vec<u64>>();
+        write_words(&part(|slot| slot.count), out);
+        write_words(&part(|slot| slot.from.to_bits()), out);
+        write_words(&part(|slot| slot.distances.0.to_bits()), out);
+        write_words(&part(|slot| slot.distances.1.to_bits()), out);
+        write_words(&part(|slot| slot.squares.0.to_bits()), out);
+        write_words(&part(|slot| slot.squares.1.to_bits()), out);
+    }
+
+    pub(crate) fn read(groups: usize, from: &mut Cursor<'_>) -> Result<Self> {
+        let mut slots = vec![Slot::default(); groups];
+        let mut part = |set: fn(&mut Slot, u64)| -> Result<()> {
+            let words: Vec<u64> = read_words(groups, from)?;
+            slots.iter_mut().zip(words).for_each(|(slot, word)| set(slot, word));
+            Ok(())
+        };
+        part(|slot, word| slot.count = word)?;
+        part(|slot, word| slot.from = f64::from_bits(word))?;
+        part(|slot, word| slot.distances.0 = f64::from_bits(word))?;
+        part(|slot, word| slot.distances.1 = f64::from_bits(word))?;
+        part(|slot, word| slot.squares.0 = f64::from_bits(word))?;
+        part(|slot, word| slot.squares.1 = f64::from_bits(word))?;
+        Ok(Moments(slots))
+    }
+
+    /// The variance of a group.
+    pub(crate) fn variance(&self, group: usize, sample: bool) -> Option<f64> {
+        let slot = self.0.get(group)?;
+        let of = slot.count.checked_sub(u64::from(sample)).filter(|of| *of > 0)?;
+        let squares = slot.about_the_mean();
+        Some(if squares.is_nan() { f64::NAN } else { squares / of as f64 })
+    }
+}
+
+impl Slot {
+    #[inline(always)]
+    fn add(&mut self, value: f64) {
+        self.count += 1;
+        if self.count == 1 {
+            self.from = value;
+            return;
+        }
+        let (distance, rest) = difference(value, self.from);
+        let (square, lost) = product(distance, distance);
+        grow_by(&mut self.distances, distance, rest);
+        grow_by(&mut self.squares, square, lost + 2.0 * distance * rest);
+    }
+
+    /// Adds the values of another one.
+    #[inline(always)]
+    fn join(&mut self, mut other: Slot) {
+        if other.count == 0 {
+            return;
+        }
+        if self.count == 0 {
+            *self = other;
+            return;
+        }
+        other.move_to(self.from);
+        self.count += other.count;
+        grow_by(&mut self.distances, other.distances.0, other.distances.1);
+        grow_by(&mut self.squares, other.squares.0, other.squares.1);
+    }
+
+    /// Takes distances from another value.
+    fn move_to(&mut self, from: f64) {
+        let step = difference(self.from, from);
+        self.from = from;
+        if step == (0.0, 0.0) {
+            return;
+        }
+        // (x + step)² = x² + 2·x·step + step²
+        let all = times(step, (self.count as f64, 0.0));
+        let twice = times((2.0 * self.distances.0, 2.0 * self.distances.1), step);
+        let steps = times(all, step);
+        grow_by(&mut self.squares, twice.0, twice.1);
+        grow_by(&mut self.squares, steps.0, steps.1);
+        grow_by(&mut self.distances, all.0, all.1);
+    }
+
+    /// The sum of the squares of the distances from the mean.
+    fn about_the_mean(&self) -> f64 {
+        if !self.from.is_finite() || !self.distances.0.is_finite() {
+            return f64::NAN;
+        }
+        if self.squares.0 == f64::INFINITY {
+            return f64::INFINITY;
+        }
+        let count = self.count as f64;
+        let distances = settled(self.distances);
+        let square = times(distances, distances);
+        let quotient = square.0 / count;
+        let (whole, rest) = product(quotient, count);
+        let part = (((square.0 - whole) - rest) + square.1) / count;
+        let squares = settled(self.squares);
+        let (left, lost) = difference(squares.0, quotient);
+        (left + (lost + (squares.1 - part))).max(0.0)
+    }
+}
+
+/// The difference of two doubles, exactly.
+#[inline(always)]
+fn difference(a: f64, b: f64) -> Two {
+    sum(a, -b)
+}
+
+/// The sum of two doubles, exactly.
+#[inline(always)]
+fn sum(a: f64, b: f64) -> Two {
+    let sum = a + b;
+    let part = sum - a;
+    (sum, (a - (sum - part)) + (b - part))
+}
+
+/// The product of two doubles, exactly (Dekker), without an instruction that not every processor has.
+#[inline(always)]
+fn product(a: f64, b: f64) -> Two {
+    const SPLIT: f64 = 134_217_729.0;
+    let halves = |v: f64| {
+        let scaled = SPLIT * v;
+        let high = scaled - (scaled - v);
+        (high, v - high)
+    };
+    let (product, (a, a_low), (b, b_low)) = (a * b, halves(a), halves(b));
+    (product, ((a * b - product) + a * b_low + a_low * b) + a_low * b_low)
+}
+
+fn times(a: Two, b: Two) -> Two {
+    let (high, low) = product(a.0, b.0);
+    sum(high, low + (a.0 * b.1 + a.1 * b.0))
+}
+
+/// Both parts as one number; what was lost of an infinity is no number.
+fn settled(of: Two) -> Two {
+    if of.1.is_finite() { sum(of.0, of.1) } else { (of.0, 0.0) }
+}
+
+#[inline(always)]
+fn grow_by(to: &mut Two, value: f64, rest: f64) {
+    let (new, lost) = sum(to.0, value);
+    *to = (new, to.1 + (lost + rest));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[f64]) -> Moments {
+        let mut moments = Moments::default();
+        moments.grow(1);
+        moments.add(Groups::Same { group: 0, rows: values.len() }, values, None);
+        moments
+    }
+
+    #[test]
+    fn variances_are_those_of_exact_sums() {
+        assert_eq!(of(&[]).variance(0, false), None);
+        assert_eq!(of(&[7.5]).variance(0, false), Some(0.0));
+        assert_eq!(of(&[7.5]).variance(0, true), None);
+        assert_eq!(of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).variance(0, false), Some(4.0));
+        // Far from zero, and all the same.
+        let far: Vec<f64> = [1.0, 2.0, 3.0, 4.0].map(|v| v + 1e14).to_vec();
+        assert_eq!(of(&far).variance(0, true), Some(5.0 / 3.0));
+        assert_eq!(of(&[0.1; 1000]).variance(0, true), Some(0.0));
+        assert_eq!(of(&[1e200, -1e200]).variance(0, false), Some(f64::INFINITY));
+        assert!(of(&[f64::INFINITY, 1.0]).variance(0, false).is_some_and(f64::is_nan));
+        assert!(of(&[1.0, f64::NAN, 1.0]).variance(0, false).is_some_and(f64::is_nan));
+    }
+
+    #[test]
+    fn order_and_parts_do_not_matter() {
+        let values: Vec<f64> =
+            (0..10_000).map(|i| f64::from(i * 7919 % 10_007) / 100.0 * 1e3f64.powi(i % 3)).collect();
+        let whole = of(&values).variance(0, true);
+        let mut turned = values.clone();
+        turned.reverse();
+        assert_eq!(of(&turned).variance(0, true), whole);
+        let mut parts = Moments::default();
+        parts.grow(3);
+        for part in turned.chunks(777) {
+            parts.merge(&of(part), Map::To(&[2]));
+        }
+        let mut written = Writer::new();
+        parts.write(&mut written);
+        let bytes = written.into_vec();
+        let mut cursor = Cursor::new(&bytes);
+        let read = Moments::read(3, &mut cursor).unwrap();
+        cursor.finish().unwrap();
+        let mut one = Moments::default();
+        one.append(&read, &[2, 0]);
+        assert_eq!((one.variance(0, true), one.variance(1, true)), (whole, None));
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let plain = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64;
+        assert!((whole.unwrap() - plain).abs() < 1e-9 * plain, "{whole:?} {plain}");
+    }
+}

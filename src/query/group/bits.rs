@@ -1,0 +1,130 @@
+//! Distinct values of groups as one bit for each group and code of a value.
+
+use std::sync::Arc;
+
+use super::direct::{Digits, Room};
+use crate::error::Result;
+use crate::query::memory::Reservation;
+use crate::query::run::Worker;
+use crate::query::scan::Slice;
+
+/// So many bits are had in any memory.
+pub(crate) const FEW_BITS: u64 = 1 << 16;
+
+/// What one thread has seen.
+pub(crate) struct Bits<'a> {
+    /// Of the keys of groups, then of the value.
+    digits: Arc<Digits>,
+    seen: Vec<u64>,
+    reservation: Reservation<'a>,
+    bytes: Vec<u8>,
+    words: Vec<u32>,
+    places: Vec<u32>,
+    room: Room,
+}
+
+impl<'a> Bits<'a> {
+    pub(crate) fn new(digits: Arc<Digits>, reservation: Reservation<'a>) -> Self {
+        let seen = vec![0; digits.product.div_ceil(64) as usize];
+        let (bytes, words, places) = (Vec::new(), Vec::new(), Vec::new());
+        Bits { digits, seen, reservation, bytes, words, places, room: Room::default() }
+    }
+
+    /// Bytes that bits for so many groups and codes take.
+    pub(crate) fn memory_of(product: u64) -> usize {
+        product.div_ceil(64) as usize * size_of::<u64>()
+    }
+
+    /// What this thread has seen, and others.
+    pub(crate) fn merged(mut self, others: impl Iterator<Item = Bits<'a>>) -> Self {
+        for other in others {
+            self.seen.iter_mut().zip(&other.seen).for_each(|(seen, more)| *seen |= more);
+        }
+        self
+    }
+
+    /// How many values each group has, null not counted; groups without any are left out.
+    pub(crate) fn counts(&self) -> (Vec<u64>, Vec<u64>) {
+        let (domain, null) = (self.digits.last_domain(), self.digits.last_null());
+        let (mut groups, mut counts) = (Vec::new(), Vec::new());
+        for group in 0..self.digits.product / domain.max(1) {
+            let start = group * domain;
+            let nulls = null.map_or(0, |null| count(&self.seen, start + null..start + null + 1));
+            let values = count(&self.seen, start..start + domain) - nulls;
+            if values > 0 {
+                groups.push(group);
+                counts.push(values);
+            }
+        }
+        (groups, counts)
+    }
+}
+
+/// How many bits are set in a range.
+fn count(bits: &[u64], range: std::ops::Range<u64>) -> u64 {
+    let of = |word: u64| bits.get(word as usize).copied().unwrap_or(0);
+    let (first, last) = (range.start / 64, range.end.saturating_sub(1) / 64);
+    let from = u64::MAX << (range.start % 64);
+    let to = u64::MAX >> (63 - range.end.saturating_sub(1) % 64);
+    if range.is_empty() {
+        return 0;
+    }
+    if first == last {
+        return u64::from((of(first) & from & to).count_ones());
+    }
+    let between = bits.get(first as usize + 1..last as usize).unwrap_or_default();
+    let whole: u64 = between.iter().map(|word| u64::from(word.count_ones())).sum();
+    whole + u64::from((of(first) & from).count_ones()) + u64::from((of(last) & to).count_ones())
+}
+
+#[inline(always)]
+fn set(bits: &mut [u64], at: u64) {
+    if let Some(word) = bits.get_mut((at / 64) as usize) {
+        *word |= 1 << (at % 64);
+    }
+}
+
+impl Worker for Bits<'_> {
+    fn account(&mut self) -> Result<()> {
+        match self.reservation.resize(self.seen.capacity() * size_of::<u64>()) {
+            Err(_) if self.digits.product <= FEW_BITS => Ok(()),
+            reserved => reserved,
+        }
+    }
+
+    fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
+        let local = self.digits.of_block(slice.block)?;
+        if let Some(number) = local.constant() {
+            set(&mut self.seen, number);
+            return Ok(());
+        }
+        if let Some((codes, places)) = local.bytes(slice, &mut self.bytes, &mut self.places, &mut self.room)? {
+            let mut found = [false; 256];
+            codes.iter().for_each(|code| found[usize::from(*code)] = true);
+            for (place, _) in places.iter().zip(found).filter(|(_, found)| *found) {
+                set(&mut self.seen, u64::from(*place));
+            }
+            return Ok(());
+        }
+        self.words.clear();
+        local.numbers(slice, &mut self.words, &mut self.room)?;
+        self.words.iter().for_each(|number| set(&mut self.seen, u64::from(*number)));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_of_ranges_are_counted() {
+        let bits = [u64::MAX, 0b1011, 0, u64::MAX];
+        let plain = |range: std::ops::Range<u64>| range.filter(|at| bits[(at / 64) as usize] >> (at % 64) & 1 > 0).count();
+        for start in 0..256 {
+            for end in start..=256 {
+                assert_eq!(count(&bits, start..end), plain(start..end) as u64, "{start}..{end}");
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Distinct values of groups: which pairs of a group and a value there are, beside the groups themselves.
+//!
+//! Each input of which distinct values are counted has a set: a bit for each pair where the codes of both are few, else a
+//! hash table with the pairs as keys, which moves to partitions and files as groups do. When all rows have been seen, the
+//! pairs of a set, each there once, are counted by group, and the counts are added to the groups' other states.
+
+use std::sync::Arc;
+
+use super::bits::{Bits, FEW_BITS};
+use super::direct::Digits;
+use super::grouping::{Way, keying};
+use super::keying::Keying;
+use super::keys::Keys;
+use super::pair::Pair;
+use super::rest::{PartitionsLeft, left};
+use super::spill::Spill;
+use super::table::{Part, Table};
+use super::worker::Hashed;
+use crate::error::Result;
+use crate::expr::Expression;
+use crate::query::aggregate::Accumulators;
+use crate::query::memory::Reservation;
+use crate::query::run::{Context, Worker};
+use crate::query::scan::{Slice, Survivors};
+use crate::query::{Aggregate, Fragment};
+
+/// Bits for a slot of a direct index.
+const BITS_A_SLOT: u64 = 16;
+/// Bits are worth their memory up to so many a row.
+const BITS_A_ROW: u64 = 16;
+
+/// The set of an input's distinct values.
+pub(crate) struct Set {
+    /// The aggregates that count them.
+    pub(crate) aggregates: Vec<usize>,
+    form: Form,
+}
+
+enum Form {
+    Bits(Arc<Digits>),
+    Hashed(Arc<Keying>),
+}
+
+/// The sets that aggregates need.
+pub(crate) fn sets(
+    fragment: &Fragment,
+    keys: &[Expression],
+    aggregates: &[Aggregate],
+    way: &Way,
+    survivors: &Survivors,
+    context: &Context<'_>,
+) -> Result<Vec<Set>> {
+    let mut inputs: Vec<(&Expression, Vec<usize>)> = Vec::new();
+    for (at, aggregate) in aggregates.iter().enumerate().filter(|(_, aggregate)| aggregate.distinct) {
+        let Some(input) = &aggregate.input else { continue };
+        match inputs.iter_mut().find(|(known, _)| known.is_same(input)) {
+            Some((_, takers)) => takers.push(at),
+            None => inputs.push((input, vec![at])),
+        }
+    }
+    let one = |(input, aggregates): (&Expression, Vec<usize>)| {
+        let form = form(fragment, keys, input, way, survivors, context)?;
+        Ok(Set { aggregates, form })
+    };
+    inputs.into_iter().map(one).collect()
+}
+
+fn form(
+    fragment: &Fragment,
+    keys: &[Expression],
+    input: &Expression,
+    way: &Way,
+    survivors: &Survivors,
+    context: &Context<'_>,
+) -> Result<Form> {
+    let group = match way {
+        Way::Direct(digits) => {
+            let all: Vec<Expression> = keys.iter().chain([input]).cloned().collect();
+            if let Keying::Digits(pairs) = keying(fragment, &all, survivors)?
+                && pairs.product == digits.product.saturating_mul(pairs.last_domain())
+                && is_worth_bits(pairs.product, survivors, context)
+            {
+                return Ok(Form::Bits(pairs));
+            }
+            (digits.product > 1).then(|| Arc::new(Keying::Digits(Arc::clone(digits))))
+        }
+        Way::Hashed(keying) => Some(Arc::clone(keying)),
+    };
+    let value = keying(fragment, std::slice::from_ref(input), survivors)?;
+    Ok(Form::Hashed(Arc::new(Keying::Pair(Pair::of(group, value)))))
+}
+
+fn is_worth_bits(product: u64, survivors: &Survivors, context: &Context<'_>) -> bool {
+    if product <= FEW_BITS {
+        return true;
+    }
+    let rows: u64 = survivors.segments.iter().map(|s| s.segment.rows()).sum();
+    let most = context.limits.direct.saturating_mul(BITS_A_SLOT).min(rows.saturating_mul(BITS_A_ROW));
+    let threads = context.pool.current_num_threads().min(survivors.work.len().max(1));
+    product <= most && Reservation::new(context).grow(Bits::memory_of(product) * threads).is_ok()
+}
+
+/// One thread's part of a set.
+pub(crate) enum SetWorker<'a> {
+    Bits(Bits<'a>),
+    Hashed(Box<Hashed<'a>>),
+}
+
+/// A thread's groups, and their distinct values.
+pub(crate) struct WithSets<'a, W> {
+    pub(crate) groups: W,
+    pub(crate) sets: Vec<SetWorker<'a>>,
+}
+
+impl Set {
+    pub(crate) fn worker<'a>(&self, spill: &Arc<Spill>, context: &'a Context<'a>) -> Result<SetWorker<'a>> {
+        Ok(match &self.form {
+            Form::Bits(digits) => SetWorker::Bits(Bits::new(Arc::clone(digits), Reservation::new(context))),
+            Form::Hashed(keying) => {
+                let worker = Hashed::new(Arc::clone(keying), Arc::clone(spill), &no_states(keying)?, context)?;
+                SetWorker::Hashed(Box::new(worker))
+            }
+        })
+    }
+
+    /// Calls `found` with keys of groups, each at most once a call, and how many values each of them has.
+    pub(crate) fn counts<'a>(
+        &self,
+        workers: Vec<SetWorker<'a>>,
+        spill: &Arc<Spill>,
+        context: &'a Context<'a>,
+        mut found: impl FnMut(Keys, Vec<u64>) -> Result<()>,
+    ) -> Result<()> {
+        let (mut bits, mut hashed) = (Vec::new(), Vec::new());
+        for worker in workers {
+            match worker {
+                SetWorker::Bits(worker) => bits.push(worker),
+                SetWorker::Hashed(worker) => hashed.push(*worker),
+            }
+        }
+        let mut bits = bits.into_iter();
+        if let Some(first) = bits.next() {
+            let (groups, counts) = first.merged(bits).counts();
+            found(Keys::Narrow(groups), counts)?;
+        }
+        let Form::Hashed(keying) = &self.form else { return Ok(()) };
+        let Keying::Pair(pair) = &**keying else { return Ok(()) };
+        let (held, parts) = left(hashed, context)?;
+        let mut pairs = PartitionsLeft::new(Arc::clone(spill), context, no_states(keying)?, parts, held);
+        while let Some(made) = pairs.step(|part| counted(pair, part))? {
+            made.into_iter().try_for_each(|(groups, counts)| found(groups, counts))?;
+        }
+        Ok(())
+    }
+}
+
+/// No pairs; there is nothing but their keys.
+fn no_states<'a>(keying: &Keying) -> Result<Part<'a>> {
+    Ok(Part { keys: keying.none(), states: Accumulators::new(&[])? })
+}
+
+/// The groups of pairs, each once, and how many of the pairs have a value.
+fn counted(pair: &Pair, part: &Part<'_>) -> Result<(Keys, Vec<u64>)> {
+    let (groups, values) = pair.groups(&part.keys)?;
+    if pair.is_one_group() {
+        return Ok((Keys::Narrow(vec![0]), vec![values as u64]));
+    }
+    let mut table = Table::like(&Part { keys: groups.none(), states: Accumulators::new(&[])? })?;
+    table.merge(&Part { keys: groups, states: Accumulators::single(values)? })?;
+    Ok((table.part.keys, table.part.states.rows))
+}
+
+impl<W: Worker> Worker for WithSets<'_, W> {
+    fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
+        self.groups.take(slice)?;
+        self.sets.iter_mut().try_for_each(|set| set.take(slice))
+    }
+
+    fn account(&mut self) -> Result<()> {
+        self.groups.account()?;
+        self.sets.iter_mut().try_for_each(Worker::account)
+    }
+}
+
+impl Worker for SetWorker<'_> {
+    fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
+        match self {
+            SetWorker::Bits(bits) => bits.take(slice),
+            SetWorker::Hashed(hashed) => hashed.take(slice),
+        }
+    }
+
+    fn account(&mut self) -> Result<()> {
+        match self {
+            SetWorker::Bits(bits) => bits.account(),
+            SetWorker::Hashed(hashed) => hashed.account(),
+        }
+    }
+}
