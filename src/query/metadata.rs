@@ -1,9 +1,11 @@
-//! Answers from the manifest alone: counts, extremes and sums of whole tables read no data.
+//! Answers from the manifest alone: counts, extremes and sums of whole tables read no data, and counts of distinct values
+//! nothing but dictionaries.
 //!
 //! Only statistics that a look at every row would find again are used: exact bounds, exact sums of whole numbers, and no
 //! extremes of floats where zeros have signs or NaN has many forms. Bounds of text are prefixes in the manifest; where a
 //! table has few segments, their records say the rest.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,12 +13,13 @@ use arrow_array::{ArrayRef, BinaryViewArray, Decimal128Array, Float32Array, Floa
 use arrow_array::{StringViewArray, new_null_array};
 use arrow_schema::DataType as ArrowType;
 
+use super::group::Interner;
 use super::prune::widened;
 use super::stats::{Counters, Step};
 use super::words::from_words;
 use super::{Aggregate, AggregateFunction, Fragment};
 use crate::block::{Bound, Stats};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::{Column, DataType, Scalar};
 use crate::store::Snapshot;
 
@@ -55,13 +58,16 @@ pub(crate) fn counters(snapshot: &Snapshot, time: Duration) -> Result<Counters> 
 }
 
 fn one(fragment: &Fragment, aggregate: &Aggregate, snapshot: &Snapshot) -> Result<Option<ArrayRef>> {
-    if aggregate.filter.is_some() || aggregate.distinct {
+    if aggregate.filter.is_some() {
         return Ok(None);
     }
     let count = |n: u64| Some(Arc::new(Int64Array::from(vec![n as i64])) as ArrayRef);
     let Some(input) = &aggregate.input else { return Ok(count(snapshot.rows())) };
     let Some(column) = input.as_column().and_then(|at| fragment.columns.get(at)) else { return Ok(None) };
     let stats = whole(snapshot, column)?;
+    if aggregate.distinct {
+        return distinct(&stats, column, snapshot)?.map(|n| as_type(n, &aggregate.data_type)).transpose();
+    }
     if aggregate.function == AggregateFunction::Count {
         return Ok(count(snapshot.rows() - stats.nulls));
     }
@@ -74,6 +80,41 @@ fn one(fragment: &Fragment, aggregate: &Aggregate, snapshot: &Snapshot) -> Resul
         AggregateFunction::Max => extreme(&stats, &stats.max, column),
         _ => None,
     })
+}
+
+fn as_type(count: u64, data_type: &ArrowType) -> Result<ArrayRef> {
+    from_words(vec![count as i64], None, data_type)
+}
+
+/// How many different values there are: all, if each is greater than the one before, or those of the dictionaries, if
+/// all segments that have values have one: a dictionary holds just the values that occur.
+fn distinct(stats: &Stats, column: &Column, snapshot: &Snapshot) -> Result<Option<u64>> {
+    // Of two zeros one is greater, and yet they are one.
+    let float = matches!(column.data_type, DataType::Float32 | DataType::Float64);
+    if stats.nulls == stats.rows || (stats.order.strict && stats.nulls == 0 && !float) {
+        return Ok(Some(stats.rows - stats.nulls));
+    }
+    let mut coded = Vec::new();
+    for (entry, known) in snapshot.segments()?.iter().zip(snapshot.column_stats(column.id)?) {
+        if known.is_none_or(|known| known.stats.nulls == known.stats.rows) {
+            continue;
+        }
+        match snapshot.open_segment(entry)?.column(column.id)? {
+            Some(stored) if stored.record().dictionary.is_some() => coded.push(stored),
+            _ => return Ok(None),
+        }
+    }
+    let arrow = column.data_type.to_arrow();
+    let (mut union, mut known) = (Interner::new(&arrow)?, HashSet::new());
+    // What every dictionary begins with.
+    union.intern(&new_null_array(&arrow, 1))?;
+    for stored in coded {
+        let hash = stored.record().dictionary.map(|dictionary| dictionary.hash);
+        let Some(values) = stored.dictionary()?.filter(|_| known.insert(hash)) else { continue };
+        let values = arrow_cast::cast(values, &arrow).map_err(|e| Error::corrupt(0, e.to_string()))?;
+        union.intern(&values)?;
+    }
+    Ok(Some(union.len() as u64 - 1))
 }
 
 fn sum(stats: &Stats, column: &Column) -> Option<ArrayRef> {

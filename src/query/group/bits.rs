@@ -11,11 +11,16 @@ use crate::query::scan::Slice;
 /// So many bits are had in any memory.
 pub(crate) const FEW_BITS: u64 = 1 << 16;
 
+/// Of so many bits it is watched whether all are set.
+const WATCHED: u64 = 1 << 12;
+
 /// What one thread has seen.
 pub(crate) struct Bits<'a> {
     /// Of the keys of groups, then of the value.
     digits: Arc<Digits>,
     seen: Vec<u64>,
+    /// Nothing is left to be seen.
+    full: bool,
     reservation: Reservation<'a>,
     bytes: Vec<u8>,
     words: Vec<u32>,
@@ -25,9 +30,14 @@ pub(crate) struct Bits<'a> {
 
 impl<'a> Bits<'a> {
     pub(crate) fn new(digits: Arc<Digits>, reservation: Reservation<'a>) -> Self {
-        let seen = vec![0; digits.product.div_ceil(64) as usize];
+        let mut seen = vec![0; digits.product.div_ceil(64) as usize];
+        if digits.product <= WATCHED {
+            // Null is not counted, and not waited for.
+            let null = digits.last_null().into_iter().flat_map(|null| null..digits.product);
+            null.step_by(digits.last_domain().max(1) as usize).for_each(|null| set(&mut seen, null));
+        }
         let (bytes, words, places) = (Vec::new(), Vec::new(), Vec::new());
-        Bits { digits, seen, reservation, bytes, words, places, room: Room::default() }
+        Bits { digits, seen, full: false, reservation, bytes, words, places, room: Room::default() }
     }
 
     /// Bytes that bits for so many groups and codes take.
@@ -93,6 +103,17 @@ impl Worker for Bits<'_> {
     }
 
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
+        if self.full {
+            return Ok(());
+        }
+        self.look(slice)?;
+        self.full = self.digits.product <= WATCHED && count(&self.seen, 0..self.digits.product) == self.digits.product;
+        Ok(())
+    }
+}
+
+impl Bits<'_> {
+    fn look(&mut self, slice: &Slice<'_, '_>) -> Result<()> {
         let local = self.digits.of_block(slice.block)?;
         if let Some(number) = local.constant() {
             set(&mut self.seen, number);

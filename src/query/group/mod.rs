@@ -46,4 +46,5 @@ mod worker;
 
 pub(crate) use code_map::{CodeMap, CodeMaps};
 pub(crate) use grouping::groups;
+pub(crate) use interner::Interner;
 pub(crate) use rest::Rest;

@@ -34,6 +34,16 @@ fn aggregates_become_fragments() {
             "SELECT y, sum(z) FROM (SELECT date_part('year', at) AS y, id + 1 AS z FROM t) WHERE z > 10 GROUP BY y",
             "table=t, group=[date_part('year', at)], aggregates=[sum(id + 1)], filter=[id + 1 > 10]",
         ),
+        (
+            "SELECT word, count(DISTINCT id), count(DISTINCT small) FILTER (WHERE flag), stddev(id), count(*) FROM t GROUP BY 1",
+            "table=t, group=[word], aggregates=[count(DISTINCT id), count(DISTINCT small) FILTER (WHERE flag), \
+             stddev(CAST(id AS Float64)), count(*)]",
+        ),
+        (
+            "SELECT var_pop(small), var_samp(small), stddev_pop(float), approx_distinct(word) FROM t",
+            "table=t, aggregates=[var_pop(CAST(small AS Float64)), var(CAST(small AS Float64)), \
+             stddev_pop(float), approx_distinct(word)]",
+        ),
         // The projection that common subexpressions make is inlined.
         (
             "SELECT sum(id * 2), max(id * 2) FROM t AS a GROUP BY upper(word), upper(word) || 'x'",
@@ -100,6 +110,8 @@ fn what_is_left_says_why() {
         ("SELECT median(id) FROM t", "the aggregate median"),
         ("SELECT array_agg(id ORDER BY at) FROM t", "ORDER BY in array_agg"),
         ("SELECT sum(DISTINCT id), sum(DISTINCT small) FROM t GROUP BY word", "sum of distinct values"),
+        ("SELECT stddev(DISTINCT id), max(id) FROM t", "stddev of distinct values"),
+        ("SELECT approx_percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM t", "ORDER BY in approx_percentile_cont"),
         ("SELECT max(id + random()) FROM t", "random is volatile"),
         ("SELECT max(flag) FROM t WHERE id > 7", "max of type Boolean"),
         ("SELECT count(*) FROM (SELECT * FROM t LIMIT 10)", "over a limit"),
@@ -160,6 +172,11 @@ fn names_types_and_answers_are_those_of_datafusion() {
         "SELECT max(c), sum(c), count(*) FROM (SELECT word, count(*) AS c FROM t GROUP BY word)",
         "SELECT sum(DISTINCT small), count(DISTINCT small), max(small) FROM t",
         "SELECT sum(DISTINCT id / 100) FROM t",
+        "SELECT count(DISTINCT id), count(DISTINCT word), count(DISTINCT extra), count(DISTINCT small + 1), count(DISTINCT flag), count(*) FROM t",
+        "SELECT word, count(DISTINCT id), count(DISTINCT day), count(DISTINCT float), count(DISTINCT money), count(DISTINCT long) FROM t GROUP BY 1",
+        "SELECT id / 3, count(DISTINCT long), count(DISTINCT small) FILTER (WHERE flag) FROM t WHERE id % 3 < 2 GROUP BY 1",
+        "SELECT long, day, count(DISTINCT at), count(DISTINCT word || 'x') FROM t GROUP BY 1, 2",
+        "SELECT extra, round(stddev(small), 9), round(var_pop(id), 3) FROM t GROUP BY 1",
         "SELECT id, word, long FROM t ORDER BY id DESC LIMIT 10",
         "SELECT small, id FROM t ORDER BY small DESC, id LIMIT 10 OFFSET 5",
         "SELECT float, id FROM t WHERE flag ORDER BY float NULLS LAST, id DESC LIMIT 12",
@@ -192,4 +209,18 @@ fn names_types_and_answers_are_those_of_datafusion() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn approximate_counts_are_close_to_datafusions() {
+    let both = Both::new();
+    let sql = "SELECT approx_distinct(id), approx_distinct(word), approx_distinct(small) FROM t";
+    let counts = |native: &str| -> Vec<f64> {
+        rows(&both.session, &format!("SET sty.native = {native}"), &[]).unwrap();
+        let line = rows(&both.session, sql, &[]).unwrap().remove(0);
+        line.split('|').map(|cell| cell.parse().unwrap()).collect()
+    };
+    for (ours, theirs) in counts("on").into_iter().zip(counts("off")) {
+        assert!((ours - theirs).abs() <= 0.05 * ours, "{ours} {theirs}");
+    }
 }

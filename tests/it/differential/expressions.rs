@@ -81,7 +81,7 @@ impl Maker<'_> {
     }
 
     /// A date or timestamp.
-    fn moment(&mut self, depth: usize) -> String {
+    pub(crate) fn moment(&mut self, depth: usize) -> String {
         let column = self.name(is_moment).unwrap_or_else(|| "TIMESTAMP '2020-02-29T12:34:56'".into());
         if depth == 0 {
             return column;

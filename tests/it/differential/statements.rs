@@ -87,14 +87,20 @@ fn detours(marked: &str) -> Vec<Detour> {
             detours.push(Detour { sql: unmarked(whole, true), skip, limit });
         }
     }
-    if marked.contains('⟨') {
+    if marked.contains(['⟨', '⟪']) {
         detours.push(Detour { sql: unmarked(marked, true), skip: 0, limit: usize::MAX });
     }
     detours
 }
 
-/// `min⟨x⟩` as `min(x)`, or as the first of x in order.
+/// `min⟨x⟩` as `min(x)`, or as the first of x in order; `⟪x⟫` as `x`, or with one zero.
 fn unmarked(sql: &str, first: bool) -> String {
+    let one_zero = |(x, rest): (&str, &str)| format!("(CASE WHEN {x} = 0 THEN 0 ELSE {x} END){rest}");
+    let parts = sql.split('⟪').map(|part| match part.split_once('⟫') {
+        Some((x, rest)) if first => one_zero((x, rest)),
+        _ => part.replace('⟫', ""),
+    });
+    let sql: String = parts.collect();
     let mut text = String::new();
     for part in sql.split_inclusive('⟩') {
         let Some((before, of)) = part.split_once('⟨').filter(|_| first) else {
@@ -129,7 +135,7 @@ impl Maker<'_> {
 
     fn call(&mut self) -> Call {
         let plain = |sql: String| Call { sizes: sql.clone(), sql, sums: false };
-        let mut call = match self.r.below(12) {
+        let mut call = match self.r.below(16) {
             0 | 1 => plain("count(*)".into()),
             2 => plain(format!("count({})", self.key(1))),
             3..=7 => {
@@ -138,7 +144,20 @@ impl Maker<'_> {
                 Call { sql: format!("{function}({of})"), sizes: size, sums: true }
             }
             8..=10 => plain(format!("{}⟨{}⟩", self.r.pick(&["min", "max"]), self.ordered(2))),
-            _ => plain(format!("count(DISTINCT {})", self.key(1))),
+            11 | 12 => plain(format!("count(DISTINCT ⟪{}⟫)", self.number(1))),
+            13 => {
+                let of = [self.text(1), self.moment(1), format!("({})", self.condition(1))];
+                plain(format!("count(DISTINCT {})", self.r.of_these(&of)))
+            }
+            _ => {
+                let function = self.r.pick(&["stddev", "stddev_pop", "var", "var_pop", "stddev_samp", "var_samp"]);
+                let of = self.number(2);
+                let size = match function.starts_with("var") {
+                    true => format!("avg(CAST({of} AS DOUBLE) * CAST({of} AS DOUBLE))"),
+                    false => format!("avg(abs(CAST({of} AS DOUBLE)))"),
+                };
+                Call { sql: format!("{function}({of})"), sizes: size, sums: true }
+            }
         };
         if self.r.chance(20) {
             let filter = format!(" FILTER (WHERE {})", self.condition(1));
