@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::direct::{Digits, Room};
+use crate::encoding::kernels::occurrences::occurrences;
 use crate::error::Result;
 use crate::query::memory::Reservation;
 use crate::query::run::Worker;
@@ -13,6 +14,9 @@ pub(crate) const FEW_BITS: u64 = 1 << 16;
 
 /// Of so many bits it is watched whether all are set.
 const WATCHED: u64 = 1 << 12;
+
+/// So many codes not seen before are looked for one by one.
+const FEW_NEW: usize = 16;
 
 /// What one thread has seen.
 pub(crate) struct Bits<'a> {
@@ -87,6 +91,22 @@ fn count(bits: &[u64], range: std::ops::Range<u64>) -> u64 {
     whole + u64::from((of(first) & from).count_ones()) + u64::from((of(last) & to).count_ones())
 }
 
+/// Sets the bits of the places that codes of a byte stand for.
+fn mark(codes: &[u8], places: &[u32], seen: &mut [u64]) {
+    let is_new = |place: &u32| count(seen, u64::from(*place)..u64::from(*place) + 1) == 0;
+    let new: Vec<usize> = (0..places.len()).filter(|code| is_new(&places[*code])).collect();
+    let mut found = [false; 256];
+    if new.len() <= FEW_NEW {
+        // To look for one code takes a register for many rows.
+        new.iter().for_each(|code| found[*code] = occurrences(codes, *code as u8) > 0);
+    } else {
+        codes.iter().for_each(|code| found[usize::from(*code)] = true);
+    }
+    for (place, _) in places.iter().zip(found).filter(|(_, found)| *found) {
+        set(seen, u64::from(*place));
+    }
+}
+
 #[inline(always)]
 fn set(bits: &mut [u64], at: u64) {
     if let Some(word) = bits.get_mut((at / 64) as usize) {
@@ -120,11 +140,7 @@ impl Bits<'_> {
             return Ok(());
         }
         if let Some((codes, places)) = local.bytes(slice, &mut self.bytes, &mut self.places, &mut self.room)? {
-            let mut found = [false; 256];
-            codes.iter().for_each(|code| found[usize::from(*code)] = true);
-            for (place, _) in places.iter().zip(found).filter(|(_, found)| *found) {
-                set(&mut self.seen, u64::from(*place));
-            }
+            mark(codes, places, &mut self.seen);
             return Ok(());
         }
         self.words.clear();

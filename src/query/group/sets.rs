@@ -58,11 +58,39 @@ pub(crate) fn sets(
             None => inputs.push((input, vec![at])),
         }
     }
+    let threads = context.pool.current_num_threads().min(survivors.work.len().max(1));
+    let rows = survivors.segments.iter().map(|s| s.segment.rows()).sum();
+    // What cannot be spilled has to fit together.
+    let mut room = Room { context, rows, threads, reservation: Reservation::new(context) };
+    if let (Way::Direct(digits), false) = (way, inputs.is_empty()) {
+        let bytes = Accumulators::new(aggregates)?.bytes_a_group() * digits.product as usize * threads;
+        // Few groups are had in any memory.
+        let _ = room.reservation.grow(bytes);
+    }
     let one = |(input, aggregates): (&Expression, Vec<usize>)| {
-        let form = form(fragment, keys, input, way, survivors, context)?;
+        let form = form(fragment, keys, input, way, survivors, &mut room)?;
         Ok(Set { aggregates, form })
     };
     inputs.into_iter().map(one).collect()
+}
+
+/// Room for bits.
+struct Room<'a> {
+    context: &'a Context<'a>,
+    rows: u64,
+    threads: usize,
+    reservation: Reservation<'a>,
+}
+
+impl Room<'_> {
+    /// Whether so many bits for each thread are worth their memory, and there is that memory.
+    fn has(&mut self, bits: u64) -> bool {
+        if bits <= FEW_BITS {
+            return true;
+        }
+        let most = self.context.limits.direct.saturating_mul(BITS_A_SLOT).min(self.rows.saturating_mul(BITS_A_ROW));
+        bits <= most && self.reservation.grow(Bits::memory_of(bits) * self.threads).is_ok()
+    }
 }
 
 fn form(
@@ -71,14 +99,14 @@ fn form(
     input: &Expression,
     way: &Way,
     survivors: &Survivors,
-    context: &Context<'_>,
+    room: &mut Room<'_>,
 ) -> Result<Form> {
     let group = match way {
         Way::Direct(digits) => {
             let all: Vec<Expression> = keys.iter().chain([input]).cloned().collect();
             if let Keying::Digits(pairs) = keying(fragment, &all, survivors)?
                 && pairs.product == digits.product.saturating_mul(pairs.last_domain())
-                && is_worth_bits(pairs.product, survivors, context)
+                && room.has(pairs.product)
             {
                 return Ok(Form::Bits(pairs));
             }
@@ -88,16 +116,6 @@ fn form(
     };
     let value = keying(fragment, std::slice::from_ref(input), survivors)?;
     Ok(Form::Hashed(Arc::new(Keying::Pair(Pair::of(group, value)))))
-}
-
-fn is_worth_bits(product: u64, survivors: &Survivors, context: &Context<'_>) -> bool {
-    if product <= FEW_BITS {
-        return true;
-    }
-    let rows: u64 = survivors.segments.iter().map(|s| s.segment.rows()).sum();
-    let most = context.limits.direct.saturating_mul(BITS_A_SLOT).min(rows.saturating_mul(BITS_A_ROW));
-    let threads = context.pool.current_num_threads().min(survivors.work.len().max(1));
-    product <= most && Reservation::new(context).grow(Bits::memory_of(product) * threads).is_ok()
 }
 
 /// One thread's part of a set.
