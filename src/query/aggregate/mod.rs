@@ -19,8 +19,9 @@ use arrow_buffer::NullBuffer;
 
 use self::columns::{Map, Rows, gather, read_words, write_words};
 pub(crate) use self::dictionary_decimals::DictionaryDecimals;
-pub(crate) use self::float_sum::MAX_PENDING;
-use self::input::{Fetched, Use, fetch, fetch_kept, marked};
+pub(crate) use self::float_sum::{MAX_PENDING, Whole};
+pub(crate) use self::input::{Fetched, Use, Values, fetch};
+use self::input::{fetch_kept, marked};
 use self::kernels::{Groups, count, grow};
 use self::state::State;
 use super::Aggregate;

@@ -116,6 +116,10 @@ impl State {
         !matches!(self.kind, Kind::Extreme { .. } | Kind::ExtremeRow { .. } | Kind::Moments { .. })
     }
 
+    fn is_distinct(&self) -> bool {
+        matches!(self.kind, Kind::Distinct(_))
+    }
+
     /// Adds distinct values to groups for which there is room.
     pub(crate) fn add_distinct(&mut self, groups: &[u64], counts: &[u64]) {
         let Kind::Distinct(all) = &mut self.kind else { return };
@@ -185,7 +189,7 @@ impl State {
         valid: Option<&NullBuffer>,
         room: usize,
     ) -> Result<()> {
-        if let Some(valid) = valid.filter(|valid| valid.null_count() > 0) {
+        if let Some(valid) = valid.filter(|valid| valid.null_count() > 0 && !self.is_distinct()) {
             count_missing(groups, valid, self.missing.get_or_insert_with(|| vec![0; room]));
         }
         let Some(fetched) = fetched else { return Ok(()) };

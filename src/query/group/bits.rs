@@ -7,7 +7,7 @@ use crate::encoding::kernels::occurrences::occurrences;
 use crate::error::Result;
 use crate::query::memory::Reservation;
 use crate::query::run::Worker;
-use crate::query::scan::Slice;
+use crate::query::slice::Slice;
 
 /// So many bits are had in any memory.
 pub(crate) const FEW_BITS: u64 = 1 << 16;

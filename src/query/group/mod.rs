@@ -12,7 +12,8 @@
 //! Codes mean the same in every segment (`coding`), so that the states of threads are merged slot by slot.
 //!
 //! Where distinct values of groups are counted, `sets` has the pairs of a group and a value beside the groups: as bits
-//! (`bits`) where both have few codes, else in hash tables (`pair`), and adds the counts to the groups at the end.
+//! (`bits`) where both have few codes, else in hash tables (`pair`), into which decimals come once only (`sieve`), and adds
+//! the counts to the groups at the end.
 //!
 //! Hash tables stay small. What they cannot hold moves to radix partitions:
 //!
@@ -39,6 +40,7 @@ mod pair;
 mod partitions;
 mod rest;
 mod sets;
+mod sieve;
 mod slots;
 mod spill;
 mod table;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::keying::{Keying, Rooms};
 use super::keys::{Bytes, Keys};
 use crate::error::{Error, Result};
-use crate::query::scan::Slice;
+use crate::query::slice::Slice;
 
 /// The key of a group, and the key of a value.
 #[derive(Debug)]

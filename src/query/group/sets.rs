@@ -13,6 +13,7 @@ use super::keying::Keying;
 use super::keys::Keys;
 use super::pair::Pair;
 use super::rest::{PartitionsLeft, left};
+use super::sieve::{Sieve, Sifter};
 use super::spill::Spill;
 use super::table::{Part, Table};
 use super::worker::Hashed;
@@ -21,7 +22,8 @@ use crate::expr::Expression;
 use crate::query::aggregate::Accumulators;
 use crate::query::memory::Reservation;
 use crate::query::run::{Context, Worker};
-use crate::query::scan::{Slice, Survivors};
+use crate::query::scan::Survivors;
+use crate::query::slice::Slice;
 use crate::query::{Aggregate, Fragment};
 
 /// Bits for a slot of a direct index.
@@ -38,7 +40,8 @@ pub(crate) struct Set {
 
 enum Form {
     Bits(Arc<Digits>),
-    Hashed(Arc<Keying>),
+    /// With what tells rows that were seen before, if there is such.
+    Hashed(Arc<Keying>, Option<Arc<Sieve>>),
 }
 
 /// The sets that aggregates need.
@@ -101,6 +104,7 @@ fn form(
     survivors: &Survivors,
     room: &mut Room<'_>,
 ) -> Result<Form> {
+    let mut sieve = None;
     let group = match way {
         Way::Direct(digits) => {
             let all: Vec<Expression> = keys.iter().chain([input]).cloned().collect();
@@ -110,18 +114,20 @@ fn form(
             {
                 return Ok(Form::Bits(pairs));
             }
-            (digits.product > 1).then(|| Arc::new(Keying::Digits(Arc::clone(digits))))
+            let groups = (digits.product > 1).then(|| Arc::clone(digits));
+            sieve = Sieve::of(input, groups.clone(), survivors, room.context).map(Arc::new);
+            groups.map(|digits| Arc::new(Keying::Digits(digits)))
         }
         Way::Hashed(keying) => Some(Arc::clone(keying)),
     };
     let value = keying(fragment, std::slice::from_ref(input), survivors)?;
-    Ok(Form::Hashed(Arc::new(Keying::Pair(Pair::of(group, value)))))
+    Ok(Form::Hashed(Arc::new(Keying::Pair(Pair::of(group, value))), sieve))
 }
 
 /// One thread's part of a set.
 pub(crate) enum SetWorker<'a> {
     Bits(Bits<'a>),
-    Hashed(Box<Hashed<'a>>),
+    Hashed(Box<Hashed<'a>>, Option<Sifter<'a>>),
 }
 
 /// A thread's groups, and their distinct values.
@@ -134,9 +140,10 @@ impl Set {
     pub(crate) fn worker<'a>(&self, spill: &Arc<Spill>, context: &'a Context<'a>) -> Result<SetWorker<'a>> {
         Ok(match &self.form {
             Form::Bits(digits) => SetWorker::Bits(Bits::new(Arc::clone(digits), Reservation::new(context))),
-            Form::Hashed(keying) => {
+            Form::Hashed(keying, sieve) => {
                 let worker = Hashed::new(Arc::clone(keying), Arc::clone(spill), &no_states(keying)?, context)?;
-                SetWorker::Hashed(Box::new(worker))
+                let sifter = sieve.as_ref().map(|sieve| Sifter::new(Arc::clone(sieve), context));
+                SetWorker::Hashed(Box::new(worker), sifter)
             }
         })
     }
@@ -153,7 +160,7 @@ impl Set {
         for worker in workers {
             match worker {
                 SetWorker::Bits(worker) => bits.push(worker),
-                SetWorker::Hashed(worker) => hashed.push(*worker),
+                SetWorker::Hashed(worker, _) => hashed.push(*worker),
             }
         }
         let mut bits = bits.into_iter();
@@ -161,7 +168,7 @@ impl Set {
             let (groups, counts) = first.merged(bits).counts();
             found(Keys::Narrow(groups), counts)?;
         }
-        let Form::Hashed(keying) = &self.form else { return Ok(()) };
+        let Form::Hashed(keying, _) = &self.form else { return Ok(()) };
         let Keying::Pair(pair) = &**keying else { return Ok(()) };
         let (held, parts) = left(hashed, context)?;
         let mut pairs = PartitionsLeft::new(Arc::clone(spill), context, no_states(keying)?, parts, held);
@@ -204,14 +211,26 @@ impl Worker for SetWorker<'_> {
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
         match self {
             SetWorker::Bits(bits) => bits.take(slice),
-            SetWorker::Hashed(hashed) => hashed.take(slice),
+            SetWorker::Hashed(hashed, None) => hashed.take(slice),
+            SetWorker::Hashed(hashed, Some(sifter)) => match sifter.new_rows(slice)? {
+                None => hashed.take(slice),
+                Some(rows) if rows.is_empty() => Ok(()),
+                Some(rows) => {
+                    let mut new = Slice::new(slice.block, slice.range.clone());
+                    new.select(rows);
+                    hashed.take(&mut new)
+                }
+            },
         }
     }
 
     fn account(&mut self) -> Result<()> {
         match self {
             SetWorker::Bits(bits) => bits.account(),
-            SetWorker::Hashed(hashed) => hashed.account(),
+            SetWorker::Hashed(hashed, sifter) => {
+                sifter.iter_mut().for_each(Sifter::account);
+                hashed.account()
+            }
         }
     }
 }
