@@ -5,7 +5,7 @@ use arrow_array::{Array, ArrayRef};
 use super::Segment;
 use super::dictionary;
 use super::reader::Column;
-use crate::block::{self, Piece, Values};
+use crate::block::{self, Piece, Stream, Values};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 use crate::model::DataType;
@@ -23,6 +23,7 @@ impl Segment {
             for b in 0..column.blocks() {
                 check_block(&column, b)?;
             }
+            check_use(&column)?;
         }
         Ok(self.stored_bytes())
     }
@@ -81,6 +82,33 @@ fn check_dictionary(column: &Column) -> Result<()> {
     Err(column.locate(Error::corrupt(0, what), described.place.offset))
 }
 
+/// Every value of a dictionary occurs: distinct values are counted there.
+fn check_use(column: &Column) -> Result<()> {
+    let Some(described) = column.record().dictionary else { return Ok(()) };
+    let mut used = vec![false; described.values as usize + 1];
+    // Null need not be.
+    used[0] = true;
+    let mut codes: Vec<u32> = Vec::new();
+    for b in 0..column.blocks() {
+        let (block, rows) = (column.block(b)?, column.block_rows_of(b));
+        let Stream::Codes(ints) = block.reader().stream() else { continue };
+        for start in (0..rows).step_by(SLICE_ROWS) {
+            codes.clear();
+            ints.decode(start..rows.min(start + SLICE_ROWS), &mut codes)?;
+            for code in &codes {
+                if let Some(used) = used.get_mut(*code as usize) {
+                    *used = true;
+                }
+            }
+        }
+    }
+    if used.iter().all(|used| *used) {
+        return Ok(());
+    }
+    let what = "a dictionary has a value that no row has";
+    Err(column.locate(Error::corrupt(0, what), described.place.offset))
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -96,9 +124,14 @@ mod tests {
     use crate::encoding::{Options, Profile, buffer::ALIGN};
     use crate::model::ColumnId;
 
-    /// What `verify` says of a segment with all checksums right: a column of these values or, with a hash, of two
-    /// codes into a dictionary of these values.
+    /// What `verify` says of a segment with all checksums right: a column of these values or, with a hash, of a code for
+    /// each value of a dictionary of these.
     fn verdict(data_type: &str, values: ArrayRef, hash: Option<u128>) -> String {
+        let codes: Vec<u32> = (1..=values.len() as u32).collect();
+        verdict_of_codes(data_type, values, hash, &codes)
+    }
+
+    fn verdict_of_codes(data_type: &str, values: ArrayRef, hash: Option<u128>, codes: &[u32]) -> String {
         let data_type: DataType = data_type.parse().unwrap();
         let options = Options::new(Profile::Balanced);
         let gathered = block::gather(&data_type, &[Piece { array: &values, start: 0, len: values.len() }]).unwrap();
@@ -111,13 +144,13 @@ mod tests {
             bytes.extend(block.bytes);
             BlockPlace { offset, len, head_len: block.head_len, head_crc }
         };
-        let rows = if hash.is_some() { 2 } else { gathered.rows };
+        let rows = if hash.is_some() { codes.len() } else { gathered.rows };
         let (dictionary, block) = match hash {
             Some(hash) => {
                 let place = place(values, DICTIONARY);
                 (
                     Some(DictionaryPlace { values: gathered.rows as u32, hash, place }),
-                    block::encode_codes(&[1, 2], &options),
+                    block::encode_codes(codes, &options),
                 )
             }
             None => (None, values),
@@ -158,6 +191,15 @@ mod tests {
         };
         let text = |v: &[&str]| check("binary", Arc::new(BinaryViewArray::from_iter_values(v)));
         assert_eq!(text(&["", "a", "ab", "b"]), "sound");
+    }
+
+    #[test]
+    fn values_that_no_row_has_are_found() {
+        let values: ArrayRef = Arc::new(Int32Array::from(vec![1, 5, 9]));
+        let hash = dictionary::hash(&values, &"int32".parse().unwrap()).unwrap();
+        let of = |codes: &[u32]| verdict_of_codes("int32", Arc::clone(&values), hash, codes);
+        assert_eq!(of(&[3, 0, 1, 2, 2]), "sound");
+        assert!(of(&[3, 0, 1]).contains("a dictionary has a value that no row has"));
     }
 
     #[test]

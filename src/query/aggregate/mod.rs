@@ -7,6 +7,7 @@
 pub(crate) mod columns;
 mod dictionary_decimals;
 mod extremes;
+mod finish;
 mod float_sum;
 mod input;
 pub(crate) mod kernels;

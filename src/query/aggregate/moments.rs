@@ -1,11 +1,12 @@
 //! Variances: the sum of the distances of values from one of their own, and of the squares of these.
 //!
 //! Both are kept in two doubles, as sums of floats are, and squares are exact in two doubles, so that what comes out does
-//! not depend on the order of the rows nor on which thread saw which: changing the value that distances are taken from
-//! loses nothing that one double could hold.
+//! not depend on which thread saw which rows: changing the value that distances are taken from loses nothing that one
+//! double could hold. Rows of a slice are added up in single doubles about their own mean where they are of few groups.
 
 use super::columns::{Map, each, gather, read_words, write_words};
-use super::kernels::{Groups, fold, fold_spread, grow};
+use super::float_sum::MAX_PENDING;
+use super::kernels::{Groups, fold, grow};
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 use arrow_buffer::NullBuffer;
@@ -44,9 +45,51 @@ impl Moments {
     pub(crate) const BYTES: usize = size_of::<Slot>();
 
     pub(crate) fn add(&mut self, groups: Groups<'_>, values: &[f64], valid: Option<&NullBuffer>) {
-        match valid {
-            None => fold_spread(groups, values, &mut self.0, Slot::add, Slot::join),
-            Some(_) => fold(groups, values, valid, &mut self.0, Slot::add),
+        match (groups, valid.filter(|valid| valid.null_count() > 0)) {
+            // Whether groups have codes of a byte depends on memory where they are many, and the last bit must not.
+            (groups, valid) if self.0.len() > MAX_PENDING => fold(groups, values, valid, &mut self.0, Slot::add),
+            (Groups::Same { group, .. }, None) => self.add_to_one(group, values),
+            (Groups::Same { group, .. }, Some(valid)) => self.add_to_one(group, &kept(values, valid)),
+            (Groups::Bytes { codes, places }, None) => self.add_to_few(codes, places, values),
+            (Groups::Bytes { codes, places }, Some(valid)) => {
+                self.add_to_few(&kept(codes, valid), places, &kept(values, valid));
+            }
+            (groups, valid) => fold(groups, values, valid, &mut self.0, Slot::add),
+        }
+    }
+
+    /// Adds values of one group, about their own mean.
+    fn add_to_one(&mut self, group: usize, values: &[f64]) {
+        let (Some(slot), Some(first)) = (self.0.get_mut(group), values.first()) else { return };
+        let from = first + sums(values, *first).0 / values.len() as f64;
+        let (distances, squares) = sums(values, from);
+        slot.join(Slot { count: values.len() as u64, from, distances: (distances, 0.0), squares: (squares, 0.0) });
+    }
+
+    /// Adds values of groups with codes of a byte, about the mean of each.
+    fn add_to_few(&mut self, codes: &[u8], places: &[u32], values: &[f64]) {
+        let (mut counts, mut from, mut means) = ([0u64; 256], [0.0; 256], [0.0; 256]);
+        for (code, value) in codes.iter().zip(values) {
+            counts[usize::from(*code)] += 1;
+            from[usize::from(*code)] = *value;
+        }
+        for (code, value) in codes.iter().zip(values) {
+            means[usize::from(*code)] += value - from[usize::from(*code)];
+        }
+        for ((mean, from), count) in means.iter_mut().zip(from).zip(counts).filter(|(_, count)| *count > 0) {
+            *mean = from + *mean / count as f64;
+        }
+        let (mut distances, mut squares) = ([0.0; 256], [0.0; 256]);
+        for (code, value) in codes.iter().zip(values) {
+            let distance = value - means[usize::from(*code)];
+            distances[usize::from(*code)] += distance;
+            squares[usize::from(*code)] += distance * distance;
+        }
+        for (at, place) in places.iter().enumerate().take(256) {
+            if let Some(slot) = self.0.get_mut(*place as usize) {
+                let (distances, squares) = ((distances[at], 0.0), (squares[at], 0.0));
+                slot.join(Slot { count: counts[at], from: means[at], distances, squares });
+            }
         }
     }
 
@@ -164,6 +207,38 @@ impl Slot {
     }
 }
 
+/// Those that are valid.
+fn kept<T: Copy + Default>(all: &[T], valid: &NullBuffer) -> Vec<T> {
+    let mut kept = vec![T::default(); all.len()];
+    let mut next = 0;
+    for (value, valid) in all.iter().zip(valid) {
+        if let Some(slot) = kept.get_mut(next) {
+            *slot = *value;
+        }
+        next += usize::from(valid);
+    }
+    kept.truncate(next);
+    kept
+}
+
+/// The sums of distances and of their squares, several at a time.
+fn sums(values: &[f64], from: f64) -> Two {
+    let (mut distances, mut squares) = ([0.0; 8], [0.0; 8]);
+    let (eights, rest) = values.as_chunks::<8>();
+    for eight in eights {
+        for lane in 0..8 {
+            let distance = eight[lane] - from;
+            distances[lane] += distance;
+            squares[lane] += distance * distance;
+        }
+    }
+    for value in rest {
+        distances[0] += value - from;
+        squares[0] += (value - from) * (value - from);
+    }
+    (distances.iter().sum(), squares.iter().sum())
+}
+
 /// The difference of two doubles, exactly.
 #[inline(always)]
 fn difference(a: f64, b: f64) -> Two {
@@ -237,14 +312,41 @@ mod tests {
     fn order_and_parts_do_not_matter() {
         let values: Vec<f64> =
             (0..10_000).map(|i| f64::from(i * 7919 % 10_007) / 100.0 * 1e3f64.powi(i % 3)).collect();
-        let whole = of(&values).variance(0, true);
+        let row_by_row = |values: &[f64]| {
+            let mut moments = Moments::default();
+            moments.grow(1);
+            moments.add(Groups::Words(&vec![0; values.len()]), values, None);
+            moments
+        };
+        let whole = row_by_row(&values).variance(0, true);
         let mut turned = values.clone();
         turned.reverse();
-        assert_eq!(of(&turned).variance(0, true), whole);
+        assert_eq!(row_by_row(&turned).variance(0, true), whole);
         let mut parts = Moments::default();
         parts.grow(3);
         for part in turned.chunks(777) {
-            parts.merge(&of(part), Map::To(&[2]));
+            parts.merge(&row_by_row(part), Map::To(&[2]));
+        }
+        // The same slices, in whatever order.
+        let in_slices = |slices: &mut dyn Iterator<Item = &[f64]>| {
+            let mut moments = Moments::default();
+            moments.grow(1);
+            slices.for_each(|slice| moments.merge(&of(slice), Map::Same));
+            moments.variance(0, true)
+        };
+        let sliced = in_slices(&mut values.chunks(777));
+        assert_eq!(sliced, in_slices(&mut values.chunks(777).rev()));
+        assert!((sliced.unwrap() - whole.unwrap()).abs() < 1e-12 * whole.unwrap());
+        // By code, with nulls.
+        let (codes, valid): (Vec<u8>, NullBuffer) =
+            ((0..10_000).map(|i| (i % 3) as u8).collect(), (0..10_000).map(|i| i % 7 > 0).collect());
+        let mut few = Moments::default();
+        few.grow(9);
+        few.add(Groups::Bytes { codes: &codes, places: &[5, 0, 8] }, &values, Some(&valid));
+        for (code, place) in [5, 0, 8].into_iter().enumerate() {
+            let of_code = values.iter().enumerate().filter(|(i, _)| i % 3 == code && i % 7 > 0);
+            let expected = of(&of_code.map(|(_, v)| *v).collect::<Vec<f64>>()).variance(0, false).unwrap();
+            assert!((few.variance(place, false).unwrap() - expected).abs() < 1e-12 * expected);
         }
         let mut written = Writer::new();
         parts.write(&mut written);

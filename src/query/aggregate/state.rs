@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, Decimal128Array, Float64Array, Int64Array};
-use arrow_buffer::{NullBuffer, ScalarBuffer};
+use arrow_array::{ArrayRef, Decimal128Array};
+use arrow_buffer::NullBuffer;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
@@ -17,20 +17,21 @@ use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 use crate::model::Scalar;
 use crate::query::scan::OpenBlock;
-use crate::query::words::{from_words, is_words, ordered, unordered};
+use crate::query::words::{is_words, ordered};
 use crate::query::{Aggregate, AggregateFunction};
 
 /// One aggregate over all groups.
 #[derive(Debug)]
 pub(crate) struct State {
-    kind: Kind,
+    pub(super) kind: Kind,
     /// How many rows of each group did not count, once there was one.
-    missing: Option<Vec<u64>>,
-    data_type: ArrowType,
+    pub(super) missing: Option<Vec<u64>>,
+    pub(super) data_type: ArrowType,
 }
 
+/// What is kept, by the kind of aggregate.
 #[derive(Debug)]
-enum Kind {
+pub(super) enum Kind {
     Count,
     /// Distinct values, which are counted elsewhere and added when all rows have been seen.
     Distinct(Vec<u64>),
@@ -59,7 +60,7 @@ enum Kind {
     },
 }
 
-fn failed(error: arrow_schema::ArrowError) -> Error {
+pub(super) fn failed(error: arrow_schema::ArrowError) -> Error {
     Error::Unsupported(error.to_string())
 }
 
@@ -340,54 +341,6 @@ impl State {
             sums.settle();
         }
     }
-
-    /// The answers of some groups, once settled; `rows` are the rows of each.
-    pub(crate) fn finish(&self, groups: &[u64], rows: &[u64]) -> Result<ArrayRef> {
-        let of = |counts: &[u64], group: &u64| counts.get(*group as usize).copied().unwrap_or(0);
-        let missing = |group: &u64| self.missing.as_ref().map_or(0, |missing| of(missing, group));
-        let count = |group: &u64| of(rows, group).saturating_sub(missing(group));
-        let empty = groups.iter().any(|group| count(group) == 0);
-        let nulls = empty.then(|| groups.iter().map(|group| count(group) > 0).collect::<NullBuffer>());
-        let array: ArrayRef = match &self.kind {
-            Kind::Count => Arc::new(groups.iter().map(|g| count(g) as i64).collect::<Int64Array>()),
-            Kind::Words(sums) => from_words(pick(sums, groups), nulls, &self.data_type)?,
-            Kind::Distinct(counts) => {
-                Arc::new(groups.iter().map(|g| of(counts, g) as i64).collect::<Int64Array>())
-            }
-            Kind::Moments { moments, sample, root } => {
-                let variance = |group: &u64| moments.variance(*group as usize, *sample);
-                let root = |v: f64| if *root { v.sqrt() } else { v };
-                Arc::new(groups.iter().map(|group| variance(group).map(root)).collect::<Float64Array>())
-            }
-            Kind::Wide(sums) => {
-                let array = Decimal128Array::new(pick(sums, groups).into(), nulls);
-                Arc::new(array.with_data_type(self.data_type.clone()))
-            }
-            Kind::Floats { sums, average } => {
-                let value = |group: &u64| match (sums.sum(*group as usize), *average) {
-                    // Which NaN comes out depends on the order in which they met.
-                    (sum, _) if sum.is_nan() => f64::NAN,
-                    (sum, true) => sum / count(group) as f64,
-                    (sum, false) => sum,
-                };
-                let values: ScalarBuffer<f64> = groups.iter().map(value).collect();
-                Arc::new(Float64Array::new(values, nulls))
-            }
-            Kind::Extreme { best, input: ArrowType::Float64, .. } => {
-                let values: ScalarBuffer<f64> = pick(best, groups).into_iter().map(unordered).collect();
-                Arc::new(Float64Array::new(values, nulls))
-            }
-            Kind::Extreme { best, input, .. } => {
-                let flip = if *input == ArrowType::UInt64 { i64::MIN } else { 0 };
-                from_words(pick(best, groups).into_iter().map(|w| w ^ flip).collect(), nulls, input)?
-            }
-            Kind::ExtremeRow { best, converter, .. } => rows_of(best, converter, groups)?,
-        };
-        if *array.data_type() == self.data_type {
-            return Ok(array);
-        }
-        arrow_cast::cast(&array, &self.data_type).map_err(failed)
-    }
 }
 
 fn distinct(aggregate: &Aggregate) -> Result<State> {
@@ -404,32 +357,4 @@ fn extreme(greatest: bool, input: ArrowType) -> Result<Kind> {
     }
     let converter = RowConverter::new(vec![SortField::new(input)]).map_err(failed)?;
     Ok(Kind::ExtremeRow { best: Extremes::default(), greatest, converter })
-}
-
-fn rows_of(best: &Extremes, converter: &RowConverter, groups: &[u64]) -> Result<ArrayRef> {
-    let mut rows = Vec::with_capacity(groups.len());
-    let parser = converter.parser();
-    for group in groups {
-        if let Some(row) = best.get(*group as usize) {
-            rows.push(parser.parse(row));
-        }
-    }
-    let found = converter.convert_rows(rows).map_err(failed)?;
-    let values = found.first().ok_or_else(|| Error::InvalidInput("no column of extremes".into()))?;
-    let mut next = 0u32;
-    let places: arrow_array::UInt32Array = groups
-        .iter()
-        .map(|group| match best.get(*group as usize) {
-            Some(_) => {
-                next += 1;
-                Some(next - 1)
-            }
-            None => None,
-        })
-        .collect();
-    arrow_select::take::take(values, &places, None).map_err(failed)
-}
-
-fn pick<T: Copy + Default>(slots: &[T], groups: &[u64]) -> Vec<T> {
-    groups.iter().map(|group| slots.get(*group as usize).copied().unwrap_or_default()).collect()
 }

@@ -127,7 +127,8 @@ impl Worker for Bits<'_> {
             return Ok(());
         }
         self.look(slice)?;
-        self.full = self.digits.product <= WATCHED && count(&self.seen, 0..self.digits.product) == self.digits.product;
+        self.full =
+            self.digits.product <= WATCHED && count(&self.seen, 0..self.digits.product) == self.digits.product;
         Ok(())
     }
 }
@@ -157,7 +158,8 @@ mod tests {
     #[test]
     fn bits_of_ranges_are_counted() {
         let bits = [u64::MAX, 0b1011, 0, u64::MAX];
-        let plain = |range: std::ops::Range<u64>| range.filter(|at| bits[(at / 64) as usize] >> (at % 64) & 1 > 0).count();
+        let plain =
+            |range: std::ops::Range<u64>| range.filter(|at| bits[(at / 64) as usize] >> (at % 64) & 1 > 0).count();
         for start in 0..256 {
             for end in start..=256 {
                 assert_eq!(count(&bits, start..end), plain(start..end) as u64, "{start}..{end}");

@@ -147,10 +147,7 @@ impl<'a> PartitionsLeft<'a> {
     }
 
     /// What `make` makes of the next partitions, merged; `None` when there are no more.
-    pub(crate) fn step<T: Send>(
-        &mut self,
-        make: impl Fn(&Part<'a>) -> Result<T> + Sync,
-    ) -> Result<Option<Vec<T>>> {
+    pub(crate) fn step<T: Send>(&mut self, make: impl Fn(&Part<'a>) -> Result<T> + Sync) -> Result<Option<Vec<T>>> {
         self.step.shrink(usize::MAX);
         let step = self.take_step()?;
         if step.is_empty() {

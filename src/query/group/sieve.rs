@@ -172,7 +172,8 @@ impl<'a> Sifter<'a> {
             return Some(known);
         }
         let scale = 10f64.powi(i32::from(way.0));
-        let (low, high) = ((self.sieve.range.start * scale).floor() - 1.0, (self.sieve.range.end * scale).ceil() + 1.0);
+        let (low, high) =
+            ((self.sieve.range.start * scale).floor() - 1.0, (self.sieve.range.end * scale).ceil() + 1.0);
         let groups = self.sieve.groups.as_ref().map_or(1, |groups| groups.product);
         let span = high - low + 1.0;
         let fits = low.abs() < 1e15 && span * groups as f64 <= self.sieve.most as f64;

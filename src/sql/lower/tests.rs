@@ -111,7 +111,10 @@ fn what_is_left_says_why() {
         ("SELECT array_agg(id ORDER BY at) FROM t", "ORDER BY in array_agg"),
         ("SELECT sum(DISTINCT id), sum(DISTINCT small) FROM t GROUP BY word", "sum of distinct values"),
         ("SELECT stddev(DISTINCT id), max(id) FROM t", "stddev of distinct values"),
-        ("SELECT approx_percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM t", "ORDER BY in approx_percentile_cont"),
+        (
+            "SELECT approx_percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM t",
+            "ORDER BY in approx_percentile_cont",
+        ),
         ("SELECT max(id + random()) FROM t", "random is volatile"),
         ("SELECT max(flag) FROM t WHERE id > 7", "max of type Boolean"),
         ("SELECT count(*) FROM (SELECT * FROM t LIMIT 10)", "over a limit"),
