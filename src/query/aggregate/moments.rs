@@ -6,7 +6,7 @@
 
 use super::columns::{Map, each, gather, read_words, write_words};
 use super::float_sum::MAX_PENDING;
-use super::kernels::{Groups, fold, grow};
+use super::kernels::{Groups, count, fold, grow};
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 use arrow_buffer::NullBuffer;
@@ -68,27 +68,30 @@ impl Moments {
 
     /// Adds values of groups with codes of a byte, about the mean of each.
     fn add_to_few(&mut self, codes: &[u8], places: &[u32], values: &[f64]) {
-        let (mut counts, mut from, mut means) = ([0u64; 256], [0.0; 256], [0.0; 256]);
+        match places.len() {
+            0..=16 => self.add_by_code::<8, 16>(codes, places, values),
+            17..=64 => self.add_by_code::<8, 64>(codes, places, values),
+            _ => self.add_by_code::<4, 256>(codes, places, values),
+        }
+    }
+
+    fn add_by_code<const SETS: usize, const CODES: usize>(&mut self, codes: &[u8], places: &[u32], values: &[f64]) {
+        let (mut counts, mut from) = ([0u64; CODES], [0.0; CODES]);
+        let all: [u32; CODES] = std::array::from_fn(|code| code as u32);
+        let own = all.get(..places.len()).unwrap_or(&all);
+        count(Groups::Bytes { codes, places: own }, &mut counts);
         for (code, value) in codes.iter().zip(values) {
-            counts[usize::from(*code)] += 1;
-            from[usize::from(*code)] = *value;
+            from[usize::from(*code) % CODES] = *value;
         }
-        for (code, value) in codes.iter().zip(values) {
-            means[usize::from(*code)] += value - from[usize::from(*code)];
+        let first = sums_by_code::<SETS, CODES>(codes, values, &from);
+        for ((from, (distances, _)), count) in from.iter_mut().zip(first).zip(counts) {
+            *from += distances / count.max(1) as f64;
         }
-        for ((mean, from), count) in means.iter_mut().zip(from).zip(counts).filter(|(_, count)| *count > 0) {
-            *mean = from + *mean / count as f64;
-        }
-        let (mut distances, mut squares) = ([0.0; 256], [0.0; 256]);
-        for (code, value) in codes.iter().zip(values) {
-            let distance = value - means[usize::from(*code)];
-            distances[usize::from(*code)] += distance;
-            squares[usize::from(*code)] += distance * distance;
-        }
-        for (at, place) in places.iter().enumerate().take(256) {
+        let about = sums_by_code::<SETS, CODES>(codes, values, &from);
+        for (at, place) in places.iter().enumerate().take(CODES) {
             if let Some(slot) = self.0.get_mut(*place as usize) {
-                let (distances, squares) = ((distances[at], 0.0), (squares[at], 0.0));
-                slot.join(Slot { count: counts[at], from: means[at], distances, squares });
+                let (distances, squares) = ((about[at].0, 0.0), (about[at].1, 0.0));
+                slot.join(Slot { count: counts[at], from: from[at], distances, squares });
             }
         }
     }
@@ -237,6 +240,32 @@ fn sums(values: &[f64], from: f64) -> Two {
         squares[0] += (value - from) * (value - from);
     }
     (distances.iter().sum(), squares.iter().sum())
+}
+
+/// The same for each code, from a value for each. Rows take turns between several sets, so that those of one code do not
+/// wait for each other.
+fn sums_by_code<const SETS: usize, const CODES: usize>(
+    codes: &[u8],
+    values: &[f64],
+    from: &[f64; CODES],
+) -> [Two; CODES] {
+    let mut sets = [[(0.0, 0.0); CODES]; SETS];
+    let add = |set: &mut [Two; CODES], code: u8, value: f64| {
+        let code = usize::from(code) % CODES;
+        let distance = value - from[code];
+        set[code] = (set[code].0 + distance, set[code].1 + distance * distance);
+    };
+    let ((some_codes, last_codes), (some_values, last_values)) =
+        (codes.as_chunks::<SETS>(), values.as_chunks::<SETS>());
+    for (codes, values) in some_codes.iter().zip(some_values) {
+        for ((set, code), value) in sets.iter_mut().zip(codes).zip(values) {
+            add(set, *code, *value);
+        }
+    }
+    for ((set, code), value) in sets.iter_mut().zip(last_codes).zip(last_values) {
+        add(set, *code, *value);
+    }
+    std::array::from_fn(|code| sets.iter().fold((0.0, 0.0), |sum, set| (sum.0 + set[code].0, sum.1 + set[code].1)))
 }
 
 /// The difference of two doubles, exactly.

@@ -135,7 +135,11 @@ impl Maker<'_> {
 
     fn call(&mut self) -> Call {
         let plain = |sql: String| Call { sizes: sql.clone(), sql, sums: false };
-        let mut call = match self.r.below(16) {
+        let filter = match self.r.chance(20) {
+            true => format!(" FILTER (WHERE {})", self.condition(1)),
+            false => String::new(),
+        };
+        let call = match self.r.below(16) {
             0 | 1 => plain("count(*)".into()),
             2 => plain(format!("count({})", self.key(1))),
             3..=7 => {
@@ -149,22 +153,17 @@ impl Maker<'_> {
                 let of = [self.text(1), self.moment(1), format!("({})", self.condition(1))];
                 plain(format!("count(DISTINCT {})", self.r.of_these(&of)))
             }
-            _ => {
-                let function = self.r.pick(&["stddev", "stddev_pop", "var", "var_pop", "stddev_samp", "var_samp"]);
-                let of = self.number(2);
-                let size = match function.starts_with("var") {
-                    true => format!("avg(CAST({of} AS DOUBLE) * CAST({of} AS DOUBLE))"),
-                    false => format!("avg(abs(CAST({of} AS DOUBLE)))"),
-                };
-                Call { sql: format!("{function}({of})"), sizes: size, sums: true }
-            }
+            _ => return self.variance(&filter),
         };
-        if self.r.chance(20) {
-            let filter = format!(" FILTER (WHERE {})", self.condition(1));
-            call.sql += &filter;
-            call.sizes += &filter;
-        }
-        call
+        Call { sql: call.sql + &filter, sizes: call.sizes + &filter, ..call }
+    }
+
+    fn variance(&mut self, filter: &str) -> Call {
+        let function = self.r.pick(&["stddev", "stddev_pop", "var", "var_pop", "stddev_samp", "var_samp"]);
+        let of = self.number(2);
+        let squares = format!("avg(CAST({of} AS DOUBLE) * CAST({of} AS DOUBLE)){filter}");
+        let sizes = if function.starts_with("var") { squares } else { format!("sqrt({squares})") };
+        Call { sql: format!("{function}({of}){filter}"), sizes, sums: true }
     }
 
     /// An aggregate that is exact and has an order.
