@@ -86,12 +86,14 @@ fn as_type(count: u64, data_type: &ArrowType) -> Result<ArrayRef> {
     from_words(vec![count as i64], None, data_type)
 }
 
-/// How many different values there are: all, if each is greater than the one before, or those of the dictionaries, if
+/// How many different values there are: all, if they rise or fall from row to row, or those of the dictionaries, if
 /// all segments that have values have one: a dictionary holds just the values that occur.
 fn distinct(stats: &Stats, column: &Column, snapshot: &Snapshot) -> Result<Option<u64>> {
     // Of two zeros one is greater, and yet they are one.
     let float = matches!(column.data_type, DataType::Float32 | DataType::Float64);
-    if stats.nulls == stats.rows || (stats.order.strict && stats.nulls == 0 && !float) {
+    // Neighbours differ also where values come back.
+    let rises = stats.order.strict && (stats.order.ascending || stats.order.descending);
+    if stats.nulls == stats.rows || (rises && stats.nulls == 0 && !float) {
         return Ok(Some(stats.rows - stats.nulls));
     }
     let mut coded = Vec::new();

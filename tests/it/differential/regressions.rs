@@ -68,6 +68,16 @@ const FOUND: &[(Columns, &[&str])] = &[
         &[("time(us)", &["00:00:01 22:00:00 23:00:00 23:59:59.000001 ×2000"]), ("int32", &["1 2 3 4 ×2000"])],
         &["SELECT a, count(*), sum(b) FROM t GROUP BY 1", "SELECT DISTINCT b, a FROM t"],
     ),
+    // Neighbours that differ are not all different.
+    (
+        &[("int32", &["1 2 3 ×700", "2 1"]), ("utf8", &["a b", "b a ×9"]), ("int64", &["1 2 3", "4 5"])],
+        &[
+            "SELECT count(DISTINCT a), count(DISTINCT b) FROM t",
+            "SELECT count(DISTINCT a) FROM t",
+            "SELECT count(DISTINCT b) FROM t",
+            "SELECT count(DISTINCT c) FROM t",
+        ],
+    ),
     // There is one zero among keys, and it is positive.
     (
         &[("float64", &["-0.0 0.0 1.5 -0.0 ×700", "0.0 -0.0", "-"]), ("float32", &["-0.0 0.0 2.5 2.5 ×700"])],
