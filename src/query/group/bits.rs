@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::direct::{Digits, Room};
 use crate::encoding::kernels::occurrences::occurrences;
 use crate::error::Result;
-use crate::query::memory::Reservation;
 use crate::query::run::Worker;
 use crate::query::slice::Slice;
 
@@ -19,21 +18,20 @@ const WATCHED: u64 = 1 << 12;
 const FEW_NEW: usize = 16;
 
 /// What one thread has seen.
-pub(crate) struct Bits<'a> {
+pub(crate) struct Bits {
     /// Of the keys of groups, then of the value.
     digits: Arc<Digits>,
     seen: Vec<u64>,
     /// Nothing is left to be seen.
     full: bool,
-    reservation: Reservation<'a>,
     bytes: Vec<u8>,
     words: Vec<u32>,
     places: Vec<u32>,
     room: Room,
 }
 
-impl<'a> Bits<'a> {
-    pub(crate) fn new(digits: Arc<Digits>, reservation: Reservation<'a>) -> Self {
+impl Bits {
+    pub(crate) fn new(digits: Arc<Digits>) -> Self {
         let mut seen = vec![0; digits.product.div_ceil(64) as usize];
         if digits.product <= WATCHED {
             // Null is not counted, and not waited for.
@@ -41,7 +39,7 @@ impl<'a> Bits<'a> {
             null.step_by(digits.last_domain().max(1) as usize).for_each(|null| set(&mut seen, null));
         }
         let (bytes, words, places) = (Vec::new(), Vec::new(), Vec::new());
-        Bits { digits, seen, full: false, reservation, bytes, words, places, room: Room::default() }
+        Bits { digits, seen, full: false, bytes, words, places, room: Room::default() }
     }
 
     /// Bytes that bits for so many groups and codes take.
@@ -50,7 +48,7 @@ impl<'a> Bits<'a> {
     }
 
     /// What this thread has seen, and others.
-    pub(crate) fn merged(mut self, others: impl Iterator<Item = Bits<'a>>) -> Self {
+    pub(crate) fn merged(mut self, others: impl Iterator<Item = Bits>) -> Self {
         for other in others {
             self.seen.iter_mut().zip(&other.seen).for_each(|(seen, more)| *seen |= more);
         }
@@ -114,14 +112,7 @@ fn set(bits: &mut [u64], at: u64) {
     }
 }
 
-impl Worker for Bits<'_> {
-    fn account(&mut self) -> Result<()> {
-        match self.reservation.resize(self.seen.capacity() * size_of::<u64>()) {
-            Err(_) if self.digits.product <= FEW_BITS => Ok(()),
-            reserved => reserved,
-        }
-    }
-
+impl Worker for Bits {
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
         if self.full {
             return Ok(());
@@ -133,7 +124,7 @@ impl Worker for Bits<'_> {
     }
 }
 
-impl Bits<'_> {
+impl Bits {
     fn look(&mut self, slice: &Slice<'_, '_>) -> Result<()> {
         let local = self.digits.of_block(slice.block)?;
         if let Some(number) = local.constant() {

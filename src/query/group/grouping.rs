@@ -1,6 +1,6 @@
 //! Grouping from the choice of a way to the groups that come out.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::coding::Coding;
 use super::direct::Digits;
@@ -52,11 +52,35 @@ pub(crate) fn groups<'a>(
 ) -> Result<Rest<'a>> {
     let way = way(fragment, keys, aggregates, survivors, context)?;
     context.recorder.update(|sum| sum.grouping = Some(way.name()));
-    let sets = sets(fragment, keys, aggregates, &way, survivors, context)?;
+    let slots = reserved(&way, aggregates, survivors, context)?;
+    let (sets, _held) = sets(fragment, keys, aggregates, &way, survivors, context)?;
     match way {
-        Way::Direct(digits) => direct(fragment, digits, keys.is_empty(), aggregates, &sets, survivors, context),
+        Way::Direct(digits) => {
+            let alone = keys.is_empty();
+            direct(fragment, digits, alone, aggregates, (&sets, slots), survivors, context)
+        }
         Way::Hashed(keying) => hashed(fragment, keying, aggregates, &sets, survivors, context),
     }
+}
+
+/// Memory for the slots of each thread, before distinct values beside them take it.
+fn reserved<'a>(
+    way: &Way,
+    aggregates: &[Aggregate],
+    survivors: &Survivors,
+    context: &'a Context<'a>,
+) -> Result<Vec<Reservation<'a>>> {
+    let mut all = Vec::new();
+    if let (Way::Direct(digits), true) = (way, aggregates.iter().any(|aggregate| aggregate.distinct)) {
+        let bytes = Accumulators::new(aggregates)?.bytes_a_group() * digits.product as usize;
+        for _ in 0..context.pool.current_num_threads().min(survivors.work.len().max(1)) {
+            let mut one = Reservation::new(context);
+            // Few groups are had in any memory.
+            let _ = one.grow(bytes);
+            all.push(one);
+        }
+    }
+    Ok(all)
 }
 
 fn way(
@@ -108,12 +132,17 @@ fn direct<'a>(
     digits: Arc<Digits>,
     alone: bool,
     aggregates: &'a [Aggregate],
-    sets: &[Set],
+    (sets, reserved): (&[Set], Vec<Reservation<'a>>),
     survivors: &Survivors,
     context: &'a Context<'a>,
 ) -> Result<Rest<'a>> {
     let spill = Arc::new(Spill::new(context.temp_dir));
-    let groups = || Slots::new(Arc::clone(&digits), aggregates, Reservation::new(context));
+    let reserved = Mutex::new(reserved);
+    let reservation = || {
+        let known = reserved.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        known.unwrap_or_else(|| Reservation::new(context))
+    };
+    let groups = || Slots::new(Arc::clone(&digits), aggregates, reservation());
     let make = || Ok(WithSets { groups: groups()?, sets: workers(sets, &spill, context)? });
     let done = each_slice(fragment, survivors, &survivors.work, context, make)?;
     let (slots, of_sets) = taken_apart(done, sets.len());

@@ -44,15 +44,15 @@ enum Form {
     Hashed(Arc<Keying>, Option<Arc<Sieve>>),
 }
 
-/// The sets that aggregates need.
-pub(crate) fn sets(
+/// The sets that aggregates need, and what is reserved for those that cannot be spilled, for all threads.
+pub(crate) fn sets<'a>(
     fragment: &Fragment,
     keys: &[Expression],
     aggregates: &[Aggregate],
     way: &Way,
     survivors: &Survivors,
-    context: &Context<'_>,
-) -> Result<Vec<Set>> {
+    context: &'a Context<'a>,
+) -> Result<(Vec<Set>, Reservation<'a>)> {
     let mut inputs: Vec<(&Expression, Vec<usize>)> = Vec::new();
     for (at, aggregate) in aggregates.iter().enumerate().filter(|(_, aggregate)| aggregate.distinct) {
         let Some(input) = &aggregate.input else { continue };
@@ -63,18 +63,13 @@ pub(crate) fn sets(
     }
     let threads = context.pool.current_num_threads().min(survivors.work.len().max(1));
     let rows = survivors.segments.iter().map(|s| s.segment.rows()).sum();
-    // What cannot be spilled has to fit together.
     let mut room = Room { context, rows, threads, reservation: Reservation::new(context) };
-    if let (Way::Direct(digits), false) = (way, inputs.is_empty()) {
-        let bytes = Accumulators::new(aggregates)?.bytes_a_group() * digits.product as usize * threads;
-        // Few groups are had in any memory.
-        let _ = room.reservation.grow(bytes);
-    }
     let one = |(input, aggregates): (&Expression, Vec<usize>)| {
         let form = form(fragment, keys, input, way, survivors, &mut room)?;
         Ok(Set { aggregates, form })
     };
-    inputs.into_iter().map(one).collect()
+    let sets = inputs.into_iter().map(one).collect::<Result<_>>()?;
+    Ok((sets, room.reservation))
 }
 
 /// Room for bits.
@@ -126,7 +121,7 @@ fn form(
 
 /// One thread's part of a set.
 pub(crate) enum SetWorker<'a> {
-    Bits(Bits<'a>),
+    Bits(Bits),
     Hashed(Box<Hashed<'a>>, Option<Sifter<'a>>),
 }
 
@@ -139,7 +134,7 @@ pub(crate) struct WithSets<'a, W> {
 impl Set {
     pub(crate) fn worker<'a>(&self, spill: &Arc<Spill>, context: &'a Context<'a>) -> Result<SetWorker<'a>> {
         Ok(match &self.form {
-            Form::Bits(digits) => SetWorker::Bits(Bits::new(Arc::clone(digits), Reservation::new(context))),
+            Form::Bits(digits) => SetWorker::Bits(Bits::new(Arc::clone(digits))),
             Form::Hashed(keying, sieve) => {
                 let worker = Hashed::new(Arc::clone(keying), Arc::clone(spill), &no_states(keying)?, context)?;
                 let sifter = sieve.as_ref().map(|sieve| Sifter::new(Arc::clone(sieve), context));
@@ -226,7 +221,7 @@ impl Worker for SetWorker<'_> {
 
     fn account(&mut self) -> Result<()> {
         match self {
-            SetWorker::Bits(bits) => bits.account(),
+            SetWorker::Bits(_) => Ok(()),
             SetWorker::Hashed(hashed, sifter) => {
                 sifter.iter_mut().for_each(Sifter::account);
                 hashed.account()
