@@ -70,12 +70,11 @@ const FOUND: &[(Columns, &[&str])] = &[
     ),
     // Neighbours that differ are not all different.
     (
-        &[("int32", &["1 2 3 ×700", "2 1"]), ("utf8", &["a b", "b a ×9"]), ("int64", &["1 2 3", "4 5"])],
+        &[("int32", &["1 2 3 ×700", "2 1"]), ("utf8", &["a b c ×700", "b a"])],
         &[
             "SELECT count(DISTINCT a), count(DISTINCT b) FROM t",
             "SELECT count(DISTINCT a) FROM t",
             "SELECT count(DISTINCT b) FROM t",
-            "SELECT count(DISTINCT c) FROM t",
         ],
     ),
     // There is one zero among keys, and it is positive.
