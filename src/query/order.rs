@@ -66,7 +66,7 @@ fn failed(error: arrow_schema::ArrowError) -> Error {
 
 /// The columns of the first `limit` rows, in order.
 ///
-/// Segments are opened in the order of their best ranks as the manifest knows them, few at first and then twice as many
+/// Segments are opened in the order of their best ranks as the manifest knows them, one at first and then four times as many
 /// each time, until the best of those that are left is worse than the rows found.
 pub(crate) fn top(
     fragment: &Fragment,
@@ -81,7 +81,7 @@ pub(crate) fn top(
     let mut clock = Clock::start(context.timed);
     let mut counters = Counters::new(fragment.conditions.len());
     let mut ranked = ranked_segments(order, opener, &mut counters)?;
-    let mut wave = context.pool.current_num_threads();
+    let mut wave = 1;
     loop {
         let worst = *threshold.lock().unwrap_or_else(PoisonError::into_inner);
         let promising = ranked.iter().take_while(|(rank, _)| limit > 0 && *rank <= worst).count();
@@ -104,7 +104,7 @@ pub(crate) fn top(
         }
         prune(&mut found, limit, &threshold);
         clock.lap();
-        wave *= 2;
+        wave *= 4;
     }
     for (_, number) in ranked {
         opener.count_left(number, &mut counters);
