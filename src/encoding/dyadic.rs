@@ -107,7 +107,7 @@ pub(super) fn any<F: Float>(values: &[F]) -> Option<Grid> {
 /// The least k for which a number is a multiple of 2^-k.
 fn fraction(v: f64) -> Option<u8> {
     let exponent = (v.to_bits() >> 52 & 0x7ff) as i64 - 1075;
-    let zeros = (v.to_bits() & (1 << 52) - 1 | 1 << 52).trailing_zeros();
+    let zeros = (v.to_bits() & ((1 << 52) - 1) | 1 << 52).trailing_zeros();
     u8::try_from((-exponent - i64::from(zeros)).max(0)).ok().filter(|k| *k <= MAX_FRACTION && v.is_finite())
 }
 

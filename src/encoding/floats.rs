@@ -32,6 +32,9 @@ pub enum Floats<'a, F: Float> {
     AlpRd(AlpRd<'a, F>),
 }
 
+/// Whole numbers that sort as values do, and the rows with a value of their own.
+type OrderedInts<'s, 'a, W> = (&'s Ints<'a, W>, &'s Exceptions<'a, W>);
+
 /// What to encode with.
 enum Choice {
     Bits,
@@ -151,7 +154,7 @@ impl<'a, F: Float> Floats<'a, F> {
     }
 
     /// Whole numbers that sort as the values do, and the rows that have a value of their own, where it is stored so.
-    pub(crate) fn ordered_ints(&self) -> Option<(&Ints<'a, F::Bits>, &Exceptions<'a, F::Bits>)> {
+    pub(crate) fn ordered_ints(&self) -> Option<OrderedInts<'_, 'a, F::Bits>> {
         match self {
             Floats::Alp(alp) => Some((&alp.ints, &alp.exceptions)),
             Floats::Dyadic(dyadic) => Some((&dyadic.ints, &dyadic.exceptions)),

@@ -46,7 +46,7 @@ fn ranges<W: Word>(ints: &Ints<'_, W>, values: &[W], signed: bool) {
             let inside = |row: &usize| (number(low)..=number(high)).contains(&number(values[*row]));
             for start in [0, VECTOR].into_iter().filter(|start| *start < values.len()) {
                 for of_marked in [false, true] {
-                    let before = |row: usize| u8::from(!of_marked || row % 3 == 0);
+                    let before = |row: usize| u8::from(!of_marked || row.is_multiple_of(3));
                     let mut marks: Vec<u8> = (start..values.len()).map(before).collect();
                     let bounds = (number(low), number(high));
                     if ints.mark_within(start..values.len(), bounds, signed, of_marked, &mut marks).unwrap() {

@@ -353,7 +353,7 @@ fn patterns_of_stored_texts() {
     for force in [None, Some(Encoding::Plain)] {
         let dir = tempfile::tempdir().unwrap();
         let all = rows(20_000, 8);
-        let snapshot = store_as(dir.path(), &[all.clone()], force);
+        let snapshot = store_as(dir.path(), std::slice::from_ref(&all), force);
         let column_of = |at: usize| snapshot.schema().columns()[at].clone();
         let holds: fn(&[ArrayRef]) -> ArrayRef = |inputs| {
             let texts = inputs[0].as_string_view();

@@ -145,7 +145,7 @@ fn holds(predicate: &Predicate, row: &[Option<Scalar>; 3], bitwise: bool, unknow
             })),
         },
         Predicate::Like { operand, pattern } => match value(operand.column) {
-            Some(Scalar::Bytes(text)) => truth(pattern.matches(&text)),
+            Some(Scalar::Bytes(text)) => truth(pattern.matches(text)),
             _ => Outcome::Null,
         },
         Predicate::IsNull(column) => truth(value(*column).is_none()),
