@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow_array::{
     Array, ArrayRef, BinaryViewArray, BooleanArray, NullArray, StringViewArray, UInt32Array, make_array,
 };
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer as ArrowBuffer, NullBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer as ArrowBuffer, NullBuffer, ScalarBuffer};
 use arrow_data::{ArrayData, ByteView};
 
 use super::writer::{ALL_NULL, ALL_VALID, BY_CODE, STREAM};
-use crate::encoding::bools::Bools;
+use crate::encoding::bools::{Bools, of_marks};
 use crate::encoding::floats::Floats;
 use crate::encoding::ints::Ints;
 use crate::encoding::strings::{Strings, StringsOut};
@@ -406,7 +406,33 @@ fn look_up(codes: Vec<u32>, dictionary: &Dictionary) -> Result<ArrayRef> {
         let what = format!("code {greatest} in a dictionary of {} values", dictionary.len());
         return Err(Error::corrupt(0, what));
     }
+    if let Some(array) = look_up_words(&codes, dictionary) {
+        return Ok(array);
+    }
     take(dictionary, UInt32Array::from(codes))
+}
+
+/// The same for values of 8 bytes, where nothing but code 0 is null; `None` for others.
+fn look_up_words(codes: &[u32], dictionary: &Dictionary) -> Option<ArrayRef> {
+    let null = dictionary.nulls().is_some_and(|nulls| nulls.is_null(0) && nulls.null_count() == 1);
+    if dictionary.data_type().primitive_width() != Some(8) || !null {
+        return None;
+    }
+    let data = dictionary.to_data();
+    let values = ScalarBuffer::<u64>::new(data.buffers().first()?.clone(), data.offset(), data.len());
+    let words: Vec<u64> =
+        codes.iter().map(|code| values.get(*code as usize).copied().unwrap_or_default()).collect();
+    let has_null = codes.iter().copied().min() == Some(0);
+    let nulls = has_null.then(|| {
+        let marks: Vec<u8> = codes.iter().map(|code| u8::from(*code != 0)).collect();
+        NullBuffer::new(of_marks(&marks))
+    });
+    let built = ArrayData::builder(dictionary.data_type().clone())
+        .len(words.len())
+        .add_buffer(ArrowBuffer::from_vec(words))
+        .nulls(nulls)
+        .build();
+    built.ok().map(make_array)
 }
 
 /// The values at these places, without a copy of their bytes.

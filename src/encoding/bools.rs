@@ -239,6 +239,21 @@ fn all<'c>(ends: &Ints<'_, u32>, decoded: &'c OnceCell<Vec<u32>>) -> Result<&'c 
     Ok(decoded.get().map_or(&[], Vec::as_slice))
 }
 
+/// Bits of bytes that are 0 or 1.
+pub(crate) fn of_marks(marks: &[u8]) -> BooleanBuffer {
+    let mut bits = Vec::with_capacity(marks.len().div_ceil(8));
+    let (eights, rest) = marks.as_chunks::<8>();
+    // The lowest bit of each byte, brought together in the top byte by the multiplication.
+    let byte = |eight: &[u8; 8]| (u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8;
+    bits.extend(eights.iter().map(byte));
+    let mut last = [0; 8];
+    for (slot, mark) in last.iter_mut().zip(rest) {
+        *slot = *mark;
+    }
+    bits.push(byte(&last));
+    BooleanBuffer::new(bits.into(), 0, marks.len())
+}
+
 /// Makes bits 0.
 fn clear(words: &mut [u64], bits: Range<usize>) {
     let mut at = bits.start;

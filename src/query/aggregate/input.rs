@@ -3,12 +3,13 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type};
 use arrow_array::{Array, ArrayRef, UInt32Array, new_null_array};
-use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
 use super::dictionary_decimals::DictionaryDecimals;
 use super::float_sum::{Decimals, Whole};
 use crate::block::{Stream, Validity};
+use crate::encoding::bools::of_marks;
 use crate::encoding::floats::{Alp, Floats};
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
@@ -64,15 +65,7 @@ impl Fetched {
 
 /// Rows that are marked by 1.
 pub(crate) fn marked(marks: &[u8]) -> NullBuffer {
-    let mut bits = Vec::with_capacity(marks.len().div_ceil(8));
-    let (eights, rest) = marks.as_chunks::<8>();
-    // The lowest bit of each byte, brought together in the top byte by the multiplication.
-    let byte = |eight: &[u8; 8]| (u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8;
-    bits.extend(eights.iter().map(byte));
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    bits.push(byte(&last));
-    NullBuffer::new(BooleanBuffer::new(bits.into(), 0, marks.len()))
+    NullBuffer::new(of_marks(marks))
 }
 
 /// Makes words without a mark 0.
@@ -226,7 +219,10 @@ fn looked_up<W: Word>(
         Whole::Wide(values) => Whole::Wide(each(&room, values)),
     };
     let null = W::default();
-    let valid = || NullBuffer::new(BooleanBuffer::collect_bool(room.len(), |i| room[i] != null));
+    let valid = || {
+        let marks: Vec<u8> = room.iter().map(|code| u8::from(*code != null)).collect();
+        marked(&marks)
+    };
     let valid = (least == null && !room.is_empty()).then(valid);
     let decimals = Decimals { ints, exponent: dictionary.exponent, exceptions: Vec::new(), most: dictionary.most };
     Ok(Fetched { values: Values::Decimals(decimals), valid, zeroed: true })
