@@ -137,8 +137,9 @@ type Known<'a> = (&'a OrderBy, Vec<Option<ColumnStats>>);
 
 fn known<'a>(by: Option<&'a OrderBy>, opener: &Opener<'_>) -> Result<Option<Known<'a>>> {
     match by.and_then(|by| Some((by, by.expression.as_column()?))) {
-        Some((by, at)) => Ok(Some((by, opener.column_stats(at)?))),
-        None => Ok(None),
+        // Nothing is known of the rows of others, so that none may be ranked.
+        Some((by, at)) if is_ranked(&by.expression.data_type) => Ok(Some((by, opener.column_stats(at)?))),
+        _ => Ok(None),
     }
 }
 

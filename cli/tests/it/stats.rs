@@ -142,6 +142,24 @@ fn nulls_dictionaries_and_thresholds_prune() {
     assert_eq!(store["values"]["fetched"].as_u64().unwrap() % 4, 0);
 }
 
+/// A segment that lacks the column has nulls there, which say nothing of texts elsewhere: none may be left out.
+#[test]
+fn first_rows_by_a_column_that_came_later() {
+    let shell = Shell::new();
+    shell.file("old.csv", "id\n1\n2\n".to_owned());
+    shell.file("new.csv", "id,word\n3,b\n4,\n5,a\n".to_owned());
+    shell.stdout("ingest db/t old.csv");
+    shell.stdout("ingest db/t new.csv");
+    let first = |order: &str, limit: usize| {
+        let sql = format!("SELECT id FROM t ORDER BY word {order}, id DESC LIMIT {limit}");
+        shell.stdout_of("query db --format csv --threads 1", &sql).replace('\n', " ")
+    };
+    assert_eq!(first("NULLS LAST", 2), "id 5 3 ");
+    assert_eq!(first("NULLS LAST", 5), "id 5 3 4 2 1 ");
+    assert_eq!(first("NULLS FIRST", 3), "id 4 2 1 ");
+    assert_eq!(first("DESC NULLS LAST", 4), "id 3 5 4 2 ");
+}
+
 #[test]
 fn an_answer_from_metadata_reads_nothing() {
     let shell = store();

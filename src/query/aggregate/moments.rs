@@ -206,7 +206,11 @@ impl Slot {
         let part = (((square.0 - whole) - rest) + square.1) / count;
         let squares = settled(self.squares);
         let (left, lost) = difference(squares.0, quotient);
-        (left + (lost + (squares.1 - part))).max(0.0)
+        match left + (lost + (squares.1 - part)) {
+            // Values are finite, but not what came of them on the way.
+            found if found.is_nan() => f64::INFINITY,
+            found => found.max(0.0),
+        }
     }
 }
 
