@@ -279,7 +279,6 @@ impl Worker {
             counted.tally.counters.output.rows_out += passed;
             counted.tally.counters.output.time += counted.tally.clock.lap();
             start = end;
-            self.run.produced.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
             for full in held.push(batch)?.into_iter().flatten() {
                 self.emit(full, output).await;
             }
@@ -306,6 +305,31 @@ impl Worker {
     ) -> Result<RecordBatch> {
         let mut slice = Slice::new(block, rows);
         tests.apply(&mut slice, marks, tally)?;
+        let claimed = self.claim(&mut slice);
+        let batch = self.decoded(&slice);
+        if batch.is_err() {
+            self.run.produced.fetch_sub(claimed, Ordering::Relaxed);
+        }
+        batch
+    }
+
+    /// Counts the rows of a slice as produced, and leaves no more of them selected than a limit asks for: what comes after
+    /// might fail for rows that nobody wants.
+    fn claim(&self, slice: &mut Slice<'_, '_>) -> u64 {
+        let rows = slice.len() as u64;
+        let before = self.run.produced.fetch_add(rows, Ordering::Relaxed);
+        let wanted = self.scan.limit.map_or(rows, |limit| limit.saturating_sub(before));
+        if wanted < rows {
+            let first = match slice.selected() {
+                Some(selected) => selected.iter().take(wanted as usize).copied().collect(),
+                None => (0..wanted as u32).collect(),
+            };
+            slice.select(first);
+        }
+        rows
+    }
+
+    fn decoded(&self, slice: &Slice<'_, '_>) -> Result<RecordBatch> {
         let answer = 0..self.scan.schema.fields().len();
         let arrays = match slice.len() {
             0 => self.scan.schema.fields().iter().map(|field| new_empty_array(field.data_type())).collect(),
