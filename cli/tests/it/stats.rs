@@ -146,8 +146,8 @@ fn nulls_dictionaries_and_thresholds_prune() {
 #[test]
 fn first_rows_by_a_column_that_came_later() {
     let shell = Shell::new();
-    shell.file("old.csv", "id\n1\n2\n".to_owned());
-    shell.file("new.csv", "id,word\n3,b\n4,\n5,a\n".to_owned());
+    shell.file("old.csv", "id\n1\n2\n");
+    shell.file("new.csv", "id,word\n3,b\n4,\n5,a\n");
     shell.stdout("ingest db/t old.csv");
     shell.stdout("ingest db/t new.csv");
     let first = |order: &str, limit: usize| {
