@@ -17,17 +17,15 @@
 
 use std::ops::Range;
 
-use super::exceptions::{self, Exceptions};
+use super::exceptions::{self, Corrected};
 use super::float::Float;
-use super::ints::{self, Ints};
-use super::{Encoding, Options, Sink, Source, Word, bits, floats};
+use super::ints;
+use super::{Encoding, Options, Sink, Source, Word, floats};
 use crate::error::Result;
 use crate::limits::VECTOR;
 
 /// Values that are looked at to find the scale.
 const SAMPLE: usize = 512;
-/// Rows decoded at a time, so that the second pass finds them in the cache.
-const PIECE: usize = 4 * VECTOR;
 
 /// How many bits of the inverse power make its head, at most: enough for ints of 29 bits.
 const MOST_HEAD_BITS: u8 = 24;
@@ -189,19 +187,16 @@ pub(super) fn fill<W: Word>(ints: &mut [W], positions: &[u32]) {
 pub struct Alp<'a, F: Float> {
     /// Values are `ints · 10^-exponent`.
     pub(crate) exponent: u8,
-    /// Signed, within ±[`Float::MAX_INT`]; at exceptions, a neighbour's.
-    pub(crate) ints: Ints<'a, F::Bits>,
-    /// Rows that have a value of their own, by its bits.
-    pub(crate) exceptions: Exceptions<'a, F::Bits>,
+    /// Signed, within ±[`Float::MAX_INT`].
+    pub(crate) stored: Corrected<'a, F>,
     scale: Scale,
 }
 
 impl<'a, F: Float> Alp<'a, F> {
     pub(super) fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
         let scale = Scale::parse(source)?;
-        let ints = source.child(|s| Ints::parse(s, rows))?;
-        let exceptions = Exceptions::parse(source, rows)?;
-        Ok(Alp { exponent: scale.exponent, ints, exceptions, scale })
+        let stored = Corrected::parse(source, rows)?;
+        Ok(Alp { exponent: scale.exponent, stored, scale })
     }
 
     /// Two blocks of one exponent and one number of head bits have the same value for an int.
@@ -215,44 +210,19 @@ impl<'a, F: Float> Alp<'a, F> {
     }
 
     pub(super) fn decode(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<()> {
-        let base = out.len();
-        for start in rows.clone().step_by(PIECE) {
-            let from = out.len();
-            bits::decode_words(&self.ints, start..rows.end.min(start + PIECE), out)?;
-            for slot in &mut out[from..] {
-                *slot = self.scale.decode(slot.to_word());
-            }
-        }
-        self.exceptions.apply(&rows, |at, word| {
-            if let Some(slot) = out.get_mut(base + at) {
-                *slot = F::from_word(word);
-            }
-        })
+        self.stored.decode(rows, |word| self.scale.decode(word), out)
     }
 
     pub(super) fn gather(&self, rows: &[u32], out: &mut Vec<F>) -> Result<()> {
-        let from = out.len();
-        bits::gather_words(&self.ints, rows, out)?;
-        for slot in &mut out[from..] {
-            *slot = self.scale.decode(slot.to_word());
-        }
-        self.exceptions.apply_to(rows, |at, word| {
-            if let Some(slot) = out.get_mut(from + at) {
-                *slot = F::from_word(word);
-            }
-        })
+        self.stored.gather(rows, |word| self.scale.decode(word), out)
     }
 
     pub(super) fn get(&self, row: usize) -> Result<F> {
-        match self.exceptions.get(row)? {
-            Some(word) => Ok(F::from_word(word)),
-            None => Ok(self.value(self.ints.get(row)?)),
-        }
+        self.stored.get(row, |word| self.scale.decode(word))
     }
 
     pub(super) fn describe(&self, out: &mut String) {
         out.push_str(&format!("alp {} decimals(", self.exponent));
-        self.ints.describe(out);
-        out.push_str(&format!(", {} exceptions)", self.exceptions.len()));
+        self.stored.describe(out);
     }
 }

@@ -12,17 +12,14 @@
 use std::ops::Range;
 
 use super::alp::{self, Scale};
-use super::exceptions::{self, Exceptions};
+use super::exceptions::{self, Corrected};
 use super::float::{Float, MAGIC};
-use super::ints::{self, Ints};
-use super::{Encoding, Options, Sink, Source, Word, bits, floats};
+use super::ints;
+use super::{Encoding, Options, Sink, Source, Word, floats};
 use crate::error::Result;
-use crate::limits::VECTOR;
 
 /// Values that are looked at to find the parameters.
 const SAMPLE: usize = 512;
-/// Rows decoded at a time, so that the second pass finds them in the cache.
-const PIECE: usize = 4 * VECTOR;
 /// The finest multiples: beyond them decimals are too few.
 const MAX_FRACTION: u8 = 40;
 /// Makes words positive for a shift.
@@ -134,10 +131,8 @@ pub(super) fn encode<F: Float>(values: &[F], grid: Grid, child: &Options, sink: 
 /// Floats on a grid of decimals and multiples of a power of two.
 #[derive(Debug)]
 pub struct Dyadic<'a, F: Float> {
-    /// Signed words that sort as the values do; at exceptions, a neighbour's.
-    pub(crate) ints: Ints<'a, F::Bits>,
-    /// Rows that have a value of their own, by its bits.
-    pub(crate) exceptions: Exceptions<'a, F::Bits>,
+    /// Signed words that sort as the values do.
+    pub(crate) stored: Corrected<'a, F>,
     grid: Grid,
 }
 
@@ -148,9 +143,8 @@ impl<'a, F: Float> Dyadic<'a, F> {
         let Some(grid) = Grid::new(scale, fraction) else {
             return Err(source.cursor.corrupt(format!("multiples of 2^-{fraction}")));
         };
-        let ints = source.child(|s| Ints::parse(s, rows))?;
-        let exceptions = Exceptions::parse(source, rows)?;
-        Ok(Dyadic { ints, exceptions, grid })
+        let stored = Corrected::parse(source, rows)?;
+        Ok(Dyadic { stored, grid })
     }
 
     /// The value of a word, for those who compare words.
@@ -164,45 +158,20 @@ impl<'a, F: Float> Dyadic<'a, F> {
     }
 
     pub(super) fn decode(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<()> {
-        let base = out.len();
-        for start in rows.clone().step_by(PIECE) {
-            let from = out.len();
-            bits::decode_words(&self.ints, start..rows.end.min(start + PIECE), out)?;
-            for slot in &mut out[from..] {
-                *slot = self.grid.decode(slot.to_word());
-            }
-        }
-        self.exceptions.apply(&rows, |at, word| {
-            if let Some(slot) = out.get_mut(base + at) {
-                *slot = F::from_word(word);
-            }
-        })
+        self.stored.decode(rows, |word| self.grid.decode(word), out)
     }
 
     pub(super) fn gather(&self, rows: &[u32], out: &mut Vec<F>) -> Result<()> {
-        let from = out.len();
-        bits::gather_words(&self.ints, rows, out)?;
-        for slot in &mut out[from..] {
-            *slot = self.grid.decode(slot.to_word());
-        }
-        self.exceptions.apply_to(rows, |at, word| {
-            if let Some(slot) = out.get_mut(from + at) {
-                *slot = F::from_word(word);
-            }
-        })
+        self.stored.gather(rows, |word| self.grid.decode(word), out)
     }
 
     pub(super) fn get(&self, row: usize) -> Result<F> {
-        match self.exceptions.get(row)? {
-            Some(word) => Ok(F::from_word(word)),
-            None => Ok(self.value(self.ints.get(row)?)),
-        }
+        self.stored.get(row, |word| self.grid.decode(word))
     }
 
     pub(super) fn describe(&self, out: &mut String) {
         out.push_str(&format!("dyadic {} decimals {} bits(", self.exponent(), self.grid.fraction));
-        self.ints.describe(out);
-        out.push_str(&format!(", {} exceptions)", self.exceptions.len()));
+        self.stored.describe(out);
     }
 }
 
@@ -230,7 +199,7 @@ mod tests {
         else {
             panic!("another encoding was chosen")
         };
-        assert!(dyadic.exceptions.is_empty());
+        assert!(dyadic.stored.exceptions.is_empty());
         let grid = dyadic.grid;
         values.sort_by(f64::total_cmp);
         values.dedup();

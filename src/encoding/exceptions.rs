@@ -8,9 +8,69 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
+use super::float::Float;
 use super::ints::{self, Ints};
-use super::{Options, Sink, Source, Word};
+use super::{Options, Sink, Source, Word, bits};
 use crate::error::{Error, Result};
+use crate::limits::VECTOR;
+
+/// Rows decoded at a time, so that the second pass finds them in the cache.
+const PIECE: usize = 4 * VECTOR;
+
+/// Floats as whole numbers, but for some rows.
+#[derive(Debug)]
+pub struct Corrected<'a, F: Float> {
+    /// At exceptions, a neighbour's.
+    pub(crate) ints: Ints<'a, F::Bits>,
+    /// Rows that have a value of their own, by its bits.
+    pub(crate) exceptions: Exceptions<'a, F::Bits>,
+}
+
+impl<'a, F: Float> Corrected<'a, F> {
+    pub(super) fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
+        let ints = source.child(|s| Ints::parse(s, rows))?;
+        Ok(Corrected { ints, exceptions: Exceptions::parse(source, rows)? })
+    }
+
+    /// Appends the values of `rows`; `value` gives that of a whole number.
+    #[inline(always)]
+    pub(super) fn decode(&self, rows: Range<usize>, value: impl Fn(F::Bits) -> F, out: &mut Vec<F>) -> Result<()> {
+        let base = out.len();
+        for start in rows.clone().step_by(PIECE) {
+            let from = out.len();
+            bits::decode_words(&self.ints, start..rows.end.min(start + PIECE), out)?;
+            out[from..].iter_mut().for_each(|slot| *slot = value(slot.to_word()));
+        }
+        self.exceptions.apply(&rows, |at, word| put(out, base + at, word))
+    }
+
+    /// Appends the values of single rows, which rise.
+    #[inline(always)]
+    pub(super) fn gather(&self, rows: &[u32], value: impl Fn(F::Bits) -> F, out: &mut Vec<F>) -> Result<()> {
+        let from = out.len();
+        bits::gather_words(&self.ints, rows, out)?;
+        out[from..].iter_mut().for_each(|slot| *slot = value(slot.to_word()));
+        self.exceptions.apply_to(rows, |at, word| put(out, from + at, word))
+    }
+
+    pub(super) fn get(&self, row: usize, value: impl Fn(F::Bits) -> F) -> Result<F> {
+        match self.exceptions.get(row)? {
+            Some(word) => Ok(F::from_word(word)),
+            None => Ok(value(self.ints.get(row)?)),
+        }
+    }
+
+    pub(super) fn describe(&self, out: &mut String) {
+        self.ints.describe(out);
+        out.push_str(&format!(", {} exceptions)", self.exceptions.len()));
+    }
+}
+
+fn put<F: Float>(out: &mut [F], at: usize, word: F::Bits) {
+    if let Some(slot) = out.get_mut(at) {
+        *slot = F::from_word(word);
+    }
+}
 
 /// The exceptions of a stream of floats.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ pub use super::alp::Alp;
 pub use super::alp_rd::AlpRd;
 pub use super::bits::Bits;
 pub use super::dyadic::Dyadic;
-pub use super::exceptions::Exceptions;
+pub use super::exceptions::{Corrected, Exceptions};
 pub use super::float::Float;
-use super::{Encoding, Ints, Options, Sink, Source, Word, alp, alp_rd, bits, dyadic};
+use super::{Encoding, Options, Sink, Source, Word, alp, alp_rd, bits, dyadic};
 use crate::error::{Error, Result};
 
 /// The sample on which encodings compete: so many stretches of neighbours, that runs and differences show.
@@ -31,9 +31,6 @@ pub enum Floats<'a, F: Float> {
     /// Left and right bits apart.
     AlpRd(AlpRd<'a, F>),
 }
-
-/// Whole numbers that sort as values do, and the rows with a value of their own.
-type OrderedInts<'s, 'a, W> = (&'s Ints<'a, W>, &'s Exceptions<'a, W>);
 
 /// What to encode with.
 enum Choice {
@@ -137,8 +134,8 @@ impl<'a, F: Float> Floats<'a, F> {
     pub fn rows(&self) -> usize {
         match self {
             Floats::Bits(bits) => bits.words.rows(),
-            Floats::Alp(alp) => alp.ints.rows(),
-            Floats::Dyadic(dyadic) => dyadic.ints.rows(),
+            Floats::Alp(alp) => alp.stored.ints.rows(),
+            Floats::Dyadic(dyadic) => dyadic.stored.ints.rows(),
             Floats::AlpRd(cut) => cut.rights.rows(),
         }
     }
@@ -154,10 +151,10 @@ impl<'a, F: Float> Floats<'a, F> {
     }
 
     /// Whole numbers that sort as the values do, and the rows that have a value of their own, where it is stored so.
-    pub(crate) fn ordered_ints(&self) -> Option<OrderedInts<'_, 'a, F::Bits>> {
+    pub(crate) fn ordered_ints(&self) -> Option<&Corrected<'a, F>> {
         match self {
-            Floats::Alp(alp) => Some((&alp.ints, &alp.exceptions)),
-            Floats::Dyadic(dyadic) => Some((&dyadic.ints, &dyadic.exceptions)),
+            Floats::Alp(alp) => Some(&alp.stored),
+            Floats::Dyadic(dyadic) => Some(&dyadic.stored),
             Floats::Bits(_) | Floats::AlpRd(_) => None,
         }
     }
@@ -205,8 +202,8 @@ impl<'a, F: Float> Floats<'a, F> {
     pub fn is_light(&self) -> bool {
         match self {
             Floats::Bits(bits) => bits.words.is_light(),
-            Floats::Alp(alp) => alp.ints.is_light(),
-            Floats::Dyadic(dyadic) => dyadic.ints.is_light(),
+            Floats::Alp(alp) => alp.stored.ints.is_light(),
+            Floats::Dyadic(dyadic) => dyadic.stored.ints.is_light(),
             Floats::AlpRd(_) => true,
         }
     }

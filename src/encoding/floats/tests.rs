@@ -178,7 +178,7 @@ fn every_flip_and_truncation_of_a_head_is_survived() {
 fn alp_of<F: Float>(values: &[F]) -> (u8, usize) {
     let (head, payload) = encoded(values, &options(Some(Encoding::Alp)));
     match Floats::<F>::parse(&mut Source::new(&head, &payload), values.len()).unwrap() {
-        Floats::Alp(alp) => (alp.exponent, alp.exceptions.len()),
+        Floats::Alp(alp) => (alp.exponent, alp.stored.exceptions.len()),
         other => panic!("{other:?}"),
     }
 }

@@ -157,7 +157,7 @@ fn stored_decimals(at: usize, slice: &Slice<'_, '_>) -> Result<Option<Fetched>> 
     let Stream::F64(Floats::Alp(alp)) = block.reader().stream() else { return Ok(None) };
     let Some(most) = largest(at, slice, alp.exponent) else { return Ok(None) };
     let mut exceptions = Vec::new();
-    alp.exceptions.apply(&slice.range, |row, word| exceptions.push((row, f64::from_bits(word))))?;
+    alp.stored.exceptions.apply(&slice.range, |row, word| exceptions.push((row, f64::from_bits(word))))?;
     let valid = match block.reader().validity() {
         Validity::Stream(bools) => Some(NullBuffer::new(bools.decode(slice.range.clone())?)),
         _ => None,
@@ -177,7 +177,7 @@ fn stored_decimals(at: usize, slice: &Slice<'_, '_>) -> Result<Option<Fetched>> 
 /// The whole numbers of a slice's rows modulo the word's size, 0 where there is null.
 fn whole<W: Word>(alp: &Alp<'_, f64>, slice: &Slice<'_, '_>, valid: Option<&NullBuffer>) -> Result<Vec<W>> {
     let mut ints = Vec::with_capacity(slice.range.len());
-    alp.ints.decode_narrow(slice.range.clone(), 0, true, &mut ints)?;
+    alp.stored.ints.decode_narrow(slice.range.clone(), 0, true, &mut ints)?;
     blank(&mut ints, valid);
     Ok(ints)
 }

@@ -7,7 +7,7 @@
 use super::decimals::DecimalRange;
 use super::range::WordRange;
 use crate::block::{Stream, Validity};
-use crate::encoding::floats::Floats;
+use crate::encoding::floats::{Corrected, Floats};
 use crate::encoding::kernels::occurrences::occurrences;
 use crate::encoding::strings::StringsOut;
 use crate::encoding::{Ints, Word};
@@ -129,7 +129,7 @@ impl Marks {
         let block = slice.block.column(at)?;
         let Some(reader) = block.map(|block| block.reader()) else { return self.nulls(slice, false) };
         let floats = if let Stream::F64(floats) = reader.stream() { floats.ordered_ints() } else { None };
-        let Some((ints, exceptions)) = floats else {
+        let Some(Corrected { ints, exceptions }) = floats else {
             return Err(Error::InvalidInput("a range of what are no decimals".into()));
         };
         // Rows with a value of their own pass if they have so far and that value does.

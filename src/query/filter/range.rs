@@ -60,7 +60,7 @@ impl WordRange {
             Some(Stream::W64(ints)) => self.is_of_outliers(ints, signed),
             Some(Stream::F64(Floats::Bits(bits))) => self.is_of_outliers(&bits.words, signed),
             Some(Stream::F64(floats)) => {
-                floats.ordered_ints().is_some_and(|(ints, _)| self.is_of_outliers(ints, signed))
+                floats.ordered_ints().is_some_and(|stored| self.is_of_outliers(&stored.ints, signed))
             }
             _ => false,
         };

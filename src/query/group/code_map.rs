@@ -52,7 +52,7 @@ pub(super) fn write<T: Word>(
         Stream::F64(Floats::Alp(alp)) => {
             let make = || of_decimals(key, at, bias, alp, slice.block);
             let Some(map) = map(Some(alp.exponent), &make) else { return Ok(false) };
-            map.look_up(&alp.ints, slice.range.clone(), out)?;
+            map.look_up(&alp.stored.ints, slice.range.clone(), out)?;
             exceptions(key, bias, alp, slice.range.clone(), out)?;
         }
         _ => return Ok(false),
@@ -72,7 +72,7 @@ fn exceptions<T: Word>(
     out: &mut [T],
 ) -> Result<()> {
     let (mut places, mut values) = (Vec::new(), Vec::new());
-    alp.exceptions.apply(&rows, |row, word| {
+    alp.stored.exceptions.apply(&rows, |row, word| {
         places.push(row);
         values.push(f64::from_bits(word));
     })?;

@@ -103,7 +103,7 @@ fn exponent_of(
             }
             Ok(slot.get().and_then(Option::as_ref).map(|decimals| decimals.exponent))
         }
-        Stream::F64(Floats::Alp(alp)) if alp.exceptions.is_empty() => {
+        Stream::F64(Floats::Alp(alp)) if alp.stored.exceptions.is_empty() => {
             let Some((min, max)) = bounds(&stored.stats().min, &stored.stats().max) else { return Ok(None) };
             Ok(is_exact(alp, min, max, known).then_some(alp.exponent))
         }
