@@ -108,6 +108,9 @@ impl CsvChunks {
             let more = self.fill(&mut text, size)?;
             if self.next.0 == 0 && ends.at == 0 {
                 self.check_start(&mut text)?;
+                if self.skip_empty_lines(&mut text) && more {
+                    continue;
+                }
             }
             let quote = self.quote;
             let delimiter = *self.delimiter.get_or_insert_with(|| find_delimiter(&text, !more, quote));
@@ -155,6 +158,23 @@ impl CsvChunks {
             )));
         }
         Ok(())
+    }
+
+    /// Drops the empty lines that `text` starts with, so that the first chunk holds the first row. True if it holds
+    /// no more than half an empty line.
+    fn skip_empty_lines(&mut self, text: &mut Vec<u8>) -> bool {
+        let mut rows = 0;
+        while let Some(rest) = text.get(rows..) {
+            rows += match rest {
+                [b'\n', ..] => 1,
+                [b'\r', b'\n', ..] => 2,
+                _ => break,
+            };
+        }
+        self.next.1 += memchr_iter(b'\n', text.get(..rows).unwrap_or_default()).count() as u64;
+        self.next.2 += rows as u64;
+        text.drain(..rows);
+        matches!(text[..], [] | [b'\r'])
     }
 
     fn row_too_long(&self, text: &[u8], ends: &RowEnds) -> Error {

@@ -388,6 +388,19 @@ mod properties {
 }
 
 #[test]
+fn empty_lines_before_the_first_row_are_no_chunk() {
+    for (text, line, offset) in [("\n\r\n\na;b\n1;2\n", 4, 4), ("\n\u{e9}\u{e9}", 2, 1), ("\n\n\r\n", 4, 4)] {
+        for size in 1..20 {
+            let first = chunks(text.as_bytes(), &CsvOptions::default(), size).unwrap();
+            let first = first.first().map(|chunk| (chunk.number, chunk.line, chunk.offset));
+            assert_eq!(first.unwrap_or((0, line, offset)), (0, line, offset), "{text:?} in chunks of {size}");
+        }
+    }
+    let batches = read_in(b"\n\na;b\n1;2\n", &CsvOptions::default(), 1).unwrap();
+    assert_eq!(cells(&batches), [["1", "2"]]);
+}
+
+#[test]
 fn tiles_and_chunks_of_a_large_text_agree() {
     let mut text = String::from("id,name,score,when\n");
     for i in 0..30_000 {
