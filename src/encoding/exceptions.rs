@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use super::float::Float;
 use super::ints::{self, Ints};
+use super::kernels::wide::wide;
 use super::{Options, Sink, Source, Word, bits};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
@@ -39,7 +40,11 @@ impl<'a, F: Float> Corrected<'a, F> {
         for start in rows.clone().step_by(PIECE) {
             let from = out.len();
             bits::decode_words(&self.ints, start..rows.end.min(start + PIECE), out)?;
-            out[from..].iter_mut().for_each(|slot| *slot = value(slot.to_word()));
+            let slots = out.get_mut(from..).unwrap_or_default();
+            wide(
+                #[inline(always)]
+                || slots.iter_mut().for_each(|slot| *slot = value(slot.to_word())),
+            );
         }
         self.exceptions.apply(&rows, |at, word| put(out, base + at, word))
     }

@@ -279,7 +279,7 @@ impl<'a, W: Word> Frame<'a, W> {
         let bytes = self.codes.range(start..bitpack::packed_len(self.width, end_row))?;
         let base = N::from_u64(Word::to_u64(self.base).wrapping_sub(bias));
         let factor = N::from_u64(Word::to_u64(self.factor));
-        if !bitpack::unpack_narrow(&bytes, self.width, end_row - rows.start, base, factor, out) {
+        if !bitpack::unpack(&bytes, self.width, end_row - rows.start, base, factor, out) {
             return Err(Error::corrupt(0, "packed codes are too short"));
         }
         out.truncate(from + rows.len());

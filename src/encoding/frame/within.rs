@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::Frame;
 use crate::encoding::Word;
 use crate::encoding::kernels::bitpack::{self, by_lane};
+use crate::encoding::kernels::wide::wide;
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
@@ -150,10 +151,17 @@ fn mark_vectors<W: Word, L: Word>(
             Some((first, last)) => {
                 let (first, span) = (L::from_u64(first), L::from_u64(last - first));
                 let passes = |code: &L| u8::from(Word::sub(*code, first) <= span);
+                let marks = &mut *marks;
                 if of_marked {
-                    marks.iter_mut().zip(&lanes).for_each(|(mark, code)| *mark &= passes(code));
+                    wide(
+                        #[inline(always)]
+                        || marks.iter_mut().zip(&lanes).for_each(|(mark, code)| *mark &= passes(code)),
+                    );
                 } else {
-                    marks.iter_mut().zip(&lanes).for_each(|(mark, code)| *mark = passes(code));
+                    wide(
+                        #[inline(always)]
+                        || marks.iter_mut().zip(&lanes).for_each(|(mark, code)| *mark = passes(code)),
+                    );
                 }
             }
         }

@@ -5,8 +5,7 @@
 //! after bit from the low end, padded to a whole byte. Unpacking runs in narrow lanes and widens at the end,
 //! which is where most of its speed comes from.
 
-use std::borrow::Cow;
-
+use super::wide::wide;
 use crate::encoding::Word;
 use crate::limits::VECTOR;
 
@@ -75,10 +74,11 @@ fn pack_rest<W: Word>(codes: &[W], width: u32, out: &mut Vec<u8>) {
 }
 
 /// Unpacks vectors that lie back to back in `bytes`, `rows` codes in all (only the last may be short), and appends
-/// `base + factor · code` of each. False, with less appended, when `bytes` are too few or the width too large.
+/// `base + factor · code` of each, modulo 2^BITS of `N`: exact where the results fit it. False, with less appended, when
+/// `bytes` are too few or the width too large.
 #[must_use]
-pub(crate) fn unpack<W: Word>(bytes: &[u8], width: u32, rows: usize, base: W, factor: W, out: &mut Vec<W>) -> bool {
-    if width > W::BITS || bytes.len() < packed_len(width, rows) {
+pub(crate) fn unpack<N: Word>(bytes: &[u8], width: u32, rows: usize, base: N, factor: N, out: &mut Vec<N>) -> bool {
+    if width > u64::BITS || bytes.len() < packed_len(width, rows) {
         return false;
     }
     out.reserve(rows);
@@ -86,78 +86,52 @@ pub(crate) fn unpack<W: Word>(bytes: &[u8], width: u32, rows: usize, base: W, fa
         out.resize(out.len() + rows, base);
         return true;
     }
-    let full = rows / VECTOR;
-    let (vectors, rest) = bytes.split_at(full * vector_len(width));
-    let whole = by_lane!(width, unpack_vectors::<W>(vectors, width as usize, base, factor, out));
-    let affine = |code: u64| Word::add(base, Word::mul(factor, W::from_u64(code)));
-    each_in_order(rest, width, rows % VECTOR, |code| out.push(affine(code)));
-    whole
-}
-
-/// The same modulo 2^BITS of a narrower word `N` than the values have: exact where the results fit it.
-#[must_use]
-pub(crate) fn unpack_narrow<N: Word>(
-    bytes: &[u8],
-    width: u32,
-    rows: usize,
-    base: N,
-    factor: N,
-    out: &mut Vec<N>,
-) -> bool {
-    if width <= N::BITS {
-        return unpack(bytes, width, rows, base, factor, out);
-    }
-    if width > 64 || bytes.len() < packed_len(width, rows) {
-        return false;
-    }
-    out.reserve(rows);
     let (vectors, rest) = bytes.split_at(rows / VECTOR * vector_len(width));
-    let whole = by_lane!(width, unpack_truncated::<N>(vectors, width as usize, base, factor, out));
+    let whole = by_lane!(width, unpack_vectors::<N>(vectors, width as usize, base, factor, out));
     let affine = |code: u64| Word::add(base, Word::mul(factor, N::from_u64(code)));
     each_in_order(rest, width, rows % VECTOR, |code| out.push(affine(code)));
     whole
 }
 
-fn unpack_truncated<N: Word, L: Word>(bytes: &[u8], width: usize, base: N, factor: N, out: &mut Vec<N>) -> bool {
+fn unpack_vectors<N: Word, L: Word>(bytes: &[u8], width: usize, base: N, factor: N, out: &mut Vec<N>) -> bool {
     let mut lanes = [L::default(); VECTOR];
     for packed in bytes.chunks_exact(vector_len(width as u32)) {
-        if !unpack_lanes(packed, width, &mut lanes) {
+        if !L::unpack_vector(packed, width, &mut lanes) {
             return false;
         }
-        out.extend(lanes.iter().map(|&c| Word::add(base, Word::mul(factor, N::from_u64(Word::to_u64(c))))));
+        wide(
+            #[inline(always)]
+            || append(&lanes, base, factor, out),
+        );
     }
     true
 }
 
-fn unpack_vectors<W: Word, L: Word>(bytes: &[u8], width: usize, base: W, factor: W, out: &mut Vec<W>) -> bool {
-    let mut lanes = [L::default(); VECTOR];
-    let one = W::from_u64(1);
-    // A 64-bit product of 32-bit halves is one instruction of vector units, a full one is not.
-    let narrow = L::BITS < 64 && W::BITS == 64 && Word::to_u64(factor) <= u64::from(u32::MAX);
-    for packed in bytes.chunks_exact(vector_len(width as u32)) {
-        if !unpack_lanes(packed, width, &mut lanes) {
-            return false;
-        }
-        if factor == one {
-            out.extend(lanes.iter().map(|&c| Word::add(base, W::from_u64(Word::to_u64(c)))));
-        } else if narrow {
-            let factor = Word::to_u64(factor) as u32;
-            let product = |c: L| u64::from(Word::to_u64(c) as u32) * u64::from(factor);
-            out.extend(lanes.iter().map(|&c| Word::add(base, W::from_u64(product(c)))));
-        } else {
-            let product = |c: L| Word::mul(factor, W::from_u64(Word::to_u64(c)));
-            out.extend(lanes.iter().map(|&c| Word::add(base, product(c))));
-        }
+/// Appends `base + factor · code` of each code.
+#[inline(always)]
+fn append<N: Word, L: Word>(codes: &[L; VECTOR], base: N, factor: N, out: &mut Vec<N>) {
+    if factor == N::from_u64(1) {
+        append_each(codes, |code| Word::add(base, N::from_u64(Word::to_u64(code))), out);
+    } else if L::BITS < 64 && N::BITS == 64 && Word::to_u64(factor) <= u64::from(u32::MAX) {
+        // A 64-bit product of 32-bit halves is one instruction of vector units, a full one is not.
+        let factor = u64::from(Word::to_u64(factor) as u32);
+        let product = |code: L| u64::from(Word::to_u64(code) as u32) * factor;
+        append_each(codes, |code| Word::add(base, N::from_u64(product(code))), out);
+    } else {
+        append_each(codes, |code| Word::add(base, Word::mul(factor, N::from_u64(Word::to_u64(code)))), out);
     }
-    true
 }
 
-/// The words of a packed vector: in place when aligned, else a copy.
-fn words<L: Word>(bytes: &[u8]) -> Cow<'_, [L]> {
-    match bytemuck::try_cast_slice(bytes) {
-        Ok(words) => Cow::Borrowed(words),
-        Err(_) => Cow::Owned(bytemuck::pod_collect_to_vec(bytes)),
-    }
+/// As `extend`, but sure to be compiled with the loop around it.
+#[inline(always)]
+fn append_each<N: Word, L: Word>(codes: &[L; VECTOR], value: impl Fn(L) -> N, out: &mut Vec<N>) {
+    out.reserve(VECTOR);
+    let room = out.spare_capacity_mut().iter_mut().zip(codes);
+    room.for_each(|(slot, code)| {
+        slot.write(value(*code));
+    });
+    // SAFETY: there is room for as many as there are codes, and just these were written.
+    unsafe { out.set_len(out.len() + VECTOR) };
 }
 
 /// Unpacks the codes of a vector, of which there are `rows` if they are fewer than 1,024; `lanes` is to be the lane of the
@@ -169,7 +143,7 @@ pub(crate) fn unpack_vector<L: Word>(bytes: &[u8], width: u32, rows: usize, lane
         return true;
     }
     if rows >= VECTOR {
-        return unpack_lanes(bytes, width as usize, lanes);
+        return L::unpack_vector(bytes, width as usize, lanes);
     }
     let mut lanes = lanes.iter_mut();
     each_in_order(bytes, width, rows, |code| {
@@ -178,17 +152,6 @@ pub(crate) fn unpack_vector<L: Word>(bytes: &[u8], width: u32, rows: usize, lane
         }
     });
     bytes.len() >= packed_len(width, rows)
-}
-
-fn unpack_lanes<L: Word>(bytes: &[u8], width: usize, lanes: &mut [L; VECTOR]) -> bool {
-    let words = words::<L>(bytes);
-    if width > L::BITS as usize || words.len() != VECTOR * width / L::BITS as usize {
-        return false;
-    }
-    // SAFETY: the width fits the lane and the input has exactly 1,024 · width / BITS words, both just checked;
-    // the output is an array of 1,024.
-    unsafe { L::unchecked_unpack(width, &words, lanes) };
-    true
 }
 
 /// The code at `index` of a stream of `rows` packed codes, without unpacking its vector. `vector` are the bytes of
@@ -236,7 +199,7 @@ fn gather_in_vector<W: Word, L: Word>(
     let whole = *first as usize / VECTOR < rows / VECTOR;
     if whole && width > 0 && indices.len() * FETCH > VECTOR * L::BYTES {
         let mut lanes = [L::default(); VECTOR];
-        if !unpack_lanes(vector, width as usize, &mut lanes) {
+        if !L::unpack_vector(vector, width as usize, &mut lanes) {
             return false;
         }
         out.extend(indices.iter().map(|at| affine(Word::to_u64(lanes[*at as usize % VECTOR]))));
@@ -253,7 +216,7 @@ fn gather_in_vector<W: Word, L: Word>(
 }
 
 /// The order of the eights of rows that FastLanes interleaves; it is its own inverse.
-const ORDER: [usize; 8] = [0, 4, 2, 6, 1, 5, 3, 7];
+pub(super) const ORDER: [usize; 8] = [0, 4, 2, 6, 1, 5, 3, 7];
 
 fn get_in_vector<L: Word>(bytes: &[u8], width: usize, at: usize) -> Option<u64> {
     let bits = L::BITS as usize;

@@ -3,5 +3,7 @@
 pub(crate) mod bitpack;
 pub(crate) mod fsst;
 pub(crate) mod find_byte;
+pub(crate) mod lanes;
 pub(crate) mod occurrences;
 pub(crate) mod two_sum;
+pub(crate) mod wide;

@@ -11,6 +11,7 @@ use super::float_sum::{Decimals, Whole};
 use crate::block::{Stream, Validity};
 use crate::encoding::bools::of_marks;
 use crate::encoding::floats::{Alp, Floats};
+use crate::encoding::kernels::wide::wide;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
 use crate::expr::Expression;
@@ -206,8 +207,10 @@ fn looked_up<W: Word>(
 ) -> Result<Fetched> {
     let mut room: Vec<W> = Vec::with_capacity(slice.range.len());
     codes.decode_narrow(slice.range.clone(), 0, false, &mut room)?;
-    let least = room.iter().copied().min().unwrap_or_default();
-    let greatest = room.iter().copied().max().unwrap_or_default();
+    let (least, greatest) = wide(
+        #[inline(always)]
+        || extremes(&room),
+    );
     if Word::to_u64(greatest) >= dictionary.ints.len() as u64 {
         return Err(Error::corrupt(0, "a code that its dictionary does not have"));
     }
@@ -226,6 +229,13 @@ fn looked_up<W: Word>(
     let valid = (least == null && !room.is_empty()).then(valid);
     let decimals = Decimals { ints, exponent: dictionary.exponent, exceptions: Vec::new(), most: dictionary.most };
     Ok(Fetched { values: Values::Decimals(decimals), valid, zeroed: true })
+}
+
+/// The least and the greatest code, 0 of none.
+#[inline(always)]
+fn extremes<W: Word>(codes: &[W]) -> (W, W) {
+    let first = codes.first().copied().unwrap_or_default();
+    codes.iter().fold((first, first), |(least, most), code| (least.min(*code), most.max(*code)))
 }
 
 /// A bound of the block's whole numbers, unless it is too large to add them.

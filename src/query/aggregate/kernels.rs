@@ -3,6 +3,7 @@
 use arrow_buffer::NullBuffer;
 
 use crate::encoding::kernels::occurrences::occurrences;
+use crate::encoding::kernels::wide::wide;
 
 /// The group of each row of a slice, in the narrowest word that tells them apart.
 #[derive(Clone, Copy, Debug)]
@@ -234,14 +235,22 @@ pub(crate) fn fold_spread<S: Copy + Default, V: Copy>(
         Groups::Same { group, .. } => {
             let Some(slot) = slots.get_mut(group) else { return };
             let mut lanes = [S::default(); 8];
-            let mut rows = values.chunks_exact(8);
-            for values in rows.by_ref() {
-                lanes.iter_mut().zip(values).for_each(|(lane, value)| add(lane, *value));
-            }
-            rows.remainder().iter().for_each(|value| add(&mut lanes[0], *value));
+            let (eights, rest) = values.as_chunks::<8>();
+            wide(
+                #[inline(always)]
+                || fold_eights(eights, &mut lanes, &add),
+            );
+            rest.iter().for_each(|value| add(&mut lanes[0], *value));
             lanes.iter().for_each(|lane| merge(slot, *lane));
         }
         groups => fold(groups, values, None, slots, add),
+    }
+}
+
+#[inline(always)]
+fn fold_eights<S: Copy, V: Copy>(eights: &[[V; 8]], lanes: &mut [S; 8], add: impl Fn(&mut S, V)) {
+    for values in eights {
+        lanes.iter_mut().zip(values).for_each(|(lane, value)| add(lane, *value));
     }
 }
 

@@ -24,6 +24,7 @@ use super::interner::Interner;
 use crate::block::Stats;
 use crate::encoding::Word;
 use crate::encoding::bools::Bools;
+use crate::encoding::kernels::wide::wide;
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::model::{Column, DataType, Scalar};
@@ -243,7 +244,10 @@ pub(super) fn compact<T: Word>(codes: &mut Vec<T>, slice: &Slice<'_, '_>) {
 
 /// Damaged or mistaken zone maps must not lead outside of the groups.
 pub(super) fn within<T: Word>(codes: &[T], domain: u64) -> Result<()> {
-    let greatest = codes.iter().fold(T::default(), |most, code| most.max(*code));
+    let greatest = wide(
+        #[inline(always)]
+        || codes.iter().fold(T::default(), |most, code| most.max(*code)),
+    );
     if Word::to_u64(greatest) < domain || codes.is_empty() {
         return Ok(());
     }
