@@ -270,6 +270,15 @@ impl Reader<'_> {
     }
 
     /// Rows of which those next to each other are in one vector are fetched by decoding it once.
+    /// How many rows are decoded in the time that fetching one takes, about.
+    pub fn rows_a_fetch(&self) -> usize {
+        match (&self.validity, &self.stream) {
+            (Validity::Stream(_), _) | (_, Stream::Bytes(_) | Stream::Wide(_)) => 32,
+            _ if self.is_light() => 3,
+            _ => 32,
+        }
+    }
+
     fn gather_by_vector(
         &self,
         rows: &[u32],

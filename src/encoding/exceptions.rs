@@ -136,7 +136,19 @@ impl<'a, W: Word> Exceptions<'a, W> {
     /// Calls `put` with the place among `rows`, which rise, and the value of each exception there.
     pub(super) fn apply_to(&self, rows: &[u32], mut put: impl FnMut(usize, W)) -> Result<()> {
         let (positions, values) = self.all()?;
-        for (place, row) in rows.iter().enumerate().take(if positions.is_empty() { 0 } else { rows.len() }) {
+        let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Ok(()) };
+        let start = positions.partition_point(|at| at < first);
+        let end = positions.partition_point(|at| at <= last);
+        // The fewer are looked for among the others.
+        if end.saturating_sub(start) < rows.len() {
+            for (at, value) in positions.iter().zip(values).take(end).skip(start) {
+                if let Ok(place) = rows.binary_search(at) {
+                    put(place, *value);
+                }
+            }
+            return Ok(());
+        }
+        for (place, row) in rows.iter().enumerate() {
             if let Ok(at) = positions.binary_search(row)
                 && let Some(value) = values.get(at)
             {

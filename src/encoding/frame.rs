@@ -21,6 +21,8 @@ use super::{Buffer, Compression, Cuts, Encoding, Ints, Sink, Source, Word};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
+/// So many rows of a vector are fetched by decoding all of it: patches are put in without a look at who wants them.
+const MANY: usize = 48;
 /// Bits that a patch costs besides the bits above the width: its position and some overhead.
 const PATCH_BITS: f64 = 13.0;
 /// Bits of a frame's head, and of the heads of its patches.
@@ -308,24 +310,38 @@ impl<'a, W: Word> Frame<'a, W> {
 
     /// Appends the values of single rows, which rise.
     pub(super) fn gather(&self, rows: &[u32], out: &mut Vec<W>) -> Result<()> {
-        let from = out.len();
-        let vector = bitpack::vector_len(self.width);
+        let mut room = Vec::new();
         for near in rows.chunk_by(|a, b| *a as usize / VECTOR == *b as usize / VECTOR) {
-            let start = near.first().map_or(0, |row| *row as usize / VECTOR * vector);
-            let bytes = self.codes.range(start..(start + vector).min(self.codes.len()))?;
-            let affine = |code: u64| Word::add(self.base, Word::mul(self.factor, W::from_u64(code)));
-            if !bitpack::gather(&bytes, self.width, self.rows, near, affine, out) {
-                return Err(Error::corrupt(0, "packed codes are too short"));
+            let start = near.first().map_or(0, |row| *row as usize / VECTOR * VECTOR);
+            if near.len() < MANY {
+                self.gather_few(start, near, out)?;
+                continue;
             }
+            room.clear();
+            self.decode(start..self.rows.min(start + VECTOR), &mut room)?;
+            let value = |row: &u32| room.get(*row as usize % VECTOR).copied().unwrap_or_default();
+            out.extend(near.iter().map(value));
+        }
+        Ok(())
+    }
+
+    /// Appends the values of some rows of the vector that begins at `start`.
+    fn gather_few(&self, start: usize, rows: &[u32], out: &mut Vec<W>) -> Result<()> {
+        let (from, vector) = (out.len(), bitpack::vector_len(self.width));
+        let place = start / VECTOR * vector;
+        let bytes = self.codes.range(place..(place + vector).min(self.codes.len()))?;
+        let affine = |code: u64| Word::add(self.base, Word::mul(self.factor, W::from_u64(code)));
+        if !bitpack::gather(&bytes, self.width, self.rows, rows, affine, out) {
+            return Err(Error::corrupt(0, "packed codes are too short"));
         }
         let (Some(patches), Some(first), Some(last)) = (&self.patches, rows.first(), rows.last()) else {
             return Ok(());
         };
-        let mut places = rows.iter().zip(out.iter_mut().skip(from)).peekable();
+        let mut values = rows.iter().zip(out.iter_mut().skip(from)).peekable();
         patches.each(*first as usize..*last as usize + 1, |at, high| {
-            let row = at + *first as usize;
-            while places.next_if(|(before, _)| (**before as usize) < row).is_some() {}
-            if let Some((_, value)) = places.next_if(|(other, _)| **other as usize == row) {
+            let row = first + at as u32;
+            while values.next_if(|(before, _)| **before < row).is_some() {}
+            if let Some((_, value)) = values.next_if(|(other, _)| **other == row) {
                 *value = Word::add(*value, self.scaled(high));
             }
         })

@@ -3,7 +3,7 @@
 //! The engine above hands whole expression trees in as one [`Function`] over Arrow arrays, so that every function it
 //! knows works here, with its semantics. What makes expressions fast is what is known *about* them: which columns they
 //! read (one column: evaluate once per dictionary value), whether they keep order (fold a block whose minimum and
-//! maximum give one result), and for a few, a native form.
+//! maximum give one result), and for arithmetic, a native form.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -11,13 +11,20 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use arrow_schema::DataType as ArrowType;
 
+use super::arithmetic::Arithmetic;
 use crate::error::Result;
+use crate::model::Column;
 
 /// A pure function of the values of one row, evaluated over many.
 pub trait Function: Debug + Send + Sync {
     /// The results for `rows` rows, of whose columns `inputs` are the values in the types of the table. An error may
     /// be due to a single row.
     fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef>;
+
+    /// The steps that it consists of, if it is nothing but arithmetic.
+    fn arithmetic(&self) -> Option<&Arithmetic> {
+        None
+    }
 }
 
 /// What is known about a function besides how to evaluate it.
@@ -49,12 +56,28 @@ pub struct Expression {
 }
 
 impl Expression {
+    /// A column as it is, by its position in the fragment's list.
+    pub fn column(at: usize, column: &Column) -> Self {
+        Expression {
+            inputs: vec![at],
+            function: None,
+            data_type: column.data_type.to_arrow(),
+            traits: Traits { monotone: true, ..Traits::default() },
+            text: column.name.as_ref().into(),
+        }
+    }
+
     /// The column itself, if that is all.
     pub fn as_column(&self) -> Option<usize> {
         match (self.inputs.as_slice(), &self.function) {
             ([only], None) => Some(*only),
             _ => None,
         }
+    }
+
+    /// The arithmetic that it is, if that is all: it never fails.
+    pub fn as_arithmetic(&self) -> Option<&Arithmetic> {
+        self.function.as_ref()?.arithmetic()
     }
 
     /// Whether both are the same function, the very same object, of the same columns.

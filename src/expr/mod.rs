@@ -5,11 +5,13 @@
 //! a [`Predicate`]; `query::prune` holds it against statistics. What a predicate cannot say becomes
 //! [`Predicate::Unknown`], which is always safe: it may be true, false or null.
 
+pub mod arithmetic;
 pub mod expression;
 pub mod outcomes;
 pub mod pattern;
 pub mod predicate;
 
+pub use arithmetic::Arithmetic;
 pub use expression::{Expression, Function, Traits};
 pub use outcomes::{Outcome, Outcomes};
 pub use pattern::Pattern;

@@ -17,7 +17,7 @@ use super::filter::{Marks, narrow};
 use super::run::{Context, Worker, each_slice};
 use super::scan::{OpenBlock, Opener, Survivors, Work};
 use super::slice::{Slice, take};
-use super::stats::{Clock, Counters};
+use super::stats::{Clock, Counters, Statistic};
 use super::words::{is_words, ordered, to_words, unordered};
 use super::{Fragment, OrderBy};
 use crate::block::Stats;
@@ -200,8 +200,9 @@ impl<'a> Top<'a> {
 }
 
 impl Worker for Top<'_> {
-    fn skips(&self, block: &OpenBlock<'_>) -> bool {
-        best_ranks(self.order, &block.segment.columns, block.work.block) > self.threshold()
+    fn skips(&mut self, block: &OpenBlock<'_>) -> Option<Statistic> {
+        let best = best_ranks(self.order, &block.segment.columns, block.work.block);
+        (best > self.threshold()).then_some(Statistic::Threshold)
     }
 
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {

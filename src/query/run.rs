@@ -206,9 +206,9 @@ pub(crate) trait Worker: Send {
         Ok(())
     }
 
-    /// Whether a block can be left out, by what the worker knows.
-    fn skips(&self, _block: &OpenBlock<'_>) -> bool {
-        false
+    /// Whether a block can be left out, by what the worker knows, and what says so.
+    fn skips(&mut self, _block: &OpenBlock<'_>) -> Option<Statistic> {
+        None
     }
 }
 
@@ -233,8 +233,8 @@ pub(crate) fn each_slice<W: Worker>(
                 return Err(Error::Cancelled);
             }
             let block = OpenBlock::of(survivors, &fragment.columns, *work)?;
-            if worker.skips(&block) {
-                block.count_pruned(Statistic::Threshold, None, &mut tally.counters);
+            if let Some(statistic) = worker.skips(&block) {
+                block.count_pruned(statistic, None, &mut tally.counters);
                 continue;
             }
             let Some(tests) = filter.tests(&block, tally)? else { continue };

@@ -370,6 +370,11 @@ impl<'a> OpenBlock<'a> {
         Ok(array)
     }
 
+    /// How many rows of a column are decoded in the time that fetching one takes, about.
+    pub(crate) fn rows_a_fetch(&self, at: usize) -> Result<usize> {
+        Ok(self.column(at)?.map_or(1, |block| block.reader().rows_a_fetch()))
+    }
+
     /// Single rows of a column in the table's type.
     pub(crate) fn gather(&self, at: usize, rows: &[u32]) -> Result<ArrayRef> {
         let column = self.table.get(at).ok_or_else(|| no_column(at))?;

@@ -92,8 +92,7 @@ impl<'b, 'a> Slice<'b, 'a> {
         }
         let array = match self.selected() {
             None => self.block.decode(at, self.range.clone())?,
-            // Fetching a row costs about what decoding thirty-two does.
-            Some(rows) if rows.len() * 32 < self.range.len() => {
+            Some(rows) if rows.len() * self.block.rows_a_fetch(at)? < self.range.len() => {
                 let rows: Vec<u32> = rows.iter().map(|row| row + self.range.start as u32).collect();
                 self.block.gather(at, &rows)?
             }
@@ -110,8 +109,12 @@ impl<'b, 'a> Slice<'b, 'a> {
 
     /// The values of an expression for the selected rows.
     pub(crate) fn evaluate(&self, expression: &Expression) -> Result<ArrayRef> {
-        let inputs = expression.inputs.iter().map(|at| self.array(*at)).collect::<Result<Vec<_>>>()?;
-        expression.evaluate(&inputs, self.len())
+        expression.evaluate(&self.inputs(expression)?, self.len())
+    }
+
+    /// The selected values of the columns that an expression reads.
+    pub(crate) fn inputs(&self, expression: &Expression) -> Result<Vec<ArrayRef>> {
+        expression.inputs.iter().map(|at| self.array(*at)).collect()
     }
 }
 

@@ -19,7 +19,7 @@ pub enum Statistic {
     ZoneBounds,
     /// How many nulls a block has, in the zone map of its segment.
     ZoneNulls,
-    /// No value of the segment's dictionary meets the condition.
+    /// No value of the segment's dictionary meets the condition, or there are no others to be counted.
     Dictionary,
     /// The zone map says that all rows come after those already found of the first rows of an order.
     Threshold,

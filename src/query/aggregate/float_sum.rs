@@ -102,6 +102,15 @@ impl FloatSums {
         }
     }
 
+    /// Adds a value so many times to the first group: the product, and what rounding loses of it.
+    pub(crate) fn add_times(&mut self, value: f64, times: u64) {
+        if let Some(slot) = self.sums.first_mut() {
+            let times = times as f64;
+            let product = value * times;
+            join(slot, (product, value.mul_add(times, -product)));
+        }
+    }
+
     /// What null rows hold must be 0 unless `valid` leaves them out.
     pub(crate) fn add_decimals(&mut self, groups: Groups<'_>, values: &Decimals, valid: Option<&NullBuffer>) {
         let more = values.most.saturating_mul(values.ints.len() as u64);

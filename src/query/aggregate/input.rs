@@ -15,6 +15,7 @@ use crate::encoding::kernels::wide::wide;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
 use crate::expr::Expression;
+use crate::expr::arithmetic::Computed;
 use crate::model::Scalar;
 use crate::query::slice::Slice;
 use crate::query::words::{blank, is_words, to_words};
@@ -45,9 +46,18 @@ pub(crate) enum Values {
 }
 
 impl Fetched {
-    /// Makes what is not marked null.
-    pub(crate) fn keep(&mut self, marks: &[u8], marked: &NullBuffer) {
-        self.valid = NullBuffer::union(self.valid.as_ref(), Some(marked));
+    /// Makes what is not marked null. `sums`: values are only added up and counted.
+    pub(crate) fn keep(&mut self, marks: &[u8], marked: &NullBuffer, sums: bool) {
+        let both = NullBuffer::union(self.valid.as_ref(), Some(marked));
+        let valid = std::mem::replace(&mut self.valid, both);
+        if let (true, Values::Floats(floats)) = (sums, &mut self.values) {
+            let mut kept = floats.to_vec();
+            let words: &mut [u64] = bytemuck::cast_slice_mut(&mut kept);
+            blank_unmarked(words, marks);
+            blank(words, valid.as_ref().filter(|_| !self.zeroed));
+            *floats = kept.into();
+            self.zeroed = true;
+        }
         if !self.zeroed {
             return;
         }
@@ -59,7 +69,8 @@ impl Fetched {
                 }
                 decimals.exceptions.retain(|(row, _)| marks.get(*row).is_some_and(|mark| *mark != 0));
             }
-            Values::Floats(_) | Values::Words(_) | Values::Wide(_) | Values::Array(_) => self.zeroed = false,
+            Values::Floats(_) => {}
+            Values::Words(_) | Values::Wide(_) | Values::Array(_) => self.zeroed = false,
         }
     }
 }
@@ -71,9 +82,12 @@ pub(crate) fn marked(marks: &[u8]) -> NullBuffer {
 
 /// Makes words without a mark 0.
 fn blank_unmarked<T: Word>(words: &mut [T], marks: &[u8]) {
-    for (word, mark) in words.iter_mut().zip(marks) {
-        *word = Word::mul(*word, T::from_u64(u64::from(*mark)));
-    }
+    // All bits of a marked one, none of another.
+    let mask = |mark: u8| Word::sub(T::default(), T::from_u64(u64::from(mark)));
+    wide(
+        #[inline(always)]
+        || words.iter_mut().zip(marks).for_each(|(word, mark)| *word = *word & mask(*mark)),
+    );
 }
 
 /// What will be done with values.
@@ -95,7 +109,26 @@ pub(crate) fn fetch(expression: &Expression, slice: &Slice<'_, '_>, wanted: Use)
     {
         return Ok(fetched);
     }
+    if let Some(arithmetic) = expression.as_arithmetic() {
+        return Ok(computed(arithmetic.compute(&slice.inputs(expression)?, slice.len())?, wanted));
+    }
     Ok(values_of(slice.evaluate(expression)?, wanted))
+}
+
+fn computed((values, valid): (Computed, Option<NullBuffer>), wanted: Use) -> Fetched {
+    let valid = valid.filter(|valid| valid.null_count() > 0);
+    let valid_words = valid.as_ref().filter(|_| wanted.sums);
+    let values = match values {
+        Computed::Floats(mut floats) => {
+            blank(bytemuck::cast_slice_mut::<_, u64>(&mut floats), valid_words);
+            Values::Floats(floats.into())
+        }
+        Computed::Ints(mut ints) => {
+            blank(bytemuck::cast_slice_mut::<_, u64>(&mut ints), valid_words);
+            Values::Words(ints.into())
+        }
+    };
+    Fetched { values, zeroed: wanted.sums && valid.is_some(), valid }
 }
 
 /// Fetches an expression's values for those of the selected rows that `keep`; the others count as null, and cannot fail.
@@ -122,7 +155,8 @@ pub(crate) fn fetch_kept(
     Ok(values_of(array, wanted))
 }
 
-fn values_of(array: ArrayRef, wanted: Use) -> Fetched {
+/// An array's values.
+pub(crate) fn values_of(array: ArrayRef, wanted: Use) -> Fetched {
     let valid = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
     let values = match array.data_type() {
         ArrowType::Float64 => {

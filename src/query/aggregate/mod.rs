@@ -22,7 +22,7 @@ use self::columns::{Map, Rows, gather, read_words, write_words};
 pub(crate) use self::dictionary_decimals::DictionaryDecimals;
 pub(crate) use self::float_sum::{MAX_PENDING, Whole};
 pub(crate) use self::input::{Fetched, Use, Values, fetch};
-use self::input::{fetch_kept, marked};
+use self::input::{fetch_kept, marked, values_of};
 use self::kernels::{Groups, count, grow};
 use self::state::State;
 use super::Aggregate;
@@ -175,8 +175,11 @@ impl<'a> Accumulators<'a> {
     /// Adds the marked rows of a slice, which are of one group, without a list of them: all rows are taken, and those
     /// without a mark count as null. False if expressions must not see them.
     pub(crate) fn update_marked(&mut self, slice: &Slice<'_, '_>, group: usize) -> Result<bool> {
-        let columns = self.inputs.iter().all(|input| input.as_column().is_some());
-        let Some(marks) = slice.marks().filter(|_| columns && self.aggregates.iter().all(|a| a.filter.is_none()))
+        // Arithmetic is not worth it for a minority of the rows.
+        let many = slice.len() * 2 > slice.range.len();
+        let sound = |input: &&Expression| input.as_column().is_some() || (many && input.as_arithmetic().is_some());
+        let sound = self.inputs.iter().all(sound);
+        let Some(marks) = slice.marks().filter(|_| sound && self.aggregates.iter().all(|a| a.filter.is_none()))
         else {
             return Ok(false);
         };
@@ -184,7 +187,12 @@ impl<'a> Accumulators<'a> {
         let groups = Groups::Same { group, rows: marks.len() };
         let marked = marked(marks);
         let mut all = self.fetch(&whole, groups)?;
-        all.iter_mut().flatten().for_each(|fetched| fetched.keep(marks, &marked));
+        for (at, fetched) in all.iter_mut().enumerate() {
+            let sums = self.states.iter().all(|(state, input)| *input != Some(at) || state.only_adds());
+            if let Some(fetched) = fetched {
+                fetched.keep(marks, &marked, sums);
+            }
+        }
         for (state, input) in &mut self.states {
             let valid = match input.map(|at| all.get(at).and_then(Option::as_ref)) {
                 // What none of these rows can change.
@@ -237,6 +245,34 @@ impl<'a> Accumulators<'a> {
             }
         };
         self.inputs.iter().enumerate().map(one).collect()
+    }
+
+    /// Takes no values for some aggregates: they are added by [`Accumulators::add_tallied`].
+    pub(crate) fn leave(&mut self, aggregates: &[usize]) {
+        for at in aggregates {
+            if let Some((_, input)) = self.states.get_mut(*at) {
+                *input = None;
+            }
+        }
+        // Of the others' inputs, those that are left.
+        let inputs = std::mem::take(&mut self.inputs);
+        let mut places = vec![None; inputs.len()];
+        for (_, input) in &mut self.states {
+            let Some(at) = *input else { continue };
+            let place = places[at].get_or_insert_with(|| {
+                self.inputs.push(inputs[at]);
+                self.inputs.len() - 1
+            });
+            *input = Some(*place);
+        }
+    }
+
+    /// Adds values of an aggregate, each so many times, to the only group.
+    pub(crate) fn add_tallied(&mut self, aggregate: usize, values: ArrayRef, times: &[u64]) -> Result<()> {
+        match self.states.get_mut(aggregate) {
+            Some((state, _)) => state.add_tallied(&values_of(values, Use { sums: true, decimals: false }), times),
+            None => Ok(()),
+        }
     }
 
     /// Adds distinct values of some aggregates to groups for which there is room.

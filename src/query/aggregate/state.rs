@@ -240,6 +240,36 @@ impl State {
         Ok(())
     }
 
+    /// Adds values, each so many times, to the only group. What is neither a sum nor a count takes them by rows.
+    pub(crate) fn add_tallied(&mut self, values: &Fetched, times: &[u64]) -> Result<()> {
+        if let Some(valid) = &values.valid {
+            let nulls = times.iter().zip(valid).filter(|(_, valid)| !valid).map(|(times, _)| times).sum::<u64>();
+            if let Some(missing) = self.missing.get_or_insert_with(|| vec![0]).first_mut() {
+                *missing += nulls;
+            }
+        }
+        let is_valid = |at: usize| values.valid.as_ref().is_none_or(|valid| valid.is_valid(at));
+        let counted = times.iter().copied().enumerate().filter(|(at, _)| is_valid(*at));
+        match (&mut self.kind, &values.values) {
+            (Kind::Count, _) => {}
+            (Kind::Words(sums), Values::Words(values)) => {
+                let product = |(at, times): (usize, u64)| values.get(at).map(|v| v.wrapping_mul(times as i64));
+                let sum = counted.filter_map(product).fold(0, i64::wrapping_add);
+                sums.iter_mut().take(1).for_each(|slot| *slot = slot.wrapping_add(sum));
+            }
+            (Kind::Wide(sums), Values::Wide(values)) => {
+                let product = |(at, times): (usize, u64)| values.get(at).map(|v| v.wrapping_mul(times.into()));
+                let sum = counted.filter_map(product).fold(0, i128::wrapping_add);
+                sums.iter_mut().take(1).for_each(|slot| *slot = slot.wrapping_add(sum));
+            }
+            (Kind::Floats { sums, .. }, Values::Floats(values)) => {
+                counted.for_each(|(at, times)| sums.add_times(values.get(at).copied().unwrap_or_default(), times));
+            }
+            _ => return Err(Error::InvalidInput("values of another kind than declared".into())),
+        }
+        Ok(())
+    }
+
     /// Forgets all groups.
     pub(crate) fn clear(&mut self) {
         self.missing = None;

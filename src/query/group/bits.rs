@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use super::coding::Possible;
 use super::direct::{Digits, Room};
 use crate::encoding::kernels::occurrences::occurrences;
 use crate::error::Result;
 use crate::query::run::Worker;
+use crate::query::scan::OpenBlock;
 use crate::query::slice::Slice;
+use crate::query::stats::Statistic;
 
 /// So many bits are had in any memory.
 pub(crate) const FEW_BITS: u64 = 1 << 16;
@@ -24,6 +27,10 @@ pub(crate) struct Bits {
     seen: Vec<u64>,
     /// Nothing is left to be seen.
     full: bool,
+    /// Whether all rows are looked at.
+    all: bool,
+    /// A segment of which nothing is left to be seen.
+    known: Option<usize>,
     bytes: Vec<u8>,
     words: Vec<u32>,
     places: Vec<u32>,
@@ -31,7 +38,8 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    pub(crate) fn new(digits: Arc<Digits>) -> Self {
+    /// `all`: every row of every segment will come.
+    pub(crate) fn new(digits: Arc<Digits>, all: bool) -> Self {
         let mut seen = vec![0; digits.product.div_ceil(64) as usize];
         if digits.product <= WATCHED {
             // Null is not counted, and not waited for.
@@ -39,7 +47,7 @@ impl Bits {
             null.step_by(digits.last_domain().max(1) as usize).for_each(|null| set(&mut seen, null));
         }
         let (bytes, words, places) = (Vec::new(), Vec::new(), Vec::new());
-        Bits { digits, seen, full: false, bytes, words, places, room: Room::default() }
+        Bits { digits, seen, full: false, all, known: None, bytes, words, places, room: Room::default() }
     }
 
     /// Bytes that bits for so many groups and codes take.
@@ -107,7 +115,10 @@ fn mark(codes: &[u8], places: &[u32], seen: &mut [u64]) {
 
 #[inline(always)]
 fn set(bits: &mut [u64], at: u64) {
-    if let Some(word) = bits.get_mut((at / 64) as usize) {
+    if let Some(word) = bits.get_mut((at / 64) as usize)
+        // Mostly it is, and does not make the next row wait for this one.
+        && *word >> (at % 64) & 1 == 0
+    {
         *word |= 1 << (at % 64);
     }
 }
@@ -125,6 +136,32 @@ impl Worker for Bits {
 }
 
 impl Bits {
+    /// What says that no row of a block has a value that was not seen yet, where there is one group. All that a dictionary
+    /// has is seen at once where all rows come.
+    pub(crate) fn knows(&mut self, block: &OpenBlock<'_>) -> Option<Statistic> {
+        if self.known == Some(block.work.segment) {
+            return Some(Statistic::Dictionary);
+        }
+        let possible = self.digits.possible(block).ok()??;
+        let codes = match &possible {
+            Possible::Range(low, high) => {
+                let within = low <= high && *high < self.digits.product;
+                let all = within && count(&self.seen, *low..*high + 1) == high - low + 1;
+                return all.then_some(Statistic::ZoneBounds);
+            }
+            Possible::Dictionary(codes) => *codes,
+            Possible::OfDictionary(map) => map.codes(),
+        };
+        // Where statistics are wrong, `look` refuses the rows.
+        if !self.all || codes.iter().any(|code| u64::from(*code) >= self.digits.product) {
+            return None;
+        }
+        // Null comes first, whether some row has it or not.
+        codes.iter().skip(1).for_each(|code| set(&mut self.seen, u64::from(*code)));
+        self.known = Some(block.work.segment);
+        Some(Statistic::Dictionary)
+    }
+
     fn look(&mut self, slice: &Slice<'_, '_>) -> Result<()> {
         let local = self.digits.of_block(slice.block)?;
         if let Some(number) = local.constant() {

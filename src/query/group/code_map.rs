@@ -63,6 +63,19 @@ pub(super) fn write<T: Word>(
     Ok(true)
 }
 
+/// The codes of the dictionary of a block's segment, null's first; `None` if there is none, or it is too large.
+pub(super) fn of_block(
+    key: &Expression,
+    at: usize,
+    bias: i64,
+    block: &OpenBlock<'_>,
+) -> Result<Option<Arc<CodeMap>>> {
+    match block.column(at)?.map(|column| column.reader().stream()) {
+        Some(Stream::Codes(_)) => Ok(of_segment(key, None, block, &|| of_dictionary(key, at, bias, block))),
+        _ => Ok(None),
+    }
+}
+
 /// Codes of values that are stored as they are.
 fn exceptions<T: Word>(
     key: &Expression,
@@ -89,6 +102,11 @@ fn exceptions<T: Word>(
 }
 
 impl CodeMap {
+    /// The codes.
+    pub(super) fn codes(&self) -> &[u32] {
+        &self.codes
+    }
+
     fn look_up<W: Word, T: Word>(&self, ints: &Ints<'_, W>, rows: Range<usize>, out: &mut Vec<T>) -> Result<()> {
         if self.codes.len() <= 1 << u16::BITS {
             self.look_up_in::<W, T, u16>(ints, rows, out)

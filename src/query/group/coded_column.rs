@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, new_null_array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType as ArrowType;
 
-use super::coding::{blank_unset, from_codes, narrow, within};
+use super::coding::{Possible, blank_unset, from_codes, narrow, within};
 use super::interner::Interner;
 use crate::block::{Stats, Stream, Validity};
 use crate::encoding::bools::Bools;
@@ -168,6 +168,17 @@ impl CodedColumn {
             },
             _ => None,
         })
+    }
+
+    /// The codes that rows of a block may have, null's aside, by the dictionary or the zone map.
+    pub(super) fn possible(&self, block: &OpenBlock<'_>) -> Option<Possible<'_>> {
+        if let Some(map) = self.maps.get(block.work.segment)?.as_deref() {
+            return Some(Possible::Dictionary(map));
+        }
+        let stats = block.stored(self.at)?.block_stats(block.work.block)?;
+        let (Meaning::From(_), Some((min, max))) = (&self.meaning, limits_of(stats)) else { return None };
+        let code = |value: i64| (value as u64).wrapping_sub(self.bias());
+        Some(Possible::Range(code(min), code(max)))
     }
 
     /// What is taken from a stored whole number to make it a code.

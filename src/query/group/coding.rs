@@ -17,9 +17,9 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
-use super::code_map;
+use super::code_map::{self, CodeMap};
 use super::coded_column::{CodedColumn, domain, unknown};
-use super::decimal_column::DecimalColumn;
+use super::decimal_column::{self, DecimalColumn};
 use super::interner::Interner;
 use crate::block::Stats;
 use crate::encoding::Word;
@@ -50,8 +50,18 @@ pub(crate) enum Coding {
         values: ArrayRef,
     },
     /// An expression that keeps order, of whole numbers: the distance from its least value. The values are those numbers
-    /// by `power`, which is 1 but for columns of decimals.
-    Ranged { expression: Expression, input: usize, low: i64, nulls: bool, domain: u64, power: f64 },
+    /// but for columns of decimals, of so many places.
+    Ranged { expression: Expression, input: usize, low: i64, nulls: bool, domain: u64, decimals: Option<u8> },
+}
+
+/// Codes that rows of a block may have.
+pub(crate) enum Possible<'a> {
+    /// From one to another.
+    Range(u64, u64),
+    /// Those of the segment's dictionary, each of which some row of the segment has.
+    Dictionary(&'a [u32]),
+    /// The same.
+    OfDictionary(Arc<CodeMap>),
 }
 
 impl Coding {
@@ -73,13 +83,13 @@ impl Coding {
                 None if all => DecimalColumn::of(at, column, survivors)?,
                 _ => None,
             };
-            let ranged = |DecimalColumn { int, power, low, domain }| Coding::Ranged {
+            let ranged = |DecimalColumn { int, places, low, domain }| Coding::Ranged {
                 expression: int,
                 input: at,
                 low,
                 nulls: true,
                 domain,
-                power,
+                decimals: Some(places),
             };
             return Ok(coded.map(Coding::Column).or(decimals.map(ranged)));
         }
@@ -120,12 +130,13 @@ impl Coding {
             Coding::Constant(value) => take(value, &vec![0; codes.len()]),
             Coding::Column(column) => column.values(codes),
             Coding::Mapped { values, .. } => take(values, &narrow(codes)),
-            Coding::Ranged { low, nulls, power, .. } => {
+            Coding::Ranged { low, nulls, decimals, .. } => {
                 let words = from_codes(codes, *low, *nulls);
                 let null = *nulls && codes.contains(&0);
                 let nulls = null.then(|| NullBuffer::from_iter(codes.iter().map(|c| *c != 0)));
                 match data_type {
                     ArrowType::Float64 => {
+                        let power = 10f64.powi(decimals.map_or(0, i32::from));
                         let floats: ScalarBuffer<f64> = words.iter().map(|w| *w as f64 / power).collect();
                         Ok(Arc::new(arrow_array::Float64Array::new(floats, nulls)))
                     }
@@ -152,6 +163,18 @@ impl Coding {
             Some(code) if code >= self.domain() => Err(outside()),
             code => Ok(code),
         }
+    }
+
+    /// The codes that rows of a block may have, null's aside, as far as that shows without a look at them.
+    pub(crate) fn possible(&self, block: &OpenBlock<'_>) -> Result<Option<Possible<'_>>> {
+        Ok(match self {
+            Coding::Column(column) => column.possible(block),
+            Coding::Ranged { expression, input, low, nulls, .. } => {
+                let bias = low.wrapping_sub(i64::from(*nulls));
+                code_map::of_block(expression, *input, bias, block)?.map(Possible::OfDictionary)
+            }
+            _ => None,
+        })
     }
 
     /// The code of each digit that [`Coding::write_digits`] writes for rows of a block; `None` if these are codes already.
@@ -198,8 +221,14 @@ impl Coding {
                     |c: &u16| codes.get(usize::from(*c)).map_or(T::default(), |c| T::from_u64(u64::from(*c)));
                 out.extend(raw.iter().map(code));
             }
-            Coding::Ranged { expression, input, low, nulls, domain, .. } => {
+            Coding::Ranged { expression, input, low, nulls, domain, decimals } => {
                 let bias = low.wrapping_sub(i64::from(*nulls));
+                if let Some(places) = decimals
+                    && decimal_column::write(*places, *input, bias, slice, out)?
+                {
+                    compact(out, slice);
+                    return within(out, *domain);
+                }
                 if code_map::write(expression, *input, bias, slice, out)? {
                     compact(out, slice);
                     return within(out, *domain);
@@ -315,7 +344,7 @@ fn ranged(key: &Expression, at: usize, column: &Column, survivors: &Survivors) -
         (low, high, nulls) = (0, 0, true);
     }
     let Some(domain) = domain(&(low..high), nulls).filter(|n| i64::try_from(*n).is_ok()) else { return Ok(None) };
-    Ok(Some(Coding::Ranged { expression: key.clone(), input: at, low, nulls, domain, power: 1.0 }))
+    Ok(Some(Coding::Ranged { expression: key.clone(), input: at, low, nulls, domain, decimals: None }))
 }
 
 /// The words of an expression that keeps order at the least and the greatest value.

@@ -8,24 +8,33 @@ use arrow_array::types::Float64Type;
 use arrow_array::{ArrayRef, Int64Array};
 use arrow_schema::DataType as ArrowType;
 
+use super::coding::blank_unset;
 use crate::block::{Bound, Stream, Validity};
+use crate::encoding::Word;
 use crate::encoding::floats::{Alp, Floats};
 use crate::error::Result;
 use crate::expr::{Expression, Function, Traits};
 use crate::model::{Column, DataType, Scalar};
 use crate::query::aggregate::DictionaryDecimals;
 use crate::query::scan::{OpenSegment, Survivors};
+use crate::query::slice::Slice;
 use crate::segment;
 
 /// Keys of more different values are left to hash tables.
 const MOST: i64 = 1 << 24;
 
-/// A column whose values are all `int / power`.
+/// Blocks with more exceptions are left to hash tables.
+const ROWS_AN_EXCEPTION: usize = 16;
+/// Exceptions of more decimals are none.
+const MOST_PLACES: u8 = 6;
+
+/// A column whose values are all whole numbers by a power of ten.
 #[derive(Debug)]
 pub(super) struct DecimalColumn {
     /// The whole number of a value.
     pub(super) int: Expression,
-    pub(super) power: f64,
+    /// The power's logarithm.
+    pub(super) places: u8,
     pub(super) low: i64,
     /// How many codes there are, null's included.
     pub(super) domain: u64,
@@ -74,8 +83,43 @@ impl DecimalColumn {
         let text = column.name.as_ref().into();
         let int =
             Expression { inputs: vec![at], function: Some(function), data_type: ArrowType::Int64, traits, text };
-        Ok(Some(DecimalColumn { int, power, low, domain: (high - low) as u64 + 2 }))
+        Ok(Some(DecimalColumn { int, places: exponent, low, domain: (high - low) as u64 + 2 }))
     }
+}
+
+/// Appends the codes (whole numbers less `bias`) of all rows of a slice to `out`; false, with nothing appended, where the block
+/// does not store the whole numbers of its decimals.
+pub(super) fn write<T: Word>(
+    places: u8,
+    at: usize,
+    bias: i64,
+    slice: &Slice<'_, '_>,
+    out: &mut Vec<T>,
+) -> Result<bool> {
+    let Some(block) = slice.block.column(at)? else { return Ok(false) };
+    let Stream::F64(Floats::Alp(alp)) = block.reader().stream() else { return Ok(false) };
+    let more = match places.checked_sub(alp.exponent) {
+        Some(more) => u32::from(more),
+        None => return Ok(false),
+    };
+    if more == 0 {
+        alp.stored.ints.decode_narrow(slice.range.clone(), bias as u64, true, out)?;
+    } else {
+        alp.stored.ints.decode_narrow(slice.range.clone(), 0, true, out)?;
+        let (factor, bias) = (T::from_u64(10u64.wrapping_pow(more)), T::from_u64(bias as u64));
+        out.iter_mut().for_each(|code| *code = Word::sub(Word::mul(*code, factor), bias));
+    }
+    let power = 10f64.powi(i32::from(places));
+    alp.stored.exceptions.apply(&slice.range, |row, word| {
+        if let Some(code) = out.get_mut(row) {
+            let int = (f64::from_bits(word) * power).round() as i64;
+            *code = T::from_u64(int.wrapping_sub(bias) as u64);
+        }
+    })?;
+    if let Validity::Stream(valid) = block.reader().validity() {
+        blank_unset(out, valid, slice.range.clone())?;
+    }
+    Ok(true)
 }
 
 /// As many decimals as all values of a block have; `None` if some may have more.
@@ -103,12 +147,29 @@ fn exponent_of(
             }
             Ok(slot.get().and_then(Option::as_ref).map(|decimals| decimals.exponent))
         }
-        Stream::F64(Floats::Alp(alp)) if alp.stored.exceptions.is_empty() => {
+        Stream::F64(Floats::Alp(alp)) if alp.stored.exceptions.len() * ROWS_AN_EXCEPTION <= reader.rows() => {
             let Some((min, max)) = bounds(&stored.stats().min, &stored.stats().max) else { return Ok(None) };
-            Ok(is_exact(alp, min, max, known).then_some(alp.exponent))
+            if !is_exact(alp, min, max, known) {
+                return Ok(None);
+            }
+            let mut places = Some(alp.exponent);
+            alp.stored.exceptions.apply(&(0..reader.rows()), |_, word| {
+                places = places.and_then(|places| Some(places.max(places_of(f64::from_bits(word))?)));
+            })?;
+            Ok(places)
         }
         _ => Ok(None),
     }
+}
+
+/// As many decimals as a value has, if it is nearest to a decimal of few.
+fn places_of(value: f64) -> Option<u8> {
+    let is_near = |places: &u8| {
+        let power = 10f64.powi(i32::from(*places));
+        let int = (value * power).round();
+        int.abs() < 1e15 && (int as i64 as f64 / power).to_bits() == value.to_bits()
+    };
+    (0..=MOST_PLACES).find(is_near)
 }
 
 /// Whether all whole numbers from that of `min` to that of `max` stand for the doubles nearest to their decimals.

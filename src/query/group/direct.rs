@@ -3,7 +3,7 @@
 use arrow_array::ArrayRef;
 use arrow_schema::DataType as ArrowType;
 
-use super::coding::Coding;
+use super::coding::{Coding, Possible};
 use crate::encoding::Word;
 use crate::error::Result;
 use crate::expr::Expression;
@@ -36,6 +36,14 @@ impl Digits {
     /// The last key's code of null, if it has one.
     pub(crate) fn last_null(&self) -> Option<u64> {
         self.codings.last().and_then(|(coding, _)| coding.null())
+    }
+
+    /// The only key's codes that rows of a block may have, null's aside; `None` where unknown, or there are more keys.
+    pub(crate) fn possible(&self, block: &OpenBlock<'_>) -> Result<Option<Possible<'_>>> {
+        match self.codings.as_slice() {
+            [(only, _)] => only.possible(block),
+            _ => Ok(None),
+        }
     }
 
     /// Bits that hold every number.

@@ -12,6 +12,7 @@ use super::sets::{Set, SetWorker, WithSets, sets};
 use super::slots::Slots;
 use super::spill::Spill;
 use super::table::Part;
+use super::tally::{Tallied, tallies};
 use super::worker::Hashed;
 use crate::error::Result;
 use crate::expr::Expression;
@@ -142,13 +143,18 @@ fn direct<'a>(
         let known = reserved.lock().unwrap_or_else(PoisonError::into_inner).pop();
         known.unwrap_or_else(|| Reservation::new(context))
     };
-    let groups = || Slots::new(Arc::clone(&digits), aggregates, reservation());
-    let make = || Ok(WithSets { groups: groups()?, sets: workers(sets, &spill, context)? });
+    let tallies = if alone { tallies(fragment, aggregates, survivors)? } else { Vec::new() };
+    let groups = || {
+        let slots = Slots::new(Arc::clone(&digits), aggregates, reservation())?;
+        Tallied::new(slots, &tallies, context)
+    };
+    let only_sets = alone && aggregates.iter().all(|aggregate| aggregate.distinct && aggregate.filter.is_none());
+    let make = || Ok(WithSets { groups: groups()?, alone: only_sets, sets: workers(sets, &spill, context)? });
     let done = each_slice(fragment, survivors, &survivors.work, context, make)?;
     let (slots, of_sets) = taken_apart(done, sets.len());
     let mut slots = slots.into_iter();
     let first = slots.next().map_or_else(groups, Ok)?;
-    let (mut states, reservation) = first.merged(slots);
+    let (mut states, reservation) = first.merged(slots, &tallies, aggregates)?;
     for (set, workers) in sets.iter().zip(of_sets) {
         set.counts(workers, &spill, context, |groups, counts| {
             if let Keys::Narrow(groups) = groups {
@@ -171,7 +177,7 @@ fn hashed<'a>(
     let spill = Arc::new(Spill::new(context.temp_dir));
     let like = Part { keys: keying.none(), states: Accumulators::new(aggregates)? };
     let groups = || Hashed::new(Arc::clone(&keying), Arc::clone(&spill), &like, context);
-    let make = || Ok(WithSets { groups: groups()?, sets: workers(sets, &spill, context)? });
+    let make = || Ok(WithSets { groups: groups()?, alone: false, sets: workers(sets, &spill, context)? });
     let done = each_slice(fragment, survivors, &survivors.work, context, make)?;
     let (mut hashed, of_sets) = taken_apart(done, sets.len());
     for (set, workers) in sets.iter().zip(of_sets) {

@@ -15,6 +15,8 @@
 //! (`bits`) where both have few codes, else in hash tables (`pair`), into which decimals come once only (`sieve`), and adds
 //! the counts to the groups at the end.
 //!
+//! Sums of expressions over one column of few values are computed from how often each of these occurs (`tally`).
+//!
 //! Hash tables stay small. What they cannot hold moves to radix partitions:
 //!
 //! ```text
@@ -44,6 +46,7 @@ mod sieve;
 mod slots;
 mod spill;
 mod table;
+mod tally;
 mod worker;
 
 pub(crate) use code_map::{CodeMap, CodeMaps};

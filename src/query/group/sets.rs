@@ -22,8 +22,9 @@ use crate::expr::Expression;
 use crate::query::aggregate::Accumulators;
 use crate::query::memory::Reservation;
 use crate::query::run::{Context, Worker};
-use crate::query::scan::Survivors;
+use crate::query::scan::{OpenBlock, Survivors};
 use crate::query::slice::Slice;
+use crate::query::stats::Statistic;
 use crate::query::{Aggregate, Fragment};
 
 /// Bits for a slot of a direct index.
@@ -39,7 +40,8 @@ pub(crate) struct Set {
 }
 
 enum Form {
-    Bits(Arc<Digits>),
+    /// Whether all rows come.
+    Bits(Arc<Digits>, bool),
     /// With what tells rows that were seen before, if there is such.
     Hashed(Arc<Keying>, Option<Arc<Sieve>>),
 }
@@ -107,7 +109,7 @@ fn form(
                 && pairs.product == digits.product.saturating_mul(pairs.last_domain())
                 && room.has(pairs.product)
             {
-                return Ok(Form::Bits(pairs));
+                return Ok(Form::Bits(pairs, fragment.conditions.is_empty()));
             }
             let groups = (digits.product > 1).then(|| Arc::clone(digits));
             sieve = Sieve::of(input, groups.clone(), survivors, room.context).map(Arc::new);
@@ -128,13 +130,15 @@ pub(crate) enum SetWorker<'a> {
 /// A thread's groups, and their distinct values.
 pub(crate) struct WithSets<'a, W> {
     pub(crate) groups: W,
+    /// Whether the groups are one, of which nothing else is asked.
+    pub(crate) alone: bool,
     pub(crate) sets: Vec<SetWorker<'a>>,
 }
 
 impl Set {
     pub(crate) fn worker<'a>(&self, spill: &Arc<Spill>, context: &'a Context<'a>) -> Result<SetWorker<'a>> {
         Ok(match &self.form {
-            Form::Bits(digits) => SetWorker::Bits(Bits::new(Arc::clone(digits))),
+            Form::Bits(digits, all) => SetWorker::Bits(Bits::new(Arc::clone(digits), *all)),
             Form::Hashed(keying, sieve) => {
                 let worker = Hashed::new(Arc::clone(keying), Arc::clone(spill), &no_states(keying)?, context)?;
                 let sifter = sieve.as_ref().map(|sieve| Sifter::new(Arc::clone(sieve), context));
@@ -194,6 +198,14 @@ impl<W: Worker> Worker for WithSets<'_, W> {
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
         self.groups.take(slice)?;
         self.sets.iter_mut().try_for_each(|set| set.take(slice))
+    }
+
+    fn skips(&mut self, block: &OpenBlock<'_>) -> Option<Statistic> {
+        let all = self.sets.iter_mut().filter(|_| self.alone).map(|set| match set {
+            SetWorker::Bits(bits) => bits.knows(block),
+            SetWorker::Hashed(..) => None,
+        });
+        all.reduce(Option::and)?
     }
 
     fn account(&mut self) -> Result<()> {

@@ -1,10 +1,12 @@
 //! Between DataFusion's terms and ours: errors, values, filters, statistics.
 
+mod arithmetic;
 mod error;
 mod predicate;
 mod scalar;
 mod statistics;
 
+pub(crate) use arithmetic::to_arithmetic;
 pub(crate) use error::{external, from_datafusion, listed, suggestion};
 pub(crate) use predicate::to_predicate;
 pub(crate) use scalar::to_scalar;

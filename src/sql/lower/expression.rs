@@ -13,7 +13,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
-use super::super::convert::{from_datafusion, to_predicate};
+use super::super::convert::{from_datafusion, to_arithmetic, to_predicate};
 use super::Refusal;
 use super::source::Source;
 use super::traits::traits;
@@ -83,7 +83,11 @@ impl<'a> Compiler<'a> {
         let (compiled, data_type) =
             self.function(expr, &positions).map_err(|error| from_datafusion(error).to_string())?;
         let traits = traits(expr, schema);
-        Ok(Expression { inputs, function: Some(Arc::new(compiled)), data_type, traits, text })
+        let function: Arc<dyn Function> = match to_arithmetic(expr, schema, &positions) {
+            Some(arithmetic) => Arc::new(arithmetic),
+            None => Arc::new(compiled),
+        };
+        Ok(Expression { inputs, function: Some(function), data_type, traits, text })
     }
 
     /// How EXPLAIN shows an expression; no two of a fragment look the same.

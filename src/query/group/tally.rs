@@ -1,0 +1,133 @@
+//! Sums of an expression over one column of few values: it is computed once for each value, and not for each row. How often
+//! each value occurs is all that is asked of the rows, and is counted once for all expressions over the column.
+
+use std::sync::Arc;
+
+use super::coding::Coding;
+use super::direct::Digits;
+use super::slots::Slots;
+use crate::error::Result;
+use crate::expr::Expression;
+use crate::query::aggregate::Accumulators;
+use crate::query::memory::Reservation;
+use crate::query::run::{Context, Worker};
+use crate::query::scan::Survivors;
+use crate::query::slice::Slice;
+use crate::query::{Aggregate, AggregateFunction, Fragment};
+
+/// Columns of more different values are not tallied: counts should stay within the caches.
+const MAX_VALUES: u64 = 1 << 16;
+/// Nor are those whose values hardly repeat.
+const ROWS_A_VALUE: u64 = 4;
+
+/// How often each value of a column occurs.
+pub(crate) struct Tally {
+    /// The aggregates that take it.
+    pub(crate) takers: Vec<usize>,
+    digits: Arc<Digits>,
+}
+
+/// The tallies that aggregates of one group are better computed from.
+pub(crate) fn tallies(fragment: &Fragment, aggregates: &[Aggregate], survivors: &Survivors) -> Result<Vec<Tally>> {
+    let mut columns: Vec<(usize, Vec<usize>)> = Vec::new();
+    for (taker, aggregate) in aggregates.iter().enumerate() {
+        let Some(column) = of_column(aggregate) else { continue };
+        match columns.iter_mut().find(|(known, _)| *known == column) {
+            Some((_, takers)) => takers.push(taker),
+            None => columns.push((column, vec![taker])),
+        }
+    }
+    let rows: u64 = survivors.segments.iter().map(|s| s.segment.rows()).sum();
+    let most = MAX_VALUES.min(rows / ROWS_A_VALUE);
+    let mut tallies = Vec::new();
+    for (at, takers) in columns {
+        let Some(column) = fragment.columns.get(at) else { continue };
+        let key = [Expression::column(at, column)];
+        let coding = Coding::of(&key[0], &fragment.columns, survivors, fragment.conditions.is_empty())?;
+        if coding.as_ref().is_some_and(|coding| coding.domain() <= most)
+            && let Ok(digits) = Digits::of(&key, vec![coding])
+        {
+            tallies.push(Tally { takers, digits: Arc::new(digits) });
+        }
+    }
+    Ok(tallies)
+}
+
+/// The column of whose values an aggregate adds up a function.
+fn of_column(aggregate: &Aggregate) -> Option<usize> {
+    let adds = matches!(
+        aggregate.function,
+        AggregateFunction::Count | AggregateFunction::Sum | AggregateFunction::Average
+    );
+    // Columns themselves are added as they are stored.
+    let input = aggregate.input.as_ref().filter(|input| input.function.is_some())?;
+    if adds && !aggregate.distinct && aggregate.filter.is_none() { input.only_input() } else { None }
+}
+
+/// One thread's groups, and how often values occur where these are one.
+pub(crate) struct Tallied<'a> {
+    slots: Slots<'a>,
+    tallies: Vec<Slots<'a>>,
+}
+
+impl<'a> Tallied<'a> {
+    pub(crate) fn new(mut slots: Slots<'a>, tallies: &[Tally], context: &'a Context<'a>) -> Result<Self> {
+        tallies.iter().for_each(|tally| slots.leave(&tally.takers));
+        let counts = |tally: &Tally| Slots::new(Arc::clone(&tally.digits), &[], Reservation::new(context));
+        Ok(Tallied { slots, tallies: tallies.iter().map(counts).collect::<Result<_>>()? })
+    }
+
+    /// The groups of this thread and of others, and what is reserved for them.
+    pub(crate) fn merged(
+        self,
+        others: impl Iterator<Item = Tallied<'a>>,
+        tallies: &[Tally],
+        aggregates: &[Aggregate],
+    ) -> Result<(Accumulators<'a>, Reservation<'a>)> {
+        let mut of_others: Vec<Vec<Slots<'a>>> = tallies.iter().map(|_| Vec::new()).collect();
+        let mut slots = Vec::new();
+        for other in others {
+            slots.push(other.slots);
+            of_others.iter_mut().zip(other.tallies).for_each(|(all, tally)| all.push(tally));
+        }
+        let (mut states, reservation) = self.slots.merged(slots.into_iter());
+        for ((tally, first), others) in tallies.iter().zip(self.tallies).zip(of_others) {
+            let (counted, _held) = first.merged(others.into_iter());
+            tally.finish(&counted, aggregates, &mut states)?;
+        }
+        Ok((states, reservation))
+    }
+}
+
+impl Worker for Tallied<'_> {
+    fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
+        self.slots.take(slice)?;
+        self.tallies.iter_mut().try_for_each(|tally| tally.take(slice))
+    }
+
+    fn account(&mut self) -> Result<()> {
+        self.slots.account()?;
+        self.tallies.iter_mut().try_for_each(Worker::account)
+    }
+}
+
+impl Tally {
+    /// Adds to the only group what all threads have counted.
+    fn finish(
+        &self,
+        counted: &Accumulators<'_>,
+        aggregates: &[Aggregate],
+        states: &mut Accumulators<'_>,
+    ) -> Result<()> {
+        let (codes, rows): (Vec<u64>, Vec<u64>) =
+            (0..).zip(&counted.rows).filter(|(_, rows)| **rows > 0).map(|(code, rows)| (code, *rows)).unzip();
+        let values = self.digits.keys(&codes)?;
+        for taker in &self.takers {
+            if let Some(input) = aggregates.get(*taker).and_then(|aggregate| aggregate.input.as_ref()) {
+                // Of values that occur: what fails for one of them fails for a row.
+                states.add_tallied(*taker, input.evaluate(&values, codes.len())?, &rows)?;
+            }
+        }
+        Ok(())
+    }
+}
