@@ -77,6 +77,15 @@ const FOUND: &[(Columns, &[&str])] = &[
             "SELECT count(DISTINCT b) FROM t",
         ],
     ),
+    // Of a column of one value, only the rows that pass are counted.
+    (
+        &[("int32", &["5 5 5 5 ×500"]), ("int32", &["1 2 3 - ×500"]), ("float64", &["0.5 - 2.25 1.75 ×500"])],
+        &[
+            "SELECT sum(a + 1), avg(a), count(a * b), sum(b + 1), avg(c * 2), sum(a * b - c) FROM t WHERE b <> 2",
+            "SELECT sum(abs(a)), count(*) FROM t WHERE b > 1",
+            "SELECT sum(b * 2), sum(coalesce(b, 7)), sum(c / b), avg(b) FROM t",
+        ],
+    ),
     // There is one zero among keys, and it is positive.
     (
         &[("float64", &["-0.0 0.0 1.5 -0.0 ×700", "0.0 -0.0", "-"]), ("float32", &["-0.0 0.0 2.5 2.5 ×700"])],
