@@ -1,10 +1,12 @@
 //! Sums of doubles that do not depend on the order of the rows.
 //!
 //! Decimal floats are added as the whole numbers that they are stored as, exactly; everything else in two doubles with
-//! the rounding error kept (Knuth's two-sum), whose result differs from the exact sum by 2⁻¹⁰⁰ or so.
+//! the rounding error kept (Knuth's two-sum), whose result differs from the exact sum by 2⁻¹⁰⁰ or so. What may overflow is
+//! kept apart (`beyond`).
 
 use arrow_buffer::NullBuffer;
 
+use super::beyond::{Beyonds, any_large, is_large};
 use super::columns::{Map, each, gather, read_words, write_words};
 use super::kernels::{Groups, fold, fold_spread, grow};
 use crate::bytes::{Cursor, Writer};
@@ -25,6 +27,8 @@ pub(crate) struct FloatSums {
     exponent: u8,
     /// No pending sum is beyond this.
     used: u64,
+    /// What is not in the sums.
+    beyond: Beyonds,
 }
 
 /// Whole numbers in the narrowest words that hold them.
@@ -91,23 +95,35 @@ impl FloatSums {
     }
 
     pub(crate) fn add_floats(&mut self, groups: Groups<'_>, values: &[f64], valid: Option<&NullBuffer>) {
-        match valid {
-            None if matches!(groups, Groups::Same { .. }) => {
-                if let Some(slot) = self.sums.get_mut(groups.at(0)) {
-                    join(slot, two_sum::sum(values));
-                }
+        if let (Groups::Same { group, .. }, None) = (groups, valid) {
+            let (sum, lost) = two_sum::sum(values);
+            if let Some(slot) = self.sums.get_mut(group)
+                && !is_large(sum)
+            {
+                return join(slot, (sum, lost));
             }
+        }
+        if any_large(values) {
+            let counts = |at: &usize| valid.is_none_or(|valid| valid.is_valid(*at));
+            for at in (0..values.len()).filter(counts) {
+                self.add_times(groups.at(at), values.get(at).copied().unwrap_or_default(), 1);
+            }
+            return;
+        }
+        match valid {
             None => fold_spread(groups, values, &mut self.sums, add, join),
             Some(_) => fold(groups, values, valid, &mut self.sums, add),
         }
     }
 
-    /// Adds a value so many times to the first group: the product, and what rounding loses of it.
-    pub(crate) fn add_times(&mut self, value: f64, times: u64) {
-        if let Some(slot) = self.sums.first_mut() {
-            let times = times as f64;
-            let product = value * times;
-            join(slot, (product, value.mul_add(times, -product)));
+    /// Adds a value so many times: the product, and what rounding loses of it.
+    pub(crate) fn add_times(&mut self, group: usize, value: f64, times: u64) {
+        let Some(slot) = self.sums.get_mut(group) else { return };
+        let product = value * times as f64;
+        if is_large(product) {
+            self.beyond.add(group, value, times);
+        } else {
+            join(slot, (product, value.mul_add(times as f64, -product)));
         }
     }
 
@@ -133,11 +149,9 @@ impl FloatSums {
                 continue;
             }
             let at = groups.at(*row);
-            if let (Some(pending), Some(sum), Some(int)) =
-                (self.pending.get_mut(at), self.sums.get_mut(at), values.ints.get(*row))
-            {
+            if let (Some(pending), Some(int)) = (self.pending.get_mut(at), values.ints.get(*row)) {
                 *pending = pending.wrapping_sub(int);
-                add(sum, *value);
+                self.add_times(at, *value, 1);
             }
         }
     }
@@ -168,10 +182,12 @@ impl FloatSums {
                 join(slot, sum);
             }
         });
+        self.beyond.merge(&other.beyond, map);
     }
 
     /// Appends some groups of another, settled.
     pub(crate) fn append(&mut self, other: &FloatSums, at: &[u32]) {
+        self.beyond.append(&other.beyond, self.sums.len(), at);
         gather(&mut self.sums, &other.sums, at);
     }
 
@@ -179,10 +195,13 @@ impl FloatSums {
         self.sums.clear();
         self.pending.clear();
         self.used = 0;
+        self.beyond.clear();
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.sums.capacity() * size_of::<(f64, f64)>() + self.pending.capacity() * size_of::<i64>()
+        self.beyond.memory()
+            + self.sums.capacity() * size_of::<(f64, f64)>()
+            + self.pending.capacity() * size_of::<i64>()
     }
 
     /// Writes all groups, settled.
@@ -191,19 +210,18 @@ impl FloatSums {
             |part: fn(&(f64, f64)) -> f64| self.sums.iter().map(part).map(f64::to_bits).collect::<Vec<u64>>();
         write_words(&part(|sum| sum.0), out);
         write_words(&part(|sum| sum.1), out);
+        self.beyond.write(out);
     }
 
     pub(crate) fn read(groups: usize, from: &mut Cursor<'_>) -> Result<Self> {
         let (sums, lost): (Vec<u64>, Vec<u64>) = (read_words(groups, from)?, read_words(groups, from)?);
         let both = sums.into_iter().zip(lost).map(|(sum, lost)| (f64::from_bits(sum), f64::from_bits(lost)));
-        Ok(FloatSums { sums: both.collect(), ..FloatSums::default() })
+        Ok(FloatSums { sums: both.collect(), beyond: Beyonds::read(from)?, ..FloatSums::default() })
     }
 
     /// The sum of a group, once settled.
     pub(crate) fn sum(&self, group: usize) -> f64 {
-        let (sum, lost) = self.sums.get(group).copied().unwrap_or_default();
-        // What was lost of an infinity is no number.
-        if lost.is_finite() { sum + lost } else { sum }
+        self.beyond.total(group, self.sums.get(group).copied().unwrap_or_default())
     }
 }
 
@@ -226,8 +244,47 @@ mod tests {
         assert_eq!(sum(&values), sum(&turned));
         turned.sort_by(f64::total_cmp);
         assert_eq!(sum(&values), sum(&turned));
-        assert_eq!(sum(&[1e300, 1e300, f64::INFINITY]), f64::INFINITY);
-        assert!(sum(&[f64::INFINITY, f64::NEG_INFINITY]).is_nan());
+    }
+
+    #[test]
+    fn what_overflows_does_so_in_any_order() {
+        const INF: f64 = f64::INFINITY;
+        let cases: [(&[f64], f64); 8] = [
+            (&[1e300, 1e300, INF], INF),
+            (&[INF, -INF], f64::NAN),
+            (&[f64::NAN, 1.0], f64::NAN),
+            (&[f64::MAX, f64::MAX, -INF], -INF),
+            (&[f64::MAX, f64::MAX, -f64::MAX, 1.0], f64::MAX),
+            (&[f64::MAX, -f64::MAX, 1.5], 1.5),
+            (&[f64::MAX, f64::MAX], INF),
+            (&[-1e290, 1e290, 1e-300], 1e-300),
+        ];
+        for (values, expected) in cases {
+            let mut values = values.to_vec();
+            for _ in 0..values.len() {
+                values.rotate_left(1);
+                let rows = values.len();
+                let of = |groups: Groups<'_>, values: &[f64]| {
+                    let mut sums = FloatSums::default();
+                    sums.grow(2);
+                    sums.add_floats(groups, values, None);
+                    sums
+                };
+                // In two halves, one of them written and read.
+                let (left, right) = values.split_at(rows / 2);
+                let mut out = Writer::new();
+                of(Groups::Words(&vec![1; rows]), left).write(&mut out);
+                let mut halves = of(Groups::Words(&vec![1; rows]), right);
+                halves.merge(&FloatSums::read(2, &mut Cursor::new(out.as_slice())).unwrap(), Map::Same);
+                let mut appended = FloatSums::default();
+                appended.append(&halves, &[0, 1]);
+                let same = of(Groups::Same { group: 1, rows }, &values);
+                let each = of(Groups::Words(&vec![1; rows]), &values);
+                for sum in [same, each, halves, appended].map(|sums| sums.sum(1)) {
+                    assert!(sum == expected || (sum.is_nan() && expected.is_nan()), "{values:?}: {sum}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! aggregate fetches its values once (`input`), adds them slot by slot (`kernels`, `state`), and at the end the states of
 //! all threads are merged and become columns. Sums of floats do not depend on the order (`float_sum`).
 
+mod beyond;
 pub(crate) mod columns;
 mod dictionary_decimals;
 mod extremes;

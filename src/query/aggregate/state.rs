@@ -263,7 +263,8 @@ impl State {
                 sums.iter_mut().take(1).for_each(|slot| *slot = slot.wrapping_add(sum));
             }
             (Kind::Floats { sums, .. }, Values::Floats(values)) => {
-                counted.for_each(|(at, times)| sums.add_times(values.get(at).copied().unwrap_or_default(), times));
+                counted
+                    .for_each(|(at, times)| sums.add_times(0, values.get(at).copied().unwrap_or_default(), times));
             }
             _ => return Err(Error::InvalidInput("values of another kind than declared".into())),
         }
