@@ -17,12 +17,15 @@ use std::ops::Range;
 use super::choose::{self, Facts, Scope};
 use super::factor::{self, Factor};
 use super::kernels::bitpack;
+use super::kernels::wide::wide;
 use super::{Buffer, Compression, Cuts, Encoding, Ints, Sink, Source, Word};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
 /// So many rows of a vector are fetched by decoding all of it: patches are put in without a look at who wants them.
 const MANY: usize = 48;
+/// The next patch that is wanted is looked for among so many first.
+const NEAR: usize = 64;
 /// Bits that a patch costs besides the bits above the width: its position and some overhead.
 const PATCH_BITS: f64 = 13.0;
 /// Bits of a frame's head, and of the heads of its patches.
@@ -311,10 +314,11 @@ impl<'a, W: Word> Frame<'a, W> {
     /// Appends the values of single rows, which rise.
     pub(super) fn gather(&self, rows: &[u32], out: &mut Vec<W>) -> Result<()> {
         let mut room = Vec::new();
+        let mut patches = self.patches.as_ref().map(Patches::cursor).transpose()?;
         for near in rows.chunk_by(|a, b| *a as usize / VECTOR == *b as usize / VECTOR) {
             let start = near.first().map_or(0, |row| *row as usize / VECTOR * VECTOR);
             if near.len() < MANY {
-                self.gather_few(start, near, out)?;
+                self.gather_few(start, near, patches.as_mut(), out)?;
                 continue;
             }
             room.clear();
@@ -325,8 +329,14 @@ impl<'a, W: Word> Frame<'a, W> {
         Ok(())
     }
 
-    /// Appends the values of some rows of the vector that begins at `start`.
-    fn gather_few(&self, start: usize, rows: &[u32], out: &mut Vec<W>) -> Result<()> {
+    /// Appends the values of some rows of the vector that begins at `start`; `patches` stands before them.
+    fn gather_few(
+        &self,
+        start: usize,
+        rows: &[u32],
+        patches: Option<&mut Cursor<'_, W>>,
+        out: &mut Vec<W>,
+    ) -> Result<()> {
         let (from, vector) = (out.len(), bitpack::vector_len(self.width));
         let place = start / VECTOR * vector;
         let bytes = self.codes.range(place..(place + vector).min(self.codes.len()))?;
@@ -334,23 +344,47 @@ impl<'a, W: Word> Frame<'a, W> {
         if !bitpack::gather(&bytes, self.width, self.rows, rows, affine, out) {
             return Err(Error::corrupt(0, "packed codes are too short"));
         }
-        let (Some(patches), Some(first), Some(last)) = (&self.patches, rows.first(), rows.last()) else {
+        let (Some(patches), Some(first), Some(last)) = (patches, rows.first(), rows.last()) else {
             return Ok(());
         };
         let mut values = rows.iter().zip(out.iter_mut().skip(from)).peekable();
-        patches.each(*first as usize..*last as usize + 1, |at, high| {
-            let row = first + at as u32;
+        patches.each(*first..*last + 1, |row, high| {
             while values.next_if(|(before, _)| **before < row).is_some() {}
             if let Some((_, value)) = values.next_if(|(other, _)| **other == row) {
                 *value = Word::add(*value, self.scaled(high));
             }
-        })
+        });
+        Ok(())
     }
 
     /// What a patch adds to the value.
     fn scaled(&self, high: W) -> W {
         let shifted = Word::to_u64(high).checked_shl(self.width).unwrap_or(0);
         Word::mul(self.factor, W::from_u64(shifted))
+    }
+}
+
+/// Patches that are taken in the order of their rows.
+struct Cursor<'p, W> {
+    positions: &'p [u32],
+    highs: &'p [W],
+    next: usize,
+}
+
+impl<W: Word> Cursor<'_, W> {
+    /// Calls `put` with the row and the high part of each patch in `rows`, which lie behind those asked for before.
+    #[inline(always)]
+    fn each(&mut self, rows: Range<u32>, mut put: impl FnMut(u32, W)) {
+        let rest = self.positions.get(self.next..).unwrap_or_default();
+        // Mostly the next one is near.
+        let near = rest.get(..NEAR).filter(|near| near.last().is_some_and(|last| *last >= rows.start));
+        self.next += near.unwrap_or(rest).partition_point(|row| *row < rows.start);
+        while let (Some(row), Some(high)) = (self.positions.get(self.next), self.highs.get(self.next))
+            && *row < rows.end
+        {
+            put(*row, *high);
+            self.next += 1;
+        }
     }
 }
 
@@ -369,12 +403,22 @@ impl<'a, W: Word> Patches<'a, W> {
             let (mut positions, mut highs) = (Vec::new(), Vec::new());
             self.positions.decode(0..self.positions.rows(), &mut positions)?;
             self.highs.decode(0..self.highs.rows(), &mut highs)?;
-            if !positions.is_sorted_by(|a, b| a < b) {
+            let rises = wide(
+                #[inline(always)]
+                || positions.iter().zip(positions.iter().skip(1)).fold(true, |rises, (a, b)| rises & (a < b)),
+            );
+            if !rises {
                 return Err(Error::corrupt(0, "positions of patches do not rise"));
             }
             let _ = self.decoded.set((positions, highs));
         }
         Ok(self.decoded.get().map_or((&[], &[]), |(positions, highs)| (positions, highs)))
+    }
+
+    /// Before the first patch.
+    fn cursor(&self) -> Result<Cursor<'_, W>> {
+        let (positions, highs) = self.all()?;
+        Ok(Cursor { positions, highs, next: 0 })
     }
 
     /// Calls `put` with the place in `rows` and the high part of each patch there.

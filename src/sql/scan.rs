@@ -274,11 +274,12 @@ impl Worker {
                 }
                 batch => batch?,
             };
+            start = end;
+            let Some(batch) = batch else { continue };
             let passed = batch.num_rows() as u64;
             counted.tally.counters.output.rows_in += passed;
             counted.tally.counters.output.rows_out += passed;
             counted.tally.counters.output.time += counted.tally.clock.lap();
-            start = end;
             for full in held.push(batch)?.into_iter().flatten() {
                 self.emit(full, output).await;
             }
@@ -295,6 +296,7 @@ impl Worker {
         output.emit(batch).await;
     }
 
+    /// What is left of some rows; `None` of none.
     fn slice(
         &self,
         block: &OpenBlock<'_>,
@@ -302,15 +304,18 @@ impl Worker {
         marks: &mut Marks,
         rows: Range<usize>,
         tally: &mut Tally,
-    ) -> Result<RecordBatch> {
+    ) -> Result<Option<RecordBatch>> {
         let mut slice = Slice::new(block, rows);
         tests.apply(&mut slice, marks, tally)?;
+        if slice.len() == 0 {
+            return Ok(None);
+        }
         let claimed = self.claim(&mut slice);
         let batch = self.decoded(&slice);
         if batch.is_err() {
             self.run.produced.fetch_sub(claimed, Ordering::Relaxed);
         }
-        batch
+        batch.map(Some)
     }
 
     /// Counts the rows of a slice as produced, and leaves no more of them selected than a limit asks for: what comes after

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::Frame;
+use super::{Frame, Patches};
 use crate::encoding::Word;
 use crate::encoding::kernels::bitpack::{self, by_lane};
 use crate::encoding::kernels::wide::wide;
@@ -129,6 +129,7 @@ fn mark_vectors<W: Word, L: Word>(
 ) -> Result<()> {
     let vector = bitpack::vector_len(frame.width);
     let mut lanes = [L::default(); VECTOR];
+    let mut patches = frame.patches.as_ref().map(Patches::cursor).transpose()?;
     let mut patched: Vec<(usize, u8)> = Vec::new();
     for (start, marks) in rows.clone().step_by(VECTOR).zip(marks.chunks_mut(VECTOR)) {
         let from = start / VECTOR * vector;
@@ -136,40 +137,47 @@ fn mark_vectors<W: Word, L: Word>(
         if !bitpack::unpack_vector(&bytes, frame.width, frame.rows - start, &mut lanes) {
             return Err(Error::corrupt(0, "packed codes are too short"));
         }
+        // What a patched row holds, whose code says something else.
+        let rows = start as u32..(start + marks.len()) as u32;
+        let holds = |row: u32, high: W| {
+            let code = lanes.get(row as usize - start).map_or(0, |code| Word::to_u64(*code));
+            let value = Word::add(frame.base, Word::mul(frame.factor, W::from_u64(code)));
+            u8::from(wanted.holds(Word::add(value, frame.scaled(high))))
+        };
         patched.clear();
-        if let Some(patches) = &frame.patches {
-            patches.each(start..start + marks.len(), |at, high| {
-                let code = lanes.get(at).map_or(0, |code| Word::to_u64(*code));
-                let value = Word::add(frame.base, Word::mul(frame.factor, W::from_u64(code)));
-                let passes = wanted.holds(Word::add(value, frame.scaled(high)));
-                let before = !of_marked || marks.get(at).is_some_and(|mark| *mark != 0);
-                patched.push((at, u8::from(passes && before)));
-            })?;
+        if let Some(patches) = patches.as_mut().filter(|_| of_marked) {
+            patches.each(rows.clone(), |row, high| {
+                let at = row as usize - start;
+                patched.push((at, holds(row, high) & marks.get(at).copied().unwrap_or(0)));
+            });
         }
-        match wanted.codes {
-            None => marks.fill(0),
-            Some((first, last)) => {
-                let (first, span) = (L::from_u64(first), L::from_u64(last - first));
-                let passes = |code: &L| u8::from(Word::sub(*code, first) <= span);
-                let marks = &mut *marks;
-                if of_marked {
-                    wide(
-                        #[inline(always)]
-                        || marks.iter_mut().zip(&lanes).for_each(|(mark, code)| *mark &= passes(code)),
-                    );
-                } else {
-                    wide(
-                        #[inline(always)]
-                        || marks.iter_mut().zip(&lanes).for_each(|(mark, code)| *mark = passes(code)),
-                    );
-                }
-            }
-        }
+        mark_codes(&lanes, wanted.codes, of_marked, marks);
         for (at, mark) in &patched {
             if let Some(slot) = marks.get_mut(*at) {
                 *slot = *mark;
             }
         }
+        if let Some(patches) = patches.as_mut().filter(|_| !of_marked) {
+            patches.each(rows, |row, high| {
+                if let Some(slot) = marks.get_mut(row as usize - start) {
+                    *slot = holds(row, high);
+                }
+            });
+        }
     }
     Ok(())
+}
+
+/// Marks the rows whose codes lie from the first to the last of `wanted`, if there are any such.
+fn mark_codes<L: Word>(codes: &[L; VECTOR], wanted: Option<(u64, u64)>, of_marked: bool, marks: &mut [u8]) {
+    let Some((first, last)) = wanted else { return marks.fill(0) };
+    let (first, span) = (L::from_u64(first), L::from_u64(last - first));
+    let passes = |code: &L| u8::from(Word::sub(*code, first) <= span);
+    wide(
+        #[inline(always)]
+        || match of_marked {
+            true => marks.iter_mut().zip(codes).for_each(|(mark, code)| *mark &= passes(code)),
+            false => marks.iter_mut().zip(codes).for_each(|(mark, code)| *mark = passes(code)),
+        },
+    );
 }

@@ -133,6 +133,13 @@ fn exponent_of(
     if *stored.data_type() != DataType::Float64 {
         return Ok(None);
     }
+    if stored.record().dictionary.is_some() {
+        let Some(slot) = segment.decimals.get(at) else { return Ok(None) };
+        if slot.get().is_none() {
+            let _ = slot.set(stored.dictionary()?.and_then(DictionaryDecimals::of));
+        }
+        return Ok(slot.get().and_then(Option::as_ref).map(|decimals| decimals.exponent));
+    }
     let block = stored.block(block)?;
     let reader = block.reader();
     if matches!(reader.validity(), Validity::Nothing) {
@@ -140,13 +147,6 @@ fn exponent_of(
     }
     match reader.stream() {
         Stream::Null => Ok(Some(0)),
-        Stream::Codes(_) => {
-            let Some(slot) = segment.decimals.get(at) else { return Ok(None) };
-            if slot.get().is_none() {
-                let _ = slot.set(stored.dictionary()?.and_then(DictionaryDecimals::of));
-            }
-            Ok(slot.get().and_then(Option::as_ref).map(|decimals| decimals.exponent))
-        }
         Stream::F64(Floats::Alp(alp)) if alp.stored.exceptions.len() * ROWS_AN_EXCEPTION <= reader.rows() => {
             let Some((min, max)) = bounds(&stored.stats().min, &stored.stats().max) else { return Ok(None) };
             if !is_exact(alp, min, max, known) {
