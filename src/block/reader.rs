@@ -269,16 +269,22 @@ impl Reader<'_> {
         }
     }
 
-    /// Rows of which those next to each other are in one vector are fetched by decoding it once.
     /// How many rows are decoded in the time that fetching one takes, about.
     pub fn rows_a_fetch(&self) -> usize {
-        match (&self.validity, &self.stream) {
-            (Validity::Stream(_), _) | (_, Stream::Bytes(_) | Stream::Wide(_)) => 32,
-            _ if self.is_light() => 3,
-            _ => 32,
-        }
+        let by_vector = match &self.stream {
+            _ if matches!(self.validity, Validity::Stream(_)) => false,
+            Stream::Null | Stream::Bool(_) | Stream::Wide(_) | Stream::Bytes(_) => false,
+            Stream::W8(s) => s.gathers_by_vector(),
+            Stream::W16(s) => s.gathers_by_vector(),
+            Stream::W32(s) | Stream::Codes(s) => s.gathers_by_vector(),
+            Stream::W64(s) => s.gathers_by_vector(),
+            Stream::F32(s) => s.gathers_by_vector(),
+            Stream::F64(s) => s.gathers_by_vector(),
+        };
+        if by_vector { 3 } else { 32 }
     }
 
+    /// Rows of which those next to each other are in one vector are fetched by decoding it once.
     fn gather_by_vector(
         &self,
         rows: &[u32],

@@ -198,6 +198,16 @@ impl<'a, F: Float> Floats<'a, F> {
         }
     }
 
+    /// Whether rows of a vector of which many are wanted are fetched about as fast as the vector is decoded.
+    pub fn gathers_by_vector(&self) -> bool {
+        match self {
+            Floats::Bits(bits) => bits.words.gathers_by_vector(),
+            Floats::Alp(alp) => alp.stored.ints.gathers_by_vector(),
+            Floats::Dyadic(dyadic) => dyadic.stored.ints.gathers_by_vector(),
+            Floats::AlpRd(_) => false,
+        }
+    }
+
     /// Whether a value is fetched without those before it.
     pub fn is_light(&self) -> bool {
         match self {

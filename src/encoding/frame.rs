@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
 /// So many rows of a vector are fetched by decoding all of it: patches are put in without a look at who wants them.
-const MANY: usize = 48;
+const MANY: usize = 32;
 /// The next patch that is wanted is looked for among so many first.
 const NEAR: usize = 64;
 /// Bits that a patch costs besides the bits above the width: its position and some overhead.

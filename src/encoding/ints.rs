@@ -237,6 +237,11 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
+    /// Whether rows of a vector of which many are wanted are fetched about as fast as the vector is decoded.
+    pub fn gathers_by_vector(&self) -> bool {
+        matches!(self, Ints::Frame(_) | Ints::Constant(_))
+    }
+
     /// Whether a value is fetched without those before it.
     pub fn is_light(&self) -> bool {
         !matches!(self, Ints::Delta(_) | Ints::Planes(_))

@@ -42,6 +42,16 @@ pub enum Source<T> {
     Step(usize),
 }
 
+impl<T: Number> Source<T> {
+    /// Whether both give the same numbers, bit for bit.
+    fn is(self, other: Source<T>) -> bool {
+        match (self, other) {
+            (Source::Literal(a), Source::Literal(b)) => a.bits() == b.bits(),
+            (a, b) => a == b,
+        }
+    }
+}
+
 /// Steps, of which the last gives the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steps<T>(Vec<(Operator, Source<T>, Source<T>)>);
@@ -66,6 +76,8 @@ pub enum Computed {
 
 /// A number that steps compute with.
 pub trait Number: Copy + Default + PartialEq {
+    /// Its bits: there are two zeros among doubles.
+    fn bits(self) -> u64;
     /// What an operator makes of two.
     fn apply(operator: Operator, left: Self, right: Self) -> Self;
     /// The values of an array of numbers that this type takes in, whatever null rows hold; `None` of another.
@@ -73,6 +85,10 @@ pub trait Number: Copy + Default + PartialEq {
 }
 
 impl Number for f64 {
+    fn bits(self) -> u64 {
+        self.to_bits()
+    }
+
     #[inline(always)]
     fn apply(operator: Operator, left: f64, right: f64) -> f64 {
         match operator {
@@ -96,6 +112,10 @@ impl Number for f64 {
 }
 
 impl Number for i64 {
+    fn bits(self) -> u64 {
+        self as u64
+    }
+
     #[inline(always)]
     fn apply(operator: Operator, left: i64, right: i64) -> i64 {
         match operator {
@@ -130,10 +150,20 @@ impl<T: Number> Steps<T> {
         Steps(Vec::new())
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Adds a step, unless it is there, and gives its result.
     pub fn push(&mut self, operator: Operator, left: Source<T>, right: Source<T>) -> Source<T> {
         let step = (operator, left, right);
-        let known = self.0.iter().position(|known| *known == step);
+        let known = self.0.iter().position(|known| known.0 == operator && left.is(known.1) && right.is(known.2));
         Source::Step(known.unwrap_or_else(|| {
             self.0.push(step);
             self.0.len() - 1
@@ -254,6 +284,7 @@ mod tests {
             let square = steps.push(Operator::Multiply, difference, difference);
             let halved = steps.push(Operator::Divide, Source::Literal(1.0), square);
             assert_eq!(steps.push(Operator::Subtract, Source::Input(0), Source::Input(1)), difference);
+            assert!(!Source::Literal(0.0).is(Source::Literal(-0.0)));
             steps.push(Operator::Add, halved, Source::Literal(2.0));
             let nulls = NullBuffer::from_iter((0..rows).map(|i| i % 5 > 0));
             let inputs: [ArrayRef; 2] = [

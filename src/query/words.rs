@@ -89,6 +89,15 @@ pub(crate) fn one_zero(array: &ArrayRef) -> ArrayRef {
     }
 }
 
+/// Whether there is a zero whose sign [`one_zero`] takes.
+pub(crate) fn has_negative_zero(array: &ArrayRef) -> bool {
+    match array.data_type() {
+        ArrowType::Float32 => array.as_primitive::<Float32Type>().values().iter().any(|v| v.to_bits() == 1 << 31),
+        ArrowType::Float64 => array.as_primitive::<Float64Type>().values().iter().any(|v| v.to_bits() == 1 << 63),
+        _ => false,
+    }
+}
+
 /// Makes what null rows hold 0.
 pub(crate) fn blank<T: Word>(words: &mut [T], valid: Option<&NullBuffer>) {
     let Some(valid) = valid.filter(|valid| valid.null_count() > 0) else { return };

@@ -170,10 +170,7 @@ pub(crate) fn get(vector: &[u8], width: u32, rows: usize, index: usize) -> Optio
     }
 }
 
-/// Fetching a code takes as long as unpacking so many bytes of codes.
-const FETCH: usize = 64;
-
-/// Appends `base + factor · code` of the codes at `indices`, all of one vector whose bytes are `vector`, in a stream of
+/// Appends `base + factor · code` of a few codes, at `indices`, all of one vector whose bytes are `vector`, in a stream of
 /// `rows`. False, with less appended, when the bytes are too few.
 #[must_use]
 pub(crate) fn gather<W: Word>(
@@ -197,14 +194,6 @@ fn gather_in_vector<W: Word, L: Word>(
 ) -> bool {
     let Some(first) = indices.first() else { return true };
     let whole = *first as usize / VECTOR < rows / VECTOR;
-    if whole && width > 0 && indices.len() * FETCH > VECTOR * L::BYTES {
-        let mut lanes = [L::default(); VECTOR];
-        if !L::unpack_vector(vector, width as usize, &mut lanes) {
-            return false;
-        }
-        out.extend(indices.iter().map(|at| affine(Word::to_u64(lanes[*at as usize % VECTOR]))));
-        return true;
-    }
     indices.iter().all(|at| {
         let code = match whole && width > 0 {
             true => get_in_vector::<L>(vector, width as usize, *at as usize % VECTOR),

@@ -106,13 +106,21 @@ impl FloatSums {
         if any_large(values) {
             let counts = |at: &usize| valid.is_none_or(|valid| valid.is_valid(*at));
             for at in (0..values.len()).filter(counts) {
-                self.add_times(groups.at(at), values.get(at).copied().unwrap_or_default(), 1);
+                self.add_one(groups.at(at), values.get(at).copied().unwrap_or_default());
             }
             return;
         }
         match valid {
             None => fold_spread(groups, values, &mut self.sums, add, join),
             Some(_) => fold(groups, values, valid, &mut self.sums, add),
+        }
+    }
+
+    fn add_one(&mut self, group: usize, value: f64) {
+        match self.sums.get_mut(group) {
+            Some(_) if is_large(value) => self.beyond.add(group, value, 1),
+            Some(slot) => add(slot, value),
+            None => {}
         }
     }
 
@@ -151,7 +159,7 @@ impl FloatSums {
             let at = groups.at(*row);
             if let (Some(pending), Some(int)) = (self.pending.get_mut(at), values.ints.get(*row)) {
                 *pending = pending.wrapping_sub(int);
-                self.add_times(at, *value, 1);
+                self.add_one(at, *value);
             }
         }
     }

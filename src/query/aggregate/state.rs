@@ -240,7 +240,7 @@ impl State {
         Ok(())
     }
 
-    /// Adds values, each so many times, to the only group. What is neither a sum nor a count takes them by rows.
+    /// Adds values, each so many times, to the only group: for sums, means and counts alone, as `tally` chooses them.
     pub(crate) fn add_tallied(&mut self, values: &Fetched, times: &[u64]) -> Result<()> {
         if let Some(valid) = &values.valid {
             let nulls = times.iter().zip(valid).filter(|(_, valid)| !valid).map(|(times, _)| times).sum::<u64>();

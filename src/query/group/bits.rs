@@ -97,6 +97,13 @@ fn count(bits: &[u64], range: std::ops::Range<u64>) -> u64 {
     whole + u64::from((of(first) & from).count_ones()) + u64::from((of(last) & to).count_ones())
 }
 
+/// Whether all bits of a range are set. It stops at the first words that have others.
+fn are_set(bits: &[u64], range: std::ops::RangeInclusive<u64>) -> bool {
+    let (low, high) = range.into_inner();
+    let word = |at: u64| count(bits, low.max(at * 64)..high.min(at * 64 + 63) + 1);
+    (low / 64..=high / 64).all(|at| word(at) == high.min(at * 64 + 63) - low.max(at * 64) + 1)
+}
+
 /// Sets the bits of the places that codes of a byte stand for.
 fn mark(codes: &[u8], places: &[u32], seen: &mut [u64]) {
     let is_new = |place: &u32| count(seen, u64::from(*place)..u64::from(*place) + 1) == 0;
@@ -146,7 +153,7 @@ impl Bits {
         let codes = match &possible {
             Possible::Range(low, high) => {
                 let within = low <= high && *high < self.digits.product;
-                let all = within && count(&self.seen, *low..*high + 1) == high - low + 1;
+                let all = within && are_set(&self.seen, *low..=*high);
                 return all.then_some(Statistic::ZoneBounds);
             }
             Possible::Dictionary(codes) => *codes,
@@ -191,6 +198,8 @@ mod tests {
         for start in 0..256 {
             for end in start..=256 {
                 assert_eq!(count(&bits, start..end), plain(start..end) as u64, "{start}..{end}");
+                let all = start == end || are_set(&bits, start..=end - 1);
+                assert_eq!(all, plain(start..end) as u64 == end - start, "{start}..{end}");
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::model::{Column, DataType, Physical, Scalar};
 use crate::query::scan::{OpenBlock, Survivors};
 use crate::query::slice::{Slice, take};
-use crate::query::words::{from_words, is_words, to_words};
+use crate::query::words::{from_words, has_negative_zero, is_words, to_words};
 use crate::segment;
 
 /// Dictionaries are united up to this many values in all.
@@ -32,6 +32,8 @@ pub(crate) struct CodedColumn {
     nulls: bool,
     pub(super) domain: u64,
     meaning: Meaning,
+    /// Whether rows hold negative zeros, for which the codes' values have zeros.
+    pub(super) loses_sign: bool,
     /// For each segment with a dictionary: the code of each of its codes.
     maps: Vec<Option<Arc<[u32]>>>,
 }
@@ -83,7 +85,8 @@ impl CodedColumn {
                 }
             });
         }
-        Ok(Some(CodedColumn { at, data_type, nulls, domain, meaning: Meaning::From(range.start), maps }))
+        let meaning = Meaning::From(range.start);
+        Ok(Some(CodedColumn { at, data_type, nulls, domain, meaning, loses_sign: false, maps }))
     }
 
     pub(super) fn of_dictionaries(
@@ -104,6 +107,7 @@ impl CodedColumn {
         union.intern(&new_null_array(&data_type, 1))?;
         let mut known: HashMap<u128, Arc<[u32]>> = HashMap::new();
         let mut maps = Vec::with_capacity(stored.len());
+        let mut loses_sign = false;
         for column in stored {
             let Some((column, dictionary)) = column.and_then(|c| Some((c, c.record().dictionary?))) else {
                 maps.push(None);
@@ -115,13 +119,15 @@ impl CodedColumn {
             }
             let Some(values) = column.dictionary()? else { return Ok(None) };
             let values = arrow_cast::cast(values, &data_type).map_err(|e| Error::corrupt(0, e.to_string()))?;
+            loses_sign |= has_negative_zero(&values);
             let map: Arc<[u32]> = union.intern(&values)?.into();
             known.insert(dictionary.hash, Arc::clone(&map));
             maps.push(Some(map));
         }
         let values = union.values()?;
         let domain = values.len() as u64;
-        Ok(Some(CodedColumn { at, data_type, nulls: true, domain, meaning: Meaning::Values(values), maps }))
+        let meaning = Meaning::Values(values);
+        Ok(Some(CodedColumn { at, data_type, nulls: true, domain, meaning, loses_sign, maps }))
     }
 
     /// Whether code 0 is null.

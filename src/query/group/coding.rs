@@ -95,6 +95,7 @@ impl Coding {
         }
         let rows: u64 = survivors.segments.iter().map(|s| s.segment.rows()).sum();
         if let Some(source) = coded
+            && !source.loses_sign
             && source.domain <= MAX_MAPPED.min(rows / 4)
             && let Some(mapped) = mapped(key, source)?
         {
@@ -111,6 +112,11 @@ impl Coding {
             Coding::Mapped { values, .. } => values.len() as u64,
             Coding::Ranged { domain, .. } => *domain,
         }
+    }
+
+    /// Whether the values of codes are those of the rows, bit for bit.
+    pub(crate) fn is_exact(&self) -> bool {
+        !matches!(self, Coding::Column(column) if column.loses_sign)
     }
 
     /// The code of null, if there is one.

@@ -23,9 +23,9 @@ use crate::segment;
 /// Keys of more different values are left to hash tables.
 const MOST: i64 = 1 << 24;
 
-/// Blocks with more exceptions are left to hash tables.
+/// A column of which a block has more exceptions is left to hash tables.
 const ROWS_AN_EXCEPTION: usize = 16;
-/// Exceptions of more decimals are none.
+/// So is one with an exception of more decimals.
 const MOST_PLACES: u8 = 6;
 
 /// A column whose values are all whole numbers by a power of ten.

@@ -42,9 +42,13 @@ pub(crate) fn tallies(fragment: &Fragment, aggregates: &[Aggregate], survivors: 
     let mut tallies = Vec::new();
     for (at, takers) in columns {
         let Some(column) = fragment.columns.get(at) else { continue };
+        let stored = survivors.segments.iter().filter_map(|segment| segment.columns.get(at)?.as_deref());
+        if stored.filter_map(|column| column.record().dictionary).any(|known| u64::from(known.values) > most) {
+            continue;
+        }
         let key = [Expression::column(at, column)];
         let coding = Coding::of(&key[0], &fragment.columns, survivors, fragment.conditions.is_empty())?;
-        if coding.as_ref().is_some_and(|coding| coding.domain() <= most)
+        if coding.as_ref().is_some_and(|coding| coding.domain() <= most && coding.is_exact())
             && let Ok(digits) = Digits::of(&key, vec![coding])
         {
             tallies.push(Tally { takers, digits: Arc::new(digits) });

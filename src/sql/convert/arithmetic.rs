@@ -7,6 +7,11 @@ use datafusion::scalar::ScalarValue;
 use crate::expr::arithmetic::{Arithmetic, Number, Operator, Source, Steps};
 use crate::model::{DataType, Schema};
 
+/// The most nodes down that are looked at.
+const MAX_DEPTH: usize = 64;
+/// Expressions of more steps are left to DataFusion.
+const MAX_STEPS: usize = 128;
+
 /// The steps of an expression over a table of this schema, whose inputs are the columns at `inputs`; `None` unless all of it
 /// is arithmetic over doubles or over whole numbers of 64 bits.
 pub(crate) fn to_arithmetic(expr: &Expr, schema: &Schema, inputs: &[usize]) -> Option<Arithmetic> {
@@ -14,11 +19,11 @@ pub(crate) fn to_arithmetic(expr: &Expr, schema: &Schema, inputs: &[usize]) -> O
     // A column or a literal alone takes no steps.
     let Expr::BinaryExpr(_) = plain(expr) else { return None };
     let mut floats = Steps::new();
-    if inputs.source(expr, &mut floats, &DataType::Float64, float).is_some() {
+    if inputs.source(expr, &mut floats, &DataType::Float64, float, 0).is_some() {
         return Some(Arithmetic::Floats(floats));
     }
     let mut ints = Steps::new();
-    inputs.source(expr, &mut ints, &DataType::Int64, int)?;
+    inputs.source(expr, &mut ints, &DataType::Int64, int, 0)?;
     Some(Arithmetic::Ints(ints))
 }
 
@@ -50,7 +55,11 @@ impl Inputs<'_> {
         steps: &mut Steps<T>,
         data_type: &DataType,
         literal: fn(&ScalarValue) -> Option<T>,
+        depth: usize,
     ) -> Option<Source<T>> {
+        if depth > MAX_DEPTH || steps.len() > MAX_STEPS {
+            return None;
+        }
         match plain(expr) {
             Expr::Literal(value, _) => literal(value).map(Source::Literal),
             Expr::Column(name) => self.input(&name.name, |stored| stored == data_type),
@@ -70,8 +79,8 @@ impl Inputs<'_> {
                     Theirs::Divide if *data_type == DataType::Float64 => Operator::Divide,
                     _ => return None,
                 };
-                let left = self.source(left, steps, data_type, literal)?;
-                let right = self.source(right, steps, data_type, literal)?;
+                let left = self.source(left, steps, data_type, literal, depth + 1)?;
+                let right = self.source(right, steps, data_type, literal, depth + 1)?;
                 Some(steps.push(operator, left, right))
             }
             _ => None,

@@ -86,6 +86,15 @@ const FOUND: &[(Columns, &[&str])] = &[
             "SELECT sum(b * 2), sum(coalesce(b, 7)), sum(c / b), avg(b) FROM t",
         ],
     ),
+    // The sign of a zero counts where it is not a key.
+    (
+        &[("float64", &["-0.0 2.0 ×900", "-0.0 1.0 ×40"]), ("float32", &["-0.0 2.5 ×900", "4.0 -0.0 ×40"])],
+        &[
+            "SELECT sum(1 / a), sum(1 / b), count(1 / a) FROM t",
+            "SELECT 1 / a, count(*) FROM t GROUP BY 1",
+            "SELECT sum(b / 0.0 - b / -0.0), sum(a * a / 0.0 - a * a / -0.0) FROM t WHERE b > 0",
+        ],
+    ),
     // There is one zero among keys, and it is positive.
     (
         &[("float64", &["-0.0 0.0 1.5 -0.0 ×700", "0.0 -0.0", "-"]), ("float32", &["-0.0 0.0 2.5 2.5 ×700"])],
@@ -96,6 +105,8 @@ const FOUND: &[(Columns, &[&str])] = &[
             "SELECT -abs(a), count(*) FROM t GROUP BY 1",
             "SELECT a * b, min(a) IS NULL FROM t GROUP BY 1",
             "SELECT DISTINCT ceil(a * -0.1) FROM t",
+            "SELECT sum(1 / a), sum(1 / b), avg(a / 0.0 - a / -0.0) FROM t",
+            "SELECT 1 / b, count(*) FROM t GROUP BY 1",
         ],
     ),
 ];

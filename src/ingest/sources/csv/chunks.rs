@@ -107,7 +107,9 @@ impl CsvChunks {
         loop {
             let more = self.fill(&mut text, size)?;
             if self.next.0 == 0 && ends.at == 0 {
-                self.check_start(&mut text)?;
+                if self.next.2 == 0 {
+                    self.check_start(&mut text)?;
+                }
                 if self.skip_empty_lines(&mut text) && more {
                     continue;
                 }

@@ -396,6 +396,9 @@ fn empty_lines_before_the_first_row_are_no_chunk() {
             assert_eq!(first.unwrap_or((0, line, offset)), (0, line, offset), "{text:?} in chunks of {size}");
         }
     }
+    // Only what the file begins with is a byte-order mark.
+    let later = chunks("\n\n\n\u{feff}a\n1\n".as_bytes(), &CsvOptions::default(), 3).unwrap();
+    assert_eq!((later[0].offset, later[0].text.starts_with(b"\xef\xbb\xbf")), (3, true));
     let batches = read_in(b"\n\na;b\n1;2\n", &CsvOptions::default(), 1).unwrap();
     assert_eq!(cells(&batches), [["1", "2"]]);
 }
