@@ -61,7 +61,7 @@ impl Scale {
     }
 
     /// Significant bits of the inverse's head.
-    fn head_bits(&self) -> u8 {
+    pub(super) fn head_bits(&self) -> u8 {
         self.head_bits
     }
 

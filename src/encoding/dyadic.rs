@@ -157,6 +157,11 @@ impl<'a, F: Float> Dyadic<'a, F> {
         self.grid.scale.exponent()
     }
 
+    /// What besides the exponent tells which double a word stands for.
+    pub(crate) fn grid(&self) -> (u8, u8) {
+        (self.grid.scale.head_bits(), self.grid.fraction)
+    }
+
     pub(super) fn decode(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<()> {
         self.stored.decode(rows, |word| self.grid.decode(word), out)
     }

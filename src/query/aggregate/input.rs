@@ -8,9 +8,9 @@ use arrow_schema::DataType as ArrowType;
 
 use super::dictionary_decimals::DictionaryDecimals;
 use super::float_sum::{Decimals, Whole};
-use crate::block::{Stream, Validity};
+use crate::block::{Reader, Stream, Validity};
 use crate::encoding::bools::of_marks;
-use crate::encoding::floats::{Alp, Floats};
+use crate::encoding::floats::{Corrected, Floats};
 use crate::encoding::kernels::wide::wide;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
@@ -191,28 +191,59 @@ fn stored_decimals(at: usize, slice: &Slice<'_, '_>) -> Result<Option<Fetched>> 
     }
     let Stream::F64(Floats::Alp(alp)) = block.reader().stream() else { return Ok(None) };
     let Some(most) = largest(at, slice, alp.exponent) else { return Ok(None) };
-    let mut exceptions = Vec::new();
-    alp.stored.exceptions.apply(&slice.range, |row, word| exceptions.push((row, f64::from_bits(word))))?;
-    let valid = match block.reader().validity() {
-        Validity::Stream(bools) => Some(NullBuffer::new(bools.decode(slice.range.clone())?)),
-        _ => None,
-    };
-    let valid = valid.filter(|valid| valid.null_count() > 0);
-    if let Some(valid) = &valid {
-        exceptions.retain(|(row, _)| valid.is_valid(*row));
-    }
-    let ints = match i32::try_from(most) {
-        Ok(_) => Whole::Narrow(bytemuck::cast_vec(whole::<u32>(alp, slice, valid.as_ref())?)),
-        Err(_) => Whole::Wide(bytemuck::cast_vec(whole::<u64>(alp, slice, valid.as_ref())?)),
-    };
+    let WholeNumbers { ints, exceptions, valid } = WholeNumbers::of(&alp.stored, most, block.reader(), slice)?;
     let decimals = Decimals { ints, exponent: alp.exponent, exceptions, most };
     Ok(Some(Fetched { values: Values::Decimals(decimals), valid, zeroed: true }))
 }
 
+/// The whole numbers that stand for the doubles of a column on a grid of decimals and multiples of a power of two; `None`
+/// of another column.
+pub(crate) fn grid_words(at: usize, slice: &Slice<'_, '_>) -> Result<Option<WholeNumbers>> {
+    let Some(block) = slice.block.column(at)? else { return Ok(None) };
+    let Stream::F64(Floats::Dyadic(dyadic)) = block.reader().stream() else { return Ok(None) };
+    let Some(most) = largest(at, slice, dyadic.exponent()) else { return Ok(None) };
+    WholeNumbers::of(&dyadic.stored, 2 * most + 2, block.reader(), slice).map(Some)
+}
+
+/// What a slice's rows store in place of doubles.
+#[derive(Debug)]
+pub(crate) struct WholeNumbers {
+    /// 0 where there is null.
+    pub(crate) ints: Whole,
+    /// Rows whose value is another one.
+    pub(crate) exceptions: Vec<(usize, f64)>,
+    pub(crate) valid: Option<NullBuffer>,
+}
+
+impl WholeNumbers {
+    /// None of the whole numbers is beyond `most`.
+    fn of(stored: &Corrected<'_, f64>, most: u64, reader: &Reader<'_>, slice: &Slice<'_, '_>) -> Result<Self> {
+        let mut exceptions = Vec::new();
+        stored.exceptions.apply(&slice.range, |row, word| exceptions.push((row, f64::from_bits(word))))?;
+        let valid = match reader.validity() {
+            Validity::Stream(bools) => Some(NullBuffer::new(bools.decode(slice.range.clone())?)),
+            _ => None,
+        };
+        let valid = valid.filter(|valid| valid.null_count() > 0);
+        if let Some(valid) = &valid {
+            exceptions.retain(|(row, _)| valid.is_valid(*row));
+        }
+        let ints = match i32::try_from(most) {
+            Ok(_) => Whole::Narrow(bytemuck::cast_vec(whole::<u32>(stored, slice, valid.as_ref())?)),
+            Err(_) => Whole::Wide(bytemuck::cast_vec(whole::<u64>(stored, slice, valid.as_ref())?)),
+        };
+        Ok(WholeNumbers { ints, exceptions, valid })
+    }
+}
+
 /// The whole numbers of a slice's rows modulo the word's size, 0 where there is null.
-fn whole<W: Word>(alp: &Alp<'_, f64>, slice: &Slice<'_, '_>, valid: Option<&NullBuffer>) -> Result<Vec<W>> {
+fn whole<W: Word>(
+    stored: &Corrected<'_, f64>,
+    slice: &Slice<'_, '_>,
+    valid: Option<&NullBuffer>,
+) -> Result<Vec<W>> {
     let mut ints = Vec::with_capacity(slice.range.len());
-    alp.stored.ints.decode_narrow(slice.range.clone(), 0, true, &mut ints)?;
+    stored.ints.decode_narrow(slice.range.clone(), 0, true, &mut ints)?;
     blank(&mut ints, valid);
     Ok(ints)
 }

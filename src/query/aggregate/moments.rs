@@ -8,6 +8,7 @@ use super::columns::{Map, each, gather, read_words, write_words};
 use super::float_sum::MAX_PENDING;
 use super::kernels::{Groups, count, fold, grow};
 use crate::bytes::{Cursor, Writer};
+use crate::encoding::kernels::wide::wide;
 use crate::error::Result;
 use arrow_buffer::NullBuffer;
 
@@ -22,6 +23,8 @@ struct Slot {
     from: f64,
     distances: Two,
     squares: Two,
+    /// Whether some value was infinite or no number; what is not finite without one has overflowed.
+    wild: bool,
 }
 
 /// What is kept of all groups.
@@ -47,7 +50,9 @@ impl Moments {
     pub(crate) fn add(&mut self, groups: Groups<'_>, values: &[f64], valid: Option<&NullBuffer>) {
         match (groups, valid.filter(|valid| valid.null_count() > 0)) {
             // Whether groups have codes of a byte depends on memory where they are many, and the last bit must not.
-            (groups, valid) if self.0.len() > MAX_PENDING => fold(groups, values, valid, &mut self.0, Slot::add),
+            (groups, valid) if self.0.len() > MAX_PENDING || !all_finite(values) => {
+                fold(groups, values, valid, &mut self.0, Slot::add);
+            }
             (Groups::Same { group, .. }, None) => self.add_to_one(group, values),
             (Groups::Same { group, .. }, Some(valid)) => self.add_to_one(group, &kept(values, valid)),
             (Groups::Bytes { codes, places }, None) => self.add_to_few(codes, places, values),
@@ -63,7 +68,8 @@ impl Moments {
         let (Some(slot), Some(first)) = (self.0.get_mut(group), values.first()) else { return };
         let from = first + sums(values, *first).0 / values.len() as f64;
         let (distances, squares) = sums(values, from);
-        slot.join(Slot { count: values.len() as u64, from, distances: (distances, 0.0), squares: (squares, 0.0) });
+        let (distances, squares) = ((distances, 0.0), (squares, 0.0));
+        slot.join(Slot { count: values.len() as u64, from, distances, squares, wild: false });
     }
 
     /// Adds values of groups with codes of a byte, about the mean of each.
@@ -91,7 +97,7 @@ impl Moments {
         for (at, place) in places.iter().enumerate().take(CODES) {
             if let Some(slot) = self.0.get_mut(*place as usize) {
                 let (distances, squares) = ((about[at].0, 0.0), (about[at].1, 0.0));
-                slot.join(Slot { count: counts[at], from: from[at], distances, squares });
+                slot.join(Slot { count: counts[at], from: from[at], distances, squares, wild: false });
             }
         }
     }
@@ -117,6 +123,7 @@ impl Moments {
         write_words(&part(|slot| slot.distances.1.to_bits()), out);
         write_words(&part(|slot| slot.squares.0.to_bits()), out);
         write_words(&part(|slot| slot.squares.1.to_bits()), out);
+        write_words(&part(|slot| u64::from(slot.wild)), out);
     }
 
     pub(crate) fn read(groups: usize, from: &mut Cursor<'_>) -> Result<Self> {
@@ -132,6 +139,7 @@ impl Moments {
         part(|slot, word| slot.distances.1 = f64::from_bits(word))?;
         part(|slot, word| slot.squares.0 = f64::from_bits(word))?;
         part(|slot, word| slot.squares.1 = f64::from_bits(word))?;
+        part(|slot, word| slot.wild = word > 0)?;
         Ok(Moments(slots))
     }
 
@@ -148,6 +156,7 @@ impl Slot {
     #[inline(always)]
     fn add(&mut self, value: f64) {
         self.count += 1;
+        self.wild |= !value.is_finite();
         if self.count == 1 {
             self.from = value;
             return;
@@ -170,6 +179,7 @@ impl Slot {
         }
         other.move_to(self.from);
         self.count += other.count;
+        self.wild |= other.wild;
         grow_by(&mut self.distances, other.distances.0, other.distances.1);
         grow_by(&mut self.squares, other.squares.0, other.squares.1);
     }
@@ -192,10 +202,10 @@ impl Slot {
 
     /// The sum of the squares of the distances from the mean.
     fn about_the_mean(&self) -> f64 {
-        if !self.from.is_finite() || !self.distances.0.is_finite() {
+        if self.wild {
             return f64::NAN;
         }
-        if self.squares.0 == f64::INFINITY {
+        if ![self.from, self.distances.0, self.squares.0].iter().all(|part| part.is_finite()) {
             return f64::INFINITY;
         }
         let count = self.count as f64;
@@ -212,6 +222,13 @@ impl Slot {
             found => found.max(0.0),
         }
     }
+}
+
+fn all_finite(values: &[f64]) -> bool {
+    wide(
+        #[inline(always)]
+        || values.iter().fold(true, |all, value| all & value.is_finite()),
+    )
 }
 
 /// Those that are valid.

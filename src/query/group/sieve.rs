@@ -1,5 +1,5 @@
-//! Rows whose pair of a group and a decimal a thread has seen before, told by a bit for each: most amounts of money repeat,
-//! and need not be made doubles, hashed and looked for to be the same again.
+//! Rows whose pair of a group and a decimal a thread has seen before, told by a bit for each: most amounts of money and most
+//! coordinates repeat, and need not be made doubles, hashed and looked for to be the same again.
 //!
 //! A bit stands for a whole number under one way to make doubles of such, so that two rows with the same bit have the
 //! same double. Whatever has no bit goes on.
@@ -13,7 +13,7 @@ use crate::encoding::floats::Floats;
 use crate::error::Result;
 use crate::expr::Expression;
 use crate::model::{DataType, Scalar};
-use crate::query::aggregate::{Fetched, Use, Values, Whole, fetch};
+use crate::query::aggregate::{Fetched, Use, Values, Whole, WholeNumbers, fetch, grid_words};
 use crate::query::memory::Reservation;
 use crate::query::run::Context;
 use crate::query::scan::Survivors;
@@ -38,8 +38,26 @@ pub(crate) struct Sieve {
     most: u64,
 }
 
-/// How a block makes doubles of whole numbers: decimals, and the head bits of its scale (0 of a dictionary).
-type Way = (u8, u8);
+/// How a block makes doubles of whole numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Of a dictionary, whose decimals have so many places.
+    Dictionary(u8),
+    /// Of decimals of so many places, with the head bits of the scale.
+    Decimals(u8, u8),
+    /// Of decimals of so many places and multiples between them: words of twice the whole numbers.
+    Grid(u8, (u8, u8)),
+}
+
+impl Way {
+    /// Whole numbers between neighbouring ones of a value.
+    fn scale(self) -> f64 {
+        match self {
+            Way::Dictionary(places) | Way::Decimals(places, _) => 10f64.powi(i32::from(places)),
+            Way::Grid(places, _) => 2.0 * 10f64.powi(i32::from(places)),
+        }
+    }
+}
 
 /// What one thread has seen.
 pub(crate) struct Sifter<'a> {
@@ -86,13 +104,25 @@ impl Sieve {
         fits.then(|| Sieve { value: value.clone(), at, groups, range, most })
     }
 
-    /// How the block of a slice makes doubles, if it stores decimals.
-    fn way(&self, slice: &Slice<'_, '_>) -> Result<Option<Way>> {
-        Ok(match slice.block.column(self.at)?.map(|column| column.reader().stream()) {
-            Some(Stream::Codes(_)) => Some((0, 0)),
-            Some(Stream::F64(Floats::Alp(alp))) => Some((alp.exponent, alp.head_bits())),
-            _ => None,
-        })
+    /// What the rows of a slice store, if that are whole numbers, and how the block makes doubles of them.
+    fn stored(&self, slice: &Slice<'_, '_>) -> Result<Option<(Way, WholeNumbers)>> {
+        let whole = Slice::new(slice.block, slice.range.clone());
+        let head = match slice.block.column(self.at)?.map(|column| column.reader().stream()) {
+            Some(Stream::Codes(_)) => None,
+            Some(Stream::F64(Floats::Alp(alp))) => Some(alp.head_bits()),
+            Some(Stream::F64(Floats::Dyadic(dyadic))) => {
+                let way = Way::Grid(dyadic.exponent(), dyadic.grid());
+                return Ok(grid_words(self.at, &whole)?.map(|numbers| (way, numbers)));
+            }
+            _ => return Ok(None),
+        };
+        let Fetched { values: Values::Decimals(decimals), valid, .. } =
+            fetch(&self.value, &whole, Use { sums: true, decimals: true })?
+        else {
+            return Ok(None);
+        };
+        let way = head.map_or(Way::Dictionary(decimals.exponent), |head| Way::Decimals(decimals.exponent, head));
+        Ok(Some((way, WholeNumbers { ints: decimals.ints, exceptions: decimals.exceptions, valid })))
     }
 }
 
@@ -129,38 +159,34 @@ impl<'a> Sifter<'a> {
         if self.off || slice.len() * 4 < slice.range.len() {
             return Ok(None);
         }
-        let Some(way) = self.sieve.way(slice)? else { return Ok(None) };
-        let whole = Slice::new(slice.block, slice.range.clone());
-        let Fetched { values: Values::Decimals(decimals), valid, .. } =
-            fetch(&self.sieve.value, &whole, Use { sums: true, decimals: true })?
-        else {
-            return Ok(None);
-        };
-        let (decimals, valid) = (&decimals, &valid);
-        let Some(place) = self.place((decimals.exponent, way.1)) else { return Ok(None) };
+        let Some((way, stored)) = self.sieve.stored(slice)? else { return Ok(None) };
+        let valid = &stored.valid;
+        let Some(place) = self.place(way) else { return Ok(None) };
         self.numbers.clear();
         if let Some(groups) = &self.sieve.groups {
             groups.of_block(slice.block)?.numbers(slice, &mut self.numbers, &mut self.room)?;
         }
         let Some((_, seen)) = self.ways.get_mut(place) else { return Ok(None) };
         // Neither null nor an exception is what its whole number says.
-        let plain = valid.is_none() && decimals.exceptions.is_empty();
+        let plain = valid.is_none() && stored.exceptions.is_empty();
         let mut other = vec![false; if plain { 0 } else { slice.range.len() }];
         if let Some(valid) = valid {
             other.iter_mut().zip(valid).for_each(|(other, valid)| *other = !valid);
         }
-        for (row, _) in &decimals.exceptions {
+        for (row, _) in &stored.exceptions {
             if let Some(other) = other.get_mut(*row) {
                 *other = true;
             }
         }
         let is_exception = |row: usize| valid.as_ref().is_none_or(|valid| valid.is_valid(row));
-        let rows = match &decimals.ints {
+        let values = seen.span as usize;
+        let rows = match &stored.ints {
             Whole::Narrow(ints) => seen.look(ints, slice.selected(), &self.numbers, &other, is_exception),
             Whole::Wide(ints) => seen.look(ints, slice.selected(), &self.numbers, &other, is_exception),
         };
         self.rows = (self.rows.0 + slice.len(), self.rows.1 + rows.len());
-        if self.rows.0 > TRIAL && self.rows.1 * 2 > self.rows.0 {
+        // Where there may be many values, they cannot repeat before that many rows.
+        if self.rows.0 > TRIAL.max(values / 4) && self.rows.1 * 2 > self.rows.0 {
             self.turn_off();
         }
         Ok(Some(rows))
@@ -171,9 +197,9 @@ impl<'a> Sifter<'a> {
         if let Some(known) = self.ways.iter().position(|(known, _)| *known == way) {
             return Some(known);
         }
-        let scale = 10f64.powi(i32::from(way.0));
+        let scale = way.scale();
         let (low, high) =
-            ((self.sieve.range.start * scale).floor() - 1.0, (self.sieve.range.end * scale).ceil() + 1.0);
+            ((self.sieve.range.start * scale).floor() - 2.0, (self.sieve.range.end * scale).ceil() + 2.0);
         let groups = self.sieve.groups.as_ref().map_or(1, |groups| groups.product);
         let span = high - low + 1.0;
         let fits = low.abs() < 1e15 && span * groups as f64 <= self.sieve.most as f64;
