@@ -13,7 +13,7 @@ use super::writer::{ALL_NULL, ALL_VALID, BY_CODE, STREAM};
 use crate::encoding::bools::{Bools, of_marks};
 use crate::encoding::floats::Floats;
 use crate::encoding::ints::Ints;
-use crate::encoding::kernels::wide::wide;
+use crate::encoding::kernels::dispatch::simd;
 use crate::encoding::strings::{Strings, StringsOut};
 use crate::encoding::wide::Wide;
 use crate::encoding::{Source, Word, buffer::ALIGN};
@@ -417,7 +417,7 @@ fn view(value: &[u8], offset: u32) -> u128 {
 
 /// The dictionary's values at `codes`.
 fn look_up(codes: Vec<u32>, dictionary: &Dictionary) -> Result<ArrayRef> {
-    let greatest = wide(
+    let greatest = simd(
         #[inline(always)]
         || codes.iter().fold(0, |most, code| most.max(*code)),
     );

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::float::Float;
 use super::ints::{self, Ints};
-use super::kernels::wide::wide;
+use super::kernels::dispatch::simd;
 use super::{Options, Sink, Source, Word, bits};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
@@ -41,7 +41,7 @@ impl<'a, F: Float> Corrected<'a, F> {
             let from = out.len();
             bits::decode_words(&self.ints, start..rows.end.min(start + PIECE), out)?;
             let slots = out.get_mut(from..).unwrap_or_default();
-            wide(
+            simd(
                 #[inline(always)]
                 || slots.iter_mut().for_each(|slot| *slot = value(slot.to_word())),
             );

@@ -17,7 +17,7 @@ use std::ops::Range;
 use super::choose::{self, Facts, Scope};
 use super::factor::{self, Factor};
 use super::kernels::bitpack;
-use super::kernels::wide::wide;
+use super::kernels::dispatch::simd;
 use super::{Buffer, Compression, Cuts, Encoding, Ints, Sink, Source, Word};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
@@ -257,29 +257,14 @@ impl<'a, W: Word> Frame<'a, W> {
     }
 
     pub(super) fn decode(&self, rows: Range<usize>, out: &mut Vec<W>) -> Result<()> {
-        let from = out.len();
-        let start = rows.start / VECTOR * bitpack::vector_len(self.width);
-        // A range that ends inside a full vector needs that whole vector.
-        let end_row = rows.end.next_multiple_of(VECTOR).min(self.rows);
-        let bytes = self.codes.range(start..bitpack::packed_len(self.width, end_row))?;
-        if !bitpack::unpack(&bytes, self.width, end_row - rows.start, self.base, self.factor, out) {
-            return Err(Error::corrupt(0, "packed codes are too short"));
-        }
-        out.truncate(from + rows.len());
-        match &self.patches {
-            Some(patches) => patches.each(rows, |at, high| {
-                if let Some(value) = out.get_mut(from + at) {
-                    *value = Word::add(*value, self.scaled(high));
-                }
-            }),
-            None => Ok(()),
-        }
+        self.decode_narrow(rows, 0, out)
     }
 
-    /// Appends `value - bias` of `rows` modulo 2^BITS of the narrower word `N`.
+    /// Appends `value - bias` of `rows` modulo 2^BITS of `N`, which is no wider.
     pub(super) fn decode_narrow<N: Word>(&self, rows: Range<usize>, bias: u64, out: &mut Vec<N>) -> Result<()> {
         let from = out.len();
         let start = rows.start / VECTOR * bitpack::vector_len(self.width);
+        // A range that ends inside a full vector needs that whole vector.
         let end_row = rows.end.next_multiple_of(VECTOR).min(self.rows);
         let bytes = self.codes.range(start..bitpack::packed_len(self.width, end_row))?;
         let base = N::from_u64(Word::to_u64(self.base).wrapping_sub(bias));
@@ -334,7 +319,7 @@ impl<'a, W: Word> Frame<'a, W> {
         &self,
         start: usize,
         rows: &[u32],
-        patches: Option<&mut Cursor<'_, W>>,
+        patches: Option<&mut PatchCursor<'_, W>>,
         out: &mut Vec<W>,
     ) -> Result<()> {
         let (from, vector) = (out.len(), bitpack::vector_len(self.width));
@@ -365,13 +350,13 @@ impl<'a, W: Word> Frame<'a, W> {
 }
 
 /// Patches that are taken in the order of their rows.
-struct Cursor<'p, W> {
+struct PatchCursor<'p, W> {
     positions: &'p [u32],
     highs: &'p [W],
     next: usize,
 }
 
-impl<W: Word> Cursor<'_, W> {
+impl<W: Word> PatchCursor<'_, W> {
     /// Calls `put` with the row and the high part of each patch in `rows`, which lie behind those asked for before.
     #[inline(always)]
     fn each(&mut self, rows: Range<u32>, mut put: impl FnMut(u32, W)) {
@@ -403,7 +388,7 @@ impl<'a, W: Word> Patches<'a, W> {
             let (mut positions, mut highs) = (Vec::new(), Vec::new());
             self.positions.decode(0..self.positions.rows(), &mut positions)?;
             self.highs.decode(0..self.highs.rows(), &mut highs)?;
-            let rises = wide(
+            let rises = simd(
                 #[inline(always)]
                 || positions.iter().zip(positions.iter().skip(1)).fold(true, |rises, (a, b)| rises & (a < b)),
             );
@@ -416,24 +401,14 @@ impl<'a, W: Word> Patches<'a, W> {
     }
 
     /// Before the first patch.
-    fn cursor(&self) -> Result<Cursor<'_, W>> {
+    fn cursor(&self) -> Result<PatchCursor<'_, W>> {
         let (positions, highs) = self.all()?;
-        Ok(Cursor { positions, highs, next: 0 })
+        Ok(PatchCursor { positions, highs, next: 0 })
     }
 
     /// Calls `put` with the place in `rows` and the high part of each patch there.
     fn each(&self, rows: Range<usize>, mut put: impl FnMut(usize, W)) -> Result<()> {
-        let (positions, highs) = self.all()?;
-        let first = positions.partition_point(|&position| (position as usize) < rows.start);
-        for (&position, &high) in positions.iter().zip(highs).skip(first) {
-            if position as usize >= rows.end {
-                break;
-            }
-            match (position as usize).checked_sub(rows.start) {
-                Some(at) => put(at, high),
-                None => return Err(Error::corrupt(0, "positions of patches do not rise")),
-            }
-        }
+        self.cursor()?.each(rows.start as u32..rows.end as u32, |row, high| put(row as usize - rows.start, high));
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_schema::DataType as ArrowType;
 
 use super::expression::Function;
-use crate::encoding::kernels::wide::wide;
+use crate::encoding::kernels::dispatch::simd;
 use crate::error::{Error, Result};
 
 /// Rows that go through all steps at a time.
@@ -212,7 +212,7 @@ impl<T: Number> Default for Steps<T> {
 fn apply<T: Number>(operator: Operator, left: Operand<'_, T>, right: Operand<'_, T>, to: &mut [T]) {
     macro_rules! each {
         ($operator:path) => {
-            wide(
+            simd(
                 #[inline(always)]
                 || each(left, right, to, |a, b| T::apply($operator, a, b)),
             )

@@ -76,11 +76,10 @@ pub(crate) fn unordered(word: i64) -> f64 {
 /// Floats as keys of groups: there is one zero, which is positive.
 pub(crate) fn one_zero(array: &ArrayRef) -> ArrayRef {
     fn one<T: ArrowPrimitiveType>(array: &ArrayRef, is: fn(T::Native) -> bool) -> ArrayRef {
-        let floats = array.as_primitive::<T>();
-        if !floats.values().iter().any(|v| is(*v)) {
-            return Arc::clone(array);
-        }
-        Arc::new(floats.unary::<_, T>(|v| if is(v) { T::default_value() } else { v }))
+        Arc::new(array.as_primitive::<T>().unary::<_, T>(|v| if is(v) { T::default_value() } else { v }))
+    }
+    if !has_negative_zero(array) {
+        return Arc::clone(array);
     }
     match array.data_type() {
         ArrowType::Float32 => one::<Float32Type>(array, |v| v == 0.0 && v.is_sign_negative()),

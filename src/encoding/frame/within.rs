@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::{Frame, Patches};
 use crate::encoding::Word;
 use crate::encoding::kernels::bitpack::{self, by_lane};
-use crate::encoding::kernels::wide::wide;
+use crate::encoding::kernels::dispatch::simd;
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
@@ -173,7 +173,7 @@ fn mark_codes<L: Word>(codes: &[L; VECTOR], wanted: Option<(u64, u64)>, of_marke
     let Some((first, last)) = wanted else { return marks.fill(0) };
     let (first, span) = (L::from_u64(first), L::from_u64(last - first));
     let passes = |code: &L| u8::from(Word::sub(*code, first) <= span);
-    wide(
+    simd(
         #[inline(always)]
         || match of_marked {
             true => marks.iter_mut().zip(codes).for_each(|(mark, code)| *mark &= passes(code)),

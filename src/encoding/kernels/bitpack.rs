@@ -5,7 +5,7 @@
 //! after bit from the low end, padded to a whole byte. Unpacking runs in narrow lanes and widens at the end,
 //! which is where most of its speed comes from.
 
-use super::wide::wide;
+use super::dispatch::simd;
 use crate::encoding::Word;
 use crate::limits::VECTOR;
 
@@ -99,7 +99,7 @@ fn unpack_vectors<N: Word, L: Word>(bytes: &[u8], width: usize, base: N, factor:
         if !L::unpack_vector(packed, width, &mut lanes) {
             return false;
         }
-        wide(
+        simd(
             #[inline(always)]
             || append(&lanes, base, factor, out),
         );

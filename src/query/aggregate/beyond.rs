@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::columns::Map;
 use crate::bytes::{Cursor, Writer};
+use crate::encoding::kernels::dispatch::simd;
 use crate::encoding::kernels::two_sum;
-use crate::encoding::kernels::wide::wide;
 use crate::error::Result;
 
 /// Numbers from here on are large: 2^63 smaller ones do not overflow.
@@ -23,7 +23,7 @@ pub(super) fn is_large(value: f64) -> bool {
 
 /// Whether some of them are.
 pub(super) fn any_large(values: &[f64]) -> bool {
-    wide(
+    simd(
         #[inline(always)]
         || values.iter().fold(false, |any, value| any | is_large(*value)),
     )

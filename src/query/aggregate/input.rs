@@ -11,7 +11,7 @@ use super::float_sum::{Decimals, Whole};
 use crate::block::{Reader, Stream, Validity};
 use crate::encoding::bools::of_marks;
 use crate::encoding::floats::{Corrected, Floats};
-use crate::encoding::kernels::wide::wide;
+use crate::encoding::kernels::dispatch::simd;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
 use crate::expr::Expression;
@@ -84,7 +84,7 @@ pub(crate) fn marked(marks: &[u8]) -> NullBuffer {
 fn blank_unmarked<T: Word>(words: &mut [T], marks: &[u8]) {
     // All bits of a marked one, none of another.
     let mask = |mark: u8| Word::sub(T::default(), T::from_u64(u64::from(mark)));
-    wide(
+    simd(
         #[inline(always)]
         || words.iter_mut().zip(marks).for_each(|(word, mark)| *word = *word & mask(*mark)),
     );
@@ -272,7 +272,7 @@ fn looked_up<W: Word>(
 ) -> Result<Fetched> {
     let mut room: Vec<W> = Vec::with_capacity(slice.range.len());
     codes.decode_narrow(slice.range.clone(), 0, false, &mut room)?;
-    let (least, greatest) = wide(
+    let (least, greatest) = simd(
         #[inline(always)]
         || extremes(&room),
     );

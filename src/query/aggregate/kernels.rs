@@ -2,8 +2,8 @@
 
 use arrow_buffer::NullBuffer;
 
+use crate::encoding::kernels::dispatch::simd;
 use crate::encoding::kernels::occurrences::occurrences;
-use crate::encoding::kernels::wide::wide;
 
 /// The group of each row of a slice, in the narrowest word that tells them apart.
 #[derive(Clone, Copy, Debug)]
@@ -236,7 +236,7 @@ pub(crate) fn fold_spread<S: Copy + Default, V: Copy>(
             let Some(slot) = slots.get_mut(group) else { return };
             let mut lanes = [S::default(); 8];
             let (eights, rest) = values.as_chunks::<8>();
-            wide(
+            simd(
                 #[inline(always)]
                 || fold_eights(eights, &mut lanes, &add),
             );

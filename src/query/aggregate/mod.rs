@@ -248,7 +248,7 @@ impl<'a> Accumulators<'a> {
         self.inputs.iter().enumerate().map(one).collect()
     }
 
-    /// Takes no values for some aggregates: they are added by [`Accumulators::add_tallied`].
+    /// Takes no values for some aggregates: they are added by [`Accumulators::add_counted`].
     pub(crate) fn leave(&mut self, aggregates: &[usize]) {
         for at in aggregates {
             if let Some((_, input)) = self.states.get_mut(*at) {
@@ -269,9 +269,9 @@ impl<'a> Accumulators<'a> {
     }
 
     /// Adds values of an aggregate, each so many times, to the only group.
-    pub(crate) fn add_tallied(&mut self, aggregate: usize, values: ArrayRef, times: &[u64]) -> Result<()> {
+    pub(crate) fn add_counted(&mut self, aggregate: usize, values: ArrayRef, times: &[u64]) -> Result<()> {
         match self.states.get_mut(aggregate) {
-            Some((state, _)) => state.add_tallied(&values_of(values, Use { sums: true, decimals: false }), times),
+            Some((state, _)) => state.add_counted(&values_of(values, Use { sums: true, decimals: false }), times),
             None => Ok(()),
         }
     }

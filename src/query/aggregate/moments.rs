@@ -8,7 +8,7 @@ use super::columns::{Map, each, gather, read_words, write_words};
 use super::float_sum::MAX_PENDING;
 use super::kernels::{Groups, count, fold, grow};
 use crate::bytes::{Cursor, Writer};
-use crate::encoding::kernels::wide::wide;
+use crate::encoding::kernels::dispatch::simd;
 use crate::error::Result;
 use arrow_buffer::NullBuffer;
 
@@ -225,7 +225,7 @@ impl Slot {
 }
 
 fn all_finite(values: &[f64]) -> bool {
-    wide(
+    simd(
         #[inline(always)]
         || values.iter().fold(true, |all, value| all & value.is_finite()),
     )

@@ -240,8 +240,8 @@ impl State {
         Ok(())
     }
 
-    /// Adds values, each so many times, to the only group: for sums, means and counts alone, as `tally` chooses them.
-    pub(crate) fn add_tallied(&mut self, values: &Fetched, times: &[u64]) -> Result<()> {
+    /// Adds values, each so many times, to the only group: for sums, means and counts alone, as `value_counts` chooses them.
+    pub(crate) fn add_counted(&mut self, values: &Fetched, times: &[u64]) -> Result<()> {
         if let Some(valid) = &values.valid {
             let nulls = times.iter().zip(valid).filter(|(_, valid)| !valid).map(|(times, _)| times).sum::<u64>();
             if let Some(missing) = self.missing.get_or_insert_with(|| vec![0]).first_mut() {

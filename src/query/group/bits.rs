@@ -149,15 +149,13 @@ impl Bits {
         if self.known == Some(block.work.segment) {
             return Some(Statistic::Dictionary);
         }
-        let possible = self.digits.possible(block).ok()??;
-        let codes = match &possible {
+        let codes = match self.digits.possible(block).ok()?? {
             Possible::Range(low, high) => {
-                let within = low <= high && *high < self.digits.product;
-                let all = within && are_set(&self.seen, *low..=*high);
+                let within = low <= high && high < self.digits.product;
+                let all = within && are_set(&self.seen, low..=high);
                 return all.then_some(Statistic::ZoneBounds);
             }
-            Possible::Dictionary(codes) => *codes,
-            Possible::OfDictionary(map) => map.codes(),
+            Possible::Dictionary(codes) => codes,
         };
         // Where statistics are wrong, `look` refuses the rows.
         if !self.all || codes.iter().any(|code| u64::from(*code) >= self.digits.product) {

@@ -23,7 +23,7 @@ pub(crate) struct CodeMap {
     /// Decimals per unit; `None` of a dictionary.
     exponent: Option<u8>,
     least: u64,
-    codes: Vec<u32>,
+    codes: Arc<[u32]>,
 }
 
 /// The maps of a segment, each with the address of its expression.
@@ -103,8 +103,8 @@ fn exceptions<T: Word>(
 
 impl CodeMap {
     /// The codes.
-    pub(super) fn codes(&self) -> &[u32] {
-        &self.codes
+    pub(super) fn codes(&self) -> Arc<[u32]> {
+        Arc::clone(&self.codes)
     }
 
     fn look_up<W: Word, T: Word>(&self, ints: &Ints<'_, W>, rows: Range<usize>, out: &mut Vec<T>) -> Result<()> {
@@ -155,7 +155,7 @@ fn evaluate(key: &Expression, values: ArrayRef) -> Result<Vec<i64>> {
 }
 
 /// Words as codes, unless one is too large.
-fn codes(words: &[i64], bias: i64) -> Option<Vec<u32>> {
+fn codes(words: &[i64], bias: i64) -> Option<Arc<[u32]>> {
     words.iter().map(|word| u32::try_from(word.wrapping_sub(bias)).ok()).collect()
 }
 

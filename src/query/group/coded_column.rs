@@ -177,9 +177,9 @@ impl CodedColumn {
     }
 
     /// The codes that rows of a block may have, null's aside, by the dictionary or the zone map.
-    pub(super) fn possible(&self, block: &OpenBlock<'_>) -> Option<Possible<'_>> {
-        if let Some(map) = self.maps.get(block.work.segment)?.as_deref() {
-            return Some(Possible::Dictionary(map));
+    pub(super) fn possible(&self, block: &OpenBlock<'_>) -> Option<Possible> {
+        if let Some(map) = self.maps.get(block.work.segment)? {
+            return Some(Possible::Dictionary(Arc::clone(map)));
         }
         let stats = block.stored(self.at)?.block_stats(block.work.block)?;
         let (Meaning::From(_), Some((min, max))) = (&self.meaning, limits_of(stats)) else { return None };

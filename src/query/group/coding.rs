@@ -17,14 +17,14 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
-use super::code_map::{self, CodeMap};
+use super::code_map;
 use super::coded_column::{CodedColumn, domain, unknown};
 use super::decimal_column::{self, DecimalColumn};
 use super::interner::Interner;
 use crate::block::Stats;
 use crate::encoding::Word;
 use crate::encoding::bools::Bools;
-use crate::encoding::kernels::wide::wide;
+use crate::encoding::kernels::dispatch::simd;
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::model::{Column, DataType, Scalar};
@@ -55,13 +55,11 @@ pub(crate) enum Coding {
 }
 
 /// Codes that rows of a block may have.
-pub(crate) enum Possible<'a> {
+pub(crate) enum Possible {
     /// From one to another.
     Range(u64, u64),
-    /// Those of the segment's dictionary, each of which some row of the segment has.
-    Dictionary(&'a [u32]),
-    /// The same.
-    OfDictionary(Arc<CodeMap>),
+    /// Those of the segment's dictionary: null's, then some that each occur in the segment.
+    Dictionary(Arc<[u32]>),
 }
 
 impl Coding {
@@ -172,12 +170,12 @@ impl Coding {
     }
 
     /// The codes that rows of a block may have, null's aside, as far as that shows without a look at them.
-    pub(crate) fn possible(&self, block: &OpenBlock<'_>) -> Result<Option<Possible<'_>>> {
+    pub(crate) fn possible(&self, block: &OpenBlock<'_>) -> Result<Option<Possible>> {
         Ok(match self {
             Coding::Column(column) => column.possible(block),
             Coding::Ranged { expression, input, low, nulls, .. } => {
                 let bias = low.wrapping_sub(i64::from(*nulls));
-                code_map::of_block(expression, *input, bias, block)?.map(Possible::OfDictionary)
+                code_map::of_block(expression, *input, bias, block)?.map(|map| Possible::Dictionary(map.codes()))
             }
             _ => None,
         })
@@ -279,7 +277,7 @@ pub(super) fn compact<T: Word>(codes: &mut Vec<T>, slice: &Slice<'_, '_>) {
 
 /// Damaged or mistaken zone maps must not lead outside of the groups.
 pub(super) fn within<T: Word>(codes: &[T], domain: u64) -> Result<()> {
-    let greatest = wide(
+    let greatest = simd(
         #[inline(always)]
         || codes.iter().fold(T::default(), |most, code| most.max(*code)),
     );

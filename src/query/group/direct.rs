@@ -39,7 +39,7 @@ impl Digits {
     }
 
     /// The only key's codes that rows of a block may have, null's aside; `None` where unknown, or there are more keys.
-    pub(crate) fn possible(&self, block: &OpenBlock<'_>) -> Result<Option<Possible<'_>>> {
+    pub(crate) fn possible(&self, block: &OpenBlock<'_>) -> Result<Option<Possible>> {
         match self.codings.as_slice() {
             [(only, _)] => only.possible(block),
             _ => Ok(None),

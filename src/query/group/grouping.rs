@@ -12,7 +12,7 @@ use super::sets::{Set, SetWorker, WithSets, sets};
 use super::slots::Slots;
 use super::spill::Spill;
 use super::table::Part;
-use super::tally::{Tallied, tallies};
+use super::value_counts::{WithCounts, value_counts};
 use super::worker::Hashed;
 use crate::error::Result;
 use crate::expr::Expression;
@@ -143,10 +143,10 @@ fn direct<'a>(
         let known = reserved.lock().unwrap_or_else(PoisonError::into_inner).pop();
         known.unwrap_or_else(|| Reservation::new(context))
     };
-    let tallies = if alone { tallies(fragment, aggregates, survivors)? } else { Vec::new() };
+    let value_counts = if alone { value_counts(fragment, aggregates, survivors)? } else { Vec::new() };
     let groups = || {
         let slots = Slots::new(Arc::clone(&digits), aggregates, reservation())?;
-        Tallied::new(slots, &tallies, context)
+        WithCounts::new(slots, &value_counts, context)
     };
     let only_sets = alone && aggregates.iter().all(|aggregate| aggregate.distinct && aggregate.filter.is_none());
     let make = || Ok(WithSets { groups: groups()?, alone: only_sets, sets: workers(sets, &spill, context)? });
@@ -154,7 +154,7 @@ fn direct<'a>(
     let (slots, of_sets) = taken_apart(done, sets.len());
     let mut slots = slots.into_iter();
     let first = slots.next().map_or_else(groups, Ok)?;
-    let (mut states, reservation) = first.merged(slots, &tallies, aggregates)?;
+    let (mut states, reservation) = first.merged(slots, &value_counts, aggregates)?;
     for (set, workers) in sets.iter().zip(of_sets) {
         set.counts(workers, &spill, context, |groups, counts| {
             if let Keys::Narrow(groups) = groups {

@@ -15,7 +15,7 @@
 //! (`bits`) where both have few codes, else in hash tables (`pair`), into which decimals come once only (`sieve`), and adds
 //! the counts to the groups at the end.
 //!
-//! Sums of expressions over one column of few values are computed from how often each of these occurs (`tally`).
+//! Sums of expressions over one column of few values are computed from how often each of these occurs (`value_counts`).
 //!
 //! Hash tables stay small. What they cannot hold moves to radix partitions:
 //!
@@ -46,7 +46,7 @@ mod sieve;
 mod slots;
 mod spill;
 mod table;
-mod tally;
+mod value_counts;
 mod worker;
 
 pub(crate) use code_map::{CodeMap, CodeMaps};

@@ -15,20 +15,24 @@ use crate::query::scan::Survivors;
 use crate::query::slice::Slice;
 use crate::query::{Aggregate, AggregateFunction, Fragment};
 
-/// Columns of more different values are not tallied: counts should stay within the caches.
+/// Columns of more different values are not counted so: they should stay within the caches.
 const MAX_VALUES: u64 = 1 << 16;
 /// Nor are those whose values hardly repeat.
 const ROWS_A_VALUE: u64 = 4;
 
 /// How often each value of a column occurs.
-pub(crate) struct Tally {
+pub(crate) struct ValueCounts {
     /// The aggregates that take it.
     pub(crate) takers: Vec<usize>,
     digits: Arc<Digits>,
 }
 
-/// The tallies that aggregates of one group are better computed from.
-pub(crate) fn tallies(fragment: &Fragment, aggregates: &[Aggregate], survivors: &Survivors) -> Result<Vec<Tally>> {
+/// The counts that aggregates of one group are better computed from.
+pub(crate) fn value_counts(
+    fragment: &Fragment,
+    aggregates: &[Aggregate],
+    survivors: &Survivors,
+) -> Result<Vec<ValueCounts>> {
     let mut columns: Vec<(usize, Vec<usize>)> = Vec::new();
     for (taker, aggregate) in aggregates.iter().enumerate() {
         let Some(column) = of_column(aggregate) else { continue };
@@ -39,7 +43,7 @@ pub(crate) fn tallies(fragment: &Fragment, aggregates: &[Aggregate], survivors: 
     }
     let rows: u64 = survivors.segments.iter().map(|s| s.segment.rows()).sum();
     let most = MAX_VALUES.min(rows / ROWS_A_VALUE);
-    let mut tallies = Vec::new();
+    let mut value_counts = Vec::new();
     for (at, takers) in columns {
         let Some(column) = fragment.columns.get(at) else { continue };
         let stored = survivors.segments.iter().filter_map(|segment| segment.columns.get(at)?.as_deref());
@@ -51,10 +55,10 @@ pub(crate) fn tallies(fragment: &Fragment, aggregates: &[Aggregate], survivors: 
         if coding.as_ref().is_some_and(|coding| coding.domain() <= most && coding.is_exact())
             && let Ok(digits) = Digits::of(&key, vec![coding])
         {
-            tallies.push(Tally { takers, digits: Arc::new(digits) });
+            value_counts.push(ValueCounts { takers, digits: Arc::new(digits) });
         }
     }
-    Ok(tallies)
+    Ok(value_counts)
 }
 
 /// The column of whose values an aggregate adds up a function.
@@ -69,53 +73,57 @@ fn of_column(aggregate: &Aggregate) -> Option<usize> {
 }
 
 /// One thread's groups, and how often values occur where these are one.
-pub(crate) struct Tallied<'a> {
+pub(crate) struct WithCounts<'a> {
     slots: Slots<'a>,
-    tallies: Vec<Slots<'a>>,
+    value_counts: Vec<Slots<'a>>,
 }
 
-impl<'a> Tallied<'a> {
-    pub(crate) fn new(mut slots: Slots<'a>, tallies: &[Tally], context: &'a Context<'a>) -> Result<Self> {
-        tallies.iter().for_each(|tally| slots.leave(&tally.takers));
-        let counts = |tally: &Tally| Slots::new(Arc::clone(&tally.digits), &[], Reservation::new(context));
-        Ok(Tallied { slots, tallies: tallies.iter().map(counts).collect::<Result<_>>()? })
+impl<'a> WithCounts<'a> {
+    pub(crate) fn new(
+        mut slots: Slots<'a>,
+        value_counts: &[ValueCounts],
+        context: &'a Context<'a>,
+    ) -> Result<Self> {
+        value_counts.iter().for_each(|column| slots.leave(&column.takers));
+        let counts = |column: &ValueCounts| Slots::new(Arc::clone(&column.digits), &[], Reservation::new(context));
+        Ok(WithCounts { slots, value_counts: value_counts.iter().map(counts).collect::<Result<_>>()? })
     }
 
     /// The groups of this thread and of others, and what is reserved for them.
     pub(crate) fn merged(
         self,
-        others: impl Iterator<Item = Tallied<'a>>,
-        tallies: &[Tally],
+        others: impl Iterator<Item = WithCounts<'a>>,
+        value_counts: &[ValueCounts],
         aggregates: &[Aggregate],
     ) -> Result<(Accumulators<'a>, Reservation<'a>)> {
-        let mut of_others: Vec<Vec<Slots<'a>>> = tallies.iter().map(|_| Vec::new()).collect();
+        let mut of_others: Vec<Vec<Slots<'a>>> = value_counts.iter().map(|_| Vec::new()).collect();
         let mut slots = Vec::new();
         for other in others {
             slots.push(other.slots);
-            of_others.iter_mut().zip(other.tallies).for_each(|(all, tally)| all.push(tally));
+            of_others.iter_mut().zip(other.value_counts).for_each(|(all, column)| all.push(column));
         }
         let (mut states, reservation) = self.slots.merged(slots.into_iter());
-        for ((tally, first), others) in tallies.iter().zip(self.tallies).zip(of_others) {
+        for ((column, first), others) in value_counts.iter().zip(self.value_counts).zip(of_others) {
             let (counted, _held) = first.merged(others.into_iter());
-            tally.finish(&counted, aggregates, &mut states)?;
+            column.finish(&counted, aggregates, &mut states)?;
         }
         Ok((states, reservation))
     }
 }
 
-impl Worker for Tallied<'_> {
+impl Worker for WithCounts<'_> {
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
         self.slots.take(slice)?;
-        self.tallies.iter_mut().try_for_each(|tally| tally.take(slice))
+        self.value_counts.iter_mut().try_for_each(|column| column.take(slice))
     }
 
     fn account(&mut self) -> Result<()> {
         self.slots.account()?;
-        self.tallies.iter_mut().try_for_each(Worker::account)
+        self.value_counts.iter_mut().try_for_each(Worker::account)
     }
 }
 
-impl Tally {
+impl ValueCounts {
     /// Adds to the only group what all threads have counted.
     fn finish(
         &self,
@@ -129,7 +137,7 @@ impl Tally {
         for taker in &self.takers {
             if let Some(input) = aggregates.get(*taker).and_then(|aggregate| aggregate.input.as_ref()) {
                 // Of values that occur: what fails for one of them fails for a row.
-                states.add_tallied(*taker, input.evaluate(&values, codes.len())?, &rows)?;
+                states.add_counted(*taker, input.evaluate(&values, codes.len())?, &rows)?;
             }
         }
         Ok(())

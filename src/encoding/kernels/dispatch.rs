@@ -2,9 +2,9 @@
 //! is found out as the program runs.
 
 /// Runs `body` compiled for the widest registers of this processor. It and what it calls take part as far as they are
-/// `inline(always)`: a closure is written `wide(#[inline(always)] || …)`.
+/// `inline(always)`: a closure is written `simd(#[inline(always)] || …)`.
 #[inline(always)]
-pub(crate) fn wide<R>(body: impl FnOnce() -> R) -> R {
+pub(crate) fn simd<R>(body: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has AVX2, as just checked.
