@@ -3,6 +3,8 @@
 //! Where this stands on the road of a query: `sql/lower` makes fragments of logical plans; `query` runs them over a
 //! snapshot and gives Arrow batches back. Nothing here knows where a fragment came from.
 
+use std::fmt;
+
 use arrow_schema::{DataType as ArrowType, SchemaRef};
 
 use crate::expr::{Expression, Predicate};
@@ -104,4 +106,12 @@ pub struct OrderBy {
     pub descending: bool,
     /// Nulls before all values.
     pub nulls_first: bool,
+}
+
+impl fmt::Display for OrderBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let direction = if self.descending { "DESC" } else { "ASC" };
+        let nulls = if self.nulls_first { "FIRST" } else { "LAST" };
+        write!(f, "{} {direction} NULLS {nulls}", self.expression.text)
+    }
 }

@@ -21,7 +21,7 @@ mod distinct_tests;
 mod group_tests;
 pub(crate) mod memory;
 pub(crate) mod metadata;
-mod order;
+pub(crate) mod order;
 pub mod prune;
 pub mod run;
 pub(crate) mod scan;

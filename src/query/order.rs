@@ -118,18 +118,22 @@ pub(crate) fn top(
 /// The segments that may hold rows, each with the least ranks that its rows may have, the least first.
 fn ranked_segments(order: &[OrderBy], opener: &Opener<'_>, counters: &mut Counters) -> Result<Vec<(Ranks, usize)>> {
     let (first, second) = (known(order.first(), opener)?, known(order.get(1), opener)?);
-    let best = |known: &Option<Known<'_>>, number: usize| match known {
-        Some((by, stats)) => match stats.get(number) {
-            Some(Some(column)) => best_rank(by, &column.stats, &column.data_type),
-            Some(None) => null_rank(by),
-            None => ANY,
-        },
-        None => ANY,
+    let best = |known: &Option<Known<'_>>, number: usize| {
+        known.as_ref().map_or(ANY, |(by, stats)| best_of_segment(by, stats, number))
     };
     let rank = |number: usize| (pair(best(&first, number), best(&second, number)), number);
     let mut ranked: Vec<(Ranks, usize)> = opener.matching(counters)?.into_iter().map(rank).collect();
     ranked.sort_unstable();
     Ok(ranked)
+}
+
+/// No row of the segment has a lower rank.
+pub(crate) fn best_of_segment(by: &OrderBy, stats: &[Option<ColumnStats>], number: usize) -> i64 {
+    match stats.get(number) {
+        Some(Some(column)) => best_rank(by, &column.stats, &column.data_type),
+        Some(None) => null_rank(by),
+        None => ANY,
+    }
 }
 
 /// A key that is a column, and what the manifest knows of it in each segment.
@@ -299,7 +303,8 @@ fn best_ranks(order: &[OrderBy], columns: &[Option<Arc<crate::segment::Column>>]
     pair(best(0), best(1))
 }
 
-fn best_of_block(by: &OrderBy, columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> i64 {
+/// No row of the block has a lower rank.
+pub(crate) fn best_of_block(by: &OrderBy, columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> i64 {
     let Some(at) = by.expression.as_column() else { return ANY };
     if !is_ranked(&by.expression.data_type) {
         return ANY;

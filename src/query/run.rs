@@ -220,7 +220,7 @@ pub(crate) fn each_slice<W: Worker>(
     context: &Context<'_>,
     make: impl Fn() -> Result<W> + Sync,
 ) -> Result<Vec<W>> {
-    let filter = Filter { conditions: &fragment.conditions, columns: &fragment.columns };
+    let filter = Filter { conditions: &fragment.conditions, columns: &fragment.columns, on_codes: &[] };
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let mut watch = Clock::start(context.timed);

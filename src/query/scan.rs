@@ -157,35 +157,61 @@ pub(crate) fn matching_segments(
     entries: &[SegmentEntry],
     counters: &mut Counters,
 ) -> Result<Vec<usize>> {
-    let block_rows = u64::from(snapshot.options().block_rows.max(1));
-    let mut known: HashMap<ColumnId, Vec<Option<ColumnStats>>> = HashMap::new();
-    for column in columns_of(predicate) {
-        known.insert(column, snapshot.column_stats(column)?);
-    }
+    let manifest = Manifest::of(predicate, snapshot)?;
     let mut kept = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
-        let blocks = entry.rows.div_ceil(block_rows);
         counters.segments += 1;
-        counters.blocks += blocks;
+        counters.blocks += manifest.blocks(entry);
         counters.scan.rows_in += entry.rows;
-        let judged = ruled_out(predicate, entry.rows, &mut |column| match known.get(&column)?.get(at)? {
+        if manifest.keeps(predicate, at, entry, counters) {
+            kept.push(at);
+        }
+    }
+    Ok(kept)
+}
+
+/// What the manifest knows of the columns of a predicate.
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    block_rows: u64,
+    /// Of each segment; `None` inside where it lacks the column.
+    known: HashMap<ColumnId, Vec<Option<ColumnStats>>>,
+}
+
+impl Manifest {
+    pub(crate) fn of(predicate: &Predicate, snapshot: &Snapshot) -> Result<Self> {
+        let known = columns_of(predicate).into_iter().map(|column| Ok((column, snapshot.column_stats(column)?)));
+        let block_rows = u64::from(snapshot.options().block_rows.max(1));
+        Ok(Manifest { block_rows, known: known.collect::<Result<_>>()? })
+    }
+
+    fn blocks(&self, entry: &SegmentEntry) -> u64 {
+        entry.rows.div_ceil(self.block_rows)
+    }
+
+    /// Whether the segment with this number may hold rows that meet the predicate; if not, it is counted as pruned.
+    pub(crate) fn keeps(
+        &self,
+        predicate: &Predicate,
+        number: usize,
+        entry: &SegmentEntry,
+        counters: &mut Counters,
+    ) -> bool {
+        let judged = ruled_out(predicate, entry.rows, &mut |column| match self.known.get(&column)?.get(number)? {
             Some(found) => {
                 Some(Evidence { data_type: Cow::Borrowed(&found.data_type), stats: Cow::Borrowed(&found.stats) })
             }
             None => Some(Evidence::absent(entry.rows)),
         });
-        let statistic = match judged {
-            None => {
-                kept.push(at);
-                continue;
-            }
-            Some((_, Cause::Bounds)) => Statistic::ManifestBounds,
-            Some((_, Cause::Nulls)) => Statistic::ManifestNulls,
+        let Some((part, cause)) = judged else { return true };
+        let statistic = match cause {
+            Cause::Bounds => Statistic::ManifestBounds,
+            Cause::Nulls => Statistic::ManifestNulls,
         };
-        let pruned = Pruned { segments: 1, blocks, rows: entry.rows, bytes: entry.length };
-        counters.prune(statistic, judged.map(|(part, _)| part), pruned);
+        let pruned = Pruned { segments: 1, blocks: self.blocks(entry), rows: entry.rows, bytes: entry.length };
+        counters.prune(statistic, Some(part), pruned);
+        false
     }
-    Ok(kept)
 }
 
 /// Numbers of the blocks that the segment's zone maps do not rule out. How many bytes of `columns` need not be read is

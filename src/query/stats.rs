@@ -244,6 +244,20 @@ impl Counters {
         self.spill_files += more.spill_files;
     }
 
+    /// Makes one of all conditions from a number on: of what came to the first of them, what the last one left.
+    pub fn fold_conditions(&mut self, from: usize) {
+        let later = self.conditions.split_off(from.min(self.conditions.len()));
+        let Some((first, others)) = later.split_first() else { return };
+        let mut sum = *first;
+        for tested in others {
+            let before = sum.step;
+            sum.add(tested);
+            sum.step.rows_in = before.rows_in.max(tested.step.rows_in);
+            sum.step.rows_out = before.rows_out.min(tested.step.rows_out);
+        }
+        self.conditions.push(sum);
+    }
+
     /// What a statistic ruled out.
     pub fn pruned_by(&self, statistic: Statistic) -> Pruned {
         self.pruned.get(statistic as usize).copied().unwrap_or_default()
@@ -367,5 +381,21 @@ mod tests {
         assert_eq!(sum.conditions[0].blocks, [0, 0, 0, 2, 0, 0]);
         assert_eq!((sum.conditions[1].rows_proven, sum.conditions[1].blocks_pruned), (10, 3));
         assert_eq!(sum.memory, 2);
+    }
+
+    #[test]
+    fn conditions_that_came_later_are_one() {
+        let mut counters = Counters::new(4);
+        counters.tested(0, 100, 50, Duration::ZERO);
+        counters.tested(2, 50, 20, Duration::from_nanos(1));
+        counters.tested(3, 20, 5, Duration::from_nanos(2));
+        counters.proven(1, 50);
+        counters.fold_conditions(1);
+        let step = Step { rows_in: 50, rows_out: 5, time: Duration::from_nanos(3) };
+        assert_eq!(counters.conditions.iter().map(|tested| tested.step.rows_in).collect::<Vec<_>>(), [100, 50]);
+        assert_eq!((counters.conditions[1].step, counters.conditions[1].rows_proven), (step, 50));
+        let before = counters.clone();
+        counters.fold_conditions(2);
+        assert_eq!(counters, before);
     }
 }

@@ -31,6 +31,7 @@ use super::statistics::{StoreOperator, Timed, with_counters};
 use super::stream::Canceller;
 use super::table::StoreTable;
 use crate::error::{Error, Result};
+use crate::expr::Expression;
 use crate::query::scan::SLICE_ROWS;
 use crate::query::{self, Fragment, Recorder, run};
 
@@ -113,12 +114,25 @@ impl FragmentExec {
     fn rows(&self) -> Precision<usize> {
         match &self.fragment.output {
             query::Output::Aggregate { keys, .. } if keys.is_empty() => Precision::Exact(1),
-            query::Output::Aggregate { .. } => Precision::Absent,
-            query::Output::Top { limit, .. } => {
-                let rows = usize::try_from(self.table.snapshot().rows()).unwrap_or(usize::MAX);
-                Precision::Inexact(rows.min(*limit))
+            query::Output::Aggregate { keys, .. } => {
+                let groups =
+                    keys.iter().map(|key| self.distinct(key)).try_fold(1u64, |all, one| one?.checked_mul(all));
+                Precision::Inexact(self.at_most(groups.unwrap_or(u64::MAX)))
             }
+            query::Output::Top { limit, .. } => Precision::Inexact(self.at_most(*limit as u64)),
         }
+    }
+
+    /// About how many values a key has.
+    fn distinct(&self, key: &Expression) -> Option<u64> {
+        let snapshot = self.table.snapshot();
+        let of = |at: &usize| snapshot.distinct_values(self.fragment.columns.get(*at)?.id).ok()?;
+        // And null.
+        key.inputs.iter().map(of).try_fold(1u64, |all, one| (one? + 1).checked_mul(all))
+    }
+
+    fn at_most(&self, rows: u64) -> usize {
+        usize::try_from(rows.min(self.table.snapshot().rows())).unwrap_or(usize::MAX)
     }
 }
 

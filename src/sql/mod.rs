@@ -13,6 +13,7 @@
 
 mod catalog;
 mod convert;
+mod dynamic;
 mod exec;
 mod files;
 mod from_first;

@@ -118,19 +118,13 @@ pub(crate) fn describe(fragment: &Fragment, table: &str, f: &mut fmt::Formatter<
             list(f, "aggregates", aggregates.iter().map(|aggregate| &*aggregate.text))?;
         }
         Output::Top { order, limit, expressions } => {
-            let order: Vec<String> = order.iter().map(shown).collect();
+            let order: Vec<String> = order.iter().map(OrderBy::to_string).collect();
             list(f, "order", order.iter().map(String::as_str))?;
             write!(f, ", limit={limit}")?;
             list(f, "columns", expressions.iter().map(|expression| &*expression.text))?;
         }
     }
     list(f, "filter", fragment.conditions.iter().map(|Condition { expression, .. }| &*expression.text))
-}
-
-fn shown(key: &OrderBy) -> String {
-    let direction = if key.descending { "DESC" } else { "ASC" };
-    let nulls = if key.nulls_first { "FIRST" } else { "LAST" };
-    format!("{} {direction} NULLS {nulls}", key.expression.text)
 }
 
 fn list<'a>(f: &mut fmt::Formatter<'_>, name: &str, items: impl Iterator<Item = &'a str>) -> fmt::Result {

@@ -1,25 +1,84 @@
 //! The blocks of a scan that are still to be read, after pruning.
 
-use std::sync::Arc;
+use std::cmp::Reverse;
+use std::sync::{Arc, OnceLock};
 
-use super::scan::Scan;
+use super::convert::from_datafusion;
+use super::scan::{Scan, Visit};
 use crate::error::Result;
-use crate::query::scan::{OpenSegment, matching_blocks, matching_segments};
+use crate::expr::Predicate;
+use crate::query::Condition;
+use crate::query::filter::OnCodes;
+use crate::query::order::{best_of_block, best_of_segment};
+use crate::query::scan::{Manifest, OpenSegment, matching_blocks, matching_segments};
 use crate::query::stats::{Clock, Counters, Recorder};
+use crate::store::{SegmentEntry, Snapshot};
 
 /// One block to decode.
 #[derive(Debug)]
 pub(crate) struct Work {
     pub(crate) segment: Arc<OpenSegment>,
     pub(crate) block: usize,
+    pub(crate) now: Arc<Now>,
+    /// As [`OpenSegment::on_codes`], for the conditions that came later.
+    pub(crate) on_codes: Arc<[OnceLock<OnCodes>]>,
 }
 
-/// Hands out blocks in the order of the table. Segments are opened one at a time, by whoever finds the last one used up.
+/// What rows must meet as far as it is known by now.
+#[derive(Debug)]
+pub(crate) struct Now {
+    /// Those of the scan, then those of its dynamic filters.
+    pub(crate) conditions: Vec<Condition>,
+    /// Of blocks.
+    predicate: Predicate,
+    /// Of the dynamic filters.
+    generation: u64,
+    /// What the manifest knows of the predicate's columns, once it was asked.
+    manifest: OnceLock<Manifest>,
+}
+
+impl Now {
+    fn of(scan: &Scan) -> Result<Self> {
+        let generation = scan.dynamic.generation();
+        let later = scan.dynamic.conditions(scan).map_err(from_datafusion)?;
+        let conditions = [scan.conditions.clone(), later].concat();
+        Ok(Now { predicate: scan.predicate(&conditions), conditions, generation, manifest: OnceLock::new() })
+    }
+
+    /// Whether a segment may match; what the manifest rules out is counted.
+    fn keeps(
+        &self,
+        number: usize,
+        entry: &SegmentEntry,
+        snapshot: &Snapshot,
+        counters: &mut Counters,
+    ) -> Result<bool> {
+        let manifest = match self.manifest.get() {
+            Some(known) => known,
+            None => {
+                let known = Manifest::of(&self.predicate, snapshot)?;
+                self.manifest.get_or_init(|| known)
+            }
+        };
+        Ok(manifest.keeps(&self.predicate, number, entry, counters))
+    }
+}
+
+/// Hands out blocks in the order in which the scan visits them. Segments are opened one at a time, by whoever finds the last
+/// one used up.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// Segments that may match, in reverse; listed when the first block is asked for.
+    now: Option<Arc<Now>>,
+    /// Segments that may match, the next one last; listed when the first block is asked for.
     segments: Option<Vec<usize>>,
-    open: Option<(Arc<OpenSegment>, std::vec::IntoIter<usize>)>,
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    segment: Arc<OpenSegment>,
+    blocks: std::vec::IntoIter<usize>,
+    on_codes: Arc<[OnceLock<OnCodes>]>,
 }
 
 impl Queue {
@@ -27,35 +86,78 @@ impl Queue {
     /// long it took.
     pub(crate) fn next(&mut self, scan: &Scan, recorder: &Recorder, timed: bool) -> Result<Option<Work>> {
         loop {
-            if let Some((segment, blocks)) = &mut self.open {
+            let now = self.now(scan)?;
+            if let Some(Open { segment, blocks, on_codes }) = &mut self.open {
                 if let Some(block) = blocks.next() {
-                    return Ok(Some(Work { segment: Arc::clone(segment), block }));
+                    let (segment, on_codes) = (Arc::clone(segment), Arc::clone(on_codes));
+                    return Ok(Some(Work { segment, block, now, on_codes }));
                 }
                 self.open = None;
             }
-            let (mut clock, mut counters) = (Clock::start(timed), Counters::new(scan.conditions.len()));
-            let entries = scan.table.snapshot().segments()?;
-            let segments = match &mut self.segments {
-                Some(segments) => segments,
-                None => {
-                    let mut kept =
-                        matching_segments(&scan.predicate, scan.table.snapshot(), &entries, &mut counters)?;
-                    kept.reverse();
-                    self.segments.insert(kept)
-                }
-            };
-            let next = segments.pop().and_then(|number| Some((number, entries.get(number)?)));
-            if let Some((number, entry)) = next {
-                let segment = scan.table.snapshot().open_segment(entry)?;
-                let blocks = matching_blocks(&scan.predicate, &segment, &scan.columns, timed, &mut counters)?;
-                let open = OpenSegment::open(segment, number, &scan.columns, scan.conditions.len())?;
-                self.open = Some((Arc::new(open), blocks.into_iter()));
-            }
+            let (mut clock, mut counters) = (Clock::start(timed), Counters::new(now.conditions.len()));
+            let more = self.open_next(scan, &now, timed, &mut counters)?;
             counters.prune = clock.lap();
+            counters.fold_conditions(scan.conditions.len());
             recorder.update(|sum| sum.add(&counters));
-            if next.is_none() {
+            if !more {
                 return Ok(None);
             }
         }
     }
+
+    /// What is known by now. What was found out on dictionaries holds for the conditions of then.
+    fn now(&mut self, scan: &Scan) -> Result<Arc<Now>> {
+        if let Some(now) = self.now.as_ref().filter(|now| now.generation == scan.dynamic.generation()) {
+            return Ok(Arc::clone(now));
+        }
+        let now = Arc::new(Now::of(scan)?);
+        if let Some(open) = &mut self.open {
+            open.on_codes = later(scan, &now);
+        }
+        Ok(Arc::clone(self.now.insert(now)))
+    }
+
+    /// Opens the next segment that may match, of which no block may be left; false where there is none.
+    fn open_next(&mut self, scan: &Scan, now: &Arc<Now>, timed: bool, counters: &mut Counters) -> Result<bool> {
+        let snapshot = scan.table.snapshot();
+        let entries = snapshot.segments()?;
+        let listed = self.segments.is_some();
+        let segments = match &mut self.segments {
+            Some(segments) => segments,
+            None => {
+                let mut kept = matching_segments(&now.predicate, snapshot, &entries, counters)?;
+                match &scan.visit {
+                    Visit::Stored => kept.reverse(),
+                    Visit::Backwards => {}
+                    Visit::BestFirst(by) => {
+                        let column = by.expression.as_column().and_then(|at| scan.columns.get(at));
+                        let known = column.map_or(Ok(Vec::new()), |column| snapshot.column_stats(column.id))?;
+                        kept.sort_by_cached_key(|number| Reverse(best_of_segment(by, &known, *number)));
+                    }
+                }
+                self.segments.insert(kept)
+            }
+        };
+        let Some(number) = segments.pop() else { return Ok(false) };
+        let Some(entry) = entries.get(number) else { return Ok(true) };
+        // Filters may have found out more since the segments were listed.
+        if listed && !scan.dynamic.is_empty() && !now.keeps(number, entry, snapshot, counters)? {
+            return Ok(true);
+        }
+        let segment = snapshot.open_segment(entry)?;
+        let mut blocks = matching_blocks(&now.predicate, &segment, &scan.columns, timed, counters)?;
+        let segment = OpenSegment::open(segment, number, &scan.columns, scan.conditions.len())?;
+        match &scan.visit {
+            Visit::Stored => {}
+            Visit::Backwards => blocks.reverse(),
+            Visit::BestFirst(by) => blocks.sort_by_cached_key(|block| best_of_block(by, &segment.columns, *block)),
+        }
+        let on_codes = later(scan, now);
+        self.open = Some(Open { segment: Arc::new(segment), blocks: blocks.into_iter(), on_codes });
+        Ok(true)
+    }
+}
+
+fn later(scan: &Scan, now: &Now) -> Arc<[OnceLock<OnCodes>]> {
+    (scan.conditions.len()..now.conditions.len()).map(|_| OnceLock::new()).collect()
 }

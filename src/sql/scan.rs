@@ -4,42 +4,46 @@
 //! another still has work. The queue rules segments out by the manifest's statistics before they are mapped, and
 //! blocks by the zone maps of their segment before they are read.
 
-use std::fmt;
-use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+mod worker;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_empty_array};
-use arrow_schema::SchemaRef;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use arrow_schema::{SchemaRef, SortOptions};
 use datafusion::common::Statistics;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::expressions::Column as Key;
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SortOrderPushdownResult,
+};
 
 use super::convert::{external, to_statistics};
-use super::generate::{Output, generate};
-use super::held::Held;
-use super::queue::{Queue, Work};
+use super::dynamic::{Duty, DynamicFilters};
+use super::generate::generate;
 use super::runs::Runs;
 use super::statistics::{StoreOperator, Timed, with_counters};
 use super::table::StoreTable;
-use crate::error::{Error, Result};
-use crate::expr::Predicate;
-use crate::limits::{BLOCK_ROWS, VECTOR};
+use crate::block::Order;
+use crate::expr::{Expression, Predicate};
+use crate::limits::BLOCK_ROWS;
 use crate::model::Column;
-use crate::query::filter::{Filter, Marks, Tests};
-use crate::query::scan::{self, OpenBlock, SLICE_ROWS};
-use crate::query::slice::Slice;
-use crate::query::stats::Tally;
-use crate::query::{Condition, Recorder};
+use crate::query::{Condition, OrderBy, Recorder};
+pub(super) use worker::Visit;
+use worker::{Run, Worker};
 
 /// What to read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Scan {
     pub(crate) table: Arc<StoreTable>,
     /// The columns that are read: those of the answer first, in its order.
@@ -48,12 +52,41 @@ pub(crate) struct Scan {
     pub(crate) schema: SchemaRef,
     /// Rows that do not meet them do not come out.
     pub(crate) conditions: Vec<Condition>,
-    /// Of blocks: those in which no row can match need not be read.
-    pub(crate) predicate: Predicate,
+    /// Of the filters above, what zone maps can judge: blocks in which no row can match need not be read.
+    pub(crate) filters: Vec<Predicate>,
+    /// What operators above will have found out by the time when a block is read.
+    pub(crate) dynamic: DynamicFilters,
+    /// In which order blocks are read.
+    pub(crate) visit: Visit,
     /// No more than so many rows are needed.
     pub(crate) limit: Option<u64>,
     /// Why what stands above runs in DataFusion.
     pub(crate) refusal: Option<Arc<str>>,
+}
+
+/// So much is left of what comes to a filter of which nothing is known: DataFusion's guess, too.
+const SELECTIVITY: f64 = 0.2;
+
+/// The statistics of a table, less what conditions leave out.
+fn filtered(mut known: Statistics, scan: &Scan) -> Statistics {
+    if !scan.conditions.is_empty() || !scan.dynamic.exact().is_empty() {
+        let part = |n: Precision<usize>| n.map(|n| (n as f64 * SELECTIVITY).ceil() as usize);
+        (known.num_rows, known.total_byte_size) = (part(known.num_rows), part(known.total_byte_size));
+    }
+    known
+}
+
+impl Scan {
+    /// What statistics of segments and blocks are held against: conditions first, so that what is pruned counts for them.
+    pub(crate) fn predicate(&self, conditions: &[Condition]) -> Predicate {
+        let conditions = conditions.iter().map(|condition| &condition.predicate);
+        Predicate::And(conditions.chain(&self.filters).cloned().collect())
+    }
+
+    /// Whether it gives all rows of the table, so that its statistics are the table's.
+    fn is_whole(&self) -> bool {
+        self.limit.is_none() && self.conditions.is_empty() && self.filters.is_empty() && self.dynamic.is_empty()
+    }
 }
 
 /// The leaf of a physical plan.
@@ -72,8 +105,13 @@ impl ScanExec {
     pub(crate) fn new(scan: Arc<Scan>, target_partitions: usize) -> Self {
         let blocks = scan.table.snapshot().rows().div_ceil(BLOCK_ROWS as u64);
         let partitions = usize::try_from(blocks).unwrap_or(usize::MAX).clamp(1, target_partitions.max(1));
+        ScanExec::with_order(scan, partitions, None)
+    }
+
+    /// Gives its rows in an order.
+    fn with_order(scan: Arc<Scan>, partitions: usize, order: Option<LexOrdering>) -> Self {
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&scan.schema)),
+            EquivalenceProperties::new_with_orderings(Arc::clone(&scan.schema), order),
             Partitioning::UnknownPartitioning(partitions),
             EmissionType::Incremental,
             Boundedness::Bounded,
@@ -89,19 +127,36 @@ impl ScanExec {
         }
     }
 
+    /// The same, of something else than before, in the same partitions.
+    fn again(&self, scan: Scan, order: Option<LexOrdering>) -> Self {
+        ScanExec::with_order(Arc::new(scan), self.properties.partitioning.partition_count(), order)
+    }
+
+    /// As people write them; those that came later are one.
+    fn conditions(&self) -> Vec<String> {
+        let mut texts: Vec<String> = self.scan.conditions.iter().map(|c| c.expression.text.to_string()).collect();
+        if !self.scan.dynamic.is_empty() {
+            texts.push("what operators above found out".to_owned());
+        }
+        texts
+    }
+
+    /// A key of an order that is a column.
+    fn order_by(&self, key: &PhysicalSortExpr) -> Option<OrderBy> {
+        let at = key.expr.downcast_ref::<Key>()?.index();
+        let SortOptions { descending, nulls_first } = key.options;
+        let expression = Expression::column(at, self.scan.columns.get(at)?);
+        Some(OrderBy { expression, descending, nulls_first })
+    }
+
     /// What it has done so far.
     pub(crate) fn done(&self) -> StoreOperator {
         StoreOperator {
             table: self.scan.table.snapshot().table_name().to_owned(),
             output: "project",
-            conditions: self.scan.conditions.iter().map(|c| c.expression.text.to_string()).collect(),
+            conditions: self.conditions(),
             counters: self.recorder.counters(),
         }
-    }
-
-    /// Whether the scan gives all rows of the table, so that its statistics are the table's.
-    fn is_whole(&self) -> bool {
-        self.scan.limit.is_none() && self.scan.predicate == Predicate::And(Vec::new())
     }
 }
 
@@ -113,15 +168,23 @@ impl DisplayAs for ScanExec {
             let texts: Vec<&str> = self.scan.conditions.iter().map(|c| &*c.expression.text).collect();
             write!(f, ", filter=[{}]", texts.join(", "))?;
         }
-        if self.scan.predicate != Predicate::And(Vec::new()) {
-            let mut pruned_by = Vec::new();
-            self.scan.predicate.for_each_column(&mut |id| {
-                let column = self.scan.table.snapshot().schema().columns().iter().find(|column| column.id == id);
-                if let Some(column) = column.filter(|column| !pruned_by.contains(&&*column.name)) {
-                    pruned_by.push(&*column.name);
-                }
-            });
+        let mut pruned_by = Vec::new();
+        self.scan.predicate(&self.scan.conditions).for_each_column(&mut |id| {
+            let column = self.scan.table.snapshot().schema().columns().iter().find(|column| column.id == id);
+            if let Some(column) = column.filter(|column| !pruned_by.contains(&&*column.name)) {
+                pruned_by.push(&*column.name);
+            }
+        });
+        if !pruned_by.is_empty() {
             write!(f, ", pruned_by=[{}]", pruned_by.join(", "))?;
+        }
+        if !self.scan.dynamic.is_empty() {
+            write!(f, ", dynamic={}", self.scan.dynamic)?;
+        }
+        match &self.scan.visit {
+            Visit::Stored => {}
+            Visit::Backwards => f.write_str(", backwards")?,
+            Visit::BestFirst(by) => write!(f, ", best_first={by}")?,
         }
         if let Some(limit) = self.scan.limit {
             write!(f, ", limit={limit}")?;
@@ -143,11 +206,19 @@ impl ExecutionPlan for ScanExec {
         Vec::new()
     }
 
+    /// By these a join knows that somebody wants to hear of its keys.
     fn apply_expressions(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
     ) -> DataFusionResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
+        let mut visited = TreeNodeRecursion::Continue;
+        for filter in self.scan.dynamic.iter() {
+            visited = f(filter)?;
+            if visited == TreeNodeRecursion::Stop {
+                break;
+            }
+        }
+        Ok(visited)
     }
 
     fn with_new_children(
@@ -157,11 +228,66 @@ impl ExecutionPlan for ScanExec {
         Ok(self)
     }
 
-    /// A scan that starts again from the first block (recursive queries run a plan many times).
+    /// A scan that starts again from the first block (recursive queries run a plan many times). What operators above found
+    /// out in the last run is not what they will find out in the next, and they do not tell this scan.
     fn reset_state(self: Arc<Self>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        let partitions = self.properties.partitioning.partition_count();
-        let again = ScanExec::new(Arc::clone(&self.scan), partitions);
-        Ok(Arc::new(ScanExec { recorder: Arc::clone(&self.recorder), ..again }))
+        let scan = Scan { dynamic: self.scan.dynamic.exact(), ..Scan::clone(&self.scan) };
+        let order = self.properties.output_ordering().cloned();
+        Ok(Arc::new(ScanExec { recorder: Arc::clone(&self.recorder), ..self.again(scan, order) }))
+    }
+
+    /// Takes the filters that are only known as the query runs; the others it has from `lower`.
+    fn handle_child_pushdown_result(
+        &self,
+        _: FilterPushdownPhase,
+        handed: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> DataFusionResult<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let mut taken = Vec::new();
+        let answers = handed.parent_filters.into_iter().map(|handed| {
+            let duty = Duty::of(&handed.filter).filter(|_| self.scan.limit.is_none());
+            taken.extend(duty.map(|duty| (handed.filter, duty)));
+            if duty == Some(Duty::Exact) { PushedDown::Yes } else { PushedDown::No }
+        });
+        let answer = FilterPushdownPropagation::with_parent_pushdown_result(answers.collect());
+        if taken.is_empty() {
+            return Ok(answer);
+        }
+        let scan = Scan { dynamic: self.scan.dynamic.with(taken), ..Scan::clone(&self.scan) };
+        Ok(answer.with_updated_node(Arc::new(self.again(scan, self.properties.output_ordering().cloned()))))
+    }
+
+    /// Rows that are stored in the order, or against it, come out in it; of others, the best blocks come first.
+    fn try_pushdown_sort(
+        &self,
+        order: &[PhysicalSortExpr],
+    ) -> DataFusionResult<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
+        let key = order.first().filter(|_| self.scan.limit.is_none());
+        let Some((first, by)) = key.and_then(|first| Some((first, self.order_by(first)?))) else {
+            return Ok(SortOrderPushdownResult::Unsupported);
+        };
+        let column = by.expression.as_column().and_then(|at| self.scan.columns.get(at));
+        let stored = match column {
+            Some(column) => self.scan.table.snapshot().column_order(column.id).map_err(external)?,
+            None => Order::default(),
+        };
+        let (with, against) = match first.options.descending {
+            false => (stored.ascending, stored.descending),
+            true => (stored.descending, stored.ascending),
+        };
+        let scan = |visit| Scan { visit, ..Scan::clone(&self.scan) };
+        // What comes after the first key decides nothing where no two rows have the same.
+        let alone = order.len() == 1 || stored.strict;
+        let visit = match (with && alone, against && alone) {
+            (true, _) => Visit::Stored,
+            (_, true) => Visit::Backwards,
+            _ => {
+                let inner = Arc::new(self.again(scan(Visit::BestFirst(by)), None));
+                return Ok(SortOrderPushdownResult::Inexact { inner });
+            }
+        };
+        let order = LexOrdering::new(order.to_vec());
+        Ok(SortOrderPushdownResult::Exact { inner: Arc::new(self.again(scan(visit), order)) })
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
@@ -193,155 +319,7 @@ impl ExecutionPlan for ScanExec {
         }
         let answer = self.scan.columns.get(..self.scan.schema.fields().len()).unwrap_or_default();
         let known = to_statistics(&self.scan.table, answer).map_err(external)?;
-        let known = if self.is_whole() { known } else { known.to_inexact() };
+        let known = if self.scan.is_whole() { known } else { filtered(known.to_inexact(), &self.scan) };
         Ok(Arc::clone(self.statistics.get_or_init(|| Arc::new(known))))
-    }
-}
-
-/// What the partitions share.
-#[derive(Debug, Default)]
-struct Run {
-    queue: Mutex<Queue>,
-    produced: AtomicU64,
-}
-
-/// One partition at work.
-struct Worker {
-    scan: Arc<Scan>,
-    run: Arc<Run>,
-    baseline: BaselineMetrics,
-    recorder: Arc<Recorder>,
-    timed: bool,
-}
-
-/// The counters of a block, which are not lost when the reader goes away in the middle of it.
-struct Counted<'a> {
-    recorder: &'a Recorder,
-    tally: Tally,
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.recorder.update(|sum| sum.add(&self.tally.counters));
-    }
-}
-
-impl Worker {
-    async fn run(self, output: Output) -> Result<()> {
-        while !self.is_satisfied() {
-            let work = {
-                let mut queue = self.run.queue.lock().unwrap_or_else(PoisonError::into_inner);
-                queue.next(&self.scan, &self.recorder, self.timed)?
-            };
-            let Some(work) = work else { break };
-            self.block(&work, &output).await?;
-        }
-        Ok(())
-    }
-
-    fn is_satisfied(&self) -> bool {
-        self.scan.limit.is_some_and(|limit| self.run.produced.load(Ordering::Relaxed) >= limit)
-    }
-
-    /// Filters one block and decodes what is left of every column, slice by slice.
-    async fn block(&self, work: &Work, output: &Output) -> Result<()> {
-        let place = scan::Work { segment: 0, block: work.block };
-        let block = OpenBlock::new(&work.segment, &self.scan.columns, place);
-        let filter = Filter { conditions: &self.scan.conditions, columns: &self.scan.columns };
-        let mut counted =
-            Counted { recorder: &self.recorder, tally: Tally::new(self.scan.conditions.len(), self.timed) };
-        let Some(tests) = filter.tests(&block, &mut counted.tally)? else { return Ok(()) };
-        block.count_read(&mut counted.tally.counters);
-        counted.tally.counters.scan.time = counted.tally.clock.lap();
-        let (mut start, mut step) = (0, SLICE_ROWS);
-        let (mut marks, mut held) = (Marks::default(), Held::default());
-        while start < block.rows && !self.is_satisfied() {
-            let rows = start..block.rows.min(start + step);
-            let end = rows.end;
-            let tested = counted.tally.counters.conditions.clone();
-            let batch = {
-                let _timer = self.baseline.elapsed_compute().timer();
-                counted.tally.clock.lap();
-                self.slice(&block, &tests, &mut marks, rows, &mut counted.tally)
-            };
-            block.count_opened(&mut counted.tally.counters);
-            let batch = match batch {
-                // Huge values: a vector of them fits. The rows will be tested, and counted, again.
-                Err(Error::LimitExceeded(_)) if step > VECTOR => {
-                    step = (step / 2).next_multiple_of(VECTOR);
-                    counted.tally.counters.conditions = tested;
-                    continue;
-                }
-                batch => batch?,
-            };
-            start = end;
-            let Some(batch) = batch else { continue };
-            let passed = batch.num_rows() as u64;
-            counted.tally.counters.output.rows_in += passed;
-            counted.tally.counters.output.rows_out += passed;
-            counted.tally.counters.output.time += counted.tally.clock.lap();
-            for full in held.push(batch)?.into_iter().flatten() {
-                self.emit(full, output).await;
-            }
-        }
-        if let Some(rest) = held.take()? {
-            self.emit(rest, output).await;
-        }
-        Ok(())
-    }
-
-    async fn emit(&self, batch: RecordBatch, output: &Output) {
-        self.baseline.record_output(batch.num_rows());
-        self.baseline.output_batches().add(1);
-        output.emit(batch).await;
-    }
-
-    /// What is left of some rows; `None` of none.
-    fn slice(
-        &self,
-        block: &OpenBlock<'_>,
-        tests: &Tests<'_>,
-        marks: &mut Marks,
-        rows: Range<usize>,
-        tally: &mut Tally,
-    ) -> Result<Option<RecordBatch>> {
-        let mut slice = Slice::new(block, rows);
-        tests.apply(&mut slice, marks, tally)?;
-        if slice.len() == 0 {
-            return Ok(None);
-        }
-        let claimed = self.claim(&mut slice);
-        let batch = self.decoded(&slice);
-        if batch.is_err() {
-            self.run.produced.fetch_sub(claimed, Ordering::Relaxed);
-        }
-        batch.map(Some)
-    }
-
-    /// Counts the rows of a slice as produced, and leaves no more of them selected than a limit asks for: what comes after
-    /// might fail for rows that nobody wants.
-    fn claim(&self, slice: &mut Slice<'_, '_>) -> u64 {
-        let rows = slice.len() as u64;
-        let before = self.run.produced.fetch_add(rows, Ordering::Relaxed);
-        let wanted = self.scan.limit.map_or(rows, |limit| limit.saturating_sub(before));
-        if wanted < rows {
-            let first = match slice.selected() {
-                Some(selected) => selected.iter().take(wanted as usize).copied().collect(),
-                None => (0..wanted as u32).collect(),
-            };
-            slice.select(first);
-        }
-        rows
-    }
-
-    fn decoded(&self, slice: &Slice<'_, '_>) -> Result<RecordBatch> {
-        let answer = 0..self.scan.schema.fields().len();
-        let arrays = match slice.len() {
-            0 => self.scan.schema.fields().iter().map(|field| new_empty_array(field.data_type())).collect(),
-            _ => answer.map(|at| slice.array(at)).collect::<Result<Vec<ArrayRef>>>()?,
-        };
-        let options = RecordBatchOptions::new().with_row_count(Some(slice.len()));
-        RecordBatch::try_new_with_options(Arc::clone(&self.scan.schema), arrays, &options)
-            .map_err(|error| Error::corrupt(0, format!("decoded columns do not fit together: {error}")))
     }
 }

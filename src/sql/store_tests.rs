@@ -257,6 +257,83 @@ fn what_need_not_be_read_is_not() {
     assert!(plan.contains("blocks_read=1") || plan.contains("blocks_read=2"), "{plan}");
 }
 
+/// What EXPLAIN ANALYZE counted at the scans, the largest.
+fn counted(plan: &str, what: &str) -> u64 {
+    let what = format!("{what}=");
+    let values = plan.split(&what).skip(1);
+    let number = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
+    values.map(number).max().unwrap_or(0)
+}
+
+#[test]
+fn scans_take_what_operators_above_find_out() {
+    let both = Both::new();
+    // The keys of the smaller side leave one block of the larger one.
+    for keys in ["VALUES (12345), (12399)", "VALUES (12345), (null), (12399)"] {
+        let join = format!("SELECT id, word FROM t JOIN ({keys}) AS k(key) ON id = key");
+        let plan = both.explain(&format!("EXPLAIN ANALYZE {join}"));
+        assert!(plan.contains("dynamic=["), "{plan}");
+        assert_eq!(counted(&plan, "blocks_read"), 1, "{plan}");
+        assert_eq!(counted(&plan, "rows_selected"), 2, "{plan}");
+        both.same(&format!("{join} ORDER BY 1").replace("FROM t", "FROM @"));
+    }
+    // Keys of a dictionary are looked up once, not for each row.
+    let join = "SELECT count(small) FROM @ JOIN (VALUES ('blue-7'), ('cyan-3')) AS k(key) ON word = key";
+    let plan = both.explain(&format!("EXPLAIN ANALYZE {}", join.replace('@', "t")));
+    assert!(plan.contains("filter_1_blocks_by_code_"), "{plan}");
+    both.same(join);
+    // Rows that have no key must come through where they are asked for.
+    both.same("SELECT count(*), count(key) FROM @ LEFT JOIN (VALUES (12345)) AS k(key) ON id = key");
+    both.same("SELECT count(*) FROM @ WHERE id NOT IN (SELECT small FROM @ WHERE small IS NOT NULL)");
+    both.same(
+        "SELECT a.id, b.id FROM @ AS a JOIN @ AS b ON a.id = b.small AND a.word = b.word ORDER BY 1, 2 LIMIT 50",
+    );
+    // The first rows of an order above a join.
+    let top = "SELECT a.id, b.extra FROM @ AS a JOIN (SELECT DISTINCT extra FROM @) AS b ON a.extra = b.extra \
+               ORDER BY a.id DESC LIMIT 3";
+    let plan = both.explain(&format!("EXPLAIN {}", top.replace('@', "t")));
+    assert!(plan.contains("dynamic=[DynamicFilter [ empty ], DynamicFilter [ empty ]]"), "{plan}");
+    both.same(top);
+}
+
+#[test]
+fn what_is_stored_in_order_is_not_sorted() {
+    let both = Both::new();
+    let all = "SELECT id, word, small FROM @ WHERE small < 5 ORDER BY id";
+    for (sql, sorts, scan) in [
+        (all.to_owned(), false, ""),
+        (format!("{all} DESC"), false, ", backwards"),
+        // No two rows have the same number: what comes after it decides nothing.
+        (format!("{all}, word DESC"), false, ""),
+        ("SELECT id, at FROM @ ORDER BY at, id".to_owned(), true, ", best_first=at ASC NULLS LAST"),
+        (
+            "SELECT id, at FROM @ ORDER BY day DESC NULLS FIRST, id".to_owned(),
+            true,
+            "best_first=day DESC NULLS FIRST",
+        ),
+        ("SELECT id + 1 AS next FROM @ ORDER BY word || 'x', next".to_owned(), true, ""),
+    ] {
+        let plan = both.explain(&format!("EXPLAIN {}", sql.replace('@', "t")));
+        assert_eq!(plan.contains("SortExec"), sorts, "{sql}\n{plan}");
+        assert!(plan.contains(scan), "{sql}\n{plan}");
+        both.same(&sql);
+    }
+    // What a filter compares with is known before the scan begins.
+    let above = "SELECT id, word FROM @ WHERE id > (SELECT avg(id) FROM @) ORDER BY id DESC LIMIT 4";
+    let plan = both.explain(&format!("EXPLAIN ANALYZE {}", above.replace('@', "t")));
+    assert!(!plan.contains("FilterExec") && !plan.contains("SortExec"), "{plan}");
+    let scan = plan.split("StoreFragment").next().unwrap_or_default();
+    assert_eq!(counted(scan, "blocks_read"), 1, "{plan}");
+    both.same(above);
+    both.same(
+        "SELECT count(*) FROM @ WHERE word = (SELECT max(word) FROM @) OR small > (SELECT avg(small) FROM @)",
+    );
+    both.same("SELECT count(*) FROM @ WHERE id > (SELECT id FROM @ WHERE id < 0) AND random() >= 0");
+    // Windows and merges stand on the same promise.
+    both.same("SELECT id, row_number() OVER (ORDER BY id DESC) FROM @ WHERE id % 7 = 0 ORDER BY id");
+    both.same("SELECT id FROM @ WHERE id > (SELECT 39000) ORDER BY id DESC LIMIT 5 OFFSET 3");
+}
+
 #[test]
 fn names_of_tables() {
     let both = Both::new();

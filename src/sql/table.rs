@@ -10,7 +10,8 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::convert::to_predicate;
-use super::scan::{Scan, ScanExec};
+use super::dynamic::DynamicFilters;
+use super::scan::{Scan, ScanExec, Visit};
 use crate::expr::Predicate;
 use crate::model::Column;
 use crate::query::Condition;
@@ -142,11 +143,10 @@ impl TableProvider for StoreProvider {
             table: Arc::clone(&self.table),
             columns,
             schema,
-            predicate: Predicate::And(
-                // Those of conditions first: by their numbers the conditions learn what was pruned.
-                conditions.iter().map(|c| c.predicate.clone()).chain(self.table.predicates(filters)).collect(),
-            ),
+            filters: self.table.predicates(filters).collect(),
             conditions,
+            dynamic: DynamicFilters::default(),
+            visit: Visit::Stored,
             limit: limit.map(|limit| limit as u64),
             refusal: self.refusal.clone(),
         };

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use super::{Caches, ColumnStats, SegmentEntry, TableOptions};
+use crate::block::Order;
 use crate::disk::{Disk, Lock, LockMode, Mapped, is_missing};
 use crate::error::{Error, Result};
 use crate::manifest::{Chunk, ChunkRef, Root, TableDir, commit, recover};
@@ -129,6 +130,23 @@ impl Snapshot {
             Ok(())
         })?;
         Ok(all)
+    }
+
+    /// How all rows of the table stand by a column, as far as the manifest proves it.
+    pub fn column_order(&self, column: ColumnId) -> Result<Order> {
+        let known = self.column_stats(column)?;
+        let mut segments = known.iter().map(|known| known.as_ref().map(|known| &known.stats));
+        let Some(Some(first)) = segments.next() else { return Ok(Order::default()) };
+        let all = segments.try_fold(first.clone(), |before, next| Some(before.then(next?)));
+        Ok(all.map_or_else(Order::default, |all| all.order))
+    }
+
+    /// About how many distinct values a column has, null not counted: as many as the segment with most of them, if that is
+    /// known of all. Segments of a table like to repeat each other's values.
+    pub fn distinct_values(&self, column: ColumnId) -> Result<Option<u64>> {
+        let known = self.column_stats(column)?;
+        let each = known.iter().map(|known| known.as_ref().map_or(Some(0), |known| known.stats.distinct));
+        Ok(each.reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b))).flatten())
     }
 
     fn each_chunk(&self, mut visit: impl FnMut(&Chunk) -> Result<()>) -> Result<()> {

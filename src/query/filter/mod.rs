@@ -14,6 +14,8 @@ mod decimals;
 mod marks;
 mod range;
 
+use std::sync::OnceLock;
+
 use arrow_array::Array;
 
 use self::decimals::DecimalRange;
@@ -36,6 +38,9 @@ pub(crate) struct Filter<'a> {
     pub(crate) conditions: &'a [Condition],
     /// The columns that expressions name by position.
     pub(crate) columns: &'a [Column],
+    /// As [`OpenSegment::on_codes`](super::scan::OpenSegment::on_codes), for the conditions that come after those of the
+    /// segment.
+    pub(crate) on_codes: &'a [OnceLock<OnCodes>],
 }
 
 /// A condition on the codes of a segment's dictionary.
@@ -119,7 +124,9 @@ impl<'f> Filter<'f> {
         block: &OpenBlock<'f>,
     ) -> Result<&'f OnCodes> {
         static NO: OnCodes = OnCodes::No;
-        let Some(slot) = block.segment.on_codes.get(number) else { return Ok(&NO) };
+        let known = &block.segment.on_codes;
+        let slot = known.get(number).or_else(|| self.on_codes.get(number.checked_sub(known.len())?));
+        let Some(slot) = slot else { return Ok(&NO) };
         if let Some(known) = slot.get() {
             return Ok(known);
         }

@@ -13,6 +13,8 @@ pub(crate) const LEVELS: u32 = 4;
 const PART_GROUPS: usize = 1024;
 /// Bytes of a part that is spilled in one piece.
 const MAX_RECORD: usize = 1 << 30;
+/// Room of a part that is kept once it was spilled.
+const MAX_SPARE: usize = 1 << 20;
 /// A partition is worth merging early if at most so many in four of its groups are left.
 const WORTH_MERGING: usize = 3;
 
@@ -24,7 +26,7 @@ pub(crate) struct Partition<'a> {
     pub(crate) places: Vec<Place>,
 }
 
-impl Partition<'_> {
+impl<'a> Partition<'a> {
     /// Groups before those of the same key are merged.
     pub(crate) fn groups(&self) -> usize {
         let parts: usize = self.parts.iter().map(Part::len).sum();
@@ -43,9 +45,15 @@ impl Partition<'_> {
 
     /// Writes what is in memory to the file.
     pub(crate) fn spill(&mut self, spill: &Spill) -> Result<()> {
+        self.spill_each(spill, drop)
+    }
+
+    /// The same; `done` gets the parts.
+    fn spill_each(&mut self, spill: &Spill, mut done: impl FnMut(Part<'a>)) -> Result<()> {
         for part in self.parts.drain(..) {
             if part.memory() < MAX_RECORD {
                 self.places.push(spill.write(&part)?);
+                done(part);
                 continue;
             }
             let all: Vec<u32> = (0..part.len() as u32).collect();
@@ -71,6 +79,10 @@ pub(crate) struct Partitions<'a> {
     /// Groups in memory.
     pub(crate) groups: usize,
     order: Vec<u32>,
+    /// Empty parts with the room that spilled ones took: an allocator gives memory back to the system only in time, and
+    /// until then fresh memory is taken beside it.
+    spare: Vec<Part<'a>>,
+    spare_bytes: usize,
 }
 
 impl<'a> Partitions<'a> {
@@ -84,6 +96,8 @@ impl<'a> Partitions<'a> {
             closed: 0,
             groups: 0,
             order: Vec::new(),
+            spare: Vec::new(),
+            spare_bytes: 0,
         })
     }
 
@@ -121,7 +135,13 @@ impl<'a> Partitions<'a> {
                 Some(open) => open.append(from, places),
                 None => {
                     self.closed += partition.parts.last().map_or(0, Part::memory);
-                    let mut open = self.like.none()?;
+                    let mut open = match self.spare.pop() {
+                        Some(spare) => {
+                            self.spare_bytes -= spare.memory();
+                            spare
+                        }
+                        None => self.like.none()?,
+                    };
                     open.append(from, places);
                     partition.parts.push(open);
                 }
@@ -133,7 +153,7 @@ impl<'a> Partitions<'a> {
 
     pub(crate) fn memory(&self) -> usize {
         let open = |partition: &Partition<'_>| partition.parts.last().map_or(0, Part::memory);
-        self.closed + self.all.iter().map(open).sum::<usize>()
+        self.closed + self.spare_bytes + self.all.iter().map(open).sum::<usize>()
     }
 
     /// Merges the groups of the same key within each partition, if a first partition shows that it pays.
@@ -148,10 +168,19 @@ impl<'a> Partitions<'a> {
         Ok(())
     }
 
-    /// Writes everything to the file, merged where that pays.
-    pub(crate) fn spill(&mut self, spill: &Spill) -> Result<()> {
+    /// Writes everything to the file, merged where that pays, and keeps at most so many bytes of room for what comes.
+    pub(crate) fn spill(&mut self, spill: &Spill, room: usize) -> Result<()> {
         self.merge()?;
-        self.all.iter_mut().try_for_each(|partition| partition.spill(spill))?;
+        let (spare, bytes) = (&mut self.spare, &mut self.spare_bytes);
+        let mut keep = |mut part: Part<'a>| {
+            part.clear();
+            // What was merged is larger than what comes.
+            if *bytes + part.memory() <= room && part.memory() < MAX_SPARE {
+                *bytes += part.memory();
+                spare.push(part);
+            }
+        };
+        self.all.iter_mut().try_for_each(|partition| partition.spill_each(spill, &mut keep))?;
         self.recount();
         Ok(())
     }

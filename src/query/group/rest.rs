@@ -219,7 +219,7 @@ impl<'a> PartitionsLeft<'a> {
             into.add(&part, &hashes)?;
             drop(part);
             if held.resize(into.memory()).is_err() {
-                into.spill(&self.spill)?;
+                into.spill(&self.spill, 0)?;
                 held.shrink(usize::MAX);
             }
             Ok(())

@@ -125,7 +125,7 @@ impl Worker for Hashed<'_> {
             self.table.release()?;
         }
         if let Some(partitions) = &mut self.partitions {
-            partitions.spill(&self.spill)?;
+            partitions.spill(&self.spill, self.reservation.bytes())?;
         }
         self.reservation.resize(self.memory())
     }

@@ -1,13 +1,15 @@
-//! Between DataFusion's terms and ours: errors, values, filters, statistics.
+//! Between DataFusion's terms and ours: errors, values, expressions, filters, statistics.
 
 mod arithmetic;
 mod error;
+mod function;
 mod predicate;
 mod scalar;
 mod statistics;
 
 pub(crate) use arithmetic::to_arithmetic;
 pub(crate) use error::{external, from_datafusion, listed, suggestion};
+pub(crate) use function::Compiled;
 pub(crate) use predicate::to_predicate;
 pub(crate) use scalar::to_scalar;
 pub(crate) use statistics::to_statistics;

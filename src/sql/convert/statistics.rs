@@ -33,6 +33,8 @@ pub(crate) fn to_statistics(table: &StoreTable, columns: &[Column]) -> Result<St
     }
     for (column, found) in columns.iter().zip(&mut known.column_statistics) {
         *found = of_column(&whole(snapshot, column)?, &column.data_type);
+        let distinct = snapshot.distinct_values(column.id)?.and_then(|n| usize::try_from(n).ok());
+        found.distinct_count = distinct.map_or(Precision::Absent, Precision::Inexact);
     }
     Ok(known)
 }

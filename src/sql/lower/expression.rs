@@ -3,21 +3,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::SchemaRef;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column as Name, DFSchema};
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
+use datafusion::physical_expr::create_physical_expr;
 
-use super::super::convert::{from_datafusion, to_arithmetic, to_predicate};
+use super::super::convert::{Compiled, from_datafusion, to_arithmetic, to_predicate};
 use super::Refusal;
 use super::source::Source;
 use super::traits::traits;
-use crate::error::Result as OurResult;
 use crate::expr::{Expression, Function, Traits};
 use crate::model::Column;
 use crate::query::Condition;
@@ -80,8 +77,8 @@ impl<'a> Compiler<'a> {
             let traits = Traits { monotone: true, ..Traits::default() };
             return Ok(Expression { inputs, function: None, data_type, traits, text });
         }
-        let (compiled, data_type) =
-            self.function(expr, &positions).map_err(|error| from_datafusion(error).to_string())?;
+        let compiled = self.function(expr, &positions).map_err(|error| from_datafusion(error).to_string())?;
+        let data_type = compiled.data_type().clone();
         let traits = traits(expr, schema);
         let function: Arc<dyn Function> = match to_arithmetic(expr, schema, &positions) {
             Some(arithmetic) => Arc::new(arithmetic),
@@ -96,19 +93,13 @@ impl<'a> Compiler<'a> {
         if self.known.values().any(|known| *known.text == *short) { expr.to_string() } else { short }
     }
 
-    fn function(
-        &self,
-        expr: &Expr,
-        positions: &[usize],
-    ) -> Result<(Compiled, arrow_schema::DataType), DataFusionError> {
+    fn function(&self, expr: &Expr, positions: &[usize]) -> Result<Compiled, DataFusionError> {
         let fields = self.source.table.schema().fields();
         let used = positions.iter().filter_map(|position| fields.get(*position));
         let used = used.map(|field| (Some(self.source.relation.clone()), Arc::clone(field)));
         let schema = DFSchema::new_with_metadata(used.collect(), HashMap::new())?;
         let physical = create_physical_expr(expr, &schema, self.props, &PhysicalPlanningContext::default())?;
-        let data_type = physical.data_type(schema.as_arrow())?;
-        let compiled = Compiled { physical, schema: Arc::clone(schema.inner()), data_type: data_type.clone() };
-        Ok((compiled, data_type))
+        Compiled::new(physical, Arc::clone(schema.inner()))
     }
 
     /// Where a column of the table is among those that the fragment reads.
@@ -139,30 +130,5 @@ fn text(expr: &Expr) -> String {
     match plain {
         Ok(plain) => plain.data.to_string(),
         Err(_) => expr.to_string(),
-    }
-}
-
-/// An expression tree of DataFusion's as a function of columns.
-#[derive(Debug)]
-struct Compiled {
-    physical: Arc<dyn PhysicalExpr>,
-    /// Its inputs, in order.
-    schema: SchemaRef,
-    /// Of the result, as declared.
-    data_type: arrow_schema::DataType,
-}
-
-impl Function for Compiled {
-    fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> OurResult<ArrayRef> {
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), inputs.to_vec(), &options);
-        let batch = batch.map_err(|error| from_datafusion(error.into()))?;
-        let value = self.physical.evaluate(&batch).map_err(from_datafusion)?;
-        let values = value.into_array(rows).map_err(from_datafusion)?;
-        if *values.data_type() == self.data_type {
-            return Ok(values);
-        }
-        // Simplified, round() of a decimal may have another scale than it had when CASE was given its type.
-        arrow_cast::cast(&values, &self.data_type).map_err(|error| from_datafusion(error.into()))
     }
 }

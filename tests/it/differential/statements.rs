@@ -257,6 +257,12 @@ impl Maker<'_> {
             let limited = format!("{sql}{}", self.limit());
             return Statement { order: Order::Some(sql), ..Statement::plain(limited) };
         }
+        if self.r.chance(30) {
+            let by: Vec<usize> = (0..1 + self.r.below(items.len())).collect();
+            let keys: Vec<String> = by.iter().map(|at| format!("x{at}{}", self.direction())).collect();
+            let ordered = format!("{sql} ORDER BY {}", keys.join(", "));
+            return Statement { order: Order::By(by), ..Statement::plain(ordered) };
+        }
         Statement::plain(sql)
     }
 
@@ -272,7 +278,25 @@ impl Maker<'_> {
         let (a, b) = (self.filter(60), self.filter(60));
         let (x, y) = (self.exact(), self.exact());
         let right = format!("(SELECT {key} AS k, {y} AS y FROM t{b} GROUP BY 1) AS b");
-        Statement::plain(match self.r.below(4) {
+        Statement::plain(match self.r.below(6) {
+            // What the join and the order above it find out is handed down to the scan.
+            4 => {
+                let (x, by) = (self.key(1), [self.direction(), self.direction(), self.direction()]);
+                let sql = format!(
+                    "SELECT a.k AS c0, a.x AS c1, b.y AS c2 FROM (SELECT {key} AS k, {x} AS x FROM t{a}) AS a \
+                     {kind} {right} ON a.k = b.k ORDER BY c1{}, c0{}, c2{}{}",
+                    by[0],
+                    by[1],
+                    by[2],
+                    self.limit()
+                );
+                return Statement { order: Order::Total, ..Statement::plain(sql) };
+            }
+            5 => format!(
+                "SELECT a.k AS c0, a.x AS c1, b.y AS c2 FROM (SELECT {key} AS k, {} AS x FROM t{a}) AS a \
+                 {kind} {right} ON a.k = b.k",
+                self.key(1)
+            ),
             0 => {
                 let min = self.ordered(1);
                 format!(

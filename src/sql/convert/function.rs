@@ -1,0 +1,49 @@
+//! Expression trees of DataFusion's as functions of columns.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, SchemaRef};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::physical_expr::PhysicalExpr;
+
+use super::from_datafusion;
+use crate::error::Result;
+use crate::expr::Function;
+
+/// A tree over columns that stand in a schema.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    physical: Arc<dyn PhysicalExpr>,
+    /// Its inputs, in order.
+    schema: SchemaRef,
+    /// Of the result, as declared.
+    data_type: DataType,
+}
+
+impl Compiled {
+    pub(crate) fn new(physical: Arc<dyn PhysicalExpr>, schema: SchemaRef) -> DataFusionResult<Self> {
+        let data_type = physical.data_type(&schema)?;
+        Ok(Compiled { physical, schema, data_type })
+    }
+
+    /// The type of the result.
+    pub(crate) fn data_type(&self) -> &DataType {
+        &self.data_type
+    }
+}
+
+impl Function for Compiled {
+    fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), inputs.to_vec(), &options);
+        let batch = batch.map_err(|error| from_datafusion(error.into()))?;
+        let value = self.physical.evaluate(&batch).map_err(from_datafusion)?;
+        let values = value.into_array(rows).map_err(from_datafusion)?;
+        if *values.data_type() == self.data_type {
+            return Ok(values);
+        }
+        // Simplified, round() of a decimal may have another scale than it had when CASE was given its type.
+        arrow_cast::cast(&values, &self.data_type).map_err(|error| from_datafusion(error.into()))
+    }
+}
