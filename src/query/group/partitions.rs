@@ -13,8 +13,6 @@ pub(crate) const LEVELS: u32 = 4;
 const PART_GROUPS: usize = 1024;
 /// Bytes of a part that is spilled in one piece.
 const MAX_RECORD: usize = 1 << 30;
-/// Room of a part that is kept once it was spilled.
-const MAX_SPARE: usize = 1 << 20;
 /// A partition is worth merging early if at most so many in four of its groups are left.
 const WORTH_MERGING: usize = 3;
 
@@ -81,8 +79,38 @@ pub(crate) struct Partitions<'a> {
     order: Vec<u32>,
     /// Empty parts with the room that spilled ones took: an allocator gives memory back to the system only in time, and
     /// until then fresh memory is taken beside it.
-    spare: Vec<Part<'a>>,
-    spare_bytes: usize,
+    spare: Spare<'a>,
+}
+
+/// Empty parts with room.
+#[derive(Debug, Default)]
+struct Spare<'a> {
+    parts: Vec<Part<'a>>,
+    bytes: usize,
+}
+
+impl<'a> Spare<'a> {
+    /// Keeps the room of a part.
+    fn keep(&mut self, mut part: Part<'a>) {
+        part.clear();
+        self.bytes += part.memory();
+        self.parts.push(part);
+    }
+
+    /// A part without groups.
+    fn take(&mut self, like: &Part<'a>) -> Result<Part<'a>> {
+        let Some(part) = self.parts.pop() else { return like.none() };
+        self.bytes -= part.memory();
+        Ok(part)
+    }
+
+    /// Gives back all but so many bytes.
+    fn cut(&mut self, most: usize) {
+        while self.bytes > most {
+            let Some(part) = self.parts.pop() else { break };
+            self.bytes -= part.memory();
+        }
+    }
 }
 
 impl<'a> Partitions<'a> {
@@ -96,8 +124,7 @@ impl<'a> Partitions<'a> {
             closed: 0,
             groups: 0,
             order: Vec::new(),
-            spare: Vec::new(),
-            spare_bytes: 0,
+            spare: Spare::default(),
         })
     }
 
@@ -135,13 +162,7 @@ impl<'a> Partitions<'a> {
                 Some(open) => open.append(from, places),
                 None => {
                     self.closed += partition.parts.last().map_or(0, Part::memory);
-                    let mut open = match self.spare.pop() {
-                        Some(spare) => {
-                            self.spare_bytes -= spare.memory();
-                            spare
-                        }
-                        None => self.like.none()?,
-                    };
+                    let mut open = self.spare.take(&self.like)?;
                     open.append(from, places);
                     partition.parts.push(open);
                 }
@@ -153,34 +174,53 @@ impl<'a> Partitions<'a> {
 
     pub(crate) fn memory(&self) -> usize {
         let open = |partition: &Partition<'_>| partition.parts.last().map_or(0, Part::memory);
-        self.closed + self.spare_bytes + self.all.iter().map(open).sum::<usize>()
+        self.closed + self.spare.bytes + self.all.iter().map(open).sum::<usize>()
     }
 
     /// Merges the groups of the same key within each partition, if a first partition shows that it pays.
     pub(crate) fn merge(&mut self) -> Result<()> {
-        let Some(first) = self.all.iter_mut().max_by_key(|partition| partition.groups()) else { return Ok(()) };
-        let before: usize = first.parts.iter().map(Part::len).sum();
-        merge(first, &self.like)?;
-        if first.parts.iter().map(Part::len).sum::<usize>() * 4 <= before * WORTH_MERGING {
-            self.all.iter_mut().try_for_each(|partition| merge(partition, &self.like))?;
+        let groups = |partition: &Partition<'_>| partition.parts.iter().map(Part::len).sum::<usize>();
+        let Some(largest) = (0..self.all.len()).max_by_key(|at| self.all.get(*at).map_or(0, groups)) else {
+            return Ok(());
+        };
+        let mut table = Table::like(&self.like)?;
+        let (before, after) = self.merge_one(largest, &mut table)?;
+        if after * 4 <= before * WORTH_MERGING {
+            for at in (0..self.all.len()).filter(|at| *at != largest) {
+                self.merge_one(at, &mut table)?;
+            }
         }
         self.recount();
         Ok(())
     }
 
+    /// Merges the groups of one partition that are in memory; how many there were, and are. What takes them has the room of
+    /// those that they came from.
+    fn merge_one(&mut self, at: usize, table: &mut Table<'a>) -> Result<(usize, usize)> {
+        let Some(partition) = self.all.get_mut(at) else { return Ok((0, 0)) };
+        let mut before = 0;
+        for part in partition.parts.drain(..) {
+            before += part.len();
+            table.merge(&part)?;
+            self.spare.keep(part);
+        }
+        table.part.states.settle();
+        let all: Vec<u32> = (0..table.len() as u32).collect();
+        for some in all.chunks(PART_GROUPS) {
+            let mut part = self.spare.take(&self.like)?;
+            part.append(&table.part, some);
+            partition.parts.push(part);
+        }
+        table.clear();
+        Ok((before, all.len()))
+    }
+
     /// Writes everything to the file, merged where that pays, and keeps at most so many bytes of room for what comes.
     pub(crate) fn spill(&mut self, spill: &Spill, room: usize) -> Result<()> {
         self.merge()?;
-        let (spare, bytes) = (&mut self.spare, &mut self.spare_bytes);
-        let mut keep = |mut part: Part<'a>| {
-            part.clear();
-            // What was merged is larger than what comes.
-            if *bytes + part.memory() <= room && part.memory() < MAX_SPARE {
-                *bytes += part.memory();
-                spare.push(part);
-            }
-        };
-        self.all.iter_mut().try_for_each(|partition| partition.spill_each(spill, &mut keep))?;
+        let spare = &mut self.spare;
+        self.all.iter_mut().try_for_each(|partition| partition.spill_each(spill, |part| spare.keep(part)))?;
+        spare.cut(room);
         self.recount();
         Ok(())
     }
@@ -195,18 +235,4 @@ impl<'a> Partitions<'a> {
     pub(crate) fn into_all(self) -> Vec<Partition<'a>> {
         self.all
     }
-}
-
-/// Merges the groups of a partition that are in memory into one part.
-fn merge<'a>(partition: &mut Partition<'a>, like: &Part<'a>) -> Result<()> {
-    if partition.parts.is_empty() {
-        return Ok(());
-    }
-    let mut table = Table::like(like)?;
-    for part in partition.parts.drain(..) {
-        table.merge(&part)?;
-    }
-    table.part.states.settle();
-    partition.parts.push(table.part);
-    Ok(())
 }
