@@ -174,12 +174,13 @@ impl<'a> Accumulators<'a> {
     }
 
     /// Adds the marked rows of a slice, which are of one group, without a list of them: all rows are taken, and those
-    /// without a mark count as null. False if expressions must not see them, or nobody can count them as null.
+    /// without a mark count as null. False if expressions must not see them, nobody can count them as null, or nobody looks
+    /// at values anyway.
     pub(crate) fn update_marked(&mut self, slice: &Slice<'_, '_>, group: usize) -> Result<bool> {
         // Arithmetic is not worth it for a minority of the rows.
         let many = slice.len() * 2 > slice.range.len();
         let sound = |input: &&Expression| input.as_column().is_some() || (many && input.as_arithmetic().is_some());
-        let sound = !self.states.is_empty() && self.inputs.iter().all(sound);
+        let sound = !self.inputs.is_empty() && self.inputs.iter().all(sound);
         let Some(marks) = slice.marks().filter(|_| sound && self.aggregates.iter().all(|a| a.filter.is_none()))
         else {
             return Ok(false);
