@@ -88,11 +88,10 @@ impl DynamicFilters {
     pub(crate) fn conditions(&self, scan: &Scan) -> DataFusionResult<Vec<Condition>> {
         let mut conditions = Vec::new();
         for (filter, duty) in &self.0 {
-            let now = snapshot_physical_expr(Arc::clone(filter))?;
-            for part in split_conjunction(&now) {
-                if *duty == Duty::Exact || says_something(part, scan)? {
-                    conditions.push(condition(part, scan)?);
-                }
+            let found = now(filter, *duty, scan);
+            match duty {
+                Duty::Exact => conditions.extend(found?),
+                Duty::Hint => conditions.extend(found.into_iter().flatten()),
             }
         }
         Ok(conditions)
@@ -104,6 +103,17 @@ impl fmt::Display for DynamicFilters {
         let texts: Vec<String> = self.iter().map(ToString::to_string).collect();
         write!(f, "[{}]", texts.join(", "))
     }
+}
+
+/// What one filter is now, part by part.
+fn now(filter: &Arc<dyn PhysicalExpr>, duty: Duty, scan: &Scan) -> DataFusionResult<Vec<Condition>> {
+    let mut conditions = Vec::new();
+    for part in split_conjunction(&snapshot_physical_expr(Arc::clone(filter))?) {
+        if duty == Duty::Exact || says_something(part, scan)? {
+            conditions.push(condition(part, scan)?);
+        }
+    }
+    Ok(conditions)
 }
 
 /// A part of a filter.
@@ -123,10 +133,24 @@ fn condition(part: &Arc<dyn PhysicalExpr>, scan: &Scan) -> DataFusionResult<Cond
     Ok(Condition { expression, predicate: to_predicate(&logical(part), scan.table.snapshot().schema()) })
 }
 
-/// Whether a part of a hint leaves rows out, and cannot fail for one that something between the scan and the hint's owner
-/// leaves out.
+/// Whether a part of a hint leaves rows out, but none that its owner would keep, and cannot fail for one that something
+/// between the scan and the owner leaves out.
 fn says_something(part: &Arc<dyn PhysicalExpr>, scan: &Scan) -> DataFusionResult<bool> {
-    Ok(logical(part) != Expr::Literal(true.into(), None) && !might_fail(part, scan)?)
+    let says = logical(part) != Expr::Literal(true.into(), None);
+    Ok(says && !tells_zeros_apart(part, scan)? && !might_fail(part, scan)?)
+}
+
+/// Whether floats are looked up by their bits: a join takes −0.0 for 0.0, a list of its keys does not.
+fn tells_zeros_apart(part: &Arc<dyn PhysicalExpr>, scan: &Scan) -> DataFusionResult<bool> {
+    let (mut floats, mut looked_up) = (false, false);
+    part.apply(|expr| {
+        floats |= expr.is::<Column>() && expr.data_type(&scan.schema)?.is_floating();
+        let compares =
+            expr.is::<BinaryExpr>() || expr.is::<NotExpr>() || expr.is::<IsNullExpr>() || expr.is::<CastExpr>();
+        looked_up |= !compares && !expr.is::<Column>() && !expr.is::<Literal>() && !expr.is::<IsNotNullExpr>();
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(floats && looked_up)
 }
 
 /// What can be said of a filter in the terms of statements; what cannot is a parameter, of which nothing is known.

@@ -288,6 +288,9 @@ fn scans_take_what_operators_above_find_out() {
     both.same(
         "SELECT a.id, b.id FROM @ AS a JOIN @ AS b ON a.id = b.small AND a.word = b.word ORDER BY 1, 2 LIMIT 50",
     );
+    // A join takes both zeros for one.
+    both.same("SELECT count(*) FROM @ JOIN (VALUES (0.0), (-1.5)) AS k(key) ON float = key");
+    both.same("SELECT count(*) FROM @ WHERE float IN (SELECT DISTINCT float FROM @ WHERE id > 39000)");
     // The first rows of an order above a join.
     let top = "SELECT a.id, b.extra FROM @ AS a JOIN (SELECT DISTINCT extra FROM @) AS b ON a.extra = b.extra \
                ORDER BY a.id DESC LIMIT 3";

@@ -125,20 +125,25 @@ impl<'f> Filter<'f> {
     ) -> Result<&'f OnCodes> {
         static NO: OnCodes = OnCodes::No;
         let known = &block.segment.on_codes;
-        let slot = known.get(number).or_else(|| self.on_codes.get(number.checked_sub(known.len())?));
+        // What came later may soon be something else: a dictionary must be worth it for the one block.
+        let (slot, most) = match number.checked_sub(known.len()) {
+            None => (known.get(number), block.segment.segment.rows() / 2),
+            Some(later) => (self.on_codes.get(later), block.rows as u64),
+        };
         let Some(slot) = slot else { return Ok(&NO) };
         if let Some(known) = slot.get() {
             return Ok(known);
         }
-        let found = self.judge_codes(condition, at, block)?;
+        let found = self.judge_codes(condition, at, block, most)?;
         Ok(slot.get_or_init(|| found))
     }
 
-    fn judge_codes(&self, condition: &Condition, at: usize, block: &OpenBlock<'_>) -> Result<OnCodes> {
+    /// What a condition is on a dictionary of at most so many values.
+    fn judge_codes(&self, condition: &Condition, at: usize, block: &OpenBlock<'_>, most: u64) -> Result<OnCodes> {
         let (Some(stored), Some(column)) = (block.stored(at), self.columns.get(at)) else { return Ok(OnCodes::No) };
         let Some(dictionary) = stored.dictionary()? else { return Ok(OnCodes::No) };
         // As many values as rows: those of the rows that are left are fewer.
-        if dictionary.len() as u64 > block.segment.segment.rows() / 2 {
+        if dictionary.len() as u64 > most {
             return Ok(OnCodes::No);
         }
         let Ok(values) = arrow_cast::cast(dictionary, &column.data_type.to_arrow()) else { return Ok(OnCodes::No) };

@@ -105,6 +105,14 @@ const FOUND: &[(Columns, &[&str])] = &[
             "SELECT sum(b / 0.0 - b / -0.0), sum(a * a / 0.0 - a * a / -0.0) FROM t WHERE b > 0",
         ],
     ),
+    // A join takes both zeros for one, also where its keys are handed down to a scan.
+    (
+        &[("float64", &["-0.0 2.0 ×900", "0.0 1.0 ×40"]), ("int32", &["1 2 ×900", "3 4 ×40"])],
+        &[
+            "SELECT count(*) FROM t WHERE a IN (SELECT DISTINCT a FROM t WHERE b > 2)",
+            "SELECT count(*), sum(x.b) FROM t AS x JOIN (SELECT a FROM t WHERE b = 3 LIMIT 1) AS y ON x.a = y.a",
+        ],
+    ),
     // There is one zero among keys, and it is positive.
     (
         &[("float64", &["-0.0 0.0 1.5 -0.0 ×700", "0.0 -0.0", "-"]), ("float32", &["-0.0 0.0 2.5 2.5 ×700"])],
