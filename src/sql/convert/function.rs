@@ -27,6 +27,11 @@ impl Compiled {
         Ok(Compiled { physical, schema, data_type })
     }
 
+    /// Whether the result may be null.
+    pub(crate) fn is_nullable(&self) -> DataFusionResult<bool> {
+        self.physical.nullable(&self.schema)
+    }
+
     /// The type of the result.
     pub(crate) fn data_type(&self) -> &DataType {
         &self.data_type

@@ -53,6 +53,14 @@ impl<'a> Compiler<'a> {
         self.compile(&self.source.resolve(expr)?)
     }
 
+    /// Whether an expression over what the candidate sees may be null, as operators see it: they may know better than plans
+    /// whose expressions were simplified since.
+    pub(super) fn is_nullable(&self, expr: &Expr) -> Result<bool, Refusal> {
+        let expr = self.source.resolve(expr)?;
+        let compiled = self.function(&expr, &self.positions_of(&expr)?);
+        compiled.and_then(|compiled| compiled.is_nullable()).map_err(|error| from_datafusion(error).to_string())
+    }
+
     /// An expression over the table's columns.
     fn compile(&mut self, expr: &Expr) -> Result<Expression, Refusal> {
         if let Some(known) = self.known.get(expr) {
@@ -65,11 +73,7 @@ impl<'a> Compiler<'a> {
 
     fn compile_new(&mut self, expr: &Expr) -> Result<Expression, Refusal> {
         let schema = self.source.table.snapshot().schema();
-        let mut positions = Vec::new();
-        for name in expr.column_refs() {
-            positions.push(schema.position(&name.name).ok_or_else(|| format!("there is no column {name}"))?);
-        }
-        positions.sort_unstable();
+        let positions = self.positions_of(expr)?;
         let inputs = positions.iter().map(|position| self.input(*position)).collect();
         let text = self.text(expr).into();
         if let (Expr::Column(_), [only]) = (expr, positions.as_slice()) {
@@ -85,6 +89,16 @@ impl<'a> Compiler<'a> {
             None => Arc::new(compiled),
         };
         Ok(Expression { inputs, function: Some(function), data_type, traits, text })
+    }
+
+    /// The columns that an expression reads, by position in the table.
+    fn positions_of(&self, expr: &Expr) -> Result<Vec<usize>, Refusal> {
+        let schema = self.source.table.snapshot().schema();
+        let position = |name: &str| schema.position(name).ok_or_else(|| format!("there is no column {name}"));
+        let mut positions: Vec<usize> =
+            expr.column_refs().into_iter().map(|name| position(&name.name)).collect::<Result<_, _>>()?;
+        positions.sort_unstable();
+        Ok(positions)
     }
 
     /// How EXPLAIN shows an expression; no two of a fragment look the same.

@@ -279,12 +279,13 @@ impl Maker<'_> {
         let (x, y) = (self.exact(), self.exact());
         let right = format!("(SELECT {key} AS k, {y} AS y FROM t{b} GROUP BY 1) AS b");
         Statement::plain(match self.r.below(6) {
-            // What the join and the order above it find out is handed down to the scan.
+            // What the join and the order above it find out is handed down to the scan. Above outer joins DataFusion takes
+            // constants of one side for constants.
             4 => {
                 let (x, by) = (self.key(1), [self.direction(), self.direction(), self.direction()]);
                 let sql = format!(
                     "SELECT a.k AS c0, a.x AS c1, b.y AS c2 FROM (SELECT {key} AS k, {x} AS x FROM t{a}) AS a \
-                     {kind} {right} ON a.k = b.k ORDER BY c1{}, c0{}, c2{}{}",
+                     JOIN {right} ON a.k = b.k ORDER BY c1{}, c0{}, c2{}{}",
                     by[0],
                     by[1],
                     by[2],
