@@ -136,7 +136,7 @@ impl ScanExec {
     fn conditions(&self) -> Vec<String> {
         let mut texts: Vec<String> = self.scan.conditions.iter().map(|c| c.expression.text.to_string()).collect();
         if !self.scan.dynamic.is_empty() {
-            texts.push("what operators above found out".to_owned());
+            texts.push("dynamic filters".to_owned());
         }
         texts
     }

@@ -1,6 +1,7 @@
 //! DataFusion's errors as ours, and back: the six kinds survive the way through its operators, and messages carry
 //! the place in the statement but none of the wrapping.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -155,7 +156,10 @@ fn schema_error(error: &SchemaError) -> Error {
 
 /// Up to a dozen names.
 pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = names.collect();
+    // A sort may see a column under two names of its table.
+    let mut names: Vec<&str> = names.collect();
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(*name));
     let shown = names.iter().take(12).copied().collect::<Vec<_>>().join(", ");
     if names.len() > 12 { format!("{shown}, … ({} in all)", names.len()) } else { shown }
 }
