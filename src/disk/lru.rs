@@ -53,6 +53,15 @@ impl<K: Hash + Eq, V> Lru<K, V> {
         Ok(kept)
     }
 
+    /// Whether a value is held.
+    pub fn has<Q>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.lock().values.contains_key(key)
+    }
+
     /// Values held now.
     pub fn len(&self) -> usize {
         self.lock().values.len()

@@ -54,6 +54,21 @@ pub enum Output {
     },
 }
 
+impl Output {
+    /// Columns that are read of every row that passes, some of them more than once. The first rows of an order come back for
+    /// their other columns.
+    pub(crate) fn read_by_row(&self) -> impl Iterator<Item = usize> {
+        let inputs: Vec<usize> = match self {
+            Output::Aggregate { keys, aggregates } => {
+                let inputs = aggregates.iter().flat_map(|aggregate| [&aggregate.input, &aggregate.filter]).flatten();
+                keys.iter().chain(inputs).flat_map(|expression| expression.inputs.iter().copied()).collect()
+            }
+            Output::Top { order, .. } => order.iter().flat_map(|by| by.expression.inputs.iter().copied()).collect(),
+        };
+        inputs.into_iter()
+    }
+}
+
 /// An aggregate of a group.
 #[derive(Clone, Debug)]
 pub struct Aggregate {

@@ -21,7 +21,7 @@ use super::{Aggregate, AggregateFunction, Fragment};
 use crate::block::{Bound, Stats};
 use crate::error::{Error, Result};
 use crate::model::{Column, DataType, Scalar};
-use crate::store::Snapshot;
+use crate::store::{ColumnStats, SegmentEntry, Snapshot};
 
 /// Up to so many segments are opened for the exact bounds of text.
 const MAX_OPENED: usize = 16;
@@ -96,23 +96,28 @@ fn distinct(stats: &Stats, column: &Column, snapshot: &Snapshot) -> Result<Optio
     if stats.nulls == stats.rows || (rises && stats.nulls == 0 && !float) {
         return Ok(Some(stats.rows - stats.nulls));
     }
-    let mut coded = Vec::new();
-    for (entry, known) in snapshot.segments()?.iter().zip(snapshot.column_stats(column.id)?) {
-        if known.is_none_or(|known| known.stats.nulls == known.stats.rows) {
-            continue;
-        }
-        match snapshot.open_segment(entry)?.column(column.id)? {
-            Some(stored) if stored.record().dictionary.is_some() => coded.push(stored),
-            _ => return Ok(None),
+    let (entries, known) = (snapshot.segments()?, snapshot.column_stats(column.id)?);
+    let has_values = |known: &Option<ColumnStats>| known.as_ref().is_some_and(|k| k.stats.nulls < k.stats.rows);
+    let with_values = entries.iter().zip(&known).filter(|(_, known)| has_values(known));
+    let with_values: Vec<&SegmentEntry> = with_values.map(|(entry, _)| entry).collect();
+    let (mut coded, mut hashes) = (Vec::new(), HashSet::new());
+    for segment in snapshot.open_segments(&with_values) {
+        match segment?.column(column.id)? {
+            Some(stored) => match stored.record().dictionary {
+                Some(dictionary) if hashes.insert(dictionary.hash) => coded.push(stored),
+                Some(_) => {}
+                None => return Ok(None),
+            },
+            None => return Ok(None),
         }
     }
+    coded.iter().for_each(|stored| stored.ask_dictionary());
     let arrow = column.data_type.to_arrow();
-    let (mut union, mut known) = (Interner::new(&arrow)?, HashSet::new());
+    let mut union = Interner::new(&arrow)?;
     // What every dictionary begins with.
     union.intern(&new_null_array(&arrow, 1))?;
     for stored in coded {
-        let hash = stored.record().dictionary.map(|dictionary| dictionary.hash);
-        let Some(values) = stored.dictionary()?.filter(|_| known.insert(hash)) else { continue };
+        let Some(values) = stored.dictionary()? else { continue };
         let values = arrow_cast::cast(values, &arrow).map_err(|e| Error::corrupt(0, e.to_string()))?;
         union.intern(&values)?;
     }

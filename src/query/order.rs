@@ -15,6 +15,7 @@ use arrow_schema::{DataType as ArrowType, SortOptions};
 
 use super::filter::{Marks, narrow};
 use super::run::{Context, Worker, each_slice};
+use super::scan::ahead::Ahead;
 use super::scan::{OpenBlock, Opener, Survivors, Work};
 use super::slice::{Slice, take};
 use super::stats::{Clock, Counters, Statistic};
@@ -90,7 +91,7 @@ pub(crate) fn top(
         let some: Vec<usize> =
             ranked.drain(..if all { promising } else { promising.min(wave) }).map(|(_, number)| number).collect();
         let before = survivors.work.len();
-        some.iter().try_for_each(|number| opener.open(*number, &mut survivors, &mut counters))?;
+        opener.open(&some, &mut survivors, &mut counters)?;
         counters.prune += clock.lap();
         context.recorder.update(|sum| sum.add(&counters));
         counters = Counters::new(fragment.conditions.len());
@@ -365,6 +366,15 @@ fn fetch(
         (0u32..).zip(found).map(|(at, c)| (c.segment, c.block, c.row, at)).collect();
     by_block.sort_unstable();
     let mut parts: Vec<Vec<ArrayRef>> = vec![Vec::new(); expressions.len()];
+    let read = expressions.iter().flat_map(|expression| expression.inputs.iter().copied());
+    let ahead = Ahead::of(&[], read);
+    for rows in by_block.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        if let Some((segment, block, ..)) = rows.first()
+            && let Some(segment) = survivors.segments.get(*segment)
+        {
+            ahead.ask(segment, std::iter::once(*block));
+        }
+    }
     for rows in by_block.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
         let Some((segment, block, ..)) = rows.first() else { continue };
         let block = OpenBlock::of(survivors, &fragment.columns, Work { segment: *segment, block: *block })?;

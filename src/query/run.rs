@@ -11,6 +11,7 @@ use arrow_schema::SchemaRef;
 use super::aggregate::Accumulators;
 use super::filter::{Filter, Marks};
 use super::group::{self, Rest};
+use super::scan::ahead::{Ahead, Walk};
 use super::scan::{OpenBlock, Opener, SLICE_ROWS, Survivors, Work};
 use super::slice::Slice;
 use super::stats::{Clock, Counters, Recorder, Statistic, Tally};
@@ -221,6 +222,7 @@ pub(crate) fn each_slice<W: Worker>(
     make: impl Fn() -> Result<W> + Sync,
 ) -> Result<Vec<W>> {
     let filter = Filter { conditions: &fragment.conditions, columns: &fragment.columns, on_codes: &[] };
+    let walk = Walk::over(blocks, survivors, Ahead::of(&fragment.conditions, fragment.output.read_by_row()));
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let mut watch = Clock::start(context.timed);
@@ -228,28 +230,33 @@ pub(crate) fn each_slice<W: Worker>(
         let mut marks = Marks::default();
         loop {
             worker.account()?;
-            let Some(work) = blocks.get(next.fetch_add(1, Ordering::Relaxed)) else { return Ok(()) };
+            let Some(work) = walk.take(next.fetch_add(1, Ordering::Relaxed)) else { return Ok(()) };
             if (context.cancelled)() {
                 return Err(Error::Cancelled);
             }
-            let block = OpenBlock::of(survivors, &fragment.columns, *work)?;
+            let block = OpenBlock::of(survivors, &fragment.columns, work)?;
             if let Some(statistic) = worker.skips(&block) {
                 block.count_pruned(statistic, None, &mut tally.counters);
                 continue;
             }
             let Some(tests) = filter.tests(&block, tally)? else { continue };
             tally.counters.scan.time += tally.clock.lap();
+            let mut passed = false;
             for start in (0..block.rows).step_by(SLICE_ROWS) {
                 let mut slice = Slice::new(&block, start..block.rows.min(start + SLICE_ROWS));
                 if !tests.is_empty() {
                     tests.apply(&mut slice, &mut marks, tally)?;
                 }
                 if slice.len() > 0 {
+                    if !std::mem::replace(&mut passed, true) {
+                        walk.ahead.ask_others(block.segment, work.block);
+                    }
                     tally.counters.output.rows_in += slice.len() as u64;
                     worker.take(&mut slice)?;
                     tally.counters.output.time += tally.clock.lap();
                 }
             }
+            walk.ahead.note(passed);
             block.count_read(&mut tally.counters);
         }
     };

@@ -3,8 +3,9 @@
 //! Where this stands on the road of a query: between `prune`, which judges statistics, and `filter`, `group` and
 //! `aggregate`, which look at values. A slice is what one thread works on at a time, small enough that the decoded
 //! columns stay in its second-level cache; a column is decoded at most once for a slice, and only for selected rows.
-//! `counting` tells what was read.
+//! `ahead` asks the disk for what comes next; `counting` tells what was read.
 
+pub(crate) mod ahead;
 mod counting;
 
 use std::borrow::Cow;
@@ -60,6 +61,7 @@ impl OpenSegment {
         conditions: usize,
     ) -> Result<Self> {
         let columns: Vec<_> = columns.iter().map(|column| segment.column(column.id)).collect::<Result<_>>()?;
+        columns.iter().flatten().for_each(|column| column.ask_dictionary());
         Ok(OpenSegment {
             on_codes: (0..conditions).map(|_| OnceLock::new()).collect(),
             decimals: columns.iter().map(|_| OnceLock::new()).collect(),
@@ -69,6 +71,13 @@ impl OpenSegment {
             number,
             columns,
         })
+    }
+
+    /// Asks the disk for blocks of a column.
+    pub(crate) fn ask(&self, at: usize, blocks: impl Iterator<Item = usize>) {
+        if let Some(column) = self.columns.get(at).and_then(Option::as_deref) {
+            column.ask(blocks);
+        }
     }
 }
 
@@ -107,16 +116,19 @@ impl<'a> Opener<'a> {
         matching_segments(&predicate(&self.fragment.conditions), self.snapshot, &self.entries, counters)
     }
 
-    /// Adds a segment, if its blocks may hold such rows.
-    pub(crate) fn open(&self, number: usize, survivors: &mut Survivors, counters: &mut Counters) -> Result<()> {
+    /// Adds those segments whose blocks may hold such rows.
+    pub(crate) fn open(&self, numbers: &[usize], survivors: &mut Survivors, counters: &mut Counters) -> Result<()> {
         let Fragment { columns, conditions, .. } = self.fragment;
-        let Some(entry) = self.entries.get(number) else { return Ok(()) };
-        let segment = self.snapshot.open_segment(entry)?;
-        let blocks = matching_blocks(&predicate(conditions), &segment, columns, self.sized, counters)?;
-        if !blocks.is_empty() {
-            let at = survivors.segments.len();
-            survivors.work.extend(blocks.into_iter().map(|block| Work { segment: at, block }));
-            survivors.segments.push(OpenSegment::open(segment, number, columns, conditions.len())?);
+        let predicate = predicate(conditions);
+        let entries: Vec<&SegmentEntry> = numbers.iter().filter_map(|number| self.entries.get(*number)).collect();
+        for (number, segment) in numbers.iter().zip(self.snapshot.open_segments(&entries)) {
+            let segment = segment?;
+            let blocks = matching_blocks(&predicate, &segment, columns, self.sized, counters)?;
+            if !blocks.is_empty() {
+                let at = survivors.segments.len();
+                survivors.work.extend(blocks.into_iter().map(|block| Work { segment: at, block }));
+                survivors.segments.push(OpenSegment::open(segment, *number, columns, conditions.len())?);
+            }
         }
         Ok(())
     }
@@ -138,9 +150,7 @@ impl<'a> Opener<'a> {
     /// All that may hold such rows.
     pub(crate) fn survivors(&self, counters: &mut Counters) -> Result<Survivors> {
         let mut survivors = Survivors::default();
-        for number in self.matching(counters)? {
-            self.open(number, &mut survivors, counters)?;
-        }
+        self.open(&self.matching(counters)?, &mut survivors, counters)?;
         Ok(survivors)
     }
 }
@@ -359,9 +369,7 @@ impl<'a> OpenBlock<'a> {
     pub(crate) fn column(&self, at: usize) -> Result<Option<&Block<'a>>> {
         let slot = self.columns.get(at).ok_or_else(|| no_column(at))?;
         if slot.get().is_none() {
-            let stored = self.segment.columns.get(at).and_then(Option::as_deref);
-            let block = stored.map(|column| column.block(self.work.block)).transpose()?;
-            let _ = slot.set(block);
+            let _ = slot.set(self.stored(at).map(|column| column.block(self.work.block)).transpose()?);
         }
         Ok(slot.get().and_then(Option::as_ref))
     }

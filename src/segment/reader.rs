@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::Instant;
 
 use arrow_array::ArrayRef;
 use arrow_cast::CastOptions;
@@ -23,6 +24,19 @@ use crate::model::{ColumnId, DataType};
 pub(super) const RECORD: u32 = u32::MAX;
 /// The block number under which a dictionary's checksum is placed.
 pub(super) const DICTIONARY: u32 = u32::MAX - 1;
+
+/// Bytes between two blocks that are read with them rather than asking twice.
+const GAP: usize = 1 << 14;
+/// Footer and records of a table of some dozen columns.
+const END: usize = 1 << 16;
+/// For so many seconds, what was asked for is thought to be in the page cache still.
+const FRESH: u32 = 1;
+
+/// Seconds since long before the first call.
+fn seconds() -> u32 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    (START.elapsed().as_secs() as u32).saturating_add(10)
+}
 
 /// The bytes of a segment and where they come from.
 #[derive(Debug)]
@@ -45,6 +59,11 @@ impl Bytes {
     fn locate(&self, error: Error, offset: u64) -> Error {
         error.at(&self.path, self.offset as u64 + offset)
     }
+
+    /// Asks the disk for a range of the segment.
+    fn ask(&self, range: Range<usize>) {
+        self.mapped.will_need(self.offset.saturating_add(range.start), range.len());
+    }
 }
 
 /// An open segment. Cheap to open (one footer); columns are parsed when first asked for and kept.
@@ -64,10 +83,21 @@ pub struct Column {
     block_rows: u32,
     record: ColumnRecord,
     verified: Vec<AtomicBool>,
+    /// When each block was asked for, as [`seconds`] has it.
+    asked: Vec<AtomicU32>,
     dictionary: OnceLock<Dictionary>,
 }
 
 impl Segment {
+    /// Asks the disk for what opening the segment at `offset..offset + length` of a mapped file reads first, without waiting for
+    /// it.
+    pub fn ask(mapped: &Mapped, offset: u64, length: u64) {
+        let end = length.min(END as u64);
+        if let (Ok(start), Ok(len)) = (usize::try_from(offset.saturating_add(length - end)), usize::try_from(end)) {
+            mapped.will_need(start, len);
+        }
+    }
+
     /// Opens the segment at `offset..offset + length` of a mapped file named `path` (for messages).
     pub fn open(mapped: Arc<Mapped>, path: impl Into<PathBuf>, offset: u64, length: u64) -> Result<Segment> {
         let path = path.into();
@@ -77,11 +107,17 @@ impl Segment {
             .ok_or_else(|| {
                 Error::corrupt(offset, format!("a segment of {length} bytes ends behind the file")).at(&path, 0)
             })?;
+        Segment::ask(&mapped, offset as u64, length);
         let mut bytes = Bytes { mapped, path, offset, len, uuid: [0; 16] };
         let footer = Footer::parse(bytes.all()?).map_err(|e| bytes.locate(e, 0))?;
         bytes.uuid = footer.uuid;
         let columns = footer.columns.iter().map(|_| OnceLock::new()).collect();
         Ok(Segment { bytes: Arc::new(bytes), footer, columns })
+    }
+
+    /// Asks the disk for all of it, without waiting.
+    pub(super) fn ask_all(&self) {
+        self.bytes.ask(0..self.bytes.len);
     }
 
     /// The footer.
@@ -127,6 +163,9 @@ impl Segment {
 
     fn load(&self, entry: &DirectoryEntry) -> Result<Column> {
         let all = self.bytes.all()?;
+        if (entry.offset as usize).saturating_add(END) < all.len() {
+            self.bytes.ask(entry.offset as usize..(entry.offset as usize).saturating_add(entry.len as usize));
+        }
         let record = all
             .get(entry.offset as usize..)
             .and_then(|rest| rest.get(..entry.len as usize))
@@ -141,6 +180,7 @@ impl Segment {
             id: entry.column,
             rows: self.rows(),
             block_rows: self.footer.block_rows,
+            asked: record.blocks.iter().map(|_| AtomicU32::new(0)).collect(),
             verified: record.blocks.iter().map(|_| AtomicBool::new(false)).collect(),
             record,
             dictionary: OnceLock::new(),
@@ -207,8 +247,37 @@ impl Column {
         self.bytes.locate(error, offset)
     }
 
-    /// Opens block `b`: its checksums are compared the first time.
+    /// Asks the disk for blocks, but those that were asked for just now, without waiting for them.
+    pub fn ask(&self, blocks: impl Iterator<Item = usize>) {
+        let now = seconds();
+        let places = blocks.filter_map(|b| {
+            let (place, asked) = self.record.blocks.get(b).zip(self.asked.get(b))?;
+            let is_due = now.saturating_sub(asked.load(Ordering::Relaxed)) > FRESH;
+            is_due.then(|| asked.store(now, Ordering::Relaxed)).map(|()| place.range())
+        });
+        let mut open: Option<Range<usize>> = None;
+        for place in places {
+            open = match open {
+                Some(before) if (before.end..=before.end + GAP).contains(&place.start) => Some(before.start..place.end),
+                before => {
+                    before.into_iter().for_each(|range| self.bytes.ask(range));
+                    Some(place)
+                }
+            };
+        }
+        open.into_iter().for_each(|range| self.bytes.ask(range));
+    }
+
+    /// As [`Column::ask`], for the dictionary, unless it is decoded already.
+    pub fn ask_dictionary(&self) {
+        if let Some(described) = self.record.dictionary.filter(|_| self.dictionary.get().is_none()) {
+            self.bytes.ask(described.place.range());
+        }
+    }
+
+    /// Opens block `b`, which the disk is asked for as a whole; its checksums are compared the first time.
     pub fn block(&self, b: usize) -> Result<Block<'_>> {
+        self.ask(std::iter::once(b));
         let place = self.record.blocks.get(b).ok_or_else(|| {
             Error::InvalidInput(format!("block {b} of a column with {} blocks", self.record.blocks.len()))
         })?;

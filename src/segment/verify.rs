@@ -17,6 +17,7 @@ impl Segment {
     /// Compares every checksum, decodes every value, and checks that values are such as their type allows and
     /// dictionaries such as their readers rely on. Returns the bytes read.
     pub fn verify(&self) -> Result<u64> {
+        self.ask_all();
         for entry in &self.footer().columns {
             let Some(column) = self.column(entry.column)? else { continue };
             check_dictionary(&column)?;

@@ -7,9 +7,11 @@ use super::convert::from_datafusion;
 use super::scan::{Scan, Visit};
 use crate::error::Result;
 use crate::expr::Predicate;
+use crate::limits::BLOCK_ROWS;
 use crate::query::Condition;
 use crate::query::filter::OnCodes;
 use crate::query::order::{best_of_block, best_of_segment};
+use crate::query::scan::ahead::{AHEAD, Ahead, LEAST};
 use crate::query::scan::{Manifest, OpenSegment, matching_blocks, matching_segments};
 use crate::query::stats::{Clock, Counters, Recorder};
 use crate::store::{SegmentEntry, Snapshot};
@@ -22,6 +24,7 @@ pub(crate) struct Work {
     pub(crate) now: Arc<Now>,
     /// As [`OpenSegment::on_codes`], for the conditions that came later.
     pub(crate) on_codes: Arc<[OnceLock<OnCodes>]>,
+    pub(crate) ahead: Arc<Ahead>,
 }
 
 /// What rows must meet as far as it is known by now.
@@ -72,12 +75,15 @@ pub(crate) struct Queue {
     /// Segments that may match, the next one last; listed when the first block is asked for.
     segments: Option<Vec<usize>>,
     open: Option<Open>,
+    ahead: Arc<Ahead>,
 }
 
 #[derive(Debug)]
 struct Open {
     segment: Arc<OpenSegment>,
     blocks: std::vec::IntoIter<usize>,
+    /// So many of them were asked for.
+    asked: usize,
     on_codes: Arc<[OnceLock<OnCodes>]>,
 }
 
@@ -87,10 +93,18 @@ impl Queue {
     pub(crate) fn next(&mut self, scan: &Scan, recorder: &Recorder, timed: bool) -> Result<Option<Work>> {
         loop {
             let now = self.now(scan)?;
-            if let Some(Open { segment, blocks, on_codes }) = &mut self.open {
+            if let Some(Open { segment, blocks, asked, on_codes }) = &mut self.open {
+                // No more than a limit lets through, if all rows pass.
+                let most = scan.limit.map_or(AHEAD, |limit| AHEAD.min((limit / BLOCK_ROWS as u64) as usize + 1));
+                if *asked < LEAST.min(most) {
+                    let next = blocks.as_slice().iter().skip(*asked).take(most);
+                    *asked += next.len();
+                    self.ahead.ask(segment, next.copied());
+                }
                 if let Some(block) = blocks.next() {
+                    *asked -= 1;
                     let (segment, on_codes) = (Arc::clone(segment), Arc::clone(on_codes));
-                    return Ok(Some(Work { segment, block, now, on_codes }));
+                    return Ok(Some(Work { segment, block, now, on_codes, ahead: Arc::clone(&self.ahead) }));
                 }
                 self.open = None;
             }
@@ -125,6 +139,7 @@ impl Queue {
         let segments = match &mut self.segments {
             Some(segments) => segments,
             None => {
+                self.ahead = Arc::new(Ahead::of(&scan.conditions, 0..scan.columns.len()));
                 let mut kept = matching_segments(&now.predicate, snapshot, &entries, counters)?;
                 match &scan.visit {
                     Visit::Stored => kept.reverse(),
@@ -153,7 +168,10 @@ impl Queue {
             Visit::BestFirst(by) => blocks.sort_by_cached_key(|block| best_of_block(by, &segment.columns, *block)),
         }
         let on_codes = later(scan, now);
-        self.open = Some(Open { segment: Arc::new(segment), blocks: blocks.into_iter(), on_codes });
+        self.open = Some(Open { segment: Arc::new(segment), blocks: blocks.into_iter(), asked: 0, on_codes });
+        if let Some(next) = segments.last().and_then(|number| entries.get(*number)) {
+            snapshot.ask_for(next)?;
+        }
         Ok(true)
     }
 }

@@ -14,6 +14,9 @@ use crate::segment::{Footer, Segment};
 /// How often a reader starts again because a writer freed the generation under its hands.
 const RETRIES: usize = 1000;
 
+/// Of so many segments the ends are asked for at a time.
+const OPENED_AHEAD: usize = 64;
+
 /// An immutable generation of a table; clones share it.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -175,6 +178,29 @@ impl Snapshot {
         let key = (entry.file, entry.offset, entry.uuid);
         let open = || open_segment(entry, self.map(entry)?, self.path(entry));
         self.inner.caches.segments.get_or_open(&key, open)
+    }
+
+    /// Opens segments one after the other, while the disk is asked for the ends of the next ones.
+    pub fn open_segments<'a>(
+        &'a self,
+        entries: &'a [&SegmentEntry],
+    ) -> impl Iterator<Item = Result<Arc<Segment>>> + 'a {
+        let mut asked = 0;
+        entries.iter().enumerate().map(move |(at, entry)| {
+            if at == asked {
+                asked = entries.len().min(at + OPENED_AHEAD);
+                entries.get(at..asked).unwrap_or_default().iter().try_for_each(|next| self.ask_for(next))?;
+            }
+            self.open_segment(entry)
+        })
+    }
+
+    /// Asks the disk for what opening a segment reads, unless it is in the cache; does not wait.
+    pub fn ask_for(&self, entry: &SegmentEntry) -> Result<()> {
+        if !self.inner.caches.segments.has(&(entry.file, entry.offset, entry.uuid)) {
+            Segment::ask(&*self.map(entry)?, entry.offset, entry.length);
+        }
+        Ok(())
     }
 }
 

@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::expr::{Expression, Function, Traits};
 use crate::model::{Column, DataType, Scalar};
 use crate::query::aggregate::DictionaryDecimals;
+use crate::query::scan::ahead::{Ahead, Walk};
 use crate::query::scan::{OpenSegment, Survivors};
 use crate::query::slice::Slice;
 use crate::segment;
@@ -64,7 +65,8 @@ impl DecimalColumn {
         let mut exponent = 0;
         let mut known = HashSet::new();
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for work in &survivors.work {
+        let walk = Walk::over(&survivors.work, survivors, Ahead::of(&[], std::iter::once(at)));
+        for work in (0..).map_while(|at| walk.take(at)) {
             let Some(segment) = survivors.segments.get(work.segment) else { return Ok(None) };
             let Some(stored) = segment.columns.get(at).and_then(Option::as_deref) else { continue };
             let Some(places) = exponent_of(at, segment, stored, work.block, &mut known)? else { return Ok(None) };

@@ -16,6 +16,7 @@ use super::Scan;
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 use crate::query::filter::{Filter, Marks, Tests};
+use crate::query::scan::ahead::Ahead;
 use crate::query::scan::{self, OpenBlock, SLICE_ROWS};
 use crate::query::slice::Slice;
 use crate::query::stats::Tally;
@@ -119,14 +120,14 @@ impl Worker {
         block.count_read(&mut counted.tally.counters);
         counted.tally.counters.scan.time = counted.tally.clock.lap();
         let (mut left, mut step) = (0..block.rows, SLICE_ROWS);
-        let (mut marks, mut held) = (Marks::default(), Held::default());
+        let (mut marks, mut held, mut any) = (Marks::default(), Held::default(), false);
         while !left.is_empty() && !self.is_satisfied() {
             let (rows, others) = self.scan.visit.cut(&left, step);
             let tested = counted.tally.counters.conditions.clone();
             let batch = {
                 let _timer = self.baseline.elapsed_compute().timer();
                 counted.tally.clock.lap();
-                self.slice(&block, &tests, &mut marks, rows, &mut counted.tally)
+                self.slice(&block, &tests, &mut marks, rows, &mut counted.tally, &work.ahead)
             };
             block.count_opened(&mut counted.tally.counters);
             let batch = match batch {
@@ -140,6 +141,7 @@ impl Worker {
             };
             left = others;
             let Some(batch) = batch else { continue };
+            any = true;
             let passed = batch.num_rows() as u64;
             counted.tally.counters.output.rows_in += passed;
             counted.tally.counters.output.rows_out += passed;
@@ -148,6 +150,7 @@ impl Worker {
                 self.emit(full, output).await;
             }
         }
+        work.ahead.note(any);
         if let Some(rest) = held.take()? {
             self.emit(rest, output).await;
         }
@@ -168,12 +171,14 @@ impl Worker {
         marks: &mut Marks,
         rows: Range<usize>,
         tally: &mut Tally,
+        ahead: &Ahead,
     ) -> Result<Option<RecordBatch>> {
         let mut slice = Slice::new(block, rows);
         tests.apply(&mut slice, marks, tally)?;
         if slice.len() == 0 {
             return Ok(None);
         }
+        ahead.ask_others(block.segment, block.work.block);
         let claimed = self.claim(&mut slice);
         let batch = self.decoded(&slice);
         if batch.is_err() {
