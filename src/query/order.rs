@@ -1,20 +1,22 @@
 //! The first rows of an order (top-n).
 //!
-//! All threads share a threshold: the ranks, by the first two keys, of the worst row that would still be in the answer. Blocks
-//! are visited in the order of their best rank, so that the threshold is good early, and a block whose best is worse is
+//! All threads share a threshold: the ranks, by the first two keys, of the worst row that would still be in the answer; of
+//! texts and decimals, whose words do not tell them apart, the first key itself stands beside them. Blocks are visited in the order of their best rank, so that the threshold is good early, and a block whose best is worse is
 //! not opened. Rows that pass the threshold are compared by all keys, as bytes; the other columns of the answer are
 //! fetched for its rows alone.
 
+use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::types::{Decimal128Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, new_empty_array};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::{DataType as ArrowType, SortOptions};
 
 use super::filter::{Marks, narrow};
 use super::run::{Context, Worker, each_slice};
+use super::prune::Verdict;
 use super::scan::ahead::Ahead;
 use super::scan::{OpenBlock, Opener, Survivors, Work};
 use super::slice::{Slice, take};
@@ -30,9 +32,9 @@ use crate::store::ColumnStats;
 /// The most rows that an answer may have; a larger one is a sort.
 pub(crate) const MAX_LIMIT: usize = 1 << 20;
 /// So many candidates more than the answer has rows are kept before the worst are dropped: the sooner, the better the
-/// threshold; but as many as the answer has, so that dropping does not cost more than finding.
+/// threshold; but a part of what the answer has, so that dropping does not cost more than finding.
 fn spare(limit: usize) -> usize {
-    limit.clamp(64, 4096)
+    limit.clamp(64, (limit / 4).max(4096))
 }
 
 /// A row that may be in the answer.
@@ -56,6 +58,48 @@ type Ranks = (i64, i64);
 /// Of rows that may be anything.
 const ANY: i64 = i64::MIN;
 
+/// The last row that would still be in the answer, as far as it is known.
+#[derive(Clone, Debug)]
+struct Threshold {
+    /// Rows of higher ranks are not.
+    ranks: Ranks,
+    /// Of a first key without ranks: its value, or null, beside which the first rank of the row itself is 0.
+    key: Option<Option<Scalar>>,
+}
+
+impl Threshold {
+    /// Any row may be in the answer.
+    const NONE: Threshold = Threshold { ranks: (i64::MAX, i64::MAX), key: None };
+
+    fn is_none(&self) -> bool {
+        self.ranks.0 == i64::MAX
+    }
+
+    /// Takes what others have found, if it is lower.
+    fn lower(&mut self, other: Threshold, by: &OrderBy) {
+        let first = match (&other.key, &self.key) {
+            (Some(new), Some(old)) => beside(new, old, by),
+            _ => Ordering::Equal,
+        };
+        if self.is_none() || first.then(other.ranks.cmp(&self.ranks)).is_lt() {
+            *self = other;
+        }
+    }
+}
+
+/// How two keys stand in an order.
+fn beside(key: &Option<Scalar>, other: &Option<Scalar>, by: &OrderBy) -> Ordering {
+    match (key, other) {
+        (Some(key), Some(other)) => {
+            let rising = key.total_cmp(other).unwrap_or(Ordering::Equal);
+            if by.descending { rising.reverse() } else { rising }
+        }
+        // Null is greater than what has a value, or less.
+        (key, other) if by.nulls_first => key.is_some().cmp(&other.is_some()),
+        (key, other) => key.is_none().cmp(&other.is_none()),
+    }
+}
+
 /// The second key counts only where the first rank tells the first key: the extremes stand for null, too, or for anything.
 fn pair(first: i64, second: i64) -> Ranks {
     if first == i64::MIN || first == i64::MAX { (first, ANY) } else { (first, second) }
@@ -77,14 +121,14 @@ pub(crate) fn top(
     opener: &Opener<'_>,
     context: &Context<'_>,
 ) -> Result<Vec<ArrayRef>> {
-    let threshold = Mutex::new((i64::MAX, i64::MAX));
+    let threshold = Mutex::new(Threshold::NONE);
     let (mut survivors, mut found) = (Survivors::default(), Vec::new());
     let mut clock = Clock::start(context.timed);
     let mut counters = Counters::new(fragment.conditions.len());
     let mut ranked = ranked_segments(order, opener, &mut counters)?;
     let mut wave = 1;
     loop {
-        let worst = *threshold.lock().unwrap_or_else(PoisonError::into_inner);
+        let worst = threshold.lock().unwrap_or_else(PoisonError::into_inner).ranks;
         let promising = ranked.iter().take_while(|(rank, _)| limit > 0 && *rank <= worst).count();
         // Where nothing is known of any, there is nothing to wait for.
         let all = ranked.last().is_none_or(|(rank, _)| *rank == (ANY, ANY));
@@ -103,7 +147,7 @@ pub(crate) fn top(
         for worker in each_slice(fragment, &survivors, &blocks, context, make)? {
             found.extend(worker.kept);
         }
-        prune(&mut found, limit, &threshold);
+        make()?.prune(&mut found)?;
         clock.lap();
         wave *= 4;
     }
@@ -148,32 +192,19 @@ fn known<'a>(by: Option<&'a OrderBy>, opener: &Opener<'_>) -> Result<Option<Know
     }
 }
 
-/// Drops what cannot be in the answer, and tells the others.
-fn prune(kept: &mut Vec<Candidate>, limit: usize, threshold: &Mutex<Ranks>) {
-    if kept.len() < limit || limit == 0 {
-        return;
-    }
-    kept.select_nth_unstable(limit - 1);
-    kept.truncate(limit);
-    if let Some(worst) = kept.last() {
-        let mut threshold = threshold.lock().unwrap_or_else(PoisonError::into_inner);
-        *threshold = worst.ranks.min(*threshold);
-    }
-}
-
 struct Top<'a> {
     order: &'a [OrderBy],
     limit: usize,
     converter: RowConverter,
     /// The worst ranks that are worth a look.
-    threshold: &'a Mutex<Ranks>,
+    threshold: &'a Mutex<Threshold>,
     columns: &'a [Column],
     marks: Marks,
     kept: Vec<Candidate>,
 }
 
 impl<'a> Top<'a> {
-    fn new(order: &'a [OrderBy], limit: usize, threshold: &'a Mutex<Ranks>, columns: &'a [Column]) -> Result<Self> {
+    fn new(order: &'a [OrderBy], limit: usize, threshold: &'a Mutex<Threshold>, columns: &'a [Column]) -> Result<Self> {
         let field = |by: &OrderBy| {
             let options = SortOptions { descending: by.descending, nulls_first: by.nulls_first };
             SortField::new_with_options(by.expression.data_type.clone(), options)
@@ -182,14 +213,22 @@ impl<'a> Top<'a> {
         Ok(Top { order, limit, converter, threshold, columns, marks: Marks::default(), kept: Vec::new() })
     }
 
-    /// What the first key must be to be worth a look, as a condition on a column: a little more than the rank allows, and
-    /// never true of null, which a threshold leaves out unless nulls come first.
-    fn worth(&self, limit: i64) -> Option<(usize, Predicate)> {
-        let by = self.order.first().filter(|by| !by.nulls_first && limit < i64::MAX)?;
-        let at = by.expression.as_column().filter(|_| is_ranked(&by.expression.data_type))?;
+    /// What the first key must be to be worth a look, as a condition on a column: a little more than the threshold allows, and
+    /// never true of null where that is not.
+    fn worth(&self, limit: &Threshold, block: &OpenBlock<'_>) -> Option<(usize, Predicate)> {
+        let by = self.order.first().filter(|_| !limit.is_none())?;
+        let at = by.expression.as_column()?;
         let column = self.columns.get(at)?;
-        let word = if by.descending { !limit } else { limit };
+        if by.nulls_first {
+            if matches!(limit.key, Some(None)) {
+                return Some((at, Predicate::IsNull(column.id)));
+            }
+            let stats = block.stored(at).and_then(|column| column.block_stats(block.work.block));
+            stats.filter(|stats| stats.nulls == 0)?;
+        }
+        let word = if by.descending { !limit.ranks.0 } else { limit.ranks.0 };
         let value = match column.data_type {
+            _ if !is_ranked(&by.expression.data_type) => limit.key.clone()??,
             DataType::Float64 => Scalar::Float(unordered(word)),
             DataType::Float32 | DataType::UInt64 | DataType::Bool => return None,
             _ => Scalar::Int(word.into()),
@@ -199,21 +238,46 @@ impl<'a> Top<'a> {
         Some((at, Predicate::Compare { operand, comparison, value }))
     }
 
-    fn threshold(&self) -> Ranks {
-        *self.threshold.lock().unwrap_or_else(PoisonError::into_inner)
+    fn threshold(&self) -> Threshold {
+        self.threshold.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Drops what cannot be in the answer, and tells the others.
+    fn prune(&self, kept: &mut Vec<Candidate>) -> Result<()> {
+        let (Some(last), Some(by)) = (self.limit.checked_sub(1), self.order.first()) else { return Ok(()) };
+        if kept.len() <= last {
+            return Ok(());
+        }
+        kept.select_nth_unstable(last);
+        kept.truncate(self.limit);
+        let Some(worst) = kept.last() else { return Ok(()) };
+        let mut found = Threshold { ranks: worst.ranks, key: None };
+        if !is_ranked(&by.expression.data_type) {
+            let parser = self.converter.parser();
+            let key = self.converter.convert_rows([parser.parse(&worst.key)]).map_err(failed)?;
+            found.key = key.first().and_then(scalar);
+            if found.key.is_none() {
+                return Ok(());
+            }
+        }
+        self.threshold.lock().unwrap_or_else(PoisonError::into_inner).lower(found, by);
+        Ok(())
     }
 }
 
 impl Worker for Top<'_> {
     fn skips(&mut self, block: &OpenBlock<'_>) -> Option<Statistic> {
+        let limit = self.threshold();
         let best = best_ranks(self.order, &block.segment.columns, block.work.block);
-        (best > self.threshold()).then_some(Statistic::Threshold)
+        let is_worse = best > limit.ranks
+            || self.worth(&limit, block).is_some_and(|(_, predicate)| block.judge(&predicate) == Verdict::Never);
+        is_worse.then_some(Statistic::Threshold)
     }
 
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
         let Some(first) = self.order.first() else { return Ok(()) };
         let limit = self.threshold();
-        if let Some((at, predicate)) = self.worth(limit.0)
+        if let Some((at, predicate)) = self.worth(&limit, slice.block)
             && let Some(column) = self.columns.get(at)
         {
             narrow(&predicate, column, at, slice, &mut self.marks)?;
@@ -222,9 +286,13 @@ impl Worker for Top<'_> {
             }
         }
         let first_key = slice.evaluate(&first.expression)?;
-        let ranks = ranks(&first_key, first);
+        let is_ranked = is_ranked(&first.expression.data_type);
+        let ranks = match &limit.key {
+            Some(key) if !is_ranked => ranks_beside(&first_key, key, first),
+            _ => ranks(&first_key, first),
+        };
         let mut places: Vec<u32> = match &ranks {
-            Some(ranks) => (0u32..).zip(ranks).filter(|(_, rank)| **rank <= limit.0).map(|(at, _)| at).collect(),
+            Some(ranks) => (0u32..).zip(ranks).filter(|(_, rank)| **rank <= limit.ranks.0).map(|(at, _)| at).collect(),
             None => (0..slice.len() as u32).collect(),
         };
         if places.is_empty() {
@@ -237,7 +305,7 @@ impl Worker for Top<'_> {
             ranks.as_ref().and_then(|ranks| ranks.get(place as usize)).copied().unwrap_or(ANY)
         };
         let both = |place: u32| pair(of(&ranks, place), of(&next, place));
-        places.retain(|place| both(*place) <= limit);
+        places.retain(|place| both(*place) <= limit.ranks);
         let mut keys = Vec::with_capacity(self.order.len());
         for key in std::iter::once(&first_key).chain(&others) {
             keys.push(take(key, &places)?);
@@ -253,13 +321,15 @@ impl Worker for Top<'_> {
                 block,
                 row: row_at,
                 segment,
-                ranks: both(*place),
+                ranks: if is_ranked { both(*place) } else { (0, of(&next, *place)) },
             });
         }
         if self.kept.len() >= self.limit
-            && (limit.0 == i64::MAX || self.kept.len() > self.limit + spare(self.limit))
+            && (limit.is_none() || self.kept.len() > self.limit + spare(self.limit))
         {
-            prune(&mut self.kept, self.limit, self.threshold);
+            let mut kept = std::mem::take(&mut self.kept);
+            self.prune(&mut kept)?;
+            self.kept = kept;
         }
         Ok(())
     }
@@ -287,6 +357,42 @@ fn ranks(key: &ArrayRef, by: &OrderBy) -> Option<Vec<i64>> {
         }
     }
     Some(ranks)
+}
+
+/// How the keys of rows that have no ranks of their own stand beside another key; `None` for types that are no keys of
+/// thresholds.
+fn ranks_beside(keys: &ArrayRef, key: &Option<Scalar>, by: &OrderBy) -> Option<Vec<i64>> {
+    let Some(key) = key else {
+        let value = if by.nulls_first { 1 } else { -1 };
+        return Some((0..keys.len()).map(|at| if keys.is_null(at) { 0 } else { value }).collect());
+    };
+    let turn = |rising: Ordering| if by.descending { -(rising as i64) } else { rising as i64 };
+    let null = if by.nulls_first { -1 } else { 1 };
+    Some(match (keys.data_type(), key) {
+        (ArrowType::Utf8View, Scalar::Bytes(key)) => {
+            let keys = keys.as_string_view().iter();
+            keys.map(|text| text.map_or(null, |text| turn(text.as_bytes().cmp(key)))).collect()
+        }
+        (ArrowType::BinaryView, Scalar::Bytes(key)) => {
+            keys.as_binary_view().iter().map(|bytes| bytes.map_or(null, |bytes| turn(bytes.cmp(key)))).collect()
+        }
+        (ArrowType::Decimal128(..), Scalar::Int(key)) => {
+            let keys = keys.as_primitive::<Decimal128Type>().iter();
+            keys.map(|int| int.map_or(null, |int| turn(int.cmp(key)))).collect()
+        }
+        _ => return None,
+    })
+}
+
+/// The one value of a key without ranks, or null; `None` for types that are no keys of thresholds.
+fn scalar(key: &ArrayRef) -> Option<Option<Scalar>> {
+    let value = match key.data_type() {
+        ArrowType::Utf8View => Scalar::Bytes(key.as_string_view().value(0).as_bytes().into()),
+        ArrowType::BinaryView => Scalar::Bytes(key.as_binary_view().value(0).into()),
+        ArrowType::Decimal128(..) => Scalar::Int(key.as_primitive::<Decimal128Type>().value(0)),
+        _ => return None,
+    };
+    Some(key.is_valid(0).then_some(value))
 }
 
 /// Whether [`ranks`] knows keys of the type.
@@ -346,11 +452,28 @@ fn best_rank(by: &OrderBy, stats: &Stats, stored: &DataType) -> i64 {
 fn best_first(order: &[OrderBy], survivors: &Survivors, from: usize) -> Vec<Work> {
     let rank = |work: &Work| {
         let columns = survivors.segments.get(work.segment).map_or(&[][..], |segment| &segment.columns);
-        best_ranks(order, columns, work.block)
+        (best_ranks(order, columns, work.block), first_guess(order, columns, work.block))
     };
     let mut blocks: Vec<Work> = survivors.work.iter().skip(from).copied().collect();
     blocks.sort_by_cached_key(rank);
     blocks
+}
+
+/// Where the first key has no ranks: about how early its best value stands in the order.
+fn first_guess(order: &[OrderBy], columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> i64 {
+    let Some((by, at)) = order.first().and_then(|by| Some((by, by.expression.as_column()?))) else { return 0 };
+    let stats = columns.get(at).and_then(Option::as_deref).and_then(|column| column.block_stats(block));
+    let bound = stats.and_then(|stats| if by.descending { stats.max.as_ref() } else { stats.min.as_ref() });
+    let rising = match bound.map(|bound| &bound.value) {
+        Some(Scalar::Bytes(bytes)) => {
+            let mut first = [0; 8];
+            first.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte);
+            i64::from_be_bytes(first) ^ i64::MIN
+        }
+        Some(Scalar::Int(int)) => (*int).clamp(i64::MIN.into(), i64::MAX.into()) as i64,
+        _ => return 0,
+    };
+    if by.descending { !rising } else { rising }
 }
 
 /// The columns of the rows found.

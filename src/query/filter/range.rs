@@ -117,16 +117,20 @@ impl WordRange {
     }
 }
 
-/// The inclusive range of dictionary codes for which a comparison with a number is true; it is empty where the first is
-/// above the last. `None` where the predicate is not one, or the column has no dictionary of numbers.
+/// The inclusive range of dictionary codes for which a comparison is true; it is empty where the first is
+/// above the last. `None` where the predicate is not one, or the column has no dictionary.
 pub(super) fn codes(
     predicate: &Predicate,
     column: &Column,
     at: usize,
     block: &OpenBlock<'_>,
 ) -> Option<(u32, u32)> {
-    let Predicate::Compare { operand, comparison, value } = predicate else { return None };
     let stored = block.stored(at).filter(|stored| *stored.data_type() == column.data_type)?;
+    let (operand, comparison, value) = match predicate {
+        Predicate::Compare { operand, comparison, value } => (operand, comparison, value),
+        Predicate::IsNull(id) if *id == column.id && stored.record().dictionary.is_some() => return Some((0, 0)),
+        _ => return None,
+    };
     if operand.column != column.id || operand.data_type != column.data_type {
         return None;
     }
@@ -145,6 +149,21 @@ pub(super) fn codes(
             let words = words.get(1..)?;
             let value = i64::try_from(*value).ok()?;
             (words.partition_point(|v| *v < value), words.partition_point(|v| *v <= value))
+        }
+        Scalar::Bytes(value) if column.data_type == DataType::Utf8 => {
+            let texts = dictionary.as_string_view_opt()?;
+            let before = |is_before: &dyn Fn(&[u8]) -> bool| {
+                let (mut low, mut high) = (0, texts.len() - 1);
+                while low < high {
+                    let middle = low.midpoint(high);
+                    match is_before(texts.value(middle + 1).as_bytes()) {
+                        true => low = middle + 1,
+                        false => high = middle,
+                    }
+                }
+                low
+            };
+            (before(&|text| *text < **value), before(&|text| *text <= **value))
         }
         _ => return None,
     };
