@@ -60,7 +60,8 @@ impl Output {
     pub(crate) fn read_by_row(&self) -> impl Iterator<Item = usize> {
         let inputs: Vec<usize> = match self {
             Output::Aggregate { keys, aggregates } => {
-                let inputs = aggregates.iter().flat_map(|aggregate| [&aggregate.input, &aggregate.filter]).flatten();
+                let inputs =
+                    aggregates.iter().flat_map(|aggregate| [&aggregate.input, &aggregate.filter]).flatten();
                 keys.iter().chain(inputs).flat_map(|expression| expression.inputs.iter().copied()).collect()
             }
             Output::Top { order, .. } => order.iter().flat_map(|by| by.expression.inputs.iter().copied()).collect(),

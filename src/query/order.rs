@@ -15,8 +15,8 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::{DataType as ArrowType, SortOptions};
 
 use super::filter::{Marks, narrow};
-use super::run::{Context, Worker, each_slice};
 use super::prune::Verdict;
+use super::run::{Context, Worker, each_slice};
 use super::scan::ahead::Ahead;
 use super::scan::{OpenBlock, Opener, Survivors, Work};
 use super::slice::{Slice, take};
@@ -204,7 +204,12 @@ struct Top<'a> {
 }
 
 impl<'a> Top<'a> {
-    fn new(order: &'a [OrderBy], limit: usize, threshold: &'a Mutex<Threshold>, columns: &'a [Column]) -> Result<Self> {
+    fn new(
+        order: &'a [OrderBy],
+        limit: usize,
+        threshold: &'a Mutex<Threshold>,
+        columns: &'a [Column],
+    ) -> Result<Self> {
         let field = |by: &OrderBy| {
             let options = SortOptions { descending: by.descending, nulls_first: by.nulls_first };
             SortField::new_with_options(by.expression.data_type.clone(), options)
@@ -292,7 +297,9 @@ impl Worker for Top<'_> {
             _ => ranks(&first_key, first),
         };
         let mut places: Vec<u32> = match &ranks {
-            Some(ranks) => (0u32..).zip(ranks).filter(|(_, rank)| **rank <= limit.ranks.0).map(|(at, _)| at).collect(),
+            Some(ranks) => {
+                (0u32..).zip(ranks).filter(|(_, rank)| **rank <= limit.ranks.0).map(|(at, _)| at).collect()
+            }
             None => (0..slice.len() as u32).collect(),
         };
         if places.is_empty() {
@@ -324,9 +331,7 @@ impl Worker for Top<'_> {
                 ranks: if is_ranked { both(*place) } else { (0, of(&next, *place)) },
             });
         }
-        if self.kept.len() >= self.limit
-            && (limit.is_none() || self.kept.len() > self.limit + spare(self.limit))
-        {
+        if self.kept.len() >= self.limit && (limit.is_none() || self.kept.len() > self.limit + spare(self.limit)) {
             let mut kept = std::mem::take(&mut self.kept);
             self.prune(&mut kept)?;
             self.kept = kept;

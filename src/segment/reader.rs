@@ -258,7 +258,9 @@ impl Column {
         let mut open: Option<Range<usize>> = None;
         for place in places {
             open = match open {
-                Some(before) if (before.end..=before.end + GAP).contains(&place.start) => Some(before.start..place.end),
+                Some(before) if (before.end..=before.end + GAP).contains(&place.start) => {
+                    Some(before.start..place.end)
+                }
                 before => {
                     before.into_iter().for_each(|range| self.bytes.ask(range));
                     Some(place)
