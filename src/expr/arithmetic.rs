@@ -11,6 +11,7 @@ use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, downcast_integer_ar
 use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_schema::DataType as ArrowType;
 
+use super::division::Divisor;
 use super::expression::Function;
 use crate::encoding::kernels::dispatch::simd;
 use crate::error::{Error, Result};
@@ -27,8 +28,10 @@ pub enum Operator {
     Subtract,
     /// Their product.
     Multiply,
-    /// The left one by the right one: of doubles only, since whole numbers may fail.
+    /// The left one by the right one; of whole numbers by a positive literal only, since others may fail.
     Divide,
+    /// What remains of the left one, divided by the right one: of whole numbers, and as there.
+    Remainder,
 }
 
 /// Where a step takes a number from.
@@ -80,6 +83,10 @@ pub trait Number: Copy + Default + PartialEq {
     fn bits(self) -> u64;
     /// What an operator makes of two.
     fn apply(operator: Operator, left: Self, right: Self) -> Self;
+    /// Applies a division to many numbers at once, by one; false if there is no better way than each by itself.
+    fn divide(_operator: Operator, _left: &[Self], _right: Self, _to: &mut [Self]) -> bool {
+        false
+    }
     /// The values of an array of numbers that this type takes in, whatever null rows hold; `None` of another.
     fn values(array: &ArrayRef) -> Option<Cow<'_, [Self]>>;
 }
@@ -96,6 +103,7 @@ impl Number for f64 {
             Operator::Subtract => left - right,
             Operator::Multiply => left * right,
             Operator::Divide => left / right,
+            Operator::Remainder => left % right,
         }
     }
 
@@ -122,8 +130,19 @@ impl Number for i64 {
             Operator::Add => left.wrapping_add(right),
             Operator::Subtract => left.wrapping_sub(right),
             Operator::Multiply => left.wrapping_mul(right),
-            Operator::Divide => 0,
+            Operator::Divide => left.checked_div(right).unwrap_or_default(),
+            Operator::Remainder => left.checked_rem(right).unwrap_or_default(),
         }
+    }
+
+    fn divide(operator: Operator, left: &[i64], right: i64, to: &mut [i64]) -> bool {
+        let Some(by) = Divisor::new(right) else { return false };
+        match operator {
+            Operator::Divide => to.iter_mut().zip(left).for_each(|(to, left)| *to = by.quotient(*left)),
+            Operator::Remainder => to.iter_mut().zip(left).for_each(|(to, left)| *to = by.remainder(*left)),
+            _ => return false,
+        }
+        true
     }
 
     fn values(array: &ArrayRef) -> Option<Cow<'_, [i64]>> {
@@ -218,11 +237,17 @@ fn apply<T: Number>(operator: Operator, left: Operand<'_, T>, right: Operand<'_,
             )
         };
     }
+    if let (Operator::Divide | Operator::Remainder, Operand::Each(left), Operand::All(right)) = (operator, left, right)
+        && T::divide(operator, left, right, to)
+    {
+        return;
+    }
     match operator {
         Operator::Add => each!(Operator::Add),
         Operator::Subtract => each!(Operator::Subtract),
         Operator::Multiply => each!(Operator::Multiply),
         Operator::Divide => each!(Operator::Divide),
+        Operator::Remainder => each!(Operator::Remainder),
     }
 }
 

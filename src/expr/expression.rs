@@ -21,6 +21,11 @@ pub trait Function: Debug + Send + Sync {
     /// be due to a single row.
     fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef>;
 
+    /// The whole number that it gives for all inputs from one whole number to another, if it is known to give one.
+    fn steady(&self, _least: i64, _greatest: i64) -> Option<i64> {
+        None
+    }
+
     /// The steps that it consists of, if it is nothing but arithmetic.
     fn arithmetic(&self) -> Option<&Arithmetic> {
         None
@@ -38,6 +43,17 @@ pub struct Traits {
     /// The result is the only input's number in a type that has all numbers of the input's: to compare, group or sum
     /// the inputs is to do so with the results.
     pub widening: bool,
+    /// Results that are not null lie between these whole numbers. Null comes of null alone.
+    pub bounds: Option<(i64, i64)>,
+}
+
+/// An expression as a choice between few values.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// The number of the value, never null; it is 0 where the only input is null.
+    pub number: Expression,
+    /// The values, all different.
+    pub values: ArrayRef,
 }
 
 /// A computed or stored value.
@@ -51,6 +67,8 @@ pub struct Expression {
     pub data_type: ArrowType,
     /// What is known about the function.
     pub traits: Traits,
+    /// The same as a choice, if it is one.
+    pub choice: Option<Arc<Choice>>,
     /// How EXPLAIN shows it.
     pub text: Box<str>,
 }
@@ -63,6 +81,7 @@ impl Expression {
             function: None,
             data_type: column.data_type.to_arrow(),
             traits: Traits { monotone: true, ..Traits::default() },
+            choice: None,
             text: column.name.as_ref().into(),
         }
     }

@@ -6,13 +6,17 @@
 //! [`Predicate::Unknown`], which is always safe: it may be true, false or null.
 
 pub mod arithmetic;
+pub mod date_part;
+pub mod division;
 pub mod expression;
 pub mod outcomes;
 pub mod pattern;
 pub mod predicate;
 
 pub use arithmetic::Arithmetic;
-pub use expression::{Expression, Function, Traits};
+pub use date_part::{DatePart, Part};
+pub use division::Divisor;
+pub use expression::{Choice, Expression, Function, Traits};
 pub use outcomes::{Outcome, Outcomes};
 pub use pattern::Pattern;
 pub use predicate::{Comparison, Operand, Predicate};

@@ -90,6 +90,7 @@ pub(super) fn column(at: usize) -> Expression {
         function: None,
         data_type,
         traits: Traits::default(),
+        choice: None,
         text: at.to_string().into(),
     }
 }
@@ -106,7 +107,8 @@ impl Function for Native {
 }
 
 pub(super) fn computed(inputs: Vec<usize>, data_type: ArrowType, traits: Traits, compute: Compute) -> Expression {
-    Expression { inputs, function: Some(Arc::new(Native(compute))), data_type, traits, text: "f".into() }
+    let function: Option<Arc<dyn Function>> = Some(Arc::new(Native(compute)));
+    Expression { inputs, function, data_type, traits, choice: None, text: "f".into() }
 }
 
 pub(super) fn aggregate(function: AggregateFunction, input: Option<usize>) -> Aggregate {

@@ -128,6 +128,7 @@ fn condition(part: &Arc<dyn PhysicalExpr>, scan: &Scan) -> DataFusionResult<Cond
         data_type: compiled.data_type().clone(),
         function: Some(Arc::new(compiled)),
         traits: Traits::default(),
+        choice: None,
         text: part.to_string().into(),
     };
     Ok(Condition { expression, predicate: to_predicate(&logical(part), scan.table.snapshot().schema()) })

@@ -92,7 +92,7 @@ fn exceptions<T: Word>(
     if places.is_empty() {
         return Ok(());
     }
-    let results = evaluate(key, Arc::new(Float64Array::from(values)))?;
+    let results = evaluate(key, Arc::new(Float64Array::from(values)), bias)?;
     for (row, word) in places.into_iter().zip(results) {
         if let Some(code) = out.get_mut(row) {
             *code = T::from_u64(word.wrapping_sub(bias) as u64);
@@ -148,10 +148,12 @@ fn of_segment(
     Some(map)
 }
 
-fn evaluate(key: &Expression, values: ArrayRef) -> Result<Vec<i64>> {
+/// Null is `bias`, so that its code is 0.
+fn evaluate(key: &Expression, values: ArrayRef, bias: i64) -> Result<Vec<i64>> {
     let rows = values.len();
     let results = key.evaluate(&[values], rows)?;
-    Ok(words_of(&results).map(|words| words.to_vec()).unwrap_or_default())
+    let word = |(at, word): (usize, &i64)| if results.is_null(at) { bias } else { *word };
+    Ok(words_of(&results).map(|words| words.iter().enumerate().map(word).collect()).unwrap_or_default())
 }
 
 /// Words as codes, unless one is too large.
@@ -180,7 +182,7 @@ fn of_decimals(
         return None;
     }
     let values: Vec<f64> = (least..=greatest).map(|int| alp.value(int as u64)).collect();
-    let words = evaluate(key, Arc::new(Float64Array::from(values))).ok()?;
+    let words = evaluate(key, Arc::new(Float64Array::from(values)), bias).ok()?;
     let codes = codes(&words, bias)?;
     Some(CodeMap { exponent: Some(alp.exponent), least: least as u64, codes })
 }
@@ -192,7 +194,7 @@ fn of_dictionary(key: &Expression, at: usize, bias: i64, block: &OpenBlock<'_>) 
         return None;
     }
     let values = arrow_cast::cast(dictionary, &block.table_type(at)?).ok()?;
-    let mut words = evaluate(key, values).ok()?;
+    let mut words = evaluate(key, values, bias).ok()?;
     // Null is code 0 on both sides.
     *words.first_mut()? = bias;
     Some(CodeMap { exponent: None, least: 0, codes: codes(&words, bias)? })

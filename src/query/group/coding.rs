@@ -21,7 +21,7 @@ use super::code_map;
 use super::coded_column::{CodedColumn, domain, unknown};
 use super::decimal_column::{self, DecimalColumn};
 use super::interner::Interner;
-use crate::block::Stats;
+use crate::block::{Bound, Stats};
 use crate::encoding::Word;
 use crate::encoding::bools::Bools;
 use crate::encoding::kernels::dispatch::simd;
@@ -49,9 +49,19 @@ pub(crate) enum Coding {
         /// The value of each code.
         values: ArrayRef,
     },
-    /// An expression that keeps order, of whole numbers: the distance from its least value. The values are those numbers
-    /// but for columns of decimals, of so many places.
-    Ranged { expression: Expression, input: usize, low: i64, nulls: bool, domain: u64, decimals: Option<u8> },
+    /// An expression of whole numbers of which it is known between what they lie: the distance from the least.
+    Ranged { expression: Expression, input: Option<usize>, low: i64, nulls: bool, domain: u64, meaning: Meaning },
+}
+
+/// What the whole numbers of a key stand for.
+#[derive(Clone, Debug)]
+pub(crate) enum Meaning {
+    /// Themselves.
+    Numbers,
+    /// Decimals of so many places.
+    Decimals(u8),
+    /// The values of a choice: code 0 is the first, and not null unless that is.
+    Choice(ArrayRef),
 }
 
 /// Codes that rows of a block may have.
@@ -73,7 +83,7 @@ impl Coding {
         if key.inputs.is_empty() {
             return Ok(Some(Coding::Constant(one_zero(&key.evaluate(&[], 1)?))));
         }
-        let Some(at) = key.only_input() else { return Ok(None) };
+        let Some(at) = key.only_input() else { return Ok(bounded(key)) };
         let Some(column) = columns.get(at) else { return Ok(None) };
         let coded = CodedColumn::of(at, column, survivors)?;
         if key.function.is_none() {
@@ -83,11 +93,11 @@ impl Coding {
             };
             let ranged = |DecimalColumn { int, places, low, domain }| Coding::Ranged {
                 expression: int,
-                input: at,
+                input: Some(at),
                 low,
                 nulls: true,
                 domain,
-                decimals: Some(places),
+                meaning: Meaning::Decimals(places),
             };
             return Ok(coded.map(Coding::Column).or(decimals.map(ranged)));
         }
@@ -99,7 +109,7 @@ impl Coding {
         {
             return Ok(Some(mapped));
         }
-        ranged(key, at, column, survivors)
+        Ok(ranged(key, at, column, survivors)?.or_else(|| bounded(key)))
     }
 
     /// How many codes there may be.
@@ -124,6 +134,7 @@ impl Coding {
             Coding::Constant(value) => among(value),
             Coding::Column(column) => column.has_null().then_some(0),
             Coding::Mapped { values, .. } => among(values),
+            Coding::Ranged { meaning: Meaning::Choice(values), .. } => among(values),
             Coding::Ranged { nulls, .. } => nulls.then_some(0),
         }
     }
@@ -134,13 +145,15 @@ impl Coding {
             Coding::Constant(value) => take(value, &vec![0; codes.len()]),
             Coding::Column(column) => column.values(codes),
             Coding::Mapped { values, .. } => take(values, &narrow(codes)),
-            Coding::Ranged { low, nulls, decimals, .. } => {
+            Coding::Ranged { meaning: Meaning::Choice(values), .. } => take(values, &narrow(codes)),
+            Coding::Ranged { low, nulls, meaning, .. } => {
                 let words = from_codes(codes, *low, *nulls);
                 let null = *nulls && codes.contains(&0);
                 let nulls = null.then(|| NullBuffer::from_iter(codes.iter().map(|c| *c != 0)));
                 match data_type {
                     ArrowType::Float64 => {
-                        let power = 10f64.powi(decimals.map_or(0, i32::from));
+                        let places = if let Meaning::Decimals(places) = meaning { i32::from(*places) } else { 0 };
+                        let power = 10f64.powi(places);
                         let floats: ScalarBuffer<f64> = words.iter().map(|w| *w as f64 / power).collect();
                         Ok(Arc::new(arrow_array::Float64Array::new(floats, nulls)))
                     }
@@ -159,9 +172,10 @@ impl Coding {
                 let code = source.constant(block)?.and_then(|code| usize::try_from(code).ok());
                 code.and_then(|code| codes.get(code)).map(|code| u64::from(*code))
             }
-            Coding::Ranged { expression, input, low, nulls, .. } => {
+            Coding::Ranged { expression, input: Some(input), low, nulls, .. } => {
                 folded(expression, *input, low.wrapping_sub(i64::from(*nulls)), block)
             }
+            Coding::Ranged { input: None, .. } => None,
         };
         match code {
             Some(code) if code >= self.domain() => Err(outside()),
@@ -173,7 +187,9 @@ impl Coding {
     pub(crate) fn possible(&self, block: &OpenBlock<'_>) -> Result<Option<Possible>> {
         Ok(match self {
             Coding::Column(column) => column.possible(block),
-            Coding::Ranged { expression, input, low, nulls, .. } => {
+            Coding::Ranged { expression, input: Some(input), low, nulls, meaning, .. }
+                if !matches!(meaning, Meaning::Choice(_)) =>
+            {
                 let bias = low.wrapping_sub(i64::from(*nulls));
                 code_map::of_block(expression, *input, bias, block)?.map(|map| Possible::Dictionary(map.codes()))
             }
@@ -225,15 +241,17 @@ impl Coding {
                     |c: &u16| codes.get(usize::from(*c)).map_or(T::default(), |c| T::from_u64(u64::from(*c)));
                 out.extend(raw.iter().map(code));
             }
-            Coding::Ranged { expression, input, low, nulls, domain, decimals } => {
+            Coding::Ranged { expression, input, low, nulls, domain, meaning } => {
                 let bias = low.wrapping_sub(i64::from(*nulls));
-                if let Some(places) = decimals
+                if let (Meaning::Decimals(places), Some(input)) = (meaning, input)
                     && decimal_column::write(*places, *input, bias, slice, out)?
                 {
                     compact(out, slice);
                     return within(out, *domain);
                 }
-                if code_map::write(expression, *input, bias, slice, out)? {
+                if let Some(input) = input
+                    && code_map::write(expression, *input, bias, slice, out)?
+                {
                     compact(out, slice);
                     return within(out, *domain);
                 }
@@ -348,7 +366,22 @@ fn ranged(key: &Expression, at: usize, column: &Column, survivors: &Survivors) -
         (low, high, nulls) = (0, 0, true);
     }
     let Some(domain) = domain(&(low..high), nulls).filter(|n| i64::try_from(*n).is_ok()) else { return Ok(None) };
-    Ok(Some(Coding::Ranged { expression: key.clone(), input: at, low, nulls, domain, decimals: None }))
+    let (expression, meaning) = (key.clone(), Meaning::Numbers);
+    Ok(Some(Coding::Ranged { expression, input: Some(at), low, nulls, domain, meaning }))
+}
+
+/// The codes of an expression of which more is known than of its columns.
+fn bounded(key: &Expression) -> Option<Coding> {
+    let input = key.only_input();
+    if let Some(choice) = &key.choice {
+        let (expression, meaning) = (choice.number.clone(), Meaning::Choice(Arc::clone(&choice.values)));
+        let domain = choice.values.len() as u64;
+        return Some(Coding::Ranged { expression, input, low: 1, nulls: true, domain, meaning });
+    }
+    let (low, high) = key.traits.bounds.filter(|_| is_words(&key.data_type))?;
+    let domain = domain(&(low..high), true).filter(|n| i64::try_from(*n).is_ok())?;
+    let (expression, meaning) = (key.clone(), Meaning::Numbers);
+    Some(Coding::Ranged { expression, input, low, nulls: true, domain, meaning })
 }
 
 /// The words of an expression that keeps order at the least and the greatest value.
@@ -394,6 +427,19 @@ fn fold(key: &Expression, at: usize, bias: i64, block: &OpenBlock<'_>) -> Option
     if stats.nulls > 0 {
         return None;
     }
+    if !key.traits.monotone {
+        let word = |bound: &Option<Bound>| match bound.as_ref()?.value {
+            Scalar::Int(value) if stored_as(block, at) => i64::try_from(value).ok(),
+            _ => None,
+        };
+        let steady = key.function.as_ref()?.steady(word(&stats.min)?, word(&stats.max)?)?;
+        return Some(steady.wrapping_sub(bias) as u64);
+    }
     let (min, max) = at_bounds(key, stats, column.data_type(), column.data_type())?;
     (min == max).then_some(min.wrapping_sub(bias) as u64)
+}
+
+/// Whether a column is stored in the table's type.
+fn stored_as(block: &OpenBlock<'_>, at: usize) -> bool {
+    block.stored(at).map(|column| column.data_type().to_arrow()) == block.table_type(at)
 }

@@ -83,8 +83,8 @@ impl DecimalColumn {
         let traits = Traits { monotone: true, ..Traits::default() };
         let function: std::sync::Arc<dyn Function> = std::sync::Arc::new(Scaled(power));
         let text = column.name.as_ref().into();
-        let int =
-            Expression { inputs: vec![at], function: Some(function), data_type: ArrowType::Int64, traits, text };
+        let (function, data_type) = (Some(function), ArrowType::Int64);
+        let int = Expression { inputs: vec![at], function, data_type, traits, choice: None, text };
         Ok(Some(DecimalColumn { int, places: exponent, low, domain: (high - low) as u64 + 2 }))
     }
 }

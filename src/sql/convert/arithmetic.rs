@@ -77,6 +77,8 @@ impl Inputs<'_> {
                     Theirs::Minus => Operator::Subtract,
                     Theirs::Multiply => Operator::Multiply,
                     Theirs::Divide if *data_type == DataType::Float64 => Operator::Divide,
+                    Theirs::Divide if is_divisor(right) => Operator::Divide,
+                    Theirs::Modulo if *data_type == DataType::Int64 && is_divisor(right) => Operator::Remainder,
                     _ => return None,
                 };
                 let left = self.source(left, steps, data_type, literal, depth + 1)?;
@@ -93,6 +95,11 @@ impl Inputs<'_> {
         let input = self.inputs.iter().position(|input| *input == position)?;
         fits(&column.data_type).then_some(Source::Input(input))
     }
+}
+
+/// Whether every whole number can be divided by it.
+fn is_divisor(expr: &Expr) -> bool {
+    matches!(plain(expr), Expr::Literal(value, _) if int(value).is_some_and(|value| value > 0))
 }
 
 /// Whether a number becomes one of the wider type as a cast makes it, and without fail.

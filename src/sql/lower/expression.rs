@@ -3,6 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::new_null_array;
+use arrow_array::types::Int64Type;
+use arrow_schema::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column as Name, DFSchema};
 use datafusion::error::DataFusionError;
@@ -10,14 +14,18 @@ use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::physical_expr::create_physical_expr;
+use datafusion::scalar::ScalarValue;
 
 use super::super::convert::{Compiled, from_datafusion, to_arithmetic, to_predicate};
 use super::Refusal;
 use super::source::Source;
 use super::traits::traits;
-use crate::expr::{Expression, Function, Traits};
+use crate::expr::{Choice, DatePart, Expression, Function, Part, Traits};
 use crate::model::Column;
 use crate::query::Condition;
+
+/// A choice between more values is none.
+const MAX_CHOICE: usize = 256;
 
 /// Expressions of one fragment. Equal ones are compiled once and share their function.
 pub(super) struct Compiler<'a> {
@@ -79,16 +87,87 @@ impl<'a> Compiler<'a> {
         if let (Expr::Column(_), [only]) = (expr, positions.as_slice()) {
             let data_type = self.source.table.schema().field(*only).data_type().clone();
             let traits = Traits { monotone: true, ..Traits::default() };
-            return Ok(Expression { inputs, function: None, data_type, traits, text });
+            return Ok(Expression { inputs, function: None, data_type, traits, choice: None, text });
         }
         let compiled = self.function(expr, &positions).map_err(|error| from_datafusion(error).to_string())?;
         let data_type = compiled.data_type().clone();
         let traits = traits(expr, schema);
         let function: Arc<dyn Function> = match to_arithmetic(expr, schema, &positions) {
             Some(arithmetic) => Arc::new(arithmetic),
-            None => Arc::new(compiled),
+            None => self.date_part(expr, Arc::new(compiled)),
         };
-        Ok(Expression { inputs, function: Some(function), data_type, traits, text })
+        let choice = self.choice(expr, &positions, &inputs);
+        Ok(Expression { inputs, function: Some(function), data_type, traits, choice, text })
+    }
+
+    /// Our own form of a part of a date, if the expression is one; else the function as it is.
+    fn date_part(&self, expr: &Expr, compiled: Arc<Compiled>) -> Arc<dyn Function> {
+        let own = || {
+            let Expr::ScalarFunction(call) = expr else { return None };
+            let [Expr::Literal(part, _), Expr::Column(name)] = call.args.as_slice() else { return None };
+            if call.func.name() != "date_part" || *compiled.data_type() != DataType::Int32 {
+                return None;
+            }
+            let field = self.source.table.schema().field_with_name(&name.name).ok()?;
+            DatePart::new(Part::of(part.try_as_str()??)?, field.data_type(), Arc::clone(&compiled) as _)
+        };
+        match own() {
+            Some(own) => Arc::new(own),
+            None => compiled,
+        }
+    }
+
+    /// The choice that a CASE is whose branches are literals.
+    fn choice(&self, expr: &Expr, positions: &[usize], inputs: &[usize]) -> Option<Arc<Choice>> {
+        let Expr::Case(case) = expr else { return None };
+        let mut literals = Vec::new();
+        for (_, then) in &case.when_then_expr {
+            literals.push(literal(then)?);
+        }
+        let other = match &case.else_expr {
+            Some(other) => literal(other)?,
+            None => ScalarValue::try_from(literals.first()?.data_type()).ok()?,
+        };
+        literals.push(other);
+        let mut values: Vec<ScalarValue> = Vec::new();
+        for value in &literals {
+            if !values.contains(value) {
+                values.push(value.clone());
+            }
+        }
+        if values.len() > MAX_CHOICE || values.iter().any(|value| value.data_type().is_floating()) {
+            return None;
+        }
+        let compile = |values: &[ScalarValue]| {
+            let number = |value: &ScalarValue| {
+                let at = values.iter().position(|known| known == value).unwrap_or_default();
+                Box::new(Expr::Literal(ScalarValue::Int64(Some(at as i64)), None))
+            };
+            let mut numbers = case.clone();
+            for ((_, then), value) in numbers.when_then_expr.iter_mut().zip(&literals) {
+                *then = number(value);
+            }
+            numbers.else_expr = literals.last().map(number);
+            self.function(&Expr::Case(numbers), positions).ok()
+        };
+        let mut compiled = compile(&values)?;
+        if let [only] = positions {
+            let null = new_null_array(self.source.table.schema().field(*only).data_type(), 1);
+            let found = compiled.evaluate(&[null], 1).ok()?;
+            let first = found.as_primitive_opt::<Int64Type>()?.values().first().copied()?;
+            let first = usize::try_from(first).ok().filter(|first| *first < values.len())?;
+            values.swap(0, first);
+            compiled = compile(&values)?;
+        }
+        let number = Expression {
+            inputs: inputs.to_vec(),
+            data_type: compiled.data_type().clone(),
+            function: Some(Arc::new(compiled)),
+            traits: Traits::default(),
+            choice: None,
+            text: "".into(),
+        };
+        Some(Arc::new(Choice { number, values: ScalarValue::iter_to_array(values).ok()? }))
     }
 
     /// The columns that an expression reads, by position in the table.
@@ -123,6 +202,10 @@ impl<'a> Compiler<'a> {
             self.positions.len() - 1
         })
     }
+}
+
+fn literal(expr: &Expr) -> Option<ScalarValue> {
+    if let Expr::Literal(value, _) = expr { Some(value.clone()) } else { None }
 }
 
 /// As people write it: names without the table's, literals without their types.

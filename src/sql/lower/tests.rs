@@ -1,10 +1,15 @@
 //! Which plans become fragments, with what in them, and which do not, and why.
 
-use arrow_schema::SchemaRef;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int32Array, Int64Array};
+use arrow_schema::{DataType as ArrowType, SchemaRef};
+use datafusion::arrow::compute as arrow;
 
 use super::super::store_tests::Both;
 use super::super::tests::rows;
 use super::super::{Parameters, Session};
+use crate::expr::{DatePart, Function, Part};
 
 /// The line of the physical plan that a fragment shows.
 fn fragment(both: &Both, sql: &str) -> String {
@@ -234,5 +239,75 @@ fn approximate_counts_are_close_to_datafusions() {
     };
     for (ours, theirs) in counts("on").into_iter().zip(counts("off")) {
         assert!((ours - theirs).abs() <= 0.05 * ours, "{ours} {theirs}");
+    }
+}
+
+#[test]
+fn parts_of_dates_are_arrows() {
+    #[derive(Debug)]
+    struct Arrows(arrow::DatePart);
+    impl Function for Arrows {
+        fn evaluate(&self, inputs: &[ArrayRef], _: usize) -> crate::Result<ArrayRef> {
+            arrow::date_part(&inputs[0], self.0).map_err(|e| crate::Error::corrupt(0, e.to_string()))
+        }
+    }
+    let mut random = 7u64;
+    let mut words = Vec::new();
+    for bits in 1..64 {
+        for _ in 0..300 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            words.push((random as i64) >> (64 - bits));
+        }
+    }
+    // Beginnings and ends of days around turns of centuries.
+    words.extend((-100_000..100_000).step_by(37).flat_map(|day| [day * 86_400, day * 86_400 - 1]));
+    for (name, part) in [
+        ("year", arrow::DatePart::Year),
+        ("quarter", arrow::DatePart::Quarter),
+        ("month", arrow::DatePart::Month),
+        ("day", arrow::DatePart::Day),
+        ("doy", arrow::DatePart::DayOfYear),
+        ("dow", arrow::DatePart::DayOfWeekSunday0),
+        ("hour", arrow::DatePart::Hour),
+        ("minute", arrow::DatePart::Minute),
+        ("second", arrow::DatePart::Second),
+    ] {
+        use datafusion::arrow::datatypes::TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
+        let mut types = vec![ArrowType::Date32];
+        types.extend([Second, Millisecond, Microsecond, Nanosecond].map(|unit| ArrowType::Timestamp(unit, None)));
+        for data_type in types {
+            let arrows: Arc<dyn Function> = Arc::new(Arrows(part));
+            let Some(own) = DatePart::new(Part::of(name).unwrap(), &data_type, Arc::clone(&arrows)) else {
+                assert_eq!(data_type, ArrowType::Date32, "{name}");
+                continue;
+            };
+            let array = |words: &[i64]| -> ArrayRef {
+                let days = Int32Array::from_iter_values(words.iter().map(|w| *w as i32));
+                let units: ArrayRef = match data_type {
+                    ArrowType::Date32 => Arc::new(days),
+                    _ => Arc::new(Int64Array::from(words.to_vec())),
+                };
+                arrow::cast(&units, &data_type).unwrap()
+            };
+            // One far value makes all of its array somebody else's work.
+            for words in words.chunks(5) {
+                let array = array(words);
+                let (ours, theirs) =
+                    (own.evaluate(&[array.clone()], words.len()), arrows.evaluate(&[array], words.len()));
+                assert_eq!(&ours.unwrap(), &theirs.unwrap(), "{name} of {data_type}: {words:?}");
+            }
+            for pair in words.windows(2) {
+                let (least, greatest) = (pair[0].min(pair[1]), pair[0].max(pair[1]));
+                let (least, greatest) = match data_type {
+                    ArrowType::Date32 => (i64::from(least as i32), i64::from(least as i32) + 3),
+                    _ => (least, greatest.min(least.saturating_add(1 << 40))),
+                };
+                if let Some(steady) = own.steady(least, greatest) {
+                    let ends = arrows.evaluate(&[array(&[least, least.midpoint(greatest), greatest])], 3).unwrap();
+                    let ends = ends.as_any().downcast_ref::<Int32Array>().unwrap().clone();
+                    assert!(ends.iter().all(|end| end.map(i64::from) == Some(steady)), "{name} {data_type} {pair:?}");
+                }
+            }
+        }
     }
 }

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::scalar::ScalarValue;
 
 use super::super::convert::to_scalar;
-use crate::expr::Traits;
+use crate::expr::{Part, Traits};
 use crate::model::{Scalar, Schema};
 
 /// The most nodes down that are looked at.
@@ -17,8 +17,29 @@ const MAX_DEPTH: usize = 64;
 
 /// What is known of an expression over columns of this schema.
 pub(super) fn traits(expr: &Expr, schema: &Schema) -> Traits {
-    let Some(known) = ordered(expr, schema, 0) else { return Traits::default() };
-    Traits { monotone: true, integral: known.integral, widening: known.widening }
+    let Some(known) = ordered(expr, schema, 0) else {
+        return Traits { bounds: bounds(expr, schema), ..Traits::default() };
+    };
+    Traits { monotone: true, integral: known.integral, widening: known.widening, bounds: None }
+}
+
+/// Between what the results of an expression lie that does not keep order.
+fn bounds(expr: &Expr, schema: &Schema) -> Option<(i64, i64)> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { op: Operator::Modulo, right, .. }) => match &**right {
+            Expr::Literal(ScalarValue::Int64(Some(value)), _) if *value > 0 => Some((1 - *value, *value - 1)),
+            _ => None,
+        },
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "date_part" => match args.as_slice() {
+            [Expr::Literal(part, _), Expr::Column(name)] => {
+                let column = schema.columns().get(schema.position(&name.name)?)?;
+                matches!(column.data_type.to_arrow(), DataType::Date32 | DataType::Timestamp(_, None))
+                    .then(|| Part::of(part.try_as_str()??)?.bounds())?
+            }
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// An expression of one column that keeps order.
@@ -211,9 +232,9 @@ mod tests {
             col("f") + lit(f64::INFINITY),
             long(col("i")) * lit(1_i64 << 33),
             col("l") / lit(-5_i64),
-            col("l") % lit(5_i64),
+            col("l") % lit(-5_i64),
             col("i") + lit(1_i32),
-            date_part(lit("month"), col("d")),
+            date_part(lit("month"), col("zoned")),
             date_part(lit("year"), col("zoned")),
             date_trunc(lit("day"), col("zoned")),
             round(vec![col("f"), lit(1_i64)]),
@@ -224,6 +245,14 @@ mod tests {
         ] {
             assert_eq!(known(&expr), Traits::default(), "{expr}");
         }
+    }
+
+    #[test]
+    fn what_has_bounds_has_them() {
+        assert_eq!(known(&(col("l") % lit(5_i64))).bounds, Some((-4, 4)));
+        assert_eq!(known(&date_part(lit("Month"), col("d"))).bounds, Some((1, 12)));
+        assert_eq!(known(&date_part(lit("dow"), col("at"))).bounds, Some((0, 6)));
+        assert_eq!(known(&date_part(lit("year"), col("at"))).bounds, None);
     }
 
     #[test]

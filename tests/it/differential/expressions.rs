@@ -73,7 +73,7 @@ impl Maker<'_> {
     /// A part of a moment.
     fn part(&mut self, depth: usize) -> String {
         let moment = self.moment(depth);
-        let part = self.r.pick(&["year", "month", "day", "dow", "doy", "quarter", "week", "hour", "minute"]);
+        let part = self.r.pick(&["year", "month", "day", "dow", "doy", "quarter", "week", "hour", "minute", "second"]);
         match self.r.below(3) {
             0 => format!("extract({part} FROM {moment})"),
             _ => format!("date_part('{part}', {moment})"),
@@ -118,9 +118,27 @@ impl Maker<'_> {
         }
     }
 
+    /// One of a few values.
+    fn choice(&mut self, depth: usize) -> String {
+        let values: &[&str] = match self.r.below(3) {
+            0 => &["1", "2", "-7", "NULL"],
+            _ => &["'a'", "'b'", "''", "NULL"],
+        };
+        let mut sql = "CASE".to_owned();
+        for _ in 0..1 + self.r.below(3) {
+            let (condition, value) = (self.condition(depth.min(1)), self.r.pick(values));
+            sql += &format!(" WHEN {condition} THEN {value}");
+        }
+        if self.r.chance(60) {
+            sql += &format!(" ELSE {}", self.r.pick(values));
+        }
+        sql + " END"
+    }
+
     /// Anything that can be grouped and sorted by.
     pub(crate) fn key(&mut self, depth: usize) -> String {
-        match self.r.below(12) {
+        match self.r.below(13) {
+            12 => self.choice(depth),
             0..=4 => self.name(|_| true).unwrap_or_else(|| "1".into()),
             5..=7 => self.number(depth),
             8 | 9 => self.text(depth),
