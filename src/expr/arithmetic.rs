@@ -237,7 +237,8 @@ fn apply<T: Number>(operator: Operator, left: Operand<'_, T>, right: Operand<'_,
             )
         };
     }
-    if let (Operator::Divide | Operator::Remainder, Operand::Each(left), Operand::All(right)) = (operator, left, right)
+    if let (Operator::Divide | Operator::Remainder, Operand::Each(left), Operand::All(right)) =
+        (operator, left, right)
         && T::divide(operator, left, right, to)
     {
         return;

@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
-use arrow_array::{Array, ArrayRef, Int32Array};
+use arrow_array::{Array, ArrayRef, Date32Array, Int32Array};
 use arrow_schema::{DataType as ArrowType, TimeUnit};
 
 use super::division::Divisor;
@@ -40,6 +40,8 @@ pub enum Part {
     Minute,
     /// Of the minute, without its fraction.
     Second,
+    /// The day itself, as a date.
+    Date,
 }
 
 impl Part {
@@ -62,7 +64,7 @@ impl Part {
     /// Between what its values lie, where that is not as wide as time.
     pub fn bounds(self) -> Option<(i64, i64)> {
         match self {
-            Part::Year => None,
+            Part::Year | Part::Date => None,
             Part::Quarter => Some((1, 4)),
             Part::Month => Some((1, 12)),
             Part::Day => Some((1, 31)),
@@ -91,8 +93,9 @@ pub struct DatePart {
     /// What is divided by it counts from `offset` before 1970 on: days, or units of the clock.
     divisor: Divisor,
     offset: i64,
-    /// The years of the offset.
+    /// The same in years, and in days.
     years: i32,
+    days: i64,
     /// Values beyond this are rare, and left to `others`.
     most: i64,
     others: Arc<dyn Function>,
@@ -114,7 +117,8 @@ impl DatePart {
         let offset = eras * a_day * ERA;
         let divisor = Divisor::new(a_day / part.a_day())?;
         let years = (eras * 400) as i32;
-        Some(DatePart { part, divisor, offset, years, most: offset - a_day * EPOCH, others })
+        let days = eras * ERA;
+        Some(DatePart { part, divisor, offset, years, days, most: offset - a_day * EPOCH, others })
     }
 
     /// Days, or units of the clock, since some 29th of February.
@@ -132,6 +136,7 @@ impl DatePart {
             // 1970 began with a Thursday.
             Part::DayOfWeek => ((count + 4) as u64 % 7) as i32,
             Part::Year => calendar(Part::Year, count) - self.years,
+            Part::Date => (count - self.days) as i32,
             part => calendar(part, count),
         }
     }
@@ -190,7 +195,11 @@ impl Function for DatePart {
         if far {
             return self.others.evaluate(inputs, rows);
         }
-        Ok(Arc::new(Int32Array::new(self.run(&values).into(), nulls.cloned())))
+        let (parts, nulls) = (self.run(&values).into(), nulls.cloned());
+        Ok(match self.part {
+            Part::Date => Arc::new(Date32Array::new(parts, nulls)),
+            _ => Arc::new(Int32Array::new(parts, nulls)),
+        })
     }
 
     fn steady(&self, least: i64, greatest: i64) -> Option<i64> {

@@ -21,7 +21,7 @@ use super::scan::ahead::Ahead;
 use super::scan::{OpenBlock, Opener, Survivors, Work};
 use super::slice::{Slice, take};
 use super::stats::{Clock, Counters, Statistic};
-use super::words::{is_words, ordered, to_words, unordered};
+use super::words::{is_words, ordered, to_words, unordered, wordless};
 use super::{Fragment, OrderBy};
 use crate::block::Stats;
 use crate::error::{Error, Result};
@@ -260,7 +260,7 @@ impl<'a> Top<'a> {
         if !is_ranked(&by.expression.data_type) {
             let parser = self.converter.parser();
             let key = self.converter.convert_rows([parser.parse(&worst.key)]).map_err(failed)?;
-            found.key = key.first().and_then(scalar);
+            found.key = key.first().and_then(wordless);
             if found.key.is_none() {
                 return Ok(());
             }
@@ -387,17 +387,6 @@ fn ranks_beside(keys: &ArrayRef, key: &Option<Scalar>, by: &OrderBy) -> Option<V
         }
         _ => return None,
     })
-}
-
-/// The one value of a key without ranks, or null; `None` for types that are no keys of thresholds.
-fn scalar(key: &ArrayRef) -> Option<Option<Scalar>> {
-    let value = match key.data_type() {
-        ArrowType::Utf8View => Scalar::Bytes(key.as_string_view().value(0).as_bytes().into()),
-        ArrowType::BinaryView => Scalar::Bytes(key.as_binary_view().value(0).into()),
-        ArrowType::Decimal128(..) => Scalar::Int(key.as_primitive::<Decimal128Type>().value(0)),
-        _ => return None,
-    };
-    Some(key.is_valid(0).then_some(value))
 }
 
 /// Whether [`ranks`] knows keys of the type.

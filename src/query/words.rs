@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{ArrowPrimitiveType, Float32Type, Float64Type};
+use arrow_array::types::{ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, make_array};
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
@@ -11,7 +11,7 @@ use arrow_schema::DataType as ArrowType;
 
 use crate::encoding::Word;
 use crate::error::{Error, Result};
-use crate::model::{DataType, Physical, WordWidth};
+use crate::model::{DataType, Physical, Scalar, WordWidth};
 
 /// The values of a boolean or of whole numbers, dates, times or timestamps of at most 64 bits, sign- or zero-extended;
 /// what null slots hold is arbitrary. `None` for other types.
@@ -60,6 +60,20 @@ pub(crate) fn from_words(words: Vec<i64>, nulls: Option<NullBuffer>, data_type: 
 pub(crate) fn is_words(data_type: &ArrowType) -> bool {
     let physical = DataType::from_arrow(data_type).map(|t| t.physical());
     matches!(physical, Some(Physical::Bool | Physical::Word { .. })) && *data_type != ArrowType::UInt64
+}
+
+/// The first value of an array of texts, bytes or decimals, or null; `None` of other types.
+pub(crate) fn wordless(array: &ArrayRef) -> Option<Option<Scalar>> {
+    if array.is_empty() {
+        return None;
+    }
+    let value = match array.data_type() {
+        ArrowType::Utf8View => Scalar::Bytes(array.as_string_view().value(0).as_bytes().into()),
+        ArrowType::BinaryView => Scalar::Bytes(array.as_binary_view().value(0).into()),
+        ArrowType::Decimal128(..) => Scalar::Int(array.as_primitive::<Decimal128Type>().value(0)),
+        _ => return None,
+    };
+    Some(array.is_valid(0).then_some(value))
 }
 
 /// A double as a word that sorts by total order.

@@ -8,7 +8,7 @@ use arrow_buffer::NullBuffer;
 
 use super::beyond::{Beyonds, any_large, is_large};
 use super::columns::{Map, each, gather, read_words, write_words};
-use super::kernels::{Groups, fold, fold_spread, grow};
+use super::kernels::{Groups, fold, fold_spread, grow, neutralised};
 use crate::bytes::{Cursor, Writer};
 use crate::encoding::kernels::two_sum;
 use crate::error::Result;
@@ -97,6 +97,11 @@ impl FloatSums {
     }
 
     pub(crate) fn add_floats(&mut self, groups: Groups<'_>, values: &[f64], valid: Option<&NullBuffer>) {
+        if let (Groups::Same { .. }, Some(valid)) = (groups, valid) {
+            let values: Vec<f64> =
+                neutralised(values, valid, 0, f64::to_bits).into_iter().map(f64::from_bits).collect();
+            return self.add_floats(groups, &values, None);
+        }
         if let (Groups::Same { group, .. }, None) = (groups, valid) {
             let (sum, lost) = two_sum::sum(values);
             if let Some(slot) = self.sums.get_mut(group)

@@ -162,6 +162,40 @@ fn each_missing(valid: &NullBuffer, mut found: impl FnMut(usize)) {
     }
 }
 
+/// The values as words, with `neutral` in the place of those that are not valid; without a branch, for which rows are
+/// valid is hard to foretell.
+#[inline(always)]
+pub(crate) fn neutralised<V: Copy>(
+    values: &[V],
+    valid: &NullBuffer,
+    neutral: u64,
+    word: impl Fn(V) -> u64,
+) -> Vec<u64> {
+    let mut out = vec![0; values.len()];
+    let mut bits = valid.inner().bit_chunks().iter_padded();
+    let (some_values, last_values) = values.as_chunks::<64>();
+    let (some_out, last_out) = out.as_chunks_mut::<64>();
+    simd(
+        #[inline(always)]
+        || {
+            let choose = |bits: u64, at: usize, value: V| {
+                let mask = 0u64.wrapping_sub(bits >> at & 1);
+                (word(value) & mask) | (neutral & !mask)
+            };
+            for ((values, out), bits) in some_values.iter().zip(some_out).zip(&mut bits) {
+                for at in 0..64 {
+                    out[at] = choose(bits, at, values[at]);
+                }
+            }
+            let bits = bits.next().unwrap_or_default();
+            for (at, (value, out)) in last_values.iter().zip(last_out).enumerate() {
+                *out = choose(bits, at, *value);
+            }
+        },
+    );
+    out
+}
+
 /// Calls `add` with the slot and the value of each valid row.
 #[inline(always)]
 fn each<G: Copy, S, V: Copy>(

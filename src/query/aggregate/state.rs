@@ -11,13 +11,14 @@ use super::columns::{Map, Rows, each, gather, read_words, write_words};
 use super::extremes::Extremes;
 use super::float_sum::FloatSums;
 use super::input::{Fetched, Values};
-use super::kernels::{Groups, count_missing, fold, grow};
+use super::kernels::{Groups, count_missing, fold, grow, neutralised};
 use super::moments::Moments;
 use crate::bytes::{Cursor, Writer};
+use crate::encoding::kernels::dispatch::simd;
 use crate::error::{Error, Result};
 use crate::model::Scalar;
 use crate::query::scan::OpenBlock;
-use crate::query::words::{is_words, ordered};
+use crate::query::words::{is_words, ordered, wordless};
 use crate::query::{Aggregate, AggregateFunction};
 
 /// One aggregate over all groups.
@@ -60,6 +61,41 @@ pub(super) enum Kind {
     },
 }
 
+/// Keeps the best word of each group.
+#[inline(always)]
+fn extremes<V: Copy>(
+    groups: Groups<'_>,
+    values: &[V],
+    valid: Option<&NullBuffer>,
+    best: &mut [i64],
+    greatest: bool,
+    word: impl Fn(V) -> i64,
+) {
+    if let Groups::Same { group, .. } = groups {
+        let Some(slot) = best.get_mut(group) else { return };
+        let neutral = if greatest { i64::MIN } else { i64::MAX };
+        let words: Vec<u64> = match valid {
+            Some(valid) => neutralised(values, valid, neutral as u64, |v| word(v) as u64),
+            None => values.iter().map(|v| word(*v) as u64).collect(),
+        };
+        *slot = match greatest {
+            true => simd(
+                #[inline(always)]
+                || words.iter().fold(*slot, |best, word| best.max(*word as i64)),
+            ),
+            false => simd(
+                #[inline(always)]
+                || words.iter().fold(*slot, |best, word| best.min(*word as i64)),
+            ),
+        };
+        return;
+    }
+    match greatest {
+        true => fold(groups, values, valid, best, |slot, v| *slot = (*slot).max(word(v))),
+        false => fold(groups, values, valid, best, |slot, v| *slot = (*slot).min(word(v))),
+    }
+}
+
 pub(super) fn failed(error: arrow_schema::ArrowError) -> Error {
     Error::Unsupported(error.to_string())
 }
@@ -97,7 +133,27 @@ impl State {
     /// Whether values of a column in a block may change what a group has; only if this is an extreme, and the block has
     /// none beyond it, they do not.
     pub(crate) fn improves(&self, group: usize, column: usize, block: &OpenBlock<'_>) -> bool {
-        let Kind::Extreme { best, greatest, input } = &self.kind else { return true };
+        let (best, greatest, input) = match &self.kind {
+            Kind::Extreme { best, greatest, input } => (best, greatest, input),
+            Kind::ExtremeRow { best, greatest, converter } => {
+                let stored = block.stored(column).filter(|stored| stored.data_type().to_arrow() == self.data_type);
+                let stats = stored.and_then(|stored| stored.block_stats(block.work.block));
+                let bound = stats.and_then(|stats| if *greatest { stats.max.as_ref() } else { stats.min.as_ref() });
+                let parser = converter.parser();
+                let row = best.get(group).map(|row| parser.parse(row));
+                let known = row.and_then(|row| converter.convert_rows([row]).ok());
+                let known = known.and_then(|columns| wordless(columns.first()?)?);
+                return match bound.zip(known) {
+                    // A bound that is no value itself is beyond all values.
+                    Some((bound, known)) => bound.value.total_cmp(&known).is_none_or(|order| match greatest {
+                        true => order.is_gt(),
+                        false => order.is_lt(),
+                    }),
+                    None => true,
+                };
+            }
+            _ => return true,
+        };
         let stored = block.stored(column).filter(|stored| stored.data_type().to_arrow() == *input);
         let (Some(best), Some(stats)) = (best.get(group), stored.and_then(|s| s.block_stats(block.work.block)))
         else {
@@ -196,6 +252,7 @@ impl State {
         let Some(fetched) = fetched else { return Ok(()) };
         // The rows that a filter leaves out are not those that are null.
         let valid = valid.filter(|valid| !fetched.zeroed || fetched.valid.as_ref() != Some(*valid));
+        let valid = valid.filter(|valid| valid.null_count() > 0);
         match (&mut self.kind, &fetched.values) {
             (Kind::Count, _) => {}
             (Kind::Words(sums), Values::Words(values)) => {
@@ -209,15 +266,11 @@ impl State {
             (Kind::Moments { moments, .. }, Values::Floats(values)) => moments.add(groups, values, valid),
             (Kind::Extreme { best, greatest, input }, Values::Words(values)) => {
                 let flip = if *input == ArrowType::UInt64 { i64::MIN } else { 0 };
-                match greatest {
-                    true => fold(groups, values, valid, best, |slot, v| *slot = (*slot).max(v ^ flip)),
-                    false => fold(groups, values, valid, best, |slot, v| *slot = (*slot).min(v ^ flip)),
-                }
+                extremes(groups, values, valid, best, *greatest, |v| v ^ flip);
             }
-            (Kind::Extreme { best, greatest, .. }, Values::Floats(values)) => match greatest {
-                true => fold(groups, values, valid, best, |slot, v| *slot = (*slot).max(ordered(v))),
-                false => fold(groups, values, valid, best, |slot, v| *slot = (*slot).min(ordered(v))),
-            },
+            (Kind::Extreme { best, greatest, .. }, Values::Floats(values)) => {
+                extremes(groups, values, valid, best, *greatest, ordered);
+            }
             (Kind::ExtremeRow { best, greatest, converter }, values) => {
                 let array: ArrayRef = match values {
                     Values::Array(array) => Arc::clone(array),

@@ -3,7 +3,9 @@
 //! * a column with a dictionary: the place in the union of the dictionaries;
 //! * whole numbers, dates, times, booleans: the distance from the minimum that zone maps give;
 //! * decimals: the distance of the whole numbers that stand for them (see `decimal_column`);
-//! * an expression over one such column of few values: it is evaluated once for each of them;
+//! * an expression over one such column of few values, or several: it is evaluated once for each of them, or each combination;
+//! * an expression of which it is known between what numbers it lies (a part of a date, a remainder, a CASE as the number of
+//!   its branch): the distance from the least;
 //! * an expression that keeps order: the distance from its value at the minimum; a block in which it has one value
 //!   (the year of a day's rows) is not decoded at all.
 //!
@@ -49,6 +51,14 @@ pub(crate) enum Coding {
         /// The value of each code.
         values: ArrayRef,
     },
+    /// An expression over several coded columns: its code for each combination of their codes, the last column's next to
+    /// each other.
+    Combined {
+        sources: Vec<CodedColumn>,
+        codes: Vec<u32>,
+        /// The value of each code.
+        values: ArrayRef,
+    },
     /// An expression of whole numbers of which it is known between what they lie: the distance from the least.
     Ranged { expression: Expression, input: Option<usize>, low: i64, nulls: bool, domain: u64, meaning: Meaning },
 }
@@ -83,7 +93,9 @@ impl Coding {
         if key.inputs.is_empty() {
             return Ok(Some(Coding::Constant(one_zero(&key.evaluate(&[], 1)?))));
         }
-        let Some(at) = key.only_input() else { return Ok(bounded(key)) };
+        let Some(at) = key.only_input() else {
+            return Ok(combined(key, columns, survivors)?.or_else(|| bounded(key)));
+        };
         let Some(column) = columns.get(at) else { return Ok(None) };
         let coded = CodedColumn::of(at, column, survivors)?;
         if key.function.is_none() {
@@ -117,7 +129,7 @@ impl Coding {
         match self {
             Coding::Constant(_) => 1,
             Coding::Column(column) => column.domain,
-            Coding::Mapped { values, .. } => values.len() as u64,
+            Coding::Mapped { values, .. } | Coding::Combined { values, .. } => values.len() as u64,
             Coding::Ranged { domain, .. } => *domain,
         }
     }
@@ -133,7 +145,7 @@ impl Coding {
         match self {
             Coding::Constant(value) => among(value),
             Coding::Column(column) => column.has_null().then_some(0),
-            Coding::Mapped { values, .. } => among(values),
+            Coding::Mapped { values, .. } | Coding::Combined { values, .. } => among(values),
             Coding::Ranged { meaning: Meaning::Choice(values), .. } => among(values),
             Coding::Ranged { nulls, .. } => nulls.then_some(0),
         }
@@ -144,7 +156,7 @@ impl Coding {
         match self {
             Coding::Constant(value) => take(value, &vec![0; codes.len()]),
             Coding::Column(column) => column.values(codes),
-            Coding::Mapped { values, .. } => take(values, &narrow(codes)),
+            Coding::Mapped { values, .. } | Coding::Combined { values, .. } => take(values, &narrow(codes)),
             Coding::Ranged { meaning: Meaning::Choice(values), .. } => take(values, &narrow(codes)),
             Coding::Ranged { low, nulls, meaning, .. } => {
                 let words = from_codes(codes, *low, *nulls);
@@ -171,6 +183,14 @@ impl Coding {
             Coding::Mapped { source, codes, .. } => {
                 let code = source.constant(block)?.and_then(|code| usize::try_from(code).ok());
                 code.and_then(|code| codes.get(code)).map(|code| u64::from(*code))
+            }
+            Coding::Combined { sources, codes, .. } => {
+                let mut place = Some(0);
+                for source in sources {
+                    let code = source.constant(block)?.filter(|code| *code < source.domain);
+                    place = place.zip(code).map(|(place, code)| place * source.domain + code);
+                }
+                place.and_then(|place| codes.get(usize::try_from(place).ok()?)).map(|code| u64::from(*code))
             }
             Coding::Ranged { expression, input: Some(input), low, nulls, .. } => {
                 folded(expression, *input, low.wrapping_sub(i64::from(*nulls)), block)
@@ -240,6 +260,21 @@ impl Coding {
                 let code =
                     |c: &u16| codes.get(usize::from(*c)).map_or(T::default(), |c| T::from_u64(u64::from(*c)));
                 out.extend(raw.iter().map(code));
+            }
+            Coding::Combined { sources, codes, .. } => {
+                let (mut places, mut raw) = (vec![0u32; rows], Vec::with_capacity(rows));
+                for source in sources {
+                    raw.clear();
+                    source.write::<u16>(slice.block, slice.range.clone(), &mut raw)?;
+                    let domain = source.domain as u32;
+                    places
+                        .iter_mut()
+                        .zip(&raw)
+                        .for_each(|(place, code)| *place = *place * domain + u32::from(*code));
+                }
+                compact(&mut places, slice);
+                let code = |c: &u32| codes.get(*c as usize).map_or(T::default(), |c| T::from_u64(u64::from(*c)));
+                out.extend(places.iter().map(code));
             }
             Coding::Ranged { expression, input, low, nulls, domain, meaning } => {
                 let bias = low.wrapping_sub(i64::from(*nulls));
@@ -340,6 +375,34 @@ fn mapped(key: &Expression, source: CodedColumn) -> Result<Option<Coding>> {
     let codes = interner.intern(&results)?;
     let values = interner.values()?;
     Ok(Some(Coding::Mapped { source, codes, values }))
+}
+
+/// The codes of an expression over several columns of few values, if they have few combinations.
+fn combined(key: &Expression, columns: &[Column], survivors: &Survivors) -> Result<Option<Coding>> {
+    let rows: u64 = survivors.segments.iter().map(|s| s.segment.rows()).sum();
+    let (mut sources, mut count) = (Vec::new(), 1u64);
+    for at in &key.inputs {
+        let Some(column) = columns.get(*at) else { return Ok(None) };
+        let Some(source) = CodedColumn::of(*at, column, survivors)? else { return Ok(None) };
+        count = count.saturating_mul(source.domain);
+        if source.loses_sign || count > MAX_MAPPED.min(rows / 4) {
+            return Ok(None);
+        }
+        sources.push(source);
+    }
+    let mut inputs = Vec::with_capacity(sources.len());
+    let mut repeats = count;
+    for source in &sources {
+        repeats /= source.domain;
+        let codes: Vec<u64> = (0..count).map(|place| place / repeats % source.domain).collect();
+        inputs.push(source.values(&codes)?);
+    }
+    // A combination that no row has may fail.
+    let Ok(results) = key.evaluate(&inputs, count as usize) else { return Ok(None) };
+    let mut interner = Interner::new(results.data_type())?;
+    let codes = interner.intern(&results)?;
+    let values = interner.values()?;
+    Ok(Some(Coding::Combined { sources, codes, values }))
 }
 
 fn ranged(key: &Expression, at: usize, column: &Column, survivors: &Survivors) -> Result<Option<Coding>> {

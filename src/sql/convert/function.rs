@@ -8,15 +8,17 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::physical_expr::PhysicalExpr;
 
 use super::from_datafusion;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::expr::Function;
 
 /// A tree over columns that stand in a schema.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     physical: Arc<dyn PhysicalExpr>,
-    /// Its inputs, in order.
+    /// Its inputs, in order, then what parts give.
     schema: SchemaRef,
+    /// Parts of it that are computed in another way, each of one input.
+    parts: Vec<(usize, Arc<dyn Function>)>,
     /// Of the result, as declared.
     data_type: DataType,
 }
@@ -24,7 +26,12 @@ pub(crate) struct Compiled {
 impl Compiled {
     pub(crate) fn new(physical: Arc<dyn PhysicalExpr>, schema: SchemaRef) -> DataFusionResult<Self> {
         let data_type = physical.data_type(&schema)?;
-        Ok(Compiled { physical, schema, data_type })
+        Ok(Compiled { physical, schema, parts: Vec::new(), data_type })
+    }
+
+    /// With the last columns of the schema computed by functions of one input each, given by its place.
+    pub(crate) fn with_parts(self, parts: Vec<(usize, Arc<dyn Function>)>) -> Self {
+        Compiled { parts, ..self }
     }
 
     /// Whether the result may be null.
@@ -41,7 +48,13 @@ impl Compiled {
 impl Function for Compiled {
     fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), inputs.to_vec(), &options);
+        let mut columns = inputs.to_vec();
+        for (input, part) in &self.parts {
+            let input =
+                inputs.get(*input).ok_or_else(|| Error::InvalidInput(format!("there is no input {input}")))?;
+            columns.push(part.evaluate(std::slice::from_ref(input), rows)?);
+        }
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options);
         let batch = batch.map_err(|error| from_datafusion(error.into()))?;
         let value = self.physical.evaluate(&batch).map_err(from_datafusion)?;
         let values = value.into_array(rows).map_err(from_datafusion)?;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::new_null_array;
 use arrow_array::types::Int64Type;
-use arrow_schema::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column as Name, DFSchema};
+use arrow_schema::{DataType, Field, FieldRef};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column as Name, DFSchema, TableReference};
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::Expr;
@@ -94,27 +94,33 @@ impl<'a> Compiler<'a> {
         let traits = traits(expr, schema);
         let function: Arc<dyn Function> = match to_arithmetic(expr, schema, &positions) {
             Some(arithmetic) => Arc::new(arithmetic),
-            None => self.date_part(expr, Arc::new(compiled)),
+            None => self.date_part(expr).map_or_else(|| Arc::new(compiled) as _, |(_, part)| part),
         };
         let choice = self.choice(expr, &positions, &inputs);
         Ok(Expression { inputs, function: Some(function), data_type, traits, choice, text })
     }
 
-    /// Our own form of a part of a date, if the expression is one; else the function as it is.
-    fn date_part(&self, expr: &Expr, compiled: Arc<Compiled>) -> Arc<dyn Function> {
-        let own = || {
-            let Expr::ScalarFunction(call) = expr else { return None };
-            let [Expr::Literal(part, _), Expr::Column(name)] = call.args.as_slice() else { return None };
-            if call.func.name() != "date_part" || *compiled.data_type() != DataType::Int32 {
-                return None;
+    /// Our own form of a part of a date, if the expression is one, with the column that it is of.
+    fn date_part(&self, expr: &Expr) -> Option<(&'a str, Arc<dyn Function>)> {
+        let (part, name) = match expr {
+            Expr::ScalarFunction(call) if call.func.name() == "date_part" => {
+                let [Expr::Literal(part, _), Expr::Column(name)] = call.args.as_slice() else { return None };
+                (Part::of(part.try_as_str()??)?, name)
             }
-            let field = self.source.table.schema().field_with_name(&name.name).ok()?;
-            DatePart::new(Part::of(part.try_as_str()??)?, field.data_type(), Arc::clone(&compiled) as _)
+            Expr::Cast(cast) if *cast.field.data_type() == DataType::Date32 => match &*cast.expr {
+                Expr::Column(name) => (Part::Date, name),
+                _ => return None,
+            },
+            _ => return None,
         };
-        match own() {
-            Some(own) => Arc::new(own),
-            None => compiled,
+        let field = self.source.table.schema().field_with_name(&name.name).ok()?;
+        let positions = self.positions_of(expr).ok()?;
+        let compiled = self.plain(expr, &positions).ok()?;
+        if !matches!(compiled.data_type(), DataType::Int32 | DataType::Date32) {
+            return None;
         }
+        let own = DatePart::new(part, field.data_type(), Arc::new(compiled))?;
+        Some((field.name(), Arc::new(own)))
     }
 
     /// The choice that a CASE is whose branches are literals.
@@ -186,11 +192,59 @@ impl<'a> Compiler<'a> {
         if self.known.values().any(|known| *known.text == *short) { expr.to_string() } else { short }
     }
 
+    /// An expression as a function, with our own form of the parts of dates in it.
     fn function(&self, expr: &Expr, positions: &[usize]) -> Result<Compiled, DataFusionError> {
+        let mut parts: Vec<(Expr, usize, Arc<dyn Function>)> = Vec::new();
+        let outer = expr.clone().transform_down(|node| {
+            let known = parts.iter().position(|(part, ..)| *part == node);
+            let at = match known {
+                Some(at) => at,
+                // A cast may fail where nobody asks for it.
+                None if node == *expr || !matches!(node, Expr::ScalarFunction(_)) => {
+                    return Ok(Transformed::no(node));
+                }
+                None => {
+                    let schema = self.source.table.snapshot().schema();
+                    let own = self.date_part(&node).and_then(|(name, part)| {
+                        let input = positions.iter().position(|at| Some(*at) == schema.position(name))?;
+                        Some((node.clone(), input, part))
+                    });
+                    let Some(own) = own else { return Ok(Transformed::no(node)) };
+                    parts.push(own);
+                    parts.len() - 1
+                }
+            };
+            let part = Expr::Column(Name::new_unqualified(part_name(at)));
+            Ok(Transformed::new(part, true, TreeNodeRecursion::Jump))
+        })?;
+        if parts.is_empty() {
+            return self.plain(expr, positions);
+        }
+        let mut more = Vec::new();
+        for (at, (part, ..)) in parts.iter().enumerate() {
+            let nullable = self.plain(part, positions)?.is_nullable()?;
+            more.push((None, Arc::new(Field::new(part_name(at), DataType::Int32, nullable))));
+        }
+        let compiled = self.over(&outer.data, positions, more)?;
+        Ok(compiled.with_parts(parts.into_iter().map(|(_, input, part)| (input, part)).collect()))
+    }
+
+    /// An expression as it is.
+    fn plain(&self, expr: &Expr, positions: &[usize]) -> Result<Compiled, DataFusionError> {
+        self.over(expr, positions, Vec::new())
+    }
+
+    /// An expression over columns of the table and some more.
+    fn over(
+        &self,
+        expr: &Expr,
+        positions: &[usize],
+        more: Vec<(Option<TableReference>, FieldRef)>,
+    ) -> Result<Compiled, DataFusionError> {
         let fields = self.source.table.schema().fields();
         let used = positions.iter().filter_map(|position| fields.get(*position));
         let used = used.map(|field| (Some(self.source.relation.clone()), Arc::clone(field)));
-        let schema = DFSchema::new_with_metadata(used.collect(), HashMap::new())?;
+        let schema = DFSchema::new_with_metadata(used.chain(more).collect(), HashMap::new())?;
         let physical = create_physical_expr(expr, &schema, self.props, &PhysicalPlanningContext::default())?;
         Compiled::new(physical, Arc::clone(schema.inner()))
     }
@@ -202,6 +256,11 @@ impl<'a> Compiler<'a> {
             self.positions.len() - 1
         })
     }
+}
+
+/// No column of a table that is read beside it has this name.
+fn part_name(at: usize) -> String {
+    format!("\0part {at}")
 }
 
 fn literal(expr: &Expr) -> Option<ScalarValue> {

@@ -305,7 +305,10 @@ fn parts_of_dates_are_arrows() {
                 if let Some(steady) = own.steady(least, greatest) {
                     let ends = arrows.evaluate(&[array(&[least, least.midpoint(greatest), greatest])], 3).unwrap();
                     let ends = ends.as_any().downcast_ref::<Int32Array>().unwrap().clone();
-                    assert!(ends.iter().all(|end| end.map(i64::from) == Some(steady)), "{name} {data_type} {pair:?}");
+                    assert!(
+                        ends.iter().all(|end| end.map(i64::from) == Some(steady)),
+                        "{name} {data_type} {pair:?}"
+                    );
                 }
             }
         }

@@ -30,14 +30,16 @@ fn bounds(expr: &Expr, schema: &Schema) -> Option<(i64, i64)> {
             Expr::Literal(ScalarValue::Int64(Some(value)), _) if *value > 0 => Some((1 - *value, *value - 1)),
             _ => None,
         },
-        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "date_part" => match args.as_slice() {
-            [Expr::Literal(part, _), Expr::Column(name)] => {
-                let column = schema.columns().get(schema.position(&name.name)?)?;
-                matches!(column.data_type.to_arrow(), DataType::Date32 | DataType::Timestamp(_, None))
-                    .then(|| Part::of(part.try_as_str()??)?.bounds())?
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "date_part" => {
+            match args.as_slice() {
+                [Expr::Literal(part, _), Expr::Column(name)] => {
+                    let column = schema.columns().get(schema.position(&name.name)?)?;
+                    matches!(column.data_type.to_arrow(), DataType::Date32 | DataType::Timestamp(_, None))
+                        .then(|| Part::of(part.try_as_str()??)?.bounds())?
+                }
+                _ => None,
             }
-            _ => None,
-        },
+        }
         _ => None,
     }
 }

@@ -73,7 +73,8 @@ impl Maker<'_> {
     /// A part of a moment.
     fn part(&mut self, depth: usize) -> String {
         let moment = self.moment(depth);
-        let part = self.r.pick(&["year", "month", "day", "dow", "doy", "quarter", "week", "hour", "minute", "second"]);
+        let part =
+            self.r.pick(&["year", "month", "day", "dow", "doy", "quarter", "week", "hour", "minute", "second"]);
         match self.r.below(3) {
             0 => format!("extract({part} FROM {moment})"),
             _ => format!("date_part('{part}', {moment})"),
