@@ -1,19 +1,22 @@
 //! The first rows of an order (top-n).
 //!
 //! All threads share a threshold: the ranks, by the first two keys, of the worst row that would still be in the answer; of
-//! texts and decimals, whose words do not tell them apart, the first key itself stands beside them. Blocks are visited in the order of their best rank, so that the threshold is good early, and a block whose best is worse is
-//! not opened. Rows that pass the threshold are compared by all keys, as bytes; the other columns of the answer are
-//! fetched for its rows alone.
+//! texts and decimals, whose words do not tell them apart, the first key itself stands beside them. Blocks are visited in
+//! the order of their best rank, so that the threshold is good early, and a block whose best is worse is not opened. Rows
+//! that pass the threshold are compared by all keys, as bytes; the other columns of the answer are fetched for its rows
+//! alone.
 
-use std::cmp::Ordering;
+pub(crate) mod ranks;
+mod threshold;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal128Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, new_empty_array};
 use arrow_row::{RowConverter, SortField};
-use arrow_schema::{DataType as ArrowType, SortOptions};
+use arrow_schema::SortOptions;
 
+use self::ranks::{ANY, Ranks, best_of_segment, best_ranks, first_guess, is_ranked, pair, ranks};
+use self::threshold::{Threshold, ranks_beside};
 use super::filter::{Marks, narrow};
 use super::prune::Verdict;
 use super::run::{Context, Worker, each_slice};
@@ -21,9 +24,8 @@ use super::scan::ahead::Ahead;
 use super::scan::{OpenBlock, Opener, Survivors, Work};
 use super::slice::{Slice, take};
 use super::stats::{Clock, Counters, Statistic};
-use super::words::{is_words, ordered, to_words, unordered, wordless};
+use super::words::{unordered, wordless};
 use super::{Fragment, OrderBy};
-use crate::block::Stats;
 use crate::error::{Error, Result};
 use crate::expr::{Comparison, Expression, Operand, Predicate};
 use crate::model::{Column, DataType, Scalar};
@@ -49,60 +51,6 @@ struct Candidate {
     /// Position in [`Survivors::segments`].
     segment: usize,
     ranks: Ranks,
-}
-
-/// Words that sort as the first two keys do, as far as they are known: rows whose ranks are above those of another come
-/// after it.
-type Ranks = (i64, i64);
-
-/// Of rows that may be anything.
-const ANY: i64 = i64::MIN;
-
-/// The last row that would still be in the answer, as far as it is known.
-#[derive(Clone, Debug)]
-struct Threshold {
-    /// Rows of higher ranks are not.
-    ranks: Ranks,
-    /// Of a first key without ranks: its value, or null, beside which the first rank of the row itself is 0.
-    key: Option<Option<Scalar>>,
-}
-
-impl Threshold {
-    /// Any row may be in the answer.
-    const NONE: Threshold = Threshold { ranks: (i64::MAX, i64::MAX), key: None };
-
-    fn is_none(&self) -> bool {
-        self.ranks.0 == i64::MAX
-    }
-
-    /// Takes what others have found, if it is lower.
-    fn lower(&mut self, other: Threshold, by: &OrderBy) {
-        let first = match (&other.key, &self.key) {
-            (Some(new), Some(old)) => beside(new, old, by),
-            _ => Ordering::Equal,
-        };
-        if self.is_none() || first.then(other.ranks.cmp(&self.ranks)).is_lt() {
-            *self = other;
-        }
-    }
-}
-
-/// How two keys stand in an order.
-fn beside(key: &Option<Scalar>, other: &Option<Scalar>, by: &OrderBy) -> Ordering {
-    match (key, other) {
-        (Some(key), Some(other)) => {
-            let rising = key.total_cmp(other).unwrap_or(Ordering::Equal);
-            if by.descending { rising.reverse() } else { rising }
-        }
-        // Null is greater than what has a value, or less.
-        (key, other) if by.nulls_first => key.is_some().cmp(&other.is_some()),
-        (key, other) => key.is_none().cmp(&other.is_none()),
-    }
-}
-
-/// The second key counts only where the first rank tells the first key: the extremes stand for null, too, or for anything.
-fn pair(first: i64, second: i64) -> Ranks {
-    if first == i64::MIN || first == i64::MAX { (first, ANY) } else { (first, second) }
 }
 
 fn failed(error: arrow_schema::ArrowError) -> Error {
@@ -170,15 +118,6 @@ fn ranked_segments(order: &[OrderBy], opener: &Opener<'_>, counters: &mut Counte
     let mut ranked: Vec<(Ranks, usize)> = opener.matching(counters)?.into_iter().map(rank).collect();
     ranked.sort_unstable();
     Ok(ranked)
-}
-
-/// No row of the segment has a lower rank.
-pub(crate) fn best_of_segment(by: &OrderBy, stats: &[Option<ColumnStats>], number: usize) -> i64 {
-    match stats.get(number) {
-        Some(Some(column)) => best_rank(by, &column.stats, &column.data_type),
-        Some(None) => null_rank(by),
-        None => ANY,
-    }
 }
 
 /// A key that is a column, and what the manifest knows of it in each segment.
@@ -340,108 +279,6 @@ impl Worker for Top<'_> {
     }
 }
 
-/// Words that sort as the key does, the first row of the order least; `None` for text and decimals.
-fn ranks(key: &ArrayRef, by: &OrderBy) -> Option<Vec<i64>> {
-    let turn = if by.descending { -1 } else { 0 };
-    let mut ranks: Vec<i64> = match key.data_type() {
-        ArrowType::Float64 => {
-            key.as_primitive::<Float64Type>().values().iter().map(|v| ordered(*v) ^ turn).collect()
-        }
-        ArrowType::Float32 => {
-            key.as_primitive::<Float32Type>().values().iter().map(|v| ordered(f64::from(*v)) ^ turn).collect()
-        }
-        ArrowType::UInt64 => to_words(key)?.iter().map(|v| v ^ i64::MIN ^ turn).collect(),
-        _ => to_words(key)?.iter().map(|v| v ^ turn).collect(),
-    };
-    if let Some(nulls) = key.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
-        let null = null_rank(by);
-        for (rank, valid) in ranks.iter_mut().zip(nulls.iter()) {
-            if !valid {
-                *rank = null;
-            }
-        }
-    }
-    Some(ranks)
-}
-
-/// How the keys of rows that have no ranks of their own stand beside another key; `None` for types that are no keys of
-/// thresholds.
-fn ranks_beside(keys: &ArrayRef, key: &Option<Scalar>, by: &OrderBy) -> Option<Vec<i64>> {
-    let Some(key) = key else {
-        let value = if by.nulls_first { 1 } else { -1 };
-        return Some((0..keys.len()).map(|at| if keys.is_null(at) { 0 } else { value }).collect());
-    };
-    let turn = |rising: Ordering| if by.descending { -(rising as i64) } else { rising as i64 };
-    let null = if by.nulls_first { -1 } else { 1 };
-    Some(match (keys.data_type(), key) {
-        (ArrowType::Utf8View, Scalar::Bytes(key)) => {
-            let keys = keys.as_string_view().iter();
-            keys.map(|text| text.map_or(null, |text| turn(text.as_bytes().cmp(key)))).collect()
-        }
-        (ArrowType::BinaryView, Scalar::Bytes(key)) => {
-            keys.as_binary_view().iter().map(|bytes| bytes.map_or(null, |bytes| turn(bytes.cmp(key)))).collect()
-        }
-        (ArrowType::Decimal128(..), Scalar::Int(key)) => {
-            let keys = keys.as_primitive::<Decimal128Type>().iter();
-            keys.map(|int| int.map_or(null, |int| turn(int.cmp(key)))).collect()
-        }
-        _ => return None,
-    })
-}
-
-/// Whether [`ranks`] knows keys of the type.
-fn is_ranked(data_type: &ArrowType) -> bool {
-    is_words(data_type) || matches!(data_type, ArrowType::UInt64 | ArrowType::Float32 | ArrowType::Float64)
-}
-
-fn null_rank(by: &OrderBy) -> i64 {
-    if by.nulls_first { i64::MIN } else { i64::MAX }
-}
-
-/// No row of the block has lower ranks.
-fn best_ranks(order: &[OrderBy], columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> Ranks {
-    let best = |at: usize| order.get(at).map_or(ANY, |by| best_of_block(by, columns, block));
-    pair(best(0), best(1))
-}
-
-/// No row of the block has a lower rank.
-pub(crate) fn best_of_block(by: &OrderBy, columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> i64 {
-    let Some(at) = by.expression.as_column() else { return ANY };
-    if !is_ranked(&by.expression.data_type) {
-        return ANY;
-    }
-    let Some(column) = columns.get(at).and_then(Option::as_deref) else { return null_rank(by) };
-    match column.block_stats(block) {
-        Some(stats) => best_rank(by, stats, column.data_type()),
-        None => ANY,
-    }
-}
-
-/// No row with such statistics, of a column stored in this type, has a lower rank.
-fn best_rank(by: &OrderBy, stats: &Stats, stored: &DataType) -> i64 {
-    if !is_ranked(&by.expression.data_type) || (stats.nulls > 0 && by.nulls_first) {
-        return ANY;
-    }
-    if stats.nulls == stats.rows {
-        return null_rank(by);
-    }
-    // Ranks are of the table's type, bounds of the stored one.
-    if stored.to_arrow() != by.expression.data_type {
-        return ANY;
-    }
-    let bound = if by.descending { &stats.max } else { &stats.min };
-    let turn = if by.descending { -1 } else { 0 };
-    match (bound.as_ref().map(|bound| &bound.value), &by.expression.data_type) {
-        (Some(Scalar::Float(v)), _) => ordered(*v) ^ turn,
-        (Some(Scalar::Int(v)), ArrowType::UInt64) => (*v as u64 as i64) ^ i64::MIN ^ turn,
-        (Some(Scalar::Int(v)), ArrowType::Decimal128(..)) if *v == 0 => ANY,
-        (Some(Scalar::Int(v)), data_type) if !matches!(data_type, ArrowType::Decimal128(..)) => {
-            i64::try_from(*v).map_or(ANY, |v| v ^ turn)
-        }
-        _ => ANY,
-    }
-}
-
 /// All blocks from one on, those first that may hold the first rows.
 fn best_first(order: &[OrderBy], survivors: &Survivors, from: usize) -> Vec<Work> {
     let rank = |work: &Work| {
@@ -451,23 +288,6 @@ fn best_first(order: &[OrderBy], survivors: &Survivors, from: usize) -> Vec<Work
     let mut blocks: Vec<Work> = survivors.work.iter().skip(from).copied().collect();
     blocks.sort_by_cached_key(rank);
     blocks
-}
-
-/// Where the first key has no ranks: about how early its best value stands in the order.
-fn first_guess(order: &[OrderBy], columns: &[Option<Arc<crate::segment::Column>>], block: usize) -> i64 {
-    let Some((by, at)) = order.first().and_then(|by| Some((by, by.expression.as_column()?))) else { return 0 };
-    let stats = columns.get(at).and_then(Option::as_deref).and_then(|column| column.block_stats(block));
-    let bound = stats.and_then(|stats| if by.descending { stats.max.as_ref() } else { stats.min.as_ref() });
-    let rising = match bound.map(|bound| &bound.value) {
-        Some(Scalar::Bytes(bytes)) => {
-            let mut first = [0; 8];
-            first.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte);
-            i64::from_be_bytes(first) ^ i64::MIN
-        }
-        Some(Scalar::Int(int)) => (*int).clamp(i64::MIN.into(), i64::MAX.into()) as i64,
-        _ => return 0,
-    };
-    if by.descending { !rising } else { rising }
 }
 
 /// The columns of the rows found.

@@ -10,7 +10,7 @@ use crate::expr::Predicate;
 use crate::limits::BLOCK_ROWS;
 use crate::query::Condition;
 use crate::query::filter::OnCodes;
-use crate::query::order::{best_of_block, best_of_segment};
+use crate::query::order::ranks::{best_of_block, best_of_segment};
 use crate::query::scan::ahead::{AHEAD, Ahead, LEAST};
 use crate::query::scan::{Manifest, OpenSegment, matching_blocks, matching_segments};
 use crate::query::stats::{Clock, Counters, Recorder};

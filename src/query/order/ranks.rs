@@ -1,0 +1,130 @@
+//! Ranks: words that sort as keys do, of rows, blocks and segments.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType as ArrowType;
+
+use super::super::OrderBy;
+use super::super::words::{is_words, ordered, to_words};
+use crate::block::Stats;
+use crate::model::{DataType, Scalar};
+use crate::segment;
+use crate::store::ColumnStats;
+
+/// Words that sort as the first two keys do, as far as they are known: rows whose ranks are above those of another come
+/// after it.
+pub(super) type Ranks = (i64, i64);
+
+/// Of rows that may be anything.
+pub(super) const ANY: i64 = i64::MIN;
+
+/// The second key counts only where the first rank tells the first key: the extremes stand for null, too, or for anything.
+pub(super) fn pair(first: i64, second: i64) -> Ranks {
+    if first == i64::MIN || first == i64::MAX { (first, ANY) } else { (first, second) }
+}
+
+/// No row of the segment has a lower rank.
+pub(crate) fn best_of_segment(by: &OrderBy, stats: &[Option<ColumnStats>], number: usize) -> i64 {
+    match stats.get(number) {
+        Some(Some(column)) => best_rank(by, &column.stats, &column.data_type),
+        Some(None) => null_rank(by),
+        None => ANY,
+    }
+}
+
+/// Words that sort as the key does, the first row of the order least; `None` for text and decimals.
+pub(super) fn ranks(key: &ArrayRef, by: &OrderBy) -> Option<Vec<i64>> {
+    let turn = if by.descending { -1 } else { 0 };
+    let mut ranks: Vec<i64> = match key.data_type() {
+        ArrowType::Float64 => {
+            key.as_primitive::<Float64Type>().values().iter().map(|v| ordered(*v) ^ turn).collect()
+        }
+        ArrowType::Float32 => {
+            key.as_primitive::<Float32Type>().values().iter().map(|v| ordered(f64::from(*v)) ^ turn).collect()
+        }
+        ArrowType::UInt64 => to_words(key)?.iter().map(|v| v ^ i64::MIN ^ turn).collect(),
+        _ => to_words(key)?.iter().map(|v| v ^ turn).collect(),
+    };
+    if let Some(nulls) = key.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
+        let null = null_rank(by);
+        for (rank, valid) in ranks.iter_mut().zip(nulls.iter()) {
+            if !valid {
+                *rank = null;
+            }
+        }
+    }
+    Some(ranks)
+}
+
+/// Whether [`ranks`] knows keys of the type.
+pub(super) fn is_ranked(data_type: &ArrowType) -> bool {
+    is_words(data_type) || matches!(data_type, ArrowType::UInt64 | ArrowType::Float32 | ArrowType::Float64)
+}
+
+pub(super) fn null_rank(by: &OrderBy) -> i64 {
+    if by.nulls_first { i64::MIN } else { i64::MAX }
+}
+
+/// No row of the block has lower ranks.
+pub(super) fn best_ranks(order: &[OrderBy], columns: &[Option<Arc<segment::Column>>], block: usize) -> Ranks {
+    let best = |at: usize| order.get(at).map_or(ANY, |by| best_of_block(by, columns, block));
+    pair(best(0), best(1))
+}
+
+/// No row of the block has a lower rank.
+pub(crate) fn best_of_block(by: &OrderBy, columns: &[Option<Arc<segment::Column>>], block: usize) -> i64 {
+    let Some(at) = by.expression.as_column() else { return ANY };
+    if !is_ranked(&by.expression.data_type) {
+        return ANY;
+    }
+    let Some(column) = columns.get(at).and_then(Option::as_deref) else { return null_rank(by) };
+    match column.block_stats(block) {
+        Some(stats) => best_rank(by, stats, column.data_type()),
+        None => ANY,
+    }
+}
+
+/// No row with such statistics, of a column stored in this type, has a lower rank.
+pub(super) fn best_rank(by: &OrderBy, stats: &Stats, stored: &DataType) -> i64 {
+    if !is_ranked(&by.expression.data_type) || (stats.nulls > 0 && by.nulls_first) {
+        return ANY;
+    }
+    if stats.nulls == stats.rows {
+        return null_rank(by);
+    }
+    // Ranks are of the table's type, bounds of the stored one.
+    if stored.to_arrow() != by.expression.data_type {
+        return ANY;
+    }
+    let bound = if by.descending { &stats.max } else { &stats.min };
+    let turn = if by.descending { -1 } else { 0 };
+    match (bound.as_ref().map(|bound| &bound.value), &by.expression.data_type) {
+        (Some(Scalar::Float(v)), _) => ordered(*v) ^ turn,
+        (Some(Scalar::Int(v)), ArrowType::UInt64) => (*v as u64 as i64) ^ i64::MIN ^ turn,
+        (Some(Scalar::Int(v)), ArrowType::Decimal128(..)) if *v == 0 => ANY,
+        (Some(Scalar::Int(v)), data_type) if !matches!(data_type, ArrowType::Decimal128(..)) => {
+            i64::try_from(*v).map_or(ANY, |v| v ^ turn)
+        }
+        _ => ANY,
+    }
+}
+
+/// Where the first key has no ranks: about how early its best value stands in the order.
+pub(super) fn first_guess(order: &[OrderBy], columns: &[Option<Arc<segment::Column>>], block: usize) -> i64 {
+    let Some((by, at)) = order.first().and_then(|by| Some((by, by.expression.as_column()?))) else { return 0 };
+    let stats = columns.get(at).and_then(Option::as_deref).and_then(|column| column.block_stats(block));
+    let bound = stats.and_then(|stats| if by.descending { stats.max.as_ref() } else { stats.min.as_ref() });
+    let rising = match bound.map(|bound| &bound.value) {
+        Some(Scalar::Bytes(bytes)) => {
+            let mut first = [0; 8];
+            first.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte);
+            i64::from_be_bytes(first) ^ i64::MIN
+        }
+        Some(Scalar::Int(int)) => (*int).clamp(i64::MIN.into(), i64::MAX.into()) as i64,
+        _ => return 0,
+    };
+    if by.descending { !rising } else { rising }
+}
