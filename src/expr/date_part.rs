@@ -16,6 +16,8 @@ use crate::error::Result;
 
 /// Days of 400 years, after which the calendar comes back; whole weeks, too.
 const ERA: i64 = 146_097;
+/// So many eras before 1970 and after are looked at: fewer than all libraries know.
+const ERAS: i64 = 600;
 /// From 0000-03-01 to 1970-01-01.
 const EPOCH: i64 = 719_468;
 
@@ -90,14 +92,12 @@ impl Part {
 #[derive(Debug)]
 pub struct DatePart {
     part: Part,
-    /// What is divided by it counts from `offset` before 1970 on: days, or units of the clock.
+    data_type: ArrowType,
+    /// What is divided by it counts from so many days before 1970 on: days, or units of the clock.
     divisor: Divisor,
-    offset: i64,
-    /// The same in years, and in days.
-    years: i32,
     days: i64,
-    /// Values beyond this are rare, and left to `others`.
-    most: i64,
+    /// The same in the units of the column. Values beyond it are rare, and left to `others`.
+    offset: i64,
     others: Arc<dyn Function>,
 }
 
@@ -112,16 +112,12 @@ impl DatePart {
             ArrowType::Timestamp(TimeUnit::Nanosecond, None) => 86_400_000_000_000,
             _ => return None,
         };
-        // As far as every unit reaches, and what is added stays below 2⁶².
-        let eras = ((1 << 61) / (a_day * ERA)).min(600);
-        let offset = eras * a_day * ERA;
+        let days = ((1 << 61) / a_day).min(ERAS * ERA);
         let divisor = Divisor::new(a_day / part.a_day())?;
-        let years = (eras * 400) as i32;
-        let days = eras * ERA;
-        Some(DatePart { part, divisor, offset, years, days, most: offset - a_day * EPOCH, others })
+        Some(DatePart { part, data_type: data_type.clone(), divisor, days, offset: days * a_day, others })
     }
 
-    /// Days, or units of the clock, since some 29th of February.
+    /// Days, or units of the clock, since some midnight before all values that are near.
     #[inline(always)]
     fn count(&self, value: i64) -> i64 {
         self.divisor.quotient(value.wrapping_add(self.offset))
@@ -134,10 +130,9 @@ impl DatePart {
             Part::Hour => (count as u64 % 24) as i32,
             Part::Minute | Part::Second => (count as u64 % 60) as i32,
             // 1970 began with a Thursday.
-            Part::DayOfWeek => ((count + 4) as u64 % 7) as i32,
-            Part::Year => calendar(Part::Year, count) - self.years,
+            Part::DayOfWeek => (count - self.days + 4).rem_euclid(7) as i32,
             Part::Date => (count - self.days) as i32,
-            part => calendar(part, count),
+            part => calendar(part, count - self.days),
         }
     }
 
@@ -155,14 +150,15 @@ impl DatePart {
     }
 
     fn is_near(&self, value: i64) -> bool {
-        (-self.most..=self.most).contains(&value)
+        (-self.offset..=self.offset).contains(&value)
     }
 }
 
-/// Year, month and day of days since a 1970 some eras ago (Howard Hinnant: "chrono-Compatible Low-Level Date Algorithms").
-fn calendar(part: Part, days: i64) -> i32 {
-    let days = days + EPOCH;
-    let (era, day) = (days / ERA, (days % ERA) as u32);
+/// What the calendar says of a day since 1970, of the eras around it (Howard Hinnant: "chrono-Compatible Low-Level Date
+/// Algorithms").
+fn calendar(part: Part, day: i64) -> i32 {
+    let day = day + EPOCH + ERAS * ERA;
+    let (era, day) = (day / ERA - ERAS, (day % ERA) as u32);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
     // Since March.
     let day = day - (365 * year + year / 4 - year / 100);
@@ -185,7 +181,8 @@ fn calendar(part: Part, days: i64) -> i32 {
 
 impl Function for DatePart {
     fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-        let Some((values, nulls)) = inputs.first().and_then(|input| Some((values(input)?, input.nulls()))) else {
+        let input = inputs.first().filter(|input| *input.data_type() == self.data_type);
+        let Some((values, nulls)) = input.and_then(|input| Some((values(input)?, input.nulls()))) else {
             return self.others.evaluate(inputs, rows);
         };
         let far = simd(
@@ -207,7 +204,7 @@ impl Function for DatePart {
             return None;
         }
         let (first, last) = (self.count(least), self.count(greatest));
-        let month = |days| (calendar(Part::Year, days), calendar(Part::Month, days));
+        let month = |count| (calendar(Part::Year, count - self.days), calendar(Part::Month, count - self.days));
         let same = match self.part {
             Part::Year | Part::Quarter | Part::Month => month(first) == month(last),
             _ => first == last,

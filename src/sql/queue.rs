@@ -170,7 +170,7 @@ impl Queue {
         let on_codes = later(scan, now);
         self.open = Some(Open { segment: Arc::new(segment), blocks: blocks.into_iter(), asked: 0, on_codes });
         if let Some(next) = segments.last().and_then(|number| entries.get(*number)) {
-            snapshot.ask_for(next)?;
+            snapshot.ask_for(next);
         }
         Ok(true)
     }

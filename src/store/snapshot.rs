@@ -189,18 +189,20 @@ impl Snapshot {
         entries.iter().enumerate().map(move |(at, entry)| {
             if at == asked {
                 asked = entries.len().min(at + OPENED_AHEAD);
-                entries.get(at..asked).unwrap_or_default().iter().try_for_each(|next| self.ask_for(next))?;
+                entries.get(at..asked).unwrap_or_default().iter().for_each(|next| self.ask_for(next));
             }
             self.open_segment(entry)
         })
     }
 
-    /// Asks the disk for what opening a segment reads, unless it is in the cache; does not wait.
-    pub fn ask_for(&self, entry: &SegmentEntry) -> Result<()> {
-        if !self.inner.caches.segments.has(&(entry.file, entry.offset, entry.uuid)) {
-            Segment::ask(&*self.map(entry)?, entry.offset, entry.length);
+    /// Asks the disk for what opening a segment reads, unless it is in the cache; does not wait. That the file is missing is
+    /// for those to say who open it.
+    pub fn ask_for(&self, entry: &SegmentEntry) {
+        if !self.inner.caches.segments.has(&(entry.file, entry.offset, entry.uuid))
+            && let Ok(mapped) = self.map(entry)
+        {
+            Segment::ask(&mapped, entry.offset, entry.length);
         }
-        Ok(())
     }
 }
 

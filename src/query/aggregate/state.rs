@@ -165,7 +165,9 @@ impl State {
             Some(Scalar::Float(value)) => Some(ordered(*value)),
             _ => None,
         };
-        word.is_none_or(|word| if *greatest { word > *best } else { word < *best })
+        // Without a value yet, whether there are any has to be seen.
+        let none = if *greatest { i64::MIN } else { i64::MAX };
+        *best == none || word.is_none_or(|word| if *greatest { word > *best } else { word < *best })
     }
 
     /// Whether values are only added up and counted.

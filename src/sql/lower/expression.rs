@@ -65,7 +65,7 @@ impl<'a> Compiler<'a> {
     /// whose expressions were simplified since.
     pub(super) fn is_nullable(&self, expr: &Expr) -> Result<bool, Refusal> {
         let expr = self.source.resolve(expr)?;
-        let compiled = self.function(&expr, &self.positions_of(&expr)?);
+        let compiled = self.plain(&expr, &self.positions_of(&expr)?);
         compiled.and_then(|compiled| compiled.is_nullable()).map_err(|error| from_datafusion(error).to_string())
     }
 
@@ -220,11 +220,9 @@ impl<'a> Compiler<'a> {
         if parts.is_empty() {
             return self.plain(expr, positions);
         }
-        let mut more = Vec::new();
-        for (at, (part, ..)) in parts.iter().enumerate() {
-            let nullable = self.plain(part, positions)?.is_nullable()?;
-            more.push((None, Arc::new(Field::new(part_name(at), DataType::Int32, nullable))));
-        }
+        // Null also where there is a date, but one that no calendar has.
+        let more = (0..parts.len()).map(|at| (None, Arc::new(Field::new(part_name(at), DataType::Int32, true))));
+        let more = more.collect();
         let compiled = self.over(&outer.data, positions, more)?;
         Ok(compiled.with_parts(parts.into_iter().map(|(_, input, part)| (input, part)).collect()))
     }

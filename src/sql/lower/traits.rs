@@ -26,8 +26,10 @@ pub(super) fn traits(expr: &Expr, schema: &Schema) -> Traits {
 /// Between what the results of an expression lie that does not keep order.
 fn bounds(expr: &Expr, schema: &Schema) -> Option<(i64, i64)> {
     match expr {
-        Expr::BinaryExpr(BinaryExpr { op: Operator::Modulo, right, .. }) => match &**right {
-            Expr::Literal(ScalarValue::Int64(Some(value)), _) if *value > 0 => Some((1 - *value, *value - 1)),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Modulo, right }) => match &**right {
+            Expr::Literal(ScalarValue::Int64(Some(value)), _) if *value > 0 && is_strict(left, 0) => {
+                Some((1 - *value, *value - 1))
+            }
             _ => None,
         },
         Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "date_part" => {
@@ -41,6 +43,21 @@ fn bounds(expr: &Expr, schema: &Schema) -> Option<(i64, i64)> {
             }
         }
         _ => None,
+    }
+}
+
+/// Whether a null in any column of an expression makes it null.
+fn is_strict(expr: &Expr, depth: usize) -> bool {
+    match expr {
+        _ if depth > MAX_DEPTH => false,
+        Expr::Column(_) | Expr::Literal(..) => true,
+        Expr::Cast(cast) => is_strict(&cast.expr, depth + 1),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let arithmetic =
+                [Operator::Plus, Operator::Minus, Operator::Multiply, Operator::Divide, Operator::Modulo];
+            arithmetic.contains(op) && is_strict(left, depth + 1) && is_strict(right, depth + 1)
+        }
+        _ => false,
     }
 }
 
@@ -183,7 +200,7 @@ fn date(name: &str, part: &str, inner: &Ordered) -> Option<Ordered> {
 #[cfg(test)]
 mod tests {
     use arrow_schema::{DataType as Arrow, TimeUnit};
-    use datafusion::functions::expr_fn::{abs, ceil, date_part, date_trunc, floor, round};
+    use datafusion::functions::expr_fn::{abs, ceil, coalesce, date_part, date_trunc, floor, round};
     use datafusion::prelude::{cast, col, lit, try_cast};
 
     use super::*;
@@ -255,6 +272,8 @@ mod tests {
         assert_eq!(known(&date_part(lit("Month"), col("d"))).bounds, Some((1, 12)));
         assert_eq!(known(&date_part(lit("dow"), col("at"))).bounds, Some((0, 6)));
         assert_eq!(known(&date_part(lit("year"), col("at"))).bounds, None);
+        // It has a value where the column has none.
+        assert_eq!(known(&(coalesce(vec![col("l"), lit(7_i64)]) % lit(5_i64))).bounds, None);
     }
 
     #[test]

@@ -26,6 +26,11 @@ pub(super) fn mapped(key: &Expression, source: CodedColumn) -> Result<Option<Cod
     Ok(Some(Coding::Mapped { source, codes, values }))
 }
 
+/// So many combinations are computed at first.
+const FEW_COMBINATIONS: u64 = 16;
+/// More bytes of results are left to hash tables.
+const MAX_COMBINED_BYTES: usize = 8 << 20;
+
 /// The codes of an expression over several columns of few values, if they have few combinations.
 pub(super) fn combined(key: &Expression, columns: &[Column], survivors: &Survivors) -> Result<Option<Coding>> {
     let rows: u64 = survivors.segments.iter().map(|s| s.segment.rows()).sum();
@@ -39,17 +44,29 @@ pub(super) fn combined(key: &Expression, columns: &[Column], survivors: &Survivo
         }
         sources.push(source);
     }
-    let mut inputs = Vec::with_capacity(sources.len());
-    let mut repeats = count;
-    for source in &sources {
-        repeats /= source.domain;
-        let codes: Vec<u64> = (0..count).map(|place| place / repeats % source.domain).collect();
-        inputs.push(source.values(&codes)?);
+    let mut interner = Interner::new(&key.data_type)?;
+    let (mut codes, mut bytes, mut some) = (Vec::with_capacity(count as usize), 0, FEW_COMBINATIONS);
+    while (codes.len() as u64) < count {
+        let start = codes.len() as u64;
+        let places = start..count.min(start + some);
+        let (mut inputs, mut repeats) = (Vec::with_capacity(sources.len()), count);
+        for source in &sources {
+            repeats /= source.domain;
+            let codes: Vec<u64> = places.clone().map(|place| place / repeats % source.domain).collect();
+            inputs.push(source.values(&codes)?);
+        }
+        // A combination that no row has may fail, or be of any length.
+        let Ok(results) = key.evaluate(&inputs, inputs.first().map_or(0, |input| input.len())) else {
+            return Ok(None);
+        };
+        let more = results.get_array_memory_size();
+        bytes += more;
+        if bytes > MAX_COMBINED_BYTES {
+            return Ok(None);
+        }
+        some = if more < MAX_COMBINED_BYTES / 16 { some * 2 } else { some };
+        codes.extend(interner.intern(&results)?);
     }
-    // A combination that no row has may fail.
-    let Ok(results) = key.evaluate(&inputs, count as usize) else { return Ok(None) };
-    let mut interner = Interner::new(results.data_type())?;
-    let codes = interner.intern(&results)?;
     let values = interner.values()?;
     Ok(Some(Coding::Combined { sources, codes, values }))
 }
