@@ -292,8 +292,8 @@ fn parts_of_dates_are_arrows() {
             // One far value makes all of its array somebody else's work.
             for words in words.chunks(5) {
                 let array = array(words);
-                let (ours, theirs) =
-                    (own.evaluate(&[array.clone()], words.len()), arrows.evaluate(&[array], words.len()));
+                let array = std::slice::from_ref(&array);
+                let (ours, theirs) = (own.evaluate(array, words.len()), arrows.evaluate(array, words.len()));
                 assert_eq!(&ours.unwrap(), &theirs.unwrap(), "{name} of {data_type}: {words:?}");
             }
             for pair in words.windows(2) {
