@@ -27,7 +27,7 @@ def translate(engine, sql):
     ClickHouse, Polars and Hyper round halves to even, and are given what rounds them up."""
     if engine.startswith("chdb"):
         sql = re.sub(r"(\w+) / (\w+)", r"intDiv(\1, \2)", sql)
-        sql = re.sub(r"date_part\('year', (\w+)\)", r"toYear(\1)", sql)
+        sql = re.sub(r"date_part\('(\w+)', (\w+)\)", lambda part: f"to{part[1].capitalize()}({part[2]})", sql)
     elif engine.startswith("duckdb") or engine == "polars":
         sql = sql.replace(" / ", " // ")
     if engine in ("polars", "hyper") or engine.startswith("chdb"):

@@ -20,7 +20,7 @@ from engines import NAMES, translate
 from process import Peer, Sty, evict, peak_of
 from report import markdown, picture
 
-SETS = ["nine", "topn", "pairs", "filters", "distinct", "like", "sums"]
+SETS = ["nine", "topn", "pairs", "filters", "distinct", "like", "sums", "everyday"]
 MEASURES = ["answers", "hot", "cold", "oneshot", "memory"]
 
 

@@ -122,7 +122,7 @@ fn condition(part: &Arc<dyn PhysicalExpr>, scan: &Scan) -> DataFusionResult<Cond
     inputs.sort_unstable();
     let schema = Arc::new(scan.schema.project(&inputs)?);
     let physical = reassign_expr_columns(Arc::clone(part), &schema)?;
-    let compiled = Compiled::new(physical, schema)?;
+    let compiled = Compiled::new(physical, &schema)?;
     let expression = Expression {
         inputs,
         data_type: compiled.data_type().clone(),

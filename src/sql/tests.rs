@@ -211,23 +211,3 @@ fn text_files_have_the_types_of_ingest() {
         assert!(error.to_string().contains(part), "{error}");
     }
 }
-
-/// How long a session takes to start: `cargo test --release sql::tests::start -- --ignored --nocapture`.
-#[test]
-#[ignore = "measures"]
-fn start() {
-    for _ in 0..5 {
-        let begun = std::time::Instant::now();
-        let session = session();
-        let opened = begun.elapsed();
-        let statements = session.parse("SELECT 1").unwrap();
-        let started = std::time::Instant::now();
-        let mut stream = session.execute(&statements[0], &Parameters::default()).unwrap();
-        let executed = started.elapsed();
-        assert!(stream.next().unwrap().is_ok() && stream.next().is_none());
-        let answered = started.elapsed();
-        drop(stream);
-        drop(session);
-        println!("open {opened:?}, plan {executed:?}, answer {answered:?}, all {:?}", begun.elapsed());
-    }
-}

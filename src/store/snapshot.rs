@@ -169,7 +169,11 @@ impl Snapshot {
     /// The mapped file that holds a segment, from the store's cache of mappings. The segment is the range
     /// `offset .. offset + length` of it, which may be beyond the end of a damaged file.
     pub fn map(&self, segment: &SegmentEntry) -> Result<Arc<Mapped>> {
-        self.inner.caches.mappings.get(&*self.inner.disk, &self.path(segment))
+        let path = self.path(segment);
+        self.inner.caches.mappings.get(&*self.inner.disk, &path).map_err(|error| match is_missing(&error) {
+            true => Error::corrupt(0, "it is missing, and the manifest names it").at(path, 0),
+            false => error,
+        })
     }
 
     /// An open segment, from the store's cache: what was parsed and verified of it once is not again while it stays

@@ -210,6 +210,18 @@ fn an_unfinished_first_commit_is_swept() {
 }
 
 #[test]
+fn a_data_file_that_is_missing_is_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = Store::open(dir.path()).table("t").unwrap();
+    append(&table, 1).unwrap();
+    let snapshot = table.snapshot().unwrap();
+    let path = snapshot.path(&snapshot.segments().unwrap()[0]);
+    std::fs::remove_file(&path).unwrap();
+    let error = snapshot.map(&snapshot.segments().unwrap()[0]).unwrap_err();
+    assert!(matches!(&error, Error::Corrupt { file, .. } if *file == path), "{error}");
+}
+
+#[test]
 fn dropped_column_ids_do_not_come_back() {
     let dir = tempfile::tempdir().unwrap();
     let table = Store::open(dir.path()).table("t").unwrap();
@@ -367,32 +379,4 @@ fn power_may_go_after_every_call() {
             check(&disk, reported, &format!("power lost after call {at} ({outcome:?})"));
         }
     }
-}
-
-/// Prints what a thousand appends cost; run with `--ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn a_thousand_appends() {
-    let dir = tempfile::tempdir().unwrap();
-    let table = Store::open(dir.path()).table("t").unwrap();
-    let wide =
-        Schema::from_names((0..51).map(|i| (Box::leak(format!("c{i}").into()) as &str, DataType::Int64))).unwrap();
-    let started = std::time::Instant::now();
-    let (mut total, mut most) = (0, 0);
-    for i in 0..1000u32 {
-        let mut writer = table.writer(Some((wide.clone(), TableOptions::default()))).unwrap();
-        let mut new = segment(&writer, (i % 200) as u8, true).unwrap();
-        let stats = new.stats[0].2.clone();
-        new.stats = (0..51).map(|c| (ColumnId(c), DataType::Int64, stats.clone())).collect();
-        let bytes = writer.commit(wide.clone(), vec![new]).unwrap().metadata_bytes;
-        (total, most) = (total + bytes, most.max(bytes));
-    }
-    println!("1000 appends: {:?}, {} bytes each, at most {most}", started.elapsed(), total / 1000);
-    let started = std::time::Instant::now();
-    let snapshot = Store::open(dir.path()).table("t").unwrap().snapshot().unwrap();
-    println!("open and count {}: {:?}", snapshot.rows(), started.elapsed());
-    snapshot.column_stats(ColumnId(3)).unwrap();
-    println!("statistics of a column: {:?}, {} chunks", started.elapsed(), snapshot.chunks().len());
-    snapshot.segments().unwrap().iter().for_each(|segment| drop(snapshot.map(segment).unwrap()));
-    println!("all mapped: {:?}; {} files", started.elapsed(), files(&table).len());
 }

@@ -61,12 +61,19 @@ pub(crate) enum Coding {
         values: ArrayRef,
     },
     /// An expression of whole numbers of which it is known between what they lie: the distance from the least.
-    Ranged { expression: Expression, input: Option<usize>, low: i64, nulls: bool, domain: u64, meaning: Meaning },
+    Ranged {
+        expression: Expression,
+        input: Option<usize>,
+        low: i64,
+        nulls: bool,
+        domain: u64,
+        stands_for: KeyValues,
+    },
 }
 
 /// What the whole numbers of a key stand for.
 #[derive(Clone, Debug)]
-pub(crate) enum Meaning {
+pub(crate) enum KeyValues {
     /// Themselves.
     Numbers,
     /// Decimals of so many places.
@@ -110,7 +117,7 @@ impl Coding {
                 low,
                 nulls: true,
                 domain,
-                meaning: Meaning::Decimals(places),
+                stands_for: KeyValues::Decimals(places),
             };
             return Ok(coded.map(Coding::Column).or(decimals.map(ranged)));
         }
@@ -147,7 +154,7 @@ impl Coding {
             Coding::Constant(value) => among(value),
             Coding::Column(column) => column.has_null().then_some(0),
             Coding::Mapped { values, .. } | Coding::Combined { values, .. } => among(values),
-            Coding::Ranged { meaning: Meaning::Choice(values), .. } => among(values),
+            Coding::Ranged { stands_for: KeyValues::Choice(values), .. } => among(values),
             Coding::Ranged { nulls, .. } => nulls.then_some(0),
         }
     }
@@ -158,14 +165,15 @@ impl Coding {
             Coding::Constant(value) => take(value, &vec![0; codes.len()]),
             Coding::Column(column) => column.values(codes),
             Coding::Mapped { values, .. } | Coding::Combined { values, .. } => take(values, &narrow(codes)),
-            Coding::Ranged { meaning: Meaning::Choice(values), .. } => take(values, &narrow(codes)),
-            Coding::Ranged { low, nulls, meaning, .. } => {
+            Coding::Ranged { stands_for: KeyValues::Choice(values), .. } => take(values, &narrow(codes)),
+            Coding::Ranged { low, nulls, stands_for, .. } => {
                 let words = from_codes(codes, *low, *nulls);
                 let null = *nulls && codes.contains(&0);
                 let nulls = null.then(|| NullBuffer::from_iter(codes.iter().map(|c| *c != 0)));
                 match data_type {
                     ArrowType::Float64 => {
-                        let places = if let Meaning::Decimals(places) = meaning { i32::from(*places) } else { 0 };
+                        let places =
+                            if let KeyValues::Decimals(places) = stands_for { i32::from(*places) } else { 0 };
                         let power = 10f64.powi(places);
                         let floats: ScalarBuffer<f64> = words.iter().map(|w| *w as f64 / power).collect();
                         Ok(Arc::new(arrow_array::Float64Array::new(floats, nulls)))
@@ -208,8 +216,8 @@ impl Coding {
     pub(crate) fn possible(&self, block: &OpenBlock<'_>) -> Result<Option<Possible>> {
         Ok(match self {
             Coding::Column(column) => column.possible(block),
-            Coding::Ranged { expression, input: Some(input), low, nulls, meaning, .. }
-                if !matches!(meaning, Meaning::Choice(_)) =>
+            Coding::Ranged { expression, input: Some(input), low, nulls, stands_for, .. }
+                if !matches!(stands_for, KeyValues::Choice(_)) =>
             {
                 let bias = low.wrapping_sub(i64::from(*nulls));
                 code_map::of_block(expression, *input, bias, block)?.map(|map| Possible::Dictionary(map.codes()))
@@ -277,9 +285,9 @@ impl Coding {
                 let code = |c: &u32| codes.get(*c as usize).map_or(T::default(), |c| T::from_u64(u64::from(*c)));
                 out.extend(places.iter().map(code));
             }
-            Coding::Ranged { expression, input, low, nulls, domain, meaning } => {
+            Coding::Ranged { expression, input, low, nulls, domain, stands_for } => {
                 let bias = low.wrapping_sub(i64::from(*nulls));
-                if let (Meaning::Decimals(places), Some(input)) = (meaning, input)
+                if let (KeyValues::Decimals(places), Some(input)) = (stands_for, input)
                     && decimal_column::write(*places, *input, bias, slice, out)?
                 {
                     compact(out, slice);

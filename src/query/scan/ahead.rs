@@ -43,11 +43,15 @@ impl Ahead {
 
     /// Asks for some blocks of a segment, before it is known which of their rows pass.
     pub(crate) fn ask(&self, segment: &OpenSegment, blocks: impl Iterator<Item = usize> + Clone) {
-        let (passed, tested) = (self.passed.load(Ordering::Relaxed), self.tested.load(Ordering::Relaxed));
-        let then = if tested > 0 && passed * 2 >= tested { &self.then[..] } else { &[] };
-        for at in self.first.iter().chain(then) {
+        for at in self.first.iter().chain(self.others()) {
             segment.ask(*at, blocks.clone());
         }
+    }
+
+    /// The other columns, if rows pass in at least half of the blocks.
+    fn others(&self) -> &[usize] {
+        let (passed, tested) = (self.passed.load(Ordering::Relaxed), self.tested.load(Ordering::Relaxed));
+        if tested > 0 && passed * 2 >= tested { &self.then } else { &[] }
     }
 
     /// Asks for the other columns of a block, of which a row passes.
@@ -95,5 +99,27 @@ impl<'a> Walk<'a> {
             }
         }
         Some(work)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::Predicate;
+    use crate::query::tests::column;
+
+    #[test]
+    fn columns_that_decide_come_first_and_others_while_rows_pass() {
+        let conditions = [Condition { expression: column(1), predicate: Predicate::Unknown }];
+        let ahead = Ahead::of(&conditions, [2, 1, 0, 2].into_iter());
+        assert_eq!((&ahead.first[..], &ahead.then[..]), (&[1][..], &[0, 2][..]));
+        assert!(ahead.others().is_empty(), "nothing is known yet");
+        ahead.note(true);
+        assert_eq!(ahead.others(), [0, 2]);
+        ahead.note(false);
+        ahead.note(false);
+        assert!(ahead.others().is_empty());
+        let all = Ahead::of(&[], [2, 0].into_iter());
+        assert_eq!((&all.first[..], &all.then[..]), (&[0, 2][..], &[][..]));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::physical_expr::PhysicalExpr;
 
@@ -15,7 +15,8 @@ use crate::expr::Function;
 #[derive(Debug)]
 pub(crate) struct Compiled {
     physical: Arc<dyn PhysicalExpr>,
-    /// Its inputs, in order, then what parts give.
+    /// Its inputs, in order, then what parts give; all of it nullable, for functions are tried on null, and on what no
+    /// row has, whatever the table forbids.
     schema: SchemaRef,
     /// Parts of it that are computed in another way, each of one input.
     parts: Vec<(usize, Arc<dyn Function>)>,
@@ -24,19 +25,16 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    pub(crate) fn new(physical: Arc<dyn PhysicalExpr>, schema: SchemaRef) -> DataFusionResult<Self> {
-        let data_type = physical.data_type(&schema)?;
+    pub(crate) fn new(physical: Arc<dyn PhysicalExpr>, schema: &Schema) -> DataFusionResult<Self> {
+        let data_type = physical.data_type(schema)?;
+        let nullable = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
+        let schema = Arc::new(Schema::new(schema.fields().iter().map(nullable).collect::<Vec<FieldRef>>()));
         Ok(Compiled { physical, schema, parts: Vec::new(), data_type })
     }
 
     /// With the last columns of the schema computed by functions of one input each, given by its place.
     pub(crate) fn with_parts(self, parts: Vec<(usize, Arc<dyn Function>)>) -> Self {
         Compiled { parts, ..self }
-    }
-
-    /// Whether the result may be null.
-    pub(crate) fn is_nullable(&self) -> DataFusionResult<bool> {
-        self.physical.nullable(&self.schema)
     }
 
     /// The type of the result.
@@ -63,5 +61,25 @@ impl Function for Compiled {
         }
         // Simplified, round() of a decimal may have another scale than it had when CASE was given its type.
         arrow_cast::cast(&values, &self.data_type).map_err(|error| from_datafusion(error.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Array, BooleanArray, Int32Array, new_null_array};
+    use arrow_schema::Field;
+    use datafusion::physical_expr::expressions::{Column, IsNullExpr};
+
+    use super::*;
+
+    #[test]
+    fn columns_that_are_never_null_are_tried_on_null() {
+        let schema = Schema::new(vec![Field::new("a", DataType::Int32, false)]);
+        let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new("a", 0));
+        let compiled = Compiled::new(Arc::clone(&column), &schema).unwrap();
+        assert_eq!(compiled.evaluate(&[new_null_array(&DataType::Int32, 2)], 2).unwrap().null_count(), 2);
+        let is_null = Compiled::new(Arc::new(IsNullExpr::new(column)), &schema).unwrap();
+        let found = is_null.evaluate(&[Arc::new(Int32Array::from(vec![Some(1), None]))], 2).unwrap();
+        assert_eq!(found.to_data(), BooleanArray::from(vec![false, true]).to_data());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{DataType, Field};
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::expr::{AggregateFunction as Call, Case};
 use datafusion::logical_expr::{Expr, LogicalPlan, logical_plan};
@@ -39,21 +39,9 @@ pub(super) fn lower(
         columns: compiler.columns(),
         conditions,
         output: Output::Aggregate { keys, aggregates },
-        schema: schema(aggregate, &compiler)?,
+        schema: Arc::clone(aggregate.schema.inner()),
     };
     Ok(FragmentNode::new(fragment, &source.table, plan.clone(), Vec::new()))
-}
-
-/// Names and types of the answer.
-fn schema(aggregate: &logical_plan::Aggregate, compiler: &Compiler<'_>) -> Result<SchemaRef, Refusal> {
-    let declared = aggregate.schema.inner();
-    let mut fields: Vec<FieldRef> = declared.fields().iter().cloned().collect();
-    for (field, key) in fields.iter_mut().zip(&aggregate.group_expr) {
-        if field.is_nullable() && !compiler.is_nullable(key)? {
-            *field = Arc::new(field.as_ref().clone().with_nullable(false));
-        }
-    }
-    Ok(Arc::new(Schema::new_with_metadata(fields, declared.metadata().clone())))
 }
 
 fn key(compiler: &mut Compiler<'_>, key: &Expr) -> Result<Expression, Refusal> {

@@ -61,14 +61,6 @@ impl<'a> Compiler<'a> {
         self.compile(&self.source.resolve(expr)?)
     }
 
-    /// Whether an expression over what the candidate sees may be null, as operators see it: they may know better than plans
-    /// whose expressions were simplified since.
-    pub(super) fn is_nullable(&self, expr: &Expr) -> Result<bool, Refusal> {
-        let expr = self.source.resolve(expr)?;
-        let compiled = self.plain(&expr, &self.positions_of(&expr)?);
-        compiled.and_then(|compiled| compiled.is_nullable()).map_err(|error| from_datafusion(error).to_string())
-    }
-
     /// An expression over the table's columns.
     fn compile(&mut self, expr: &Expr) -> Result<Expression, Refusal> {
         if let Some(known) = self.known.get(expr) {
@@ -244,7 +236,7 @@ impl<'a> Compiler<'a> {
         let used = used.map(|field| (Some(self.source.relation.clone()), Arc::clone(field)));
         let schema = DFSchema::new_with_metadata(used.chain(more).collect(), HashMap::new())?;
         let physical = create_physical_expr(expr, &schema, self.props, &PhysicalPlanningContext::default())?;
-        Compiled::new(physical, Arc::clone(schema.inner()))
+        Compiled::new(physical, schema.inner())
     }
 
     /// Where a column of the table is among those that the fragment reads.

@@ -1,4 +1,4 @@
-use std::io::{Cursor, Read, Write};
+use std::io::{Cursor, Read};
 use std::path::Path;
 
 use arrow_array::cast::AsArray;
@@ -458,45 +458,5 @@ fn real_taxi_trips() {
                 _ => assert_eq!(field, cell),
             }
         }
-    }
-}
-
-/// Seconds that this thread has been on a core: honest on a machine with other work.
-fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    stat.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
-}
-
-/// Parsing speed of one core: `STYLOBATE_BENCH=file.csv cargo test --release csv_speed -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn csv_speed() {
-    let Some(path) = std::env::var_os("STYLOBATE_BENCH") else { return };
-    let opened = Input::path(path).open().unwrap();
-    let options = CsvOptions::for_format(opened.format);
-    let mut out = std::io::stderr();
-    let mut start = cpu_seconds();
-    let mut bytes = 0;
-    let mut report = |what: &str, bytes: usize| {
-        let seconds = cpu_seconds() - start;
-        writeln!(out, "{what}: {seconds:.3} s, {:.0} MB/s", bytes as f64 / 1e6 / seconds).unwrap();
-        start = cpu_seconds();
-    };
-    let mut chunks = Vec::new();
-    for chunk in CsvChunks::new(&opened.name, opened.bytes, &options) {
-        chunks.push(chunk.unwrap());
-        bytes += chunks.last().map_or(0, |chunk| chunk.text.len());
-    }
-    report("chunks", bytes);
-    let schema = infer(&opened.name, &options, chunks.first()).unwrap();
-    report("inference", chunks[0].text.len());
-    for _ in 0..3 {
-        assert_eq!(
-            chunks.iter().map(|chunk| parse_columns(&schema, chunk, &[]).unwrap().num_columns()).sum::<usize>(),
-            0
-        );
-        report("splitting", bytes);
-        let rows: usize = chunks.iter().map(|chunk| parse_chunk(&schema, chunk).unwrap().num_rows()).sum();
-        report(&format!("parsing {rows} rows"), bytes);
     }
 }

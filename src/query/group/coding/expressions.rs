@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType as ArrowType;
 
 use super::super::coded_column::{CodedColumn, domain};
 use super::super::interner::Interner;
-use super::{Coding, MAX_MAPPED, Meaning, words_of};
+use super::{Coding, KeyValues, MAX_MAPPED, words_of};
 use crate::block::{Bound, Stats};
 use crate::error::Result;
 use crate::expr::Expression;
@@ -15,21 +16,16 @@ use crate::model::{Column, DataType, Scalar};
 use crate::query::scan::{Memo, OpenBlock, Survivors};
 use crate::query::words::{from_words, is_words};
 
-pub(super) fn mapped(key: &Expression, source: CodedColumn) -> Result<Option<Coding>> {
-    let codes: Vec<u64> = (0..source.domain).collect();
-    let inputs = source.values(&codes)?;
-    // A value that no row has may fail.
-    let Ok(results) = key.evaluate(&[inputs], codes.len()) else { return Ok(None) };
-    let mut interner = Interner::new(results.data_type())?;
-    let codes = interner.intern(&results)?;
-    let values = interner.values()?;
-    Ok(Some(Coding::Mapped { source, codes, values }))
-}
-
-/// So many combinations are computed at first.
-const FEW_COMBINATIONS: u64 = 16;
+/// So many results are computed at first.
+const FEW: u64 = 16;
 /// More bytes of results are left to hash tables.
-const MAX_COMBINED_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 16 << 20;
+
+/// The codes of an expression over a column of few values.
+pub(super) fn mapped(key: &Expression, source: CodedColumn) -> Result<Option<Coding>> {
+    let found = tabulated(key, std::slice::from_ref(&source), source.domain)?;
+    Ok(found.map(|(codes, values)| Coding::Mapped { source, codes, values }))
+}
 
 /// The codes of an expression over several columns of few values, if they have few combinations.
 pub(super) fn combined(key: &Expression, columns: &[Column], survivors: &Survivors) -> Result<Option<Coding>> {
@@ -44,31 +40,42 @@ pub(super) fn combined(key: &Expression, columns: &[Column], survivors: &Survivo
         }
         sources.push(source);
     }
+    let found = tabulated(key, &sources, count)?;
+    Ok(found.map(|(codes, values)| Coding::Combined { sources, codes, values }))
+}
+
+/// The code of an expression for each of `count` combinations of its columns' codes, the last column's next to each other, and
+/// the value of each code.
+fn tabulated(key: &Expression, sources: &[CodedColumn], count: u64) -> Result<Option<(Vec<u32>, ArrayRef)>> {
     let mut interner = Interner::new(&key.data_type)?;
-    let (mut codes, mut bytes, mut some) = (Vec::with_capacity(count as usize), 0, FEW_COMBINATIONS);
+    let (mut codes, mut bytes, mut some) = (Vec::new(), 0, FEW);
     while (codes.len() as u64) < count {
         let start = codes.len() as u64;
         let places = start..count.min(start + some);
         let (mut inputs, mut repeats) = (Vec::with_capacity(sources.len()), count);
-        for source in &sources {
+        for source in sources {
             repeats /= source.domain;
             let codes: Vec<u64> = places.clone().map(|place| place / repeats % source.domain).collect();
             inputs.push(source.values(&codes)?);
         }
-        // A combination that no row has may fail, or be of any length.
-        let Ok(results) = key.evaluate(&inputs, inputs.first().map_or(0, |input| input.len())) else {
-            return Ok(None);
-        };
-        let more = results.get_array_memory_size();
+        // What no row has may fail, or be of any length.
+        let Ok(results) = key.evaluate(&inputs, (places.end - places.start) as usize) else { return Ok(None) };
+        let more = bytes_of(&results);
         bytes += more;
-        if bytes > MAX_COMBINED_BYTES {
+        if bytes > MAX_BYTES {
             return Ok(None);
         }
-        some = if more < MAX_COMBINED_BYTES / 16 { some * 2 } else { some };
+        some = if more < MAX_BYTES / 16 { some * 2 } else { some };
         codes.extend(interner.intern(&results)?);
     }
-    let values = interner.values()?;
-    Ok(Some(Coding::Combined { sources, codes, values }))
+    Ok(Some((codes, interner.values()?)))
+}
+
+/// Bytes of values; of texts that are views of a dictionary, not of all of it.
+fn bytes_of(values: &ArrayRef) -> usize {
+    let texts = values.as_string_view_opt().map(|texts| texts.total_buffer_bytes_used());
+    let bytes = texts.or_else(|| Some(values.as_binary_view_opt()?.total_buffer_bytes_used()));
+    bytes.map_or_else(|| values.get_array_memory_size(), |bytes| bytes + values.len() * size_of::<u128>())
 }
 
 pub(super) fn ranged(
@@ -100,22 +107,22 @@ pub(super) fn ranged(
         (low, high, nulls) = (0, 0, true);
     }
     let Some(domain) = domain(&(low..high), nulls).filter(|n| i64::try_from(*n).is_ok()) else { return Ok(None) };
-    let (expression, meaning) = (key.clone(), Meaning::Numbers);
-    Ok(Some(Coding::Ranged { expression, input: Some(at), low, nulls, domain, meaning }))
+    let (expression, stands_for) = (key.clone(), KeyValues::Numbers);
+    Ok(Some(Coding::Ranged { expression, input: Some(at), low, nulls, domain, stands_for }))
 }
 
 /// The codes of an expression of which more is known than of its columns.
 pub(super) fn bounded(key: &Expression) -> Option<Coding> {
     let input = key.only_input();
     if let Some(choice) = &key.choice {
-        let (expression, meaning) = (choice.number.clone(), Meaning::Choice(Arc::clone(&choice.values)));
+        let (expression, stands_for) = (choice.number.clone(), KeyValues::Choice(Arc::clone(&choice.values)));
         let domain = choice.values.len() as u64;
-        return Some(Coding::Ranged { expression, input, low: 1, nulls: true, domain, meaning });
+        return Some(Coding::Ranged { expression, input, low: 1, nulls: true, domain, stands_for });
     }
     let (low, high) = key.traits.bounds.filter(|_| is_words(&key.data_type))?;
     let domain = domain(&(low..high), true).filter(|n| i64::try_from(*n).is_ok())?;
-    let (expression, meaning) = (key.clone(), Meaning::Numbers);
-    Some(Coding::Ranged { expression, input, low, nulls: true, domain, meaning })
+    let (expression, stands_for) = (key.clone(), KeyValues::Numbers);
+    Some(Coding::Ranged { expression, input, low, nulls: true, domain, stands_for })
 }
 
 /// The words of an expression that keeps order at the least and the greatest value.
