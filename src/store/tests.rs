@@ -216,7 +216,7 @@ fn a_data_file_that_is_missing_is_damage() {
     append(&table, 1).unwrap();
     let snapshot = table.snapshot().unwrap();
     let path = snapshot.path(&snapshot.segments().unwrap()[0]);
-    std::fs::remove_file(&path).unwrap();
+    RealDisk.remove(&path).unwrap();
     let error = snapshot.map(&snapshot.segments().unwrap()[0]).unwrap_err();
     assert!(matches!(&error, Error::Corrupt { file, .. } if *file == path), "{error}");
 }
