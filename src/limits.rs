@@ -40,3 +40,13 @@ pub const MAX_ROOT_CHUNKS: usize = 1 << 20;
 pub const BOUND_BYTES: usize = 64;
 /// The largest dictionary of a segment: values.
 pub const MAX_DICTIONARY_VALUES: usize = SEGMENT_ROWS;
+/// The most expressions that a table is partitioned by.
+pub const MAX_PARTITION_KEYS: usize = 16;
+/// The most columns that a table is sorted by.
+pub const MAX_SORT_KEYS: usize = 64;
+/// The longest text of an expression in a manifest.
+pub const MAX_EXPRESSION_BYTES: usize = 16 << 10;
+/// The longest text or binary value that names a partition: it is a directory.
+pub const MAX_PARTITION_VALUE_BYTES: usize = 200;
+/// The longest path of a source in a ledger.
+pub const MAX_PATH_BYTES: usize = 64 << 10;

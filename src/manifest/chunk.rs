@@ -18,6 +18,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::codec::{read_envelope, write_envelope};
 use super::columns::{ColumnStats, encode_column, parse_column};
+use super::commit::Listed;
 use super::{ChunkRef, Id, layout};
 use crate::bytes::{Cursor, Writer, checksum_holds};
 use crate::disk::Mapped;
@@ -160,7 +161,7 @@ fn encode_partitions(partitions: &[&Arc<str>]) -> Writer {
 
 fn assemble(id: Id, segments: usize, sections: &[(u32, ColumnId, Writer)]) -> Vec<u8> {
     let mut out = Writer::new();
-    write_envelope(MAGIC, &mut out);
+    write_envelope(MAGIC, 0, &mut out);
     out.put(&id);
     out.count(segments);
     out.count(sections.len());
@@ -266,6 +267,17 @@ impl Chunk {
         let Some((payload, base)) = self.section(COLUMN, column)? else { return Ok(None) };
         let segments = self.segments()?;
         parse_column(payload, segments).map(Some).map_err(|error| error.at("", base))
+    }
+
+    /// Every segment with the statistics of its columns.
+    pub fn listed(&self) -> Result<Vec<Listed>> {
+        let mut all: Vec<Listed> = self.segments()?.iter().map(|segment| (segment.clone(), Vec::new())).collect();
+        for column in self.columns() {
+            for ((_, stats), known) in all.iter_mut().zip(self.column_stats(column)?.into_iter().flatten()) {
+                stats.extend(known.map(|known| (column, known)));
+            }
+        }
+        Ok(all)
     }
 
     /// Checks the whole file against the root, and that every section parses.

@@ -15,18 +15,18 @@ pub const VERSION: u32 = 1;
 /// Must-understand features that this reader knows: none yet.
 const UNDERSTOOD: u64 = 0;
 
-/// Appends an envelope.
-pub(super) fn write_envelope(magic: &[u8; 8], out: &mut Writer) {
+/// Appends an envelope; `may_read` are features that a reader may ignore and a writer may not.
+pub(super) fn write_envelope(magic: &[u8; 8], may_read: u64, out: &mut Writer) {
     out.put(magic);
     out.u32(VERSION);
     out.u32(0);
-    for features in [0u64; 3] {
+    for features in [0, may_read, 0] {
         out.u64(features);
     }
 }
 
-/// Checks an envelope. `what` names the structure in messages.
-pub(super) fn read_envelope(magic: &[u8; 8], what: &str, cursor: &mut Cursor<'_>) -> Result<()> {
+/// Checks an envelope and returns its may-read features. `what` names the structure in messages.
+pub(super) fn read_envelope(magic: &[u8; 8], what: &str, cursor: &mut Cursor<'_>) -> Result<u64> {
     if cursor.take(8)? != magic {
         return Err(Error::corrupt(0, format!("this is not a {what} (magic bytes do not match)")));
     }
@@ -38,7 +38,7 @@ pub(super) fn read_envelope(magic: &[u8; 8], what: &str, cursor: &mut Cursor<'_>
     }
     cursor.u32()?;
     let must_understand = cursor.u64()?;
-    cursor.u64()?;
+    let may_read = cursor.u64()?;
     cursor.u64()?;
     if must_understand & !UNDERSTOOD != 0 {
         return Err(Error::Unsupported(format!(
@@ -46,7 +46,7 @@ pub(super) fn read_envelope(magic: &[u8; 8], what: &str, cursor: &mut Cursor<'_>
             must_understand & !UNDERSTOOD
         )));
     }
-    Ok(())
+    Ok(may_read)
 }
 
 /// Appends the checksum of everything written so far.

@@ -11,6 +11,7 @@ use crate::limits;
 
 const ROOT: &str = ".root";
 const CHUNK: &str = ".chunk";
+const LEDGER: &str = ".ledger";
 const DATA: &str = ".sty";
 const CREATING: &str = "CREATING";
 
@@ -25,6 +26,7 @@ pub struct TableDir {
 pub(super) enum Kind {
     Root(u64),
     Chunk(Id),
+    Ledger(Id),
     Data(Id),
     /// Says that the table's first commit is not done yet; means nothing beside `CURRENT`.
     Creating,
@@ -65,7 +67,7 @@ impl TableDir {
         self.path.join(CREATING)
     }
 
-    /// Roots and chunks.
+    /// Roots, chunks and parts of the ledger.
     pub fn manifest(&self) -> PathBuf {
         self.path.join("manifest")
     }
@@ -83,6 +85,11 @@ impl TableDir {
     /// A chunk.
     pub fn chunk(&self, id: &Id) -> PathBuf {
         self.manifest().join(format!("{}{CHUNK}", Uuid::from_bytes(*id)))
+    }
+
+    /// A part of the ledger.
+    pub fn ledger(&self, id: &Id) -> PathBuf {
+        self.manifest().join(format!("{}{LEDGER}", Uuid::from_bytes(*id)))
     }
 
     /// The directory of a partition; the empty one is `data` itself.
@@ -116,6 +123,9 @@ pub(super) fn kind(name: &str) -> Kind {
     }
     if let Some(stem) = name.strip_suffix(CHUNK) {
         return id(stem).map_or(Kind::Foreign, Kind::Chunk);
+    }
+    if let Some(stem) = name.strip_suffix(LEDGER) {
+        return id(stem).map_or(Kind::Foreign, Kind::Ledger);
     }
     name.strip_suffix(DATA).and_then(id).map_or(Kind::Foreign, Kind::Data)
 }

@@ -3,7 +3,8 @@
 //! ```text
 //! CURRENT ──▶ manifest/<generation>.root ──▶ manifest/<uuid>.chunk, … ──▶ data/[<partition>/]<uuid>.sty, …
 //! one line     schema, options, rows,         up to 4,096 segments each,   one or more segments
-//!              list of chunks                  statistics column by column
+//!              list of chunks,                 statistics column by column
+//!              ledger of sources ──▶ manifest/<uuid>.ledger, …: the older part of it
 //! ```
 //!
 //! Where this stands on the road: the last step of an ingest ([`commit`]), the first of a query. Roots and chunks are
@@ -11,19 +12,22 @@
 //! [`commit::tail_to_merge`]) and a root, never the whole list. Each structure has its reader and writer side by side
 //! and does no I/O; only `commit` and `recover` touch the disk.
 
+mod arrangement;
 pub mod chunk;
 pub mod codec;
 mod columns;
 pub mod commit;
 mod fixed;
 pub mod layout;
+pub mod ledger;
 pub mod recover;
 pub mod root;
 
 pub use chunk::{Chunk, ChunkBuilder, SegmentEntry};
 pub use columns::ColumnStats;
 pub use layout::TableDir;
-pub use root::{ChunkRef, Root, TableOptions};
+pub use ledger::{Ledger, LedgerRef, Source};
+pub use root::{ChunkRef, History, Root, TableOptions};
 
 /// An identifier as its 16 bytes.
 pub type Id = [u8; 16];

@@ -1,6 +1,6 @@
 //! Reading the generation in force, and clearing away what no generation names.
 //!
-//! A generation is live while `CURRENT` names it or a reader holds a shared lock on its root. [`sweep`] is run by the
+//! A generation is live while `CURRENT` names it, a reader holds a shared lock on its root, or it is to be kept for a time. [`sweep`] is run by the
 //! writer alone: when it opens the table (what a crashed writer left) and after each commit (what the commit before
 //! needed and nobody reads any more).
 
@@ -32,6 +32,18 @@ pub fn read_root(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Result<Roo
     let path = dir.root(generation);
     let bytes = disk.read(&path, root::MAX_BYTES)?;
     Root::parse(&bytes, generation).map_err(|error| error.at(path, 0))
+}
+
+/// Generations whose roots are there, oldest first, none newer than that in force.
+pub fn generations(disk: &dyn Disk, dir: &TableDir) -> Result<Vec<u64>> {
+    let Some(now) = current(disk, dir)? else { return Ok(Vec::new()) };
+    let roots = list(disk, &dir.manifest())?.into_iter().filter_map(|entry| match kind(&entry.name) {
+        Kind::Root(generation) if generation <= now => Some(generation),
+        _ => None,
+    });
+    let mut generations: Vec<u64> = roots.collect();
+    generations.sort_unstable();
+    Ok(generations)
 }
 
 /// The generation in force, as the holder of the writer's lock sees it: made durable first, for a writer before us may
@@ -88,38 +100,79 @@ pub fn begin(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
 /// How much of a table to sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Roots and chunks: enough after an append, which takes no segment away. No chunk is opened for it.
+    /// Roots, chunks and the ledger: enough after a commit, whose writer knows what data files it has taken out of the
+    /// table. No chunk is opened for it.
     Manifest,
     /// Data files too.
     Everything,
+}
+
+/// For how long generations stay that are no longer in force; in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Retention {
+    /// The time, since 1970.
+    pub now: u64,
+    /// How long after another has taken its place.
+    pub keep: u64,
+}
+
+/// What a sweep did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Files removed.
+    pub files: u64,
+    /// Generations freed, whose roots are among those files.
+    pub generations: u64,
+    /// The oldest generation that is left; 0 without any.
+    pub oldest: u64,
 }
 
 /// Names of files that live generations need.
 #[derive(Debug, Default)]
 struct Live {
     chunks: HashSet<Id>,
+    ledgers: HashSet<Id>,
     data: HashSet<Id>,
 }
 
-/// Frees generations that nobody reads, then removes every file of ours that no live generation names. Only for the
-/// holder of the writer's lock, with no transaction open. Returns how many files were removed.
-pub fn sweep(disk: &dyn Disk, dir: &TableDir, current: Option<&Root>, scope: Scope) -> Result<u64> {
+/// Frees generations that nobody reads and whose time is over, then removes every file of ours that no live generation
+/// names. Only for the holder of the writer's lock, with no transaction open.
+pub fn sweep(
+    disk: &dyn Disk,
+    dir: &TableDir,
+    current: Option<&Root>,
+    scope: Scope,
+    retention: Retention,
+) -> Result<Swept> {
     let entries = list(disk, &dir.manifest())?;
     let mut removed = 0;
     let mut live = Live::default();
     let mut roots: Vec<Root> = current.cloned().into_iter().collect();
-    for entry in &entries {
-        let Kind::Root(generation) = kind(&entry.name) else { continue };
+    let generations = entries.iter().filter_map(|entry| match kind(&entry.name) {
+        Kind::Root(generation) => Some(generation),
+        _ => None,
+    });
+    let mut generations: Vec<u64> = generations.collect();
+    generations.sort_unstable_by(|a, b| b.cmp(a));
+    // From the newest on: what came after a generation says when its time began to run out.
+    let mut since = current.map_or(0, |root| root.history.committed);
+    for generation in generations {
         let now = current.map_or(0, |root| root.generation);
         if generation == now {
             continue;
         }
-        if remove_root(disk, dir, generation)? {
+        // One beyond that in force was never in force.
+        let over = generation > now || since.saturating_add(retention.keep) <= retention.now;
+        if over && remove_root(disk, dir, generation)? {
             removed += 1;
         } else {
-            roots.push(read_root(disk, dir, generation)?);
+            let root = read_root(disk, dir, generation)?;
+            since = root.history.committed;
+            roots.push(root);
         }
     }
+    let mut swept = Swept { files: 0, generations: removed, oldest: 0 };
+    swept.oldest = roots.iter().map(|root| root.generation).min().unwrap_or(0);
     if removed > 0 {
         // No root may come back that names files which are about to go.
         disk.sync_dir(&dir.manifest())?;
@@ -130,6 +183,7 @@ pub fn sweep(disk: &dyn Disk, dir: &TableDir, current: Option<&Root>, scope: Sco
     for entry in &entries {
         let dead = match kind(&entry.name) {
             Kind::Chunk(id) => !live.chunks.contains(&id),
+            Kind::Ledger(id) => !live.ledgers.contains(&id),
             Kind::Temporary => true,
             Kind::Root(_) | Kind::Data(_) | Kind::Creating | Kind::Foreign => false,
         };
@@ -150,10 +204,10 @@ pub fn sweep(disk: &dyn Disk, dir: &TableDir, current: Option<&Root>, scope: Sco
             removed += 1;
         }
     }
-    match scope {
-        Scope::Manifest => Ok(removed),
-        Scope::Everything => Ok(removed + sweep_data(disk, &dir.data(), &live, MAX_DEPTH)?),
+    if scope == Scope::Everything {
+        removed += sweep_data(disk, &dir.data(), &live, MAX_DEPTH)?;
     }
+    Ok(Swept { files: removed, ..swept })
 }
 
 /// Removes a root unless a reader holds it. The exclusive lock is kept until the name is gone: a reader that locks the
@@ -167,6 +221,7 @@ fn remove_root(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Result<bool>
 
 impl Live {
     fn add(&mut self, disk: &dyn Disk, dir: &TableDir, root: &Root, scope: Scope) -> Result<()> {
+        self.ledgers.extend(root.ledger.files.iter().map(|file| file.id));
         for reference in &root.chunks {
             if self.chunks.insert(reference.id) && scope == Scope::Everything {
                 let chunk = commit::open(disk, dir, reference)?;
@@ -193,7 +248,7 @@ fn sweep_data(disk: &dyn Disk, dir: &Path, live: &Live, depth: usize) -> Result<
         let dead = match kind(&entry.name) {
             Kind::Data(id) => !live.data.contains(&id),
             Kind::Temporary => true,
-            Kind::Root(_) | Kind::Chunk(_) | Kind::Creating | Kind::Foreign => false,
+            Kind::Root(_) | Kind::Chunk(_) | Kind::Ledger(_) | Kind::Creating | Kind::Foreign => false,
         };
         if dead {
             disk.remove(&path)?;

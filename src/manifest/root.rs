@@ -6,6 +6,9 @@
 //!   2 schema   next column id u32 · columns u32 · { id u32 · name · type }…
 //!   3 chunks   chunks u32 · { uuid 16 · length u64 · crc u32 · segments u32 · rows u64 · first · last partition }…
 //!   4 required columns u32 · { id u32 }…, in the order of the schema: every row has a value there; left out if none
+//!   5 arrangement  see `arrangement.rs`; left out if there is none
+//!   6 history  committed u64: milliseconds since 1970 · keep u64: for so many milliseconds older generations stay
+//!   7 ledger   see `ledger.rs`; left out if nothing was loaded
 //! ```
 //!
 //! Sections of other kinds are skipped: what must not be skipped is announced by a must-understand feature.
@@ -13,21 +16,28 @@
 use std::sync::Arc;
 
 use super::codec::{read_envelope, seal, unseal, write_envelope};
-use super::{Id, layout};
+use super::ledger::Ledger;
+use super::{Id, arrangement, layout};
 use crate::bytes::{Cursor, Writer};
 use crate::encoding::Profile;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::stored::{read_type, write_type};
-use crate::model::{Column, ColumnId, Schema};
+use crate::model::{Arrangement, Column, ColumnId, Schema};
 
 const MAGIC: &[u8; 8] = b"STYROOT\0";
+/// May-read feature: there is an arrangement.
+const ARRANGED: u64 = 1;
 /// The longest root that is read: 2²⁰ chunks and then some.
 pub(super) const MAX_BYTES: u64 = 256 << 20;
 const TABLE: u32 = 1;
 const SCHEMA: u32 = 2;
 const CHUNKS: u32 = 3;
 const REQUIRED: u32 = 4;
+const ARRANGEMENT: u32 = 5;
+const HISTORY: u32 = 6;
+const LEDGER: u32 = 7;
+const SECTIONS: usize = 7;
 /// Bytes of a chunk reference without partitions.
 const CHUNK_REF_BYTES: usize = 48;
 
@@ -81,10 +91,27 @@ pub struct Root {
     pub schema: Schema,
     /// What it was created with.
     pub options: TableOptions,
+    /// Where new rows go.
+    pub arrangement: Arrangement,
+    /// When it was committed and for how long generations stay.
+    pub history: History,
+    /// What was loaded from where.
+    pub ledger: Ledger,
     /// Rows of all segments.
     pub rows: u64,
     /// The chunks, in the order of their rows.
     pub chunks: Vec<ChunkRef>,
+    /// Features that a reader need not know and a writer does: none are to be written by this version if it is not 0.
+    pub unknown: u64,
+}
+
+/// What a root says of time, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// Since 1970, when this generation was committed; 0 if unknown.
+    pub committed: u64,
+    /// For so long after another has taken its place, a generation stays readable.
+    pub keep: u64,
 }
 
 /// What a root says of a chunk.
@@ -110,11 +137,25 @@ impl Root {
     /// The stored form.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
-        write_envelope(MAGIC, &mut out);
+        // A writer that does not know of arrangements would put rows where queries do not look for them.
+        let may_read = if self.arrangement.is_none() { 0 } else { ARRANGED };
+        write_envelope(MAGIC, may_read, &mut out);
         out.u64(self.generation);
         let mut sections =
             vec![(TABLE, self.encode_table()), (SCHEMA, self.encode_schema()), (CHUNKS, self.encode_chunks())];
         sections.extend(self.encode_required().map(|required| (REQUIRED, required)));
+        if !self.arrangement.is_none() {
+            sections.push((ARRANGEMENT, arrangement::encode(&self.arrangement)));
+        }
+        if self.history != History::default() {
+            let mut out = Writer::new();
+            out.u64(self.history.committed);
+            out.u64(self.history.keep);
+            sections.push((HISTORY, out));
+        }
+        if self.ledger != Ledger::default() {
+            sections.push((LEDGER, self.ledger.encode()));
+        }
         out.count(sections.len());
         for (kind, payload) in sections {
             out.u32(kind);
@@ -172,12 +213,12 @@ impl Root {
     pub fn parse(bytes: &[u8], generation: u64) -> Result<Root> {
         read_envelope(MAGIC, "table root", &mut Cursor::new(bytes))?;
         let mut cursor = Cursor::new(unseal(bytes)?);
-        read_envelope(MAGIC, "table root", &mut cursor)?;
+        let may_read = read_envelope(MAGIC, "table root", &mut cursor)?;
         let found = cursor.u64()?;
         if found != generation {
             return Err(cursor.corrupt(format!("the root of generation {found} stands in place of {generation}")));
         }
-        let mut sections: [Option<&[u8]>; 4] = [None; 4];
+        let mut sections: [Option<&[u8]>; SECTIONS] = [None; SECTIONS];
         for _ in 0..cursor.count(8, limits::MAX_COLUMNS)? {
             let kind = cursor.u32()?;
             let payload = cursor.blob(MAX_BYTES as usize)?;
@@ -187,7 +228,7 @@ impl Root {
             }
         }
         cursor.finish()?;
-        let [Some(table), Some(schema), Some(chunks), required] = sections else {
+        let [Some(table), Some(schema), Some(chunks), required, arrangement, history, ledger] = sections else {
             return Err(cursor.corrupt("a section is missing"));
         };
         let (table, options, rows) = parse_table(table)?;
@@ -195,7 +236,13 @@ impl Root {
         if let Some(required) = required {
             parse_required(required, &mut schema)?;
         }
-        let root = Root { generation, table, schema, options, rows, chunks: parse_chunks(chunks)? };
+        let arrangement =
+            arrangement.map(|payload| arrangement::parse(payload, &schema)).transpose()?.unwrap_or_default();
+        let history = history.map(parse_history).transpose()?.unwrap_or_default();
+        let ledger = ledger.map(Ledger::parse).transpose()?.unwrap_or_default();
+        let chunks = parse_chunks(chunks)?;
+        let unknown = may_read & !ARRANGED;
+        let root = Root { generation, table, schema, options, arrangement, history, ledger, rows, chunks, unknown };
         let counted = root.chunks.iter().try_fold(0u64, |sum, chunk| sum.checked_add(chunk.rows));
         if counted != Some(rows) {
             return Err(cursor.corrupt(format!("the root counts {rows} rows, its chunks do not add up to them")));
@@ -227,6 +274,13 @@ fn parse_schema(payload: &[u8]) -> Result<Schema> {
     }
     cursor.finish()?;
     Schema::from_parts(columns, next_id).map_err(|error| cursor.corrupt(error.to_string()))
+}
+
+fn parse_history(payload: &[u8]) -> Result<History> {
+    let mut cursor = Cursor::new(payload);
+    let history = History { committed: cursor.u64()?, keep: cursor.u64()? };
+    cursor.finish()?;
+    Ok(history)
 }
 
 fn parse_required(payload: &[u8], schema: &mut Schema) -> Result<()> {
@@ -284,7 +338,7 @@ fn read_profile(cursor: &mut Cursor<'_>) -> Result<Profile> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::DataType;
+    use crate::model::{DataType, PartitionKey, SortKey};
 
     fn sample() -> Root {
         let utc = DataType::Timestamp { unit: crate::model::TimeUnit::Microsecond, zone: Some(Arc::from("UTC")) };
@@ -301,13 +355,24 @@ mod tests {
             first_partition: Arc::from(""),
             last_partition: Arc::from("year=2015"),
         };
+        let year = PartitionKey {
+            name: Arc::from("year"),
+            expression: Arc::from("date_part('year', \"when\")"),
+            columns: vec![(Arc::from("when"), ColumnId(1))],
+            data_type: DataType::Int32,
+        };
+        let by_name = SortKey { column: ColumnId(2), descending: true, nulls_first: true };
         Root {
             generation: 3,
             table: [1; 16],
             schema,
             options: TableOptions::default(),
+            arrangement: Arrangement { partition_by: vec![year], sort_by: vec![by_name] },
+            history: History { committed: 1_700_000_000_000, keep: 60_000 },
+            ledger: super::super::ledger::tests::sample(),
             rows: 30,
             chunks: vec![chunk],
+            unknown: 0,
         }
     }
 

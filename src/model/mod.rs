@@ -1,13 +1,15 @@
 //! What a table is made of, apart from how it is stored: data types and their lattice, the schema with its
-//! permanent column ids, and single values.
+//! permanent column ids, the arrangement of rows, and single values.
 //!
 //! Every later folder speaks in these terms. Bitmaps are Arrow's (`arrow_buffer::BooleanBuffer`).
 
+pub mod arrangement;
 pub mod data_type;
 pub mod scalar;
 pub mod schema;
 pub mod stored;
 
+pub use arrangement::{Arrangement, PartitionKey, SortKey};
 pub use data_type::{DataType, Physical, TimeUnit, WordWidth};
 pub use scalar::Scalar;
 pub use schema::{Column, ColumnId, Schema};

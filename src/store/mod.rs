@@ -13,12 +13,13 @@ mod tests;
 pub mod verify;
 pub mod writer;
 
-pub use crate::manifest::{ColumnStats, SegmentEntry, TableOptions};
+pub use crate::manifest::commit::Edit;
+pub use crate::manifest::{ColumnStats, SegmentEntry, Source, TableOptions};
 pub use snapshot::Snapshot;
 pub use store::{Store, check_name};
 pub use table::Table;
 pub use verify::VerifyReport;
-pub use writer::{Commit, DataFile, DataFiles, NewSegment, TableWriter};
+pub use writer::{Changes, Commit, DataFile, DataFiles, NewSegment, TableWriter};
 
 use crate::disk::{Lru, MappingCache};
 use crate::manifest::Id;

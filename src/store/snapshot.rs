@@ -37,7 +37,27 @@ struct Inner {
 
 impl Snapshot {
     pub(super) fn open(dir: &TableDir, disk: &Arc<dyn Disk>, caches: &Arc<Caches>) -> Result<Snapshot> {
-        let (root, lock) = hold(&**disk, dir)?;
+        Ok(Snapshot::of(dir, disk, caches, hold(&**disk, dir)?))
+    }
+
+    pub(super) fn open_at(
+        dir: &TableDir,
+        disk: &Arc<dyn Disk>,
+        caches: &Arc<Caches>,
+        generation: u64,
+    ) -> Result<Snapshot> {
+        let now = recover::current(&**disk, dir)?;
+        // One beyond that in force is half a commit.
+        let held = if now.is_some_and(|now| generation <= now) { hold_at(&**disk, dir, generation)? } else { None };
+        let held = held.ok_or_else(|| {
+            let kept = recover::generations(&**disk, dir).unwrap_or_default();
+            let kept = kept.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+            Error::NotFound(format!("table '{}' has no generation {generation} any more; kept: {kept}", dir.name()))
+        })?;
+        Ok(Snapshot::of(dir, disk, caches, held))
+    }
+
+    fn of(dir: &TableDir, disk: &Arc<dyn Disk>, caches: &Arc<Caches>, (root, lock): (Root, Lock)) -> Snapshot {
         let chunks = root.chunks.iter().map(|_| OnceLock::new()).collect();
         let inner = Inner {
             dir: dir.clone(),
@@ -48,7 +68,7 @@ impl Snapshot {
             segments: OnceLock::new(),
             _lock: lock,
         };
-        Ok(Snapshot { inner: Arc::new(inner) })
+        Snapshot { inner: Arc::new(inner) }
     }
 
     /// The table's name.
@@ -231,15 +251,22 @@ fn hold(disk: &dyn Disk, dir: &TableDir) -> Result<(Root, Lock)> {
         generation = recover::current(disk, dir)?.ok_or_else(|| {
             Error::NotFound(format!("there is no table '{}' ({})", dir.name(), dir.path().display()))
         })?;
-        let lock = match disk.try_lock(&dir.root(generation), LockMode::Shared) {
-            Ok(lock) => lock,
-            Err(error) if is_missing(&error) => None,
-            Err(error) => return Err(error),
-        };
-        match lock {
-            Some(lock) if lock.is_linked()? => return Ok((recover::read_root(disk, dir, generation)?, lock)),
-            _ => {}
+        if let Some(held) = hold_at(disk, dir, generation)? {
+            return Ok(held);
         }
     }
     Err(Error::corrupt(0, format!("it names generation {generation}, whose root is missing")).at(dir.current(), 0))
+}
+
+/// The root of a generation under a shared lock; `None` if it is not there, or a writer is about to free it.
+fn hold_at(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Result<Option<(Root, Lock)>> {
+    let lock = match disk.try_lock(&dir.root(generation), LockMode::Shared) {
+        Ok(lock) => lock,
+        Err(error) if is_missing(&error) => None,
+        Err(error) => return Err(error),
+    };
+    match lock {
+        Some(lock) if lock.is_linked()? => Ok(Some((recover::read_root(disk, dir, generation)?, lock))),
+        _ => Ok(None),
+    }
 }

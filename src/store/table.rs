@@ -43,6 +43,16 @@ impl Table {
         Snapshot::open(&self.dir, &self.disk, &self.caches)
     }
 
+    /// A generation that may no longer be in force, if it is still kept.
+    pub fn snapshot_at(&self, generation: u64) -> Result<Snapshot> {
+        Snapshot::open_at(&self.dir, &self.disk, &self.caches, generation)
+    }
+
+    /// The generations that are still kept, oldest first.
+    pub fn generations(&self) -> Result<Vec<u64>> {
+        recover::generations(&*self.disk, &self.dir)
+    }
+
     /// The right to write. `create` is used if the table does not exist; without it that is an error. A second writer
     /// is refused.
     pub fn writer(&self, create: Option<(Schema, TableOptions)>) -> Result<TableWriter> {

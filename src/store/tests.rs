@@ -23,7 +23,11 @@ fn created() -> Option<(Schema, TableOptions)> {
 
 /// Writes a data file whose bytes and statistics follow from `seed`.
 fn segment(writer: &TableWriter, seed: u8, sync: bool) -> Result<NewSegment> {
-    let mut file = writer.new_data_file()?;
+    segment_in("", writer, seed, sync)
+}
+
+fn segment_in(partition: &str, writer: &TableWriter, seed: u8, sync: bool) -> Result<NewSegment> {
+    let mut file = writer.data_files().create_in(partition)?;
     file.write_all(&[seed; 100])?;
     if sync {
         file.sync()?;
@@ -277,6 +281,86 @@ fn verify_finds_damage_in_segments() {
     assert!(matches!(&found[..], [Error::Corrupt { file, .. }] if *file == path), "{found:?}");
 }
 
+#[test]
+fn random_edits_give_the_list_that_they_say() {
+    let disk = SimulatedDisk::new(Path::new("/"));
+    let store = Store::open_with(Arc::new(disk.clone()), "/s");
+    let table = store.table("t").unwrap();
+    let mut writer = table.writer(created()).unwrap();
+    // Wide rows of the manifest, so that chunks are many.
+    let wide = |seed: u8| {
+        let mut new = segment(&writer, seed, false).unwrap();
+        let stats = new.stats[0].2.clone();
+        new.stats.extend((1..1000).map(|id| (ColumnId(id), DataType::Int64, stats.clone())));
+        new
+    };
+    let columns: Vec<String> = (0..1000).map(|i| format!("c{i}")).collect();
+    let schema = Schema::from_names(columns.iter().map(|name| (&**name, DataType::Int64))).unwrap();
+    let first: Vec<u8> = (0..60).collect();
+    let new = first.iter().map(|seed| wide(*seed)).collect();
+    writer.commit(schema, new).unwrap();
+    let (mut model, mut state, mut most_chunks) = (first, 7u64, 0);
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    for round in 0..120 {
+        let (mut edits, mut next, mut from) = (Vec::new(), Vec::new(), 0);
+        while from <= model.len() && edits.len() < 4 {
+            let at = from + random(model.len() - from + 1);
+            let remove = random(model.len() - at + 1).min(random(12));
+            let seeds: Vec<u8> = (0..random(if remove == 0 { 6 } else { 3 })).map(|_| random(200) as u8).collect();
+            let insert = seeds.iter().map(|seed| segment(&writer, *seed, false).unwrap()).collect();
+            next.extend_from_slice(&model[from..at]);
+            next.extend(seeds);
+            edits.push(Edit { at, remove, insert });
+            from = at + remove.max(1);
+            next.extend_from_slice(&model[(at + remove).min(model.len())..from.min(model.len())]);
+        }
+        next.extend_from_slice(&model[from.min(model.len())..]);
+        writer.commit_changes(Changes { edits, ..writer.changes() }).unwrap();
+        model = next;
+        let snapshot = table.snapshot().unwrap();
+        assert_eq!(seeds(&snapshot), model, "round {round}");
+        assert_eq!(snapshot.segments().unwrap().to_vec(), writer.segments().unwrap());
+        most_chunks = most_chunks.max(snapshot.chunks().len());
+        drop(snapshot);
+        let data = disk.files().into_keys().filter(|path| path.extension().is_some_and(|e| e == "sty")).count();
+        // What the commit before the last needed may still be there.
+        assert!(data <= model.len() + 60, "{data} files of {} segments", model.len());
+    }
+    assert!(most_chunks > 3 && most_chunks < 60, "{most_chunks}");
+    let beyond = Edit { at: model.len() - 1, remove: 2, insert: vec![] };
+    assert!(writer.commit_changes(Changes { edits: vec![beyond], ..writer.changes() }).is_err());
+}
+
+#[test]
+fn generations_are_kept_for_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = Store::open(dir.path()).table("t").unwrap();
+    let mut writer = table.writer(created()).unwrap();
+    let new = segment(&writer, 1, false).unwrap();
+    writer.commit(schema(), vec![new]).unwrap();
+    let insert = vec![segment(&writer, 2, false).unwrap()];
+    let edits = vec![Edit { at: 0, remove: 1, insert }];
+    writer.commit_changes(Changes { keep: 3_600_000, edits, ..writer.changes() }).unwrap();
+    drop(writer);
+    append(&table, 3).unwrap();
+    for (generation, expected) in [(1, vec![1]), (2, vec![2]), (3, vec![2, 3])] {
+        assert_eq!(seeds(&table.snapshot_at(generation).unwrap()), expected);
+    }
+    let held = table.snapshot_at(2).unwrap();
+    let mut writer = table.writer(None).unwrap();
+    assert_eq!(writer.free(3_600_000).unwrap().generations, 0);
+    let freed = writer.free(0).unwrap();
+    assert_eq!((freed.generations, freed.oldest), (1, 2));
+    assert!(matches!(table.snapshot_at(1), Err(Error::NotFound(_))));
+    assert_eq!(seeds(&held), [2]);
+    drop(held);
+    assert_eq!(writer.free(0).unwrap().generations, 1);
+    assert_eq!(table.generations().unwrap(), [3]);
+}
+
 const ROOT: &str = "/store";
 
 /// Creates a table and appends three times, the last time several files at once; the sweep after each commit is the
@@ -297,11 +381,26 @@ fn scenario(disk: &SimulatedDisk, reported: &mut usize) -> Result<()> {
     let many = (4..24).map(|seed| segment(&writer, seed, false)).collect::<Result<Vec<_>>>()?;
     writer.commit(schema(), many)?;
     *reported = 4;
+    // The first three become one, five in the middle go, and so many sources are noted that they need a file.
+    let insert = vec![segment_in("k=1/l=2", &writer, 40, false)?];
+    let edits = vec![Edit { at: 0, remove: 3, insert }, Edit { at: 10, remove: 5, insert: vec![] }];
+    let sources =
+        (0..200).map(|i| Source { path: i.to_string().into(), done: true, ..Source::default() }).collect();
+    // What is made and not named is not kept.
+    segment_in("k=2", &writer, 41, false)?;
+    writer.commit_changes(Changes { edits, sources, ..writer.changes() })?;
+    *reported = 5;
     Ok(())
 }
 
+/// All commits of the scenario.
+const COMMITS: usize = 5;
+
 fn expected(commits: usize) -> Vec<u8> {
-    (1..[1, 2, 3, 4, 24][commits]).collect()
+    match commits {
+        COMMITS => [40].into_iter().chain(4..11).chain(16..24).collect(),
+        _ => (1..[1, 2, 3, 4, 24][commits]).collect(),
+    }
 }
 
 /// After whatever happened: the table is at the last reported generation or at the one in flight, whole; the next writer
@@ -313,7 +412,7 @@ fn check(disk: &SimulatedDisk, reported: usize, what: &str) {
         Err(Error::NotFound(_)) => vec![],
         Err(error) => panic!("{what}: {error}"),
     };
-    let in_flight = expected((reported + 1).min(4));
+    let in_flight = expected((reported + 1).min(COMMITS));
     assert!(before == expected(reported) || before == in_flight, "{what}: {reported} reported, found {before:?}");
     append(&table, 99).unwrap_or_else(|error| panic!("{what}: {error}"));
     // Power goes once more: what the sweep and the append built on must itself be durable.
@@ -325,6 +424,7 @@ fn check(disk: &SimulatedDisk, reported: usize, what: &str) {
         snapshot.segments().unwrap().iter().map(|segment| snapshot.path(segment)).collect();
     let dir = snapshot.dir();
     needed.extend(snapshot.chunks().iter().map(|chunk| dir.chunk(&chunk.id)));
+    needed.extend(snapshot.root().ledger.files.iter().map(|file| dir.ledger(&file.id)));
     needed.extend([dir.root(snapshot.generation()), dir.current(), dir.lock()]);
     assert_eq!(disk.files().into_keys().collect::<BTreeSet<_>>(), needed, "{what}");
     // Whatever happened before: a table that loses its CURRENT now loses nothing else.
@@ -355,7 +455,7 @@ fn every_call_may_fail() {
             disk.set_fault(Some(Fault { at, forever, after_effect }));
             let done = scenario(&disk, &mut reported);
             disk.set_fault(None);
-            assert!(done.is_err() || reported == 4);
+            assert!(done.is_err() || reported == COMMITS);
             check(&disk, reported, &format!("call {at} failed (forever {forever}, after effect {after_effect})"));
         }
     }

@@ -8,11 +8,11 @@ use super::{ColumnStats, SegmentEntry, TableOptions};
 use crate::block::Stats;
 use crate::disk::{Disk, DiskFile, WriterLock, durable};
 use crate::error::{Error, Result};
-use crate::manifest::commit::{self, Change};
+use crate::manifest::commit::{self, Change, Edit};
 use crate::manifest::layout::{check_partition, new_id};
-use crate::manifest::recover::{self, Scope};
-use crate::manifest::{Id, Root, TableDir};
-use crate::model::{Column, ColumnId, DataType, Schema};
+use crate::manifest::recover::{self, Retention, Scope, Swept};
+use crate::manifest::{History, Id, Root, Source, TableDir};
+use crate::model::{Arrangement, Column, ColumnId, DataType, Schema};
 
 /// More files than this without a sync of their own are made durable by one sync of the file system.
 const FILES_TO_SYNC: usize = 16;
@@ -27,6 +27,8 @@ pub struct TableWriter {
     options: TableOptions,
     files: DataFiles,
     state: State,
+    /// Data files that are no longer in the table, each with the last generation that had it.
+    retired: Vec<(u64, PathBuf)>,
     _lock: WriterLock,
 }
 
@@ -58,6 +60,21 @@ pub struct NewSegment {
     pub stats: Vec<(ColumnId, DataType, Stats)>,
 }
 
+/// What a commit is to put in force.
+#[derive(Clone, Debug)]
+pub struct Changes {
+    /// The columns from now on.
+    pub schema: Schema,
+    /// How rows are arranged from now on.
+    pub arrangement: Arrangement,
+    /// For so many milliseconds generations stay readable that are no longer in force.
+    pub keep: u64,
+    /// Segments that are added and taken away, by rising place.
+    pub edits: Vec<Edit<NewSegment>>,
+    /// What was loaded from where.
+    pub sources: Vec<Source>,
+}
+
 /// What a commit did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Commit {
@@ -83,7 +100,13 @@ impl TableWriter {
         durable::create_dir(&**disk, dir.path())?;
         let lock = WriterLock::acquire(&**disk, &dir.lock(), &what)?;
         let base = recover::recover(&**disk, dir)?;
-        recover::sweep(&**disk, dir, base.as_ref(), Scope::Everything)?;
+        if let Some(unknown) = base.as_ref().map(|root| root.unknown).filter(|unknown| *unknown != 0) {
+            return Err(Error::Unsupported(format!(
+                "{what} has features {unknown:#x} that this build can read and not write; a newer one is needed"
+            )));
+        }
+        let keep = base.as_ref().map_or(0, |root| root.history.keep);
+        recover::sweep(&**disk, dir, base.as_ref(), Scope::Everything, Retention { now: now(), keep })?;
         let (schema, options) = match (&base, create) {
             (Some(root), _) => (root.schema.clone(), root.options),
             (None, Some(created)) => created,
@@ -112,6 +135,7 @@ impl TableWriter {
             options,
             files,
             state: State::Known,
+            retired: Vec::new(),
             _lock: lock,
         })
     }
@@ -157,41 +181,157 @@ impl TableWriter {
         Ok(all)
     }
 
-    /// Adds segments and puts `schema` in force, all or nothing. Returns when it would survive the loss of power.
+    /// How rows are arranged.
+    pub fn arrangement(&self) -> Arrangement {
+        self.base.as_ref().map_or_else(Arrangement::default, |root| root.arrangement.clone())
+    }
+
+    /// The generation in force, `None` before the first commit.
+    pub fn base(&self) -> Option<&Root> {
+        self.base.as_ref()
+    }
+
+    /// The segments in force, in the order of their rows.
+    pub fn segments(&self) -> Result<Vec<SegmentEntry>> {
+        let mut all = Vec::new();
+        for reference in self.base.iter().flat_map(|root| &root.chunks) {
+            let chunk = commit::open(&*self.disk, &self.dir, reference)?;
+            all.extend_from_slice(chunk.segments().map_err(|error| error.at(self.dir.chunk(&reference.id), 0))?);
+        }
+        Ok(all)
+    }
+
+    /// All entries of the ledger, oldest first.
+    pub fn sources(&self) -> Result<Vec<Source>> {
+        let Some(root) = &self.base else { return Ok(Vec::new()) };
+        let mut all = Vec::new();
+        for file in &root.ledger.files {
+            all.extend(commit::read_ledger(&*self.disk, &self.dir, file)?);
+        }
+        all.extend_from_slice(&root.ledger.recent);
+        Ok(all)
+    }
+
+    /// What a commit without any change would say.
+    pub fn changes(&self) -> Changes {
+        Changes {
+            schema: self.schema.clone(),
+            arrangement: self.arrangement(),
+            keep: self.base.as_ref().map_or(0, |root| root.history.keep),
+            edits: Vec::new(),
+            sources: Vec::new(),
+        }
+    }
+
+    /// Adds segments and puts `schema` in force, all or nothing; see [`TableWriter::commit_changes`].
+    pub fn commit(&mut self, schema: Schema, segments: Vec<NewSegment>) -> Result<Commit> {
+        let mut changes = Changes { schema, ..self.changes() };
+        if !segments.is_empty() {
+            changes.edits.push(Edit { at: self.count(), remove: 0, insert: segments });
+        }
+        self.commit_changes(changes)
+    }
+
+    /// How many segments are in force: the place of an edit that appends.
+    pub fn count(&self) -> usize {
+        self.base.iter().flat_map(|root| &root.chunks).map(|chunk| chunk.segments as usize).sum()
+    }
+
+    /// Puts changes in force, all or nothing. Returns when they would survive the loss of power. Files of new segments that
+    /// no edit names are removed.
     ///
     /// After an error the table has its old generation or, if the disk failed at the very end, the new one: the next
     /// writer finds out, this one writes no more.
-    pub fn commit(&mut self, schema: Schema, segments: Vec<NewSegment>) -> Result<Commit> {
+    pub fn commit_changes(&mut self, changes: Changes) -> Result<Commit> {
         if self.state == State::Unknown {
             return Err(Error::InvalidInput("a commit failed before; open the table for writing again".into()));
         }
+        let Changes { schema, arrangement, keep, edits, sources } = changes;
         self.check_schema(&schema)?;
-        if let Some(base) = self.base.as_ref().filter(|base| segments.is_empty() && base.schema == schema) {
+        let unchanged = edits.is_empty() && sources.is_empty();
+        let same = |base: &&Root| {
+            unchanged && base.schema == schema && base.arrangement == arrangement && base.history.keep == keep
+        };
+        if let Some(base) = self.base.as_ref().filter(same) {
             return Ok(Commit { generation: base.generation, metadata_bytes: 0 });
         }
-        segments.iter().try_for_each(|segment| check_required(&schema, segment))?;
-        let named: HashSet<Id> = segments.iter().map(|segment| segment.file).collect();
-        let listed = segments.into_iter().map(|segment| self.list(segment, &schema)).collect::<Result<Vec<_>>>()?;
+        let new = || edits.iter().flat_map(|edit| &edit.insert);
+        new().try_for_each(|segment| check_required(&schema, segment))?;
+        let named: HashSet<Id> = new().map(|segment| segment.file).collect();
+        self.remove_made_but(&named);
+        let list = |edit: Edit<NewSegment>| {
+            let insert =
+                edit.insert.into_iter().map(|segment| self.list(segment, &schema)).collect::<Result<_>>()?;
+            Ok(Edit { at: edit.at, remove: edit.remove, insert })
+        };
+        let edits = edits.into_iter().map(list).collect::<Result<Vec<_>>>()?;
         self.state = State::Unknown;
         self.files.sync()?;
-        let change = Change { base: self.base.as_ref(), schema, options: self.options, segments: listed };
-        let (root, metadata_bytes) = commit::commit(&*self.disk, &self.dir, change)?;
+        let change = Change {
+            base: self.base.as_ref(),
+            schema,
+            options: self.options,
+            arrangement,
+            history: History { committed: now(), keep },
+            edits,
+            sources,
+        };
+        let done = commit::commit(&*self.disk, &self.dir, change)?;
         self.state = State::Known;
-        self.files.lock().made.retain(|file, _| !named.contains(file));
-        self.remove_made();
-        self.schema = root.schema.clone();
-        let generation = root.generation;
-        self.base = Some(root);
+        self.files.lock().made.clear();
+        let before = done.root.generation.saturating_sub(1);
+        self.retire(before, &done.removed);
+        self.schema = done.root.schema.clone();
+        let generation = done.root.generation;
+        self.base = Some(done.root);
         // Best effort: what stays goes with the next commit or the next writer.
-        let _ = recover::sweep(&*self.disk, &self.dir, self.base.as_ref(), Scope::Manifest);
-        Ok(Commit { generation, metadata_bytes })
+        let _ = self.sweep(Scope::Manifest, keep);
+        Ok(Commit { generation, metadata_bytes: done.bytes })
     }
 
-    /// Removes the files that no commit named, best effort.
-    fn remove_made(&self) {
-        for (file, partition) in self.files.lock().made.drain() {
-            let _ = self.disk.remove(&self.dir.data_file(&partition, &file));
+    /// Frees the generations that nobody reads and that were out of force for `keep` milliseconds, and their files.
+    pub fn free(&mut self, keep: u64) -> Result<Swept> {
+        self.sweep(Scope::Everything, keep)
+    }
+
+    fn sweep(&mut self, scope: Scope, keep: u64) -> Result<Swept> {
+        let retention = Retention { now: now(), keep };
+        let mut swept = recover::sweep(&*self.disk, &self.dir, self.base.as_ref(), scope, retention)?;
+        for (last, path) in std::mem::take(&mut self.retired) {
+            if last >= swept.oldest {
+                self.retired.push((last, path));
+            } else if self.disk.remove(&path).is_ok() {
+                swept.files += 1;
+            }
         }
+        Ok(swept)
+    }
+
+    /// Remembers files that only generations up to `last` need. A file with other segments too is left to the next writer,
+    /// who looks at all of them.
+    fn retire(&mut self, last: u64, removed: &[SegmentEntry]) {
+        for segment in removed {
+            let path = self.dir.data_file(&segment.partition, &segment.file);
+            let whole = segment.offset == 0 && self.disk.len(&path).is_ok_and(|len| len == segment.length);
+            if whole {
+                self.retired.push((last, path));
+            }
+        }
+    }
+
+    /// Removes the files that are not among `named`, best effort: they were made, and are not needed after all.
+    fn remove_made_but(&self, named: &HashSet<Id>) {
+        let mut written = self.files.lock();
+        let written = &mut *written;
+        written.made.retain(|file, partition| {
+            let keep = named.contains(file);
+            if !keep {
+                let path = self.dir.data_file(partition, file);
+                let _ = self.disk.remove(&path);
+                written.unsynced.remove(&path);
+            }
+            keep
+        });
     }
 
     /// Ids are permanent: none is issued twice, and old columns keep theirs.
@@ -217,6 +357,12 @@ impl TableWriter {
     }
 }
 
+/// Milliseconds since 1970, by the machine's clock.
+fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
 /// Refuses rows without a value in a column that needs one.
 fn check_required(schema: &Schema, segment: &NewSegment) -> Result<()> {
     // A segment without the column has no value in any row.
@@ -240,7 +386,7 @@ impl Drop for TableWriter {
         if self.state == State::Unknown {
             return;
         }
-        self.remove_made();
+        self.remove_made_but(&HashSet::new());
         if self.base.is_none() {
             let _ = self.disk.remove_dir(&self.dir.data());
             let _ = self.disk.remove_dir(&self.dir.manifest());
@@ -308,9 +454,9 @@ impl DataFiles {
             for path in &written.unsynced {
                 self.disk.sync_file(path)?;
             }
-        }
-        for dir in &written.dirs {
-            self.disk.sync_dir(dir)?;
+            for dir in &written.dirs {
+                self.disk.sync_dir(dir)?;
+            }
         }
         written.unsynced.clear();
         written.dirs.clear();
