@@ -178,7 +178,7 @@ fn without_slack(array: &ArrayRef) -> Option<ArrayRef> {
 
 /// Bytes of an array's values, for slices and views too. Long texts count twice: encoding shrinks them least, and holds
 /// a light and a heavy form of them at a time.
-fn value_bytes(array: &ArrayRef) -> usize {
+pub(super) fn value_bytes(array: &ArrayRef) -> usize {
     use arrow_schema::DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
     let view = match array.data_type() {
         Utf8View => array.as_string_view().total_buffer_bytes_used(),
@@ -206,13 +206,20 @@ impl Building {
     fn finish(mut self, rows: usize) -> Result<InputColumn> {
         self.pad(rows);
         for array in &mut self.arrays {
-            if *array.data_type() == arrow_schema::DataType::Null {
-                *array = nothing(array.len(), &self.data_type);
-            } else if let Some(readable) = canonical(array.data_type(), &self.data_type) {
-                *array = widen(&self.name, array, &self.data_type, &readable)?;
-            }
+            *array = widened(&self.name, array, &self.data_type)?;
         }
         Ok(InputColumn { id: self.id, data_type: self.data_type, arrays: self.arrays })
+    }
+}
+
+/// The array in a layout that a segment stores as this type, which its own type widens to.
+pub(super) fn widened(name: &str, array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    if *array.data_type() == arrow_schema::DataType::Null {
+        return Ok(nothing(array.len(), data_type));
+    }
+    match canonical(array.data_type(), data_type) {
+        Some(readable) => widen(name, array, data_type, &readable),
+        None => Ok(Arc::clone(array)),
     }
 }
 

@@ -9,18 +9,20 @@ use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 
+use super::arrange::Arrange;
 use super::columns::SegmentLimits;
-use super::pipeline::{self, PipelineOptions, Task};
+use super::pipeline::{self, Done, PipelineOptions, Task};
 use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema, Guess};
 #[cfg(feature = "parquet")]
 use super::sources::parquet::{ParquetSource, Spooled};
 use super::sources::{Format, Input, Opened};
+use super::tiers;
 use super::widening::check_widening;
 use crate::encoding::{Encoding, Options, Profile};
 use crate::error::{Error, Result};
 use crate::model::{DataType, Schema};
 use crate::segment::EncodedSegment;
-use crate::store::{DataFile, DataFiles, NewSegment, TableWriter};
+use crate::store::{Changes, DataFile, DataFiles, NewSegment, TableWriter};
 
 /// Bytes of values in memory at which a segment is closed, unless a memory limit asks for less.
 const SEGMENT_BYTES: usize = 192 << 20;
@@ -32,6 +34,10 @@ const TASK_BYTES: usize = 16 << 20;
 const WRITE_BYTES: usize = 8 << 20;
 /// What is being parsed takes at most this, unless a memory limit asks for less.
 const IN_FLIGHT_BYTES: usize = 256 << 20;
+/// What waits for the segments of its partitions takes at most this, unless a memory limit asks for less.
+const WAITING_BYTES: usize = 1 << 30;
+/// A file of at least so many bytes is made durable by the thread that writes it; smaller ones by the commit, together.
+const SYNC_BYTES: u64 = 4 << 20;
 
 /// How to load.
 #[derive(Clone, Debug)]
@@ -44,6 +50,8 @@ pub struct LoadOptions {
     pub profile: Option<Profile>,
     /// For tests: the encoding to use wherever it can.
     pub force: Option<Encoding>,
+    /// Where rows are to go.
+    pub arrange: Arrange,
     /// Worker threads.
     pub threads: usize,
     /// Bound on anonymous memory, in bytes.
@@ -60,6 +68,7 @@ impl Default for LoadOptions {
             skip_unsupported: false,
             profile: None,
             force: None,
+            arrange: Arrange::default(),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             memory_limit: None,
             cancelled: Arc::default(),
@@ -144,19 +153,25 @@ fn store(
     let before = writer.schema().clone();
     let mut schema = before.clone();
     // One segment is written while the next is encoded; none waits between them.
-    let (to_disk, encoded) = sync_channel::<EncodedSegment>(0);
+    let (to_disk, encoded) = sync_channel(0);
     let files = writer.data_files();
-    let (rows, segments) = std::thread::scope(|scope| {
+    let table = writer.base().map(|root| root.arrangement.clone());
+    let arrange = Arrange { table, ..options.arrange.clone() };
+    let (done, stored) = std::thread::scope(|scope| {
         let storing = scope.spawn(move || store_segments(&files, encoded));
-        let rows = feed(&pool, tasks, &mut schema, pipeline, to_disk);
-        let segments = storing.join().unwrap_or_else(|_| Err(pipeline::stopped("<writer>")));
+        let done = feed(&pool, tasks, &mut schema, &arrange, pipeline, to_disk);
+        let stored = storing.join().unwrap_or_else(|_| Err(pipeline::stopped("<writer>")));
         // A failure to write also ends the feeding, and is the one to report.
-        segments.and_then(|segments| rows.map(|rows| (rows, segments)))
+        stored.and_then(|stored| done.map(|done| (done, stored)))
     })?;
-    check_widening(&writer, &before, &schema, &segments)?;
-    let mut report = LoadReport { rows, segments: segments.len() as u64, ..LoadReport::default() };
-    report.bytes_stored = segments.iter().map(|s| s.length).sum();
-    report.bytes_metadata = writer.commit(schema, segments)?.metadata_bytes;
+    let Done { rows, arrangement } = done;
+    check_widening(&writer, &before, &schema, stored.iter().map(|(_, segment)| segment))?;
+    let mut report = LoadReport { rows, segments: stored.len() as u64, ..LoadReport::default() };
+    report.bytes_stored = stored.iter().map(|(_, segment)| segment.length).sum();
+    let mut changes = Changes { schema, ..writer.changes() };
+    changes.arrangement = arrangement.unwrap_or(changes.arrangement);
+    changes.edits = tiers::append(&writer, stored, &changes.schema, &changes.arrangement, &pool, pipeline)?;
+    report.bytes_metadata = writer.commit_changes(changes)?.metadata_bytes;
     report.elapsed = started.elapsed();
     Ok(report)
 }
@@ -171,6 +186,7 @@ fn pipeline_options(writer: &TableWriter, options: &LoadOptions) -> PipelineOpti
         encoding: Options { force: options.force, ..Options::new(options.profile.unwrap_or(table.profile)) },
         in_flight: options.threads * 2,
         in_flight_bytes: quarter.clamp(TASK_BYTES, IN_FLIGHT_BYTES),
+        waiting_bytes: quarter.clamp(MIN_SEGMENT_BYTES, WAITING_BYTES),
     }
 }
 
@@ -179,31 +195,45 @@ fn feed(
     pool: &rayon::ThreadPool,
     tasks: impl Iterator<Item = Result<Task>>,
     schema: &mut Schema,
+    arrange: &Arrange,
     options: &PipelineOptions,
-    to_disk: SyncSender<EncodedSegment>,
-) -> Result<u64> {
+    to_disk: SyncSender<(Arc<str>, EncodedSegment)>,
+) -> Result<Done> {
     let stopped = |_| Error::Cancelled;
-    pipeline::run(pool, tasks, schema, options, &mut |segment| to_disk.send(segment).map_err(stopped))
+    let mut sink = |path, segment| to_disk.send((path, segment)).map_err(stopped);
+    pipeline::run(pool, tasks, schema, arrange, options, &mut sink)
 }
 
-/// The writing thread: each segment becomes a durable file of its own, in large writes.
-fn store_segments(files: &DataFiles, encoded: Receiver<EncodedSegment>) -> Result<Vec<NewSegment>> {
+/// The writing thread: each segment becomes a file of its own, in large writes. They come back by partition, and within
+/// each in the order of their rows.
+fn store_segments(
+    files: &DataFiles,
+    encoded: Receiver<(Arc<str>, EncodedSegment)>,
+) -> Result<Vec<(Arc<str>, NewSegment)>> {
     let mut segments = Vec::new();
-    for segment in encoded {
-        let mut file = files.create()?;
-        write_parts(&mut file, segment.parts)?;
-        file.sync()?;
-        segments.push(NewSegment {
-            file: file.uuid(),
-            offset: 0,
-            length: segment.len,
-            uuid: segment.uuid,
-            footer_crc: segment.footer_crc,
-            rows: segment.rows,
-            stats: segment.stats,
-        });
+    for (partition, segment) in encoded {
+        segments.push((Arc::clone(&partition), store_segment(files, &partition, segment)?));
     }
+    segments.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(segments)
+}
+
+/// Writes a segment to a file of its own.
+pub(super) fn store_segment(files: &DataFiles, partition: &str, segment: EncodedSegment) -> Result<NewSegment> {
+    let mut file = files.create_in(partition)?;
+    write_parts(&mut file, segment.parts)?;
+    if segment.len >= SYNC_BYTES {
+        file.sync()?;
+    }
+    Ok(NewSegment {
+        file: file.uuid(),
+        offset: 0,
+        length: segment.len,
+        uuid: segment.uuid,
+        footer_crc: segment.footer_crc,
+        rows: segment.rows,
+        stats: segment.stats,
+    })
 }
 
 /// Writes small parts together and large ones as they are, and lets go of each as soon as it is written.

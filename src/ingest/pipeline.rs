@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  tasks (reader thread)      rayon workers                coordinator (caller's thread)
-//!  cut text, row groups  ──►  parse ─► batches  ──►  in order ─► SegmentBuilder ─► full
-//!                             encode columns    ◄──  one segment at a time  ◄──────┘
+//!  cut text, row groups  ──►  parse ─► batches  ──►  in order ─► SegmentBuilder or PartitionedRows ─► full
+//!                       sort, encode columns    ◄──  one segment (or many small ones) at a time  ◄───┘
 //!                                   └─► bytes   ──►  in order ─► sink (writer thread: write, fsync)
 //! ```
 //!
@@ -12,16 +12,22 @@
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use arrow_array::RecordBatch;
 use rayon::ThreadPool;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
+use super::arrange::Arrange;
 use super::columns::{SegmentBuilder, SegmentLimits, match_columns, readable};
+use super::partition::Partitions;
+use super::partitioned::{Cut, PartitionedRows};
+use super::sort::sorted;
 use crate::encoding::Options;
 use crate::error::{Error, Result};
-use crate::model::Schema;
-use crate::segment::writer::{self, EncodedSegment};
+use crate::model::{Arrangement, ColumnId, Schema, SortKey};
+use crate::segment::writer::{self, EncodedSegment, SegmentInput};
 
 /// A piece of parsing work that any thread can do.
 pub struct Task {
@@ -48,19 +54,43 @@ pub struct PipelineOptions {
     pub in_flight: usize,
     /// Their weight in bytes, unless a single one is heavier.
     pub in_flight_bytes: usize,
+    /// Bytes of values that may wait for the segments of their partitions.
+    pub waiting_bytes: usize,
 }
 
+/// What a run has done.
+#[derive(Clone, Debug, Default)]
+pub struct Done {
+    /// Rows.
+    pub rows: u64,
+    /// How they are arranged; `None` if there was not a batch.
+    pub arrangement: Option<Arrangement>,
+}
+
+/// Takes encoded segments, each with the path of its partition.
+pub type Sink<'a> = dyn FnMut(Arc<str>, EncodedSegment) -> Result<()> + 'a;
+
 /// Runs `tasks` on `pool` and hands encoded segments to `sink`, in order. `schema` grows and widens as batches
-/// need it. Returns the rows.
+/// need it; `arrange` says where rows go.
 pub fn run(
     pool: &ThreadPool,
     tasks: impl Iterator<Item = Result<Task>>,
     schema: &mut Schema,
+    arrange: &Arrange,
     options: &PipelineOptions,
-    sink: &mut dyn FnMut(EncodedSegment) -> Result<()>,
-) -> Result<u64> {
-    let mut stage =
-        Stage { pool, options, builder: SegmentBuilder::new(options.segment), encoding: None, sink, rows: 0 };
+    sink: &mut Sink<'_>,
+) -> Result<Done> {
+    let collected = Collected::OneSegment(SegmentBuilder::new(options.segment));
+    let mut stage = Stage {
+        pool,
+        options,
+        arrange,
+        collected,
+        encoding: None,
+        sink,
+        done: Done::default(),
+        sort_by: Arc::new([]),
+    };
     let mut parsing: VecDeque<Parsing> = VecDeque::new();
     let mut weight = 0;
     for task in tasks {
@@ -78,9 +108,9 @@ pub fn run(
     for oldest in parsing {
         stage.take(oldest, schema)?;
     }
-    stage.close()?;
+    stage.close(true)?;
     stage.drain()?;
-    Ok(stage.rows)
+    Ok(stage.done)
 }
 
 /// Sends a result; a coordinator that has given up no longer listens, which is fine.
@@ -104,52 +134,120 @@ struct Parsing {
     result: Receiver<Result<Vec<RecordBatch>>>,
 }
 
-struct Stage<'a> {
+struct Stage<'a, 's> {
     pool: &'a ThreadPool,
     options: &'a PipelineOptions,
-    builder: SegmentBuilder,
-    encoding: Option<Receiver<Result<EncodedSegment>>>,
-    sink: &'a mut dyn FnMut(EncodedSegment) -> Result<()>,
-    rows: u64,
+    arrange: &'a Arrange,
+    collected: Collected,
+    encoding: Option<Receiver<Result<Vec<(Arc<str>, EncodedSegment)>>>>,
+    sink: &'a mut Sink<'s>,
+    done: Done,
+    sort_by: Arc<[SortKey]>,
 }
 
-impl Stage<'_> {
-    /// Takes parsed batches into the builder.
+/// Rows that are not yet a segment.
+enum Collected {
+    OneSegment(SegmentBuilder),
+    Partitions(Partitions, PartitionedRows),
+}
+
+impl Stage<'_, '_> {
+    /// Takes parsed batches.
     fn take(&mut self, oldest: Parsing, schema: &mut Schema) -> Result<()> {
         for batch in oldest.result.recv().map_err(lost)?? {
             let ids = match_columns(schema, &batch)?;
-            self.rows += batch.num_rows() as u64;
-            let mut rest = readable(batch)?;
-            while let ControlFlow::Break(more) = self.builder.push(&rest, &ids)? {
-                self.close()?;
-                rest = more;
-                if rest.num_rows() == 0 {
-                    break;
-                }
+            if self.done.arrangement.is_none() {
+                self.start(self.arrange.resolve(schema)?);
+            }
+            self.done.rows += batch.num_rows() as u64;
+            self.collect(readable(batch)?, &ids, schema)?;
+        }
+        Ok(())
+    }
+
+    /// Now it is known where rows go.
+    fn start(&mut self, arrangement: Arrangement) {
+        if !arrangement.partition_by.is_empty() {
+            let partitions = Partitions::new(arrangement.partition_by.clone(), self.arrange.compile());
+            let rows = PartitionedRows::new(self.options.segment, self.options.waiting_bytes);
+            self.collected = Collected::Partitions(partitions, rows);
+        }
+        self.sort_by = arrangement.sort_by.as_slice().into();
+        self.done.arrangement = Some(arrangement);
+    }
+
+    fn collect(&mut self, batch: RecordBatch, ids: &[ColumnId], schema: &Schema) -> Result<()> {
+        match &mut self.collected {
+            Collected::Partitions(partitions, rows) => {
+                let of = partitions.of(&batch, ids, schema)?;
+                if rows.push(&batch, ids, of) { self.close(false) } else { Ok(()) }
+            }
+            Collected::OneSegment(_) => self.collect_segment(batch, ids),
+        }
+    }
+
+    fn collect_segment(&mut self, batch: RecordBatch, ids: &[ColumnId]) -> Result<()> {
+        let mut rest = batch;
+        while let Collected::OneSegment(builder) = &mut self.collected
+            && let ControlFlow::Break(more) = builder.push(&rest, ids)?
+        {
+            self.close(false)?;
+            rest = more;
+            if rest.num_rows() == 0 {
+                break;
             }
         }
         Ok(())
     }
 
-    /// Sends the builder's rows to be encoded, after what was being encoded has reached the sink.
-    fn close(&mut self) -> Result<()> {
-        if self.builder.is_empty() {
-            return Ok(());
+    /// Sends rows to be encoded, after what was being encoded has reached the sink: those of one segment, or those of
+    /// the fullest partitions; of all if it is the end.
+    fn close(&mut self, end: bool) -> Result<()> {
+        match &mut self.collected {
+            Collected::OneSegment(builder) if builder.is_empty() => Ok(()),
+            Collected::OneSegment(builder) => {
+                let input = builder.finish()?;
+                self.encode(move || Ok(vec![(Arc::from(""), input)]))
+            }
+            Collected::Partitions(..) => {
+                let nothing = Collected::OneSegment(SegmentBuilder::new(self.options.segment));
+                let Collected::Partitions(partitions, mut rows) = std::mem::replace(&mut self.collected, nothing)
+                else {
+                    return Ok(());
+                };
+                let closed = rows.cut(end, &mut |cut: Cut| {
+                    let paths = cut.partitions().map(|number| partitions.path(number)).collect::<Vec<_>>();
+                    self.encode(move || {
+                        let inputs = cut.gather()?.into_iter().map(|(_, input)| input);
+                        Ok(paths.into_iter().zip(inputs).collect())
+                    })
+                });
+                self.collected = Collected::Partitions(partitions, rows);
+                closed
+            }
         }
-        let input = self.builder.finish()?;
+    }
+
+    /// Sorts and encodes segments on the pool.
+    fn encode(
+        &mut self,
+        make: impl FnOnce() -> Result<Vec<(Arc<str>, SegmentInput)>> + Send + 'static,
+    ) -> Result<()> {
         self.drain()?;
         let (done, result) = sync_channel(1);
-        let options = self.options.encoding;
-        self.pool.spawn(move || deliver(&done, writer::encode(&input, &options)));
+        let (options, sort_by) = (self.options.encoding, Arc::clone(&self.sort_by));
+        let encode = move || {
+            let one = |(path, input)| Ok((path, writer::encode(&sorted(input, &sort_by)?, &options)?));
+            make()?.into_par_iter().map(one).collect()
+        };
+        self.pool.spawn(move || deliver(&done, encode()));
         self.encoding = Some(result);
         Ok(())
     }
 
     fn drain(&mut self) -> Result<()> {
-        match self.encoding.take() {
-            Some(encoding) => (self.sink)(encoding.recv().map_err(lost)??),
-            None => Ok(()),
-        }
+        let Some(encoding) = self.encoding.take() else { return Ok(()) };
+        encoding.recv().map_err(lost)??.into_iter().try_for_each(|(path, segment)| (self.sink)(path, segment))
     }
 }
 
@@ -166,9 +264,11 @@ mod tests {
             encoding: Options::new(Profile::Fast),
             in_flight: 1,
             in_flight_bytes: 1,
+            waiting_bytes: 1,
         };
         let tasks = || (0..3).map(|_| Ok(Task { weight: 1, work: Box::new(|| panic!("a test of a bug")) }));
-        let error = run(&pool, tasks(), &mut Schema::default(), &options, &mut |_| Ok(())).unwrap_err();
+        let error = run(&pool, tasks(), &mut Schema::default(), &Arrange::default(), &options, &mut |_, _| Ok(()))
+            .unwrap_err();
         assert!(error.to_string().contains("nothing was committed"), "{error}");
     }
 }

@@ -10,11 +10,11 @@ use crate::store::{NewSegment, TableWriter};
 
 /// Where the table's type is wider than that of a segment, whether one written before or by this load, reading has to
 /// give back what was stored: integers beyond 2⁵³ are no f64, and a date far away is no timestamp in nanoseconds.
-pub(super) fn check_widening(
+pub(super) fn check_widening<'a>(
     writer: &TableWriter,
     before: &Schema,
     after: &Schema,
-    new: &[NewSegment],
+    new: impl Iterator<Item = &'a NewSegment>,
 ) -> Result<()> {
     let columns: HashMap<ColumnId, &Column> = after.columns().iter().map(|column| (column.id, column)).collect();
     let now = |id| columns.get(&id).copied();
@@ -24,7 +24,7 @@ pub(super) fn check_widening(
             check_column(column, &known.data_type, &known.stats)?;
         }
     }
-    for (id, data_type, stats) in new.iter().flat_map(|segment| &segment.stats) {
+    for (id, data_type, stats) in new.flat_map(|segment| &segment.stats) {
         if let Some(column) = now(*id) {
             check_column(column, data_type, stats)?;
         }

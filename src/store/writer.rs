@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::snapshot::open_segment;
 use super::{ColumnStats, SegmentEntry, TableOptions};
 use crate::block::Stats;
 use crate::disk::{Disk, DiskFile, WriterLock, durable};
@@ -13,6 +14,7 @@ use crate::manifest::layout::{check_partition, new_id};
 use crate::manifest::recover::{self, Retention, Scope, Swept};
 use crate::manifest::{History, Id, Root, Source, TableDir};
 use crate::model::{Arrangement, Column, ColumnId, DataType, Schema};
+use crate::segment::Segment;
 
 /// More files than this without a sync of their own are made durable by one sync of the file system.
 const FILES_TO_SYNC: usize = 16;
@@ -199,6 +201,23 @@ impl TableWriter {
             all.extend_from_slice(chunk.segments().map_err(|error| error.at(self.dir.chunk(&reference.id), 0))?);
         }
         Ok(all)
+    }
+
+    /// Opens a segment in force.
+    pub fn open_segment(&self, entry: &SegmentEntry) -> Result<Arc<Segment>> {
+        let path = self.dir.data_file(&entry.partition, &entry.file);
+        let mapped = Arc::new(self.disk.map(&path)?);
+        Ok(Arc::new(open_segment(entry, mapped, path)?))
+    }
+
+    /// Opens a segment that was written and is not in force.
+    pub fn open_new(&self, segment: &NewSegment) -> Result<Arc<Segment>> {
+        let Some(partition) = self.files.lock().made.get(&segment.file).cloned() else {
+            return Err(Error::InvalidInput("a segment is in a file that this writer did not make".into()));
+        };
+        let path = self.dir.data_file(&partition, &segment.file);
+        let mapped = Arc::new(self.disk.map(&path)?);
+        Ok(Arc::new(Segment::open(mapped, path, segment.offset, segment.length)?))
     }
 
     /// All entries of the ledger, oldest first.

@@ -1,0 +1,98 @@
+//! How an ingest is told to arrange rows, and what that means once columns are known.
+
+use std::sync::Arc;
+
+use super::partition::{ColumnsOnly, Compile, keys};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::{Arrangement, Schema, SortKey};
+
+/// A column to sort by, as asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SortBy {
+    /// Its name.
+    pub column: String,
+    /// From great to small.
+    pub descending: bool,
+    /// Whether nulls come before all values; SQL has them last if rising and first if falling.
+    pub nulls_first: bool,
+}
+
+/// What was asked for, and what the table has.
+#[derive(Clone, Debug, Default)]
+pub struct Arrange {
+    /// SQL expressions, each perhaps with `AS name`; empty to take what the table has.
+    pub partition_by: Vec<String>,
+    /// Columns; empty to take what the table has.
+    pub sort_by: Vec<SortBy>,
+    /// Makes functions of expressions.
+    pub compile: Option<Arc<dyn Compile>>,
+    /// How the table arranges its rows, if there is one.
+    pub table: Option<Arrangement>,
+}
+
+impl Arrange {
+    /// What makes functions of expressions.
+    pub fn compile(&self) -> Arc<dyn Compile> {
+        self.compile.clone().unwrap_or_else(|| Arc::new(ColumnsOnly))
+    }
+
+    /// The arrangement of the table from now on. A table that has one keeps it: asking for another is an error.
+    pub fn resolve(&self, schema: &Schema) -> Result<Arrangement> {
+        let partition_by = match self.partition_by.as_slice() {
+            [] => Vec::new(),
+            requests => keys(requests, schema, &*self.compile())?,
+        };
+        let asked = Arrangement { partition_by, sort_by: sort_keys(&self.sort_by, schema)? };
+        let Some(table) = &self.table else { return Ok(asked) };
+        let expressions = |arrangement: &Arrangement| {
+            let keys = arrangement.partition_by.iter();
+            keys.map(|key| (Arc::clone(&key.name), Arc::clone(&key.expression))).collect::<Vec<_>>()
+        };
+        if !asked.partition_by.is_empty() && expressions(&asked) != expressions(table) {
+            return Err(Error::InvalidInput(format!(
+                "the table is partitioned by {}; other partitions need another table",
+                listed(table.partition_by.iter().map(|key| &*key.expression))
+            )));
+        }
+        if !asked.sort_by.is_empty() && asked.sort_by != table.sort_by {
+            return Err(Error::InvalidInput(
+                "the table is sorted in another way, or not at all: sty compact --sort-by changes that".into(),
+            ));
+        }
+        Ok(table.clone())
+    }
+}
+
+/// The columns that are asked for, by id.
+pub fn sort_keys(asked: &[SortBy], schema: &Schema) -> Result<Vec<SortKey>> {
+    if asked.len() > limits::MAX_SORT_KEYS {
+        return Err(Error::LimitExceeded(format!("{} sort keys; at most {}", asked.len(), limits::MAX_SORT_KEYS)));
+    }
+    let mut keys: Vec<SortKey> = Vec::with_capacity(asked.len());
+    for by in asked {
+        let found = schema.columns().iter().find(|column| *column.name == *by.column);
+        let Some(column) = found else {
+            return Err(Error::NotFound(format!(
+                "there is no column '{}' to sort by; there are {}",
+                by.column,
+                listed(schema.columns().iter().map(|column| &*column.name))
+            )));
+        };
+        if keys.iter().any(|key| key.column == column.id) {
+            return Err(Error::InvalidInput(format!("column '{}' is named twice in --sort-by", by.column)));
+        }
+        keys.push(SortKey { column: column.id, descending: by.descending, nulls_first: by.nulls_first });
+    }
+    Ok(keys)
+}
+
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    let shown = names.iter().take(8).copied().collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => "nothing".to_owned(),
+        0..=8 => shown,
+        _ => shown + ", …",
+    }
+}

@@ -1,0 +1,206 @@
+//! Small segments at the end of a table, or of a partition, become larger ones as part of a commit.
+//!
+//! Whenever eight segments of about one size (within a factor of eight) stand at the end, they become one, and so on, as the
+//! levels of a log-structured merge tree do (O'Neil et al. 1996): a table that is fed a hundred rows at a time has O(log n)
+//! small segments, and each row was written O(log n) times.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use super::arrange::Arrange;
+use super::load::store_segment;
+use super::pipeline::{self, PipelineOptions};
+use super::rewrite;
+use crate::error::{Error, Result};
+use crate::manifest::commit::MERGE_BYTES;
+use crate::model::{Arrangement, Schema};
+use crate::segment::Segment;
+use crate::store::{Edit, NewSegment, SegmentEntry, TableWriter};
+
+/// So many segments of about one size are merged into one.
+const FAN_IN: usize = 8;
+/// About the bytes that a segment takes in the manifest: what a commit of many segments may write in addition.
+const ENTRY_BYTES: u64 = 4096;
+
+/// How many segments at the end, given by their rows, to merge into one of at most `most` rows; 0 or 1 for none.
+fn tail_to_merge(rows: &[u64], most: u64) -> usize {
+    let Some((last, _)) = rows.split_last() else { return 0 };
+    let (mut merged, mut sum) = (1, *last);
+    loop {
+        let left = rows.get(..rows.len() - merged).unwrap_or_default();
+        let level = |rows: u64| rows.max(1).ilog(FAN_IN as u64);
+        let alike = left.iter().rev().take_while(|rows| level(**rows) <= level(sum)).count();
+        if alike + 1 < FAN_IN {
+            return merged;
+        }
+        let before = merged;
+        for rows in left.iter().rev().take(alike) {
+            if sum + rows > most {
+                break;
+            }
+            (sum, merged) = (sum + rows, merged + 1);
+        }
+        if merged == before {
+            return merged;
+        }
+    }
+}
+
+/// A segment at the end of a partition.
+#[derive(Clone, Debug)]
+enum Tail {
+    Old(usize),
+    New(NewSegment),
+}
+
+/// The edits by which `new` segments (by partition, in the order of their rows) join the table, those at the end of each partition
+/// merged. Merged segments are written by `pool`.
+pub fn append(
+    writer: &TableWriter,
+    new: Vec<(Arc<str>, NewSegment)>,
+    schema: &Schema,
+    arrangement: &Arrangement,
+    pool: &rayon::ThreadPool,
+    options: &PipelineOptions,
+) -> Result<Vec<Edit<NewSegment>>> {
+    let most = options.segment.rows as u64;
+    let mut budget = MERGE_BYTES.max(new.len() as u64 * ENTRY_BYTES);
+    let mut partitions: BTreeMap<Arc<str>, Vec<NewSegment>> = BTreeMap::new();
+    for (partition, segment) in new {
+        partitions.entry(partition).or_default().push(segment);
+    }
+    let small = |segments: &Vec<NewSegment>| segments.last().is_some_and(|last| last.rows < most);
+    let old = if partitions.values().any(small) { writer.segments()? } else { Vec::new() };
+    let chunks = Chunks::of(writer);
+    let (mut removed, mut insert, mut touched) = (Vec::new(), Vec::new(), HashSet::new());
+    let mut of_partition: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, entry) in old.iter().enumerate() {
+        if partitions.contains_key(&entry.partition) {
+            of_partition.entry(&entry.partition).or_default().push(at);
+        }
+    }
+    for (partition, mut segments) in partitions {
+        let places = of_partition.get(&*partition).map_or(&[][..], Vec::as_slice);
+        let rows = places.iter().filter_map(|at| old.get(*at)).map(|entry| entry.rows);
+        let rows: Vec<u64> = rows.chain(segments.iter().map(|segment| segment.rows)).collect();
+        let merged = if small(&segments) { tail_to_merge(&rows, most) } else { 0 };
+        let from_new = merged.min(segments.len());
+        let from_old = places.get(places.len() - (merged - from_new)..).unwrap_or_default();
+        let cost = chunks.cost(from_old, &touched);
+        if merged < 2 || cost > budget {
+            insert.extend(segments);
+            continue;
+        }
+        budget -= cost;
+        touched.extend(from_old.iter().filter_map(|at| chunks.number(*at)));
+        let tail: Vec<Tail> = from_old
+            .iter()
+            .map(|at| Tail::Old(*at))
+            .chain(segments.split_off(segments.len() - from_new).into_iter().map(Tail::New))
+            .collect();
+        insert.extend(segments);
+        insert.extend(merge(writer, &partition, &old, tail, schema, arrangement, pool, options)?);
+        removed.extend_from_slice(from_old);
+    }
+    removed.sort_unstable();
+    let mut edits: Vec<Edit<NewSegment>> = Vec::new();
+    for at in removed {
+        match edits.last_mut() {
+            Some(edit) if edit.at + edit.remove == at => edit.remove += 1,
+            _ => edits.push(Edit { at, remove: 1, insert: Vec::new() }),
+        }
+    }
+    if !insert.is_empty() {
+        edits.push(Edit { at: writer.count(), remove: 0, insert });
+    }
+    Ok(edits)
+}
+
+/// Where the chunks of a table begin, and how long they are.
+struct Chunks(Vec<(usize, u64)>);
+
+impl Chunks {
+    fn of(writer: &TableWriter) -> Chunks {
+        let mut end = 0;
+        let chunks = writer.base().into_iter().flat_map(|root| &root.chunks);
+        let ends = chunks.map(|chunk| {
+            end += chunk.segments as usize;
+            (end, chunk.length)
+        });
+        Chunks(ends.collect())
+    }
+
+    /// The chunk of a segment.
+    fn number(&self, segment: usize) -> Option<usize> {
+        let at = self.0.partition_point(|(end, _)| *end <= segment);
+        (at < self.0.len()).then_some(at)
+    }
+
+    /// Bytes of the chunks of segments that are not written anew already.
+    fn cost(&self, segments: &[usize], touched: &HashSet<usize>) -> u64 {
+        let numbers: HashSet<usize> = segments.iter().filter_map(|at| self.number(*at)).collect();
+        numbers.difference(touched).filter_map(|at| self.0.get(*at)).map(|(_, length)| length).sum()
+    }
+}
+
+/// Writes the rows of some segments as one, or as more if they are too many bytes.
+#[expect(clippy::too_many_arguments, reason = "one caller, which has them all")]
+fn merge(
+    writer: &TableWriter,
+    partition: &str,
+    old: &[SegmentEntry],
+    tail: Vec<Tail>,
+    schema: &Schema,
+    arrangement: &Arrangement,
+    pool: &rayon::ThreadPool,
+    options: &PipelineOptions,
+) -> Result<Vec<NewSegment>> {
+    let open = |tail: &Tail| -> Result<Arc<Segment>> {
+        match tail {
+            Tail::New(segment) => writer.open_new(segment),
+            Tail::Old(at) => match old.get(*at) {
+                Some(entry) => writer.open_segment(entry),
+                None => Err(Error::InvalidInput("a segment to merge is not there".into())),
+            },
+        }
+    };
+    let segments = tail.iter().map(open).collect::<Result<Vec<_>>>()?;
+    // They are of one partition already.
+    let table = Some(Arrangement { partition_by: Vec::new(), sort_by: arrangement.sort_by.clone() });
+    let arrange = Arrange { table, ..Arrange::default() };
+    let (files, mut written) = (writer.data_files(), Vec::new());
+    let mut sink = |_, segment| {
+        written.push(store_segment(&files, partition, segment)?);
+        Ok(())
+    };
+    let tasks = segments.into_iter().flat_map(|segment| rewrite::tasks(segment, schema));
+    pipeline::run(pool, tasks, &mut schema.clone(), &arrange, options, &mut sink)?;
+    Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_appends_leave_few_segments_and_are_written_few_times() {
+        for rows in [1, 100, 5_000] {
+            let (mut segments, mut written, appends) = (Vec::<u64>::new(), 0, 30_000u64);
+            for _ in 0..appends {
+                segments.push(rows);
+                let merged = tail_to_merge(&segments, 1 << 20);
+                let tail = segments.split_off(segments.len() - merged);
+                let sum: u64 = tail.iter().sum();
+                assert!(sum <= 1 << 20);
+                written += sum;
+                segments.push(sum);
+            }
+            let total = rows * appends;
+            assert_eq!(segments.iter().sum::<u64>(), total);
+            // Those below the largest tier, and full ones, which may be short by an eighth.
+            let most = (total >> 20) * 8 / 7 + 8 * (u64::from(total.ilog(8)) + 1);
+            assert!((segments.len() as u64) <= most, "{} segments of {rows}, at most {most}", segments.len());
+            assert!(written <= total * (u64::from(total.ilog(8)) + 2), "{} times", written / total);
+        }
+    }
+}
