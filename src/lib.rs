@@ -15,7 +15,8 @@ pub mod manifest; // generations: which segments there are
 pub mod store; // tables, snapshots, the writer
 pub mod expr; // predicates free of any engine's types
 pub mod ingest; // rows in: sources, column builders, the pipeline
-pub mod query; // pruning, and later the executor
+pub mod query; // the executor: pruning, filters, groups, orders
+pub mod maintain; // compaction, deletion, partitions
 #[cfg(feature = "sql")]
 pub mod sql; // DataFusion, which nothing else knows
 

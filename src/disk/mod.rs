@@ -12,6 +12,7 @@
 //! | `lru.rs` | a bounded cache |
 //! | `durable.rs` | write, fsync, rename, fsync the directory |
 //! | `lock.rs` | one writer at a time |
+//! | `memory.rs` | how much memory there is |
 //! | `temporary.rs` | nameless files for what queries spill |
 //! | `simulated.rs` | a live and a durable image in memory, for fault injection |
 
@@ -19,6 +20,7 @@ pub mod durable;
 pub mod lock;
 pub mod lru;
 pub mod mapped;
+pub mod memory;
 pub mod real;
 pub mod simulated;
 pub mod temporary;

@@ -37,6 +37,12 @@ impl Arrange {
         self.compile.clone().unwrap_or_else(|| Arc::new(ColumnsOnly))
     }
 
+    /// Whether rows are to be spread over partitions.
+    pub fn is_partitioned(&self) -> bool {
+        let table = self.table.as_ref().is_some_and(|table| !table.partition_by.is_empty());
+        table || !self.partition_by.is_empty()
+    }
+
     /// The arrangement of the table from now on. A table that has one keeps it: asking for another is an error.
     pub fn resolve(&self, schema: &Schema) -> Result<Arrangement> {
         let partition_by = match self.partition_by.as_slice() {

@@ -18,6 +18,7 @@ use super::sources::parquet::{ParquetSource, Spooled};
 use super::sources::{Format, Input, Opened};
 use super::tiers;
 use super::widening::check_widening;
+use crate::disk::memory;
 use crate::encoding::{Encoding, Options, Profile};
 use crate::error::{Error, Result};
 use crate::model::{DataType, Schema};
@@ -143,13 +144,7 @@ fn store(
     options: &LoadOptions,
 ) -> Result<LoadReport> {
     let started = Instant::now();
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(options.threads)
-        .thread_name(|i| format!("ingest-{i}"))
-        // Its answer will be missed, which is an error; without a handler the process would be aborted.
-        .panic_handler(|_| {})
-        .build()
-        .map_err(|e| Error::LimitExceeded(format!("no threads: {e}")))?;
+    let pool = thread_pool(options.threads)?;
     let before = writer.schema().clone();
     let mut schema = before.clone();
     // One segment is written while the next is encoded; none waits between them.
@@ -176,10 +171,23 @@ fn store(
     Ok(report)
 }
 
-fn pipeline_options(writer: &TableWriter, options: &LoadOptions) -> PipelineOptions {
+/// The workers of an ingest.
+pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|i| format!("ingest-{i}"))
+        // Its answer will be missed, which is an error; without a handler the process would be aborted.
+        .panic_handler(|_| {})
+        .build()
+        .map_err(|error| Error::LimitExceeded(format!("no threads: {error}")))
+}
+
+/// What the pipeline is told, so that it keeps within the memory that there is.
+pub(crate) fn pipeline_options(writer: &TableWriter, options: &LoadOptions) -> PipelineOptions {
     let table = writer.options();
     // One segment fills, one is encoded (and doubled while its bytes appear), a quarter is input on its way.
-    let quarter = options.memory_limit.map_or(usize::MAX, |limit| usize::try_from(limit / 4).unwrap_or(usize::MAX));
+    let limit = options.memory_limit.unwrap_or_else(|| memory::available() / 10 * 7);
+    let quarter = usize::try_from(limit / 4).unwrap_or(usize::MAX);
     let bytes = quarter.clamp(MIN_SEGMENT_BYTES, SEGMENT_BYTES);
     PipelineOptions {
         segment: SegmentLimits { rows: table.segment_rows as usize, bytes, block_rows: table.block_rows as usize },
@@ -219,7 +227,7 @@ fn store_segments(
 }
 
 /// Writes a segment to a file of its own.
-pub(super) fn store_segment(files: &DataFiles, partition: &str, segment: EncodedSegment) -> Result<NewSegment> {
+pub(crate) fn store_segment(files: &DataFiles, partition: &str, segment: EncodedSegment) -> Result<NewSegment> {
     let mut file = files.create_in(partition)?;
     write_parts(&mut file, segment.parts)?;
     if segment.len >= SYNC_BYTES {

@@ -3,15 +3,17 @@
 //! Where this stands on the road of a byte: in the place of a source. Blocks are decoded by workers, in the types in which
 //! they are stored, and go through the same pipeline as parsed text.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema as ArrowSchema};
 
 use super::pipeline::Task;
+use super::sort;
 use crate::error::{Error, Result};
 use crate::model::{Column, Schema};
-use crate::segment::Segment;
+use crate::segment::{Segment, SegmentInput};
 
 /// Bytes that a decoded value takes, about: what a block weighs is not known before it is decoded.
 const VALUE_BYTES: usize = 12;
@@ -24,19 +26,34 @@ pub fn tasks(segment: Arc<Segment>, schema: &Schema) -> impl Iterator<Item = Res
         let rows = block_rows(&segment, block);
         let (segment, columns) = (Arc::clone(&segment), Arc::clone(&columns));
         let weight = rows.saturating_mul(columns.len()).saturating_mul(VALUE_BYTES);
-        Ok(Task { weight, work: Box::new(move || Ok(vec![decode(&segment, block, &columns)?])) })
+        Ok(Task { weight, work: Box::new(move || Ok(vec![decode(&segment, block, 0..rows, &columns)?])) })
     })
 }
 
-/// A block of a segment as a batch with the table's names.
-pub fn decode(segment: &Segment, block: usize, columns: &[Column]) -> Result<RecordBatch> {
-    let rows = block_rows(segment, block);
+/// Rows of a block of a segment as a batch with the table's names.
+pub fn decode(segment: &Segment, block: usize, rows: Range<usize>, columns: &[Column]) -> Result<RecordBatch> {
     let mut fields = Vec::with_capacity(columns.len());
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
     for column in columns {
         let Some(stored) = segment.column(column.id)? else { continue };
-        let array = stored.block(block)?.decode(0..rows)?;
+        let array = stored.block(block)?.decode(rows.clone())?;
         fields.push(Field::new(&*column.name, array.data_type().clone(), true));
+        arrays.push(array);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
+        .map_err(|error| Error::InvalidInput(error.to_string()))
+}
+
+/// The rows of a segment to be written as one batch with the table's names.
+pub fn to_batch(input: SegmentInput, schema: &Schema) -> Result<RecordBatch> {
+    let rows = input.rows;
+    let mut fields = Vec::with_capacity(input.columns.len());
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(input.columns.len());
+    for column in input.columns {
+        let Some(known) = schema.columns().iter().find(|known| known.id == column.id) else { continue };
+        let array = sort::joined(&column)?;
+        fields.push(Field::new(&*known.name, array.data_type().clone(), true));
         arrays.push(array);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));

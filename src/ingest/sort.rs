@@ -73,7 +73,7 @@ fn order(rows: &Rows) -> Option<UInt32Array> {
 }
 
 /// A column in one array.
-fn joined(column: &InputColumn) -> Result<ArrayRef> {
+pub(super) fn joined(column: &InputColumn) -> Result<ArrayRef> {
     match column.arrays.as_slice() {
         [] => Ok(new_empty_array(&column.data_type.to_arrow())),
         [only] => Ok(Arc::clone(only)),

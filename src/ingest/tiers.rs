@@ -22,23 +22,30 @@ const FAN_IN: usize = 8;
 /// About the bytes that a segment takes in the manifest: what a commit of many segments may write in addition.
 const ENTRY_BYTES: u64 = 4096;
 
-/// How many segments at the end, given by their rows, to merge into one of at most `most` rows; 0 or 1 for none.
-fn tail_to_merge(rows: &[u64], most: u64) -> usize {
-    let Some((last, _)) = rows.split_last() else { return 0 };
-    let (mut merged, mut sum) = (1, *last);
+/// A segment of so many stored bytes may have been closed for what its values take in memory: it is as large as it gets.
+pub(crate) const LARGE_BYTES: u64 = 16 << 20;
+
+/// How many segments at the end, given by rows and stored bytes, to merge into one of at most `most` rows; 0 or 1 for none.
+fn tail_to_merge(segments: &[(u64, u64)], most: u64) -> usize {
+    let Some(((last, last_bytes), _)) = segments.split_last() else { return 0 };
+    let (mut merged, mut sum, mut bytes) = (1, *last, *last_bytes);
+    if bytes >= LARGE_BYTES {
+        return merged;
+    }
     loop {
-        let left = rows.get(..rows.len() - merged).unwrap_or_default();
+        let left = segments.get(..segments.len() - merged).unwrap_or_default();
         let level = |rows: u64| rows.max(1).ilog(FAN_IN as u64);
-        let alike = left.iter().rev().take_while(|rows| level(**rows) <= level(sum)).count();
+        let is_alike = |(rows, bytes): &(u64, u64)| level(*rows) <= level(sum) && *bytes < LARGE_BYTES;
+        let alike = left.iter().rev().take_while(|segment| is_alike(segment)).count();
         if alike + 1 < FAN_IN {
             return merged;
         }
         let before = merged;
-        for rows in left.iter().rev().take(alike) {
-            if sum + rows > most {
+        for (rows, more) in left.iter().rev().take(alike) {
+            if sum + rows > most || bytes + more > 2 * LARGE_BYTES {
                 break;
             }
-            (sum, merged) = (sum + rows, merged + 1);
+            (sum, bytes, merged) = (sum + rows, bytes + more, merged + 1);
         }
         if merged == before {
             return merged;
@@ -81,9 +88,9 @@ pub fn append(
     }
     for (partition, mut segments) in partitions {
         let places = of_partition.get(&*partition).map_or(&[][..], Vec::as_slice);
-        let rows = places.iter().filter_map(|at| old.get(*at)).map(|entry| entry.rows);
-        let rows: Vec<u64> = rows.chain(segments.iter().map(|segment| segment.rows)).collect();
-        let merged = if small(&segments) { tail_to_merge(&rows, most) } else { 0 };
+        let sizes = places.iter().filter_map(|at| old.get(*at)).map(|entry| (entry.rows, entry.length));
+        let sizes: Vec<_> = sizes.chain(segments.iter().map(|segment| (segment.rows, segment.length))).collect();
+        let merged = if small(&segments) { tail_to_merge(&sizes, most) } else { 0 };
         let from_new = merged.min(segments.len());
         let from_old = places.get(places.len() - (merged - from_new)..).unwrap_or_default();
         let cost = chunks.cost(from_old, &touched);
@@ -183,12 +190,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_as_large_as_it_gets_is_left_alone() {
+        assert_eq!(tail_to_merge(&[(400_000, LARGE_BYTES); 20], 1 << 20), 1);
+        let mut segments = vec![(400_000, LARGE_BYTES); 20];
+        segments.extend([(100, 1000); 8]);
+        assert_eq!(tail_to_merge(&segments, 1 << 20), 8);
+    }
+
+    #[test]
     fn small_appends_leave_few_segments_and_are_written_few_times() {
         for rows in [1, 100, 5_000] {
-            let (mut segments, mut written, appends) = (Vec::<u64>::new(), 0, 30_000u64);
+            let (mut segments, mut written, appends) = (Vec::<u64>::new(), 0, 20_000u64);
             for _ in 0..appends {
                 segments.push(rows);
-                let merged = tail_to_merge(&segments, 1 << 20);
+                let sizes: Vec<_> = segments.iter().map(|rows| (*rows, rows / 10)).collect();
+                let merged = tail_to_merge(&sizes, 1 << 20);
                 let tail = segments.split_off(segments.len() - merged);
                 let sum: u64 = tail.iter().sum();
                 assert!(sum <= 1 << 20);

@@ -20,7 +20,7 @@ pub(super) fn check_widening<'a>(
     let now = |id| columns.get(&id).copied();
     for old in before.columns() {
         let Some(column) = now(old.id).filter(|column| column.data_type != old.data_type) else { continue };
-        for known in writer.column_stats(old.id)? {
+        for known in writer.column_stats_by_segment(old.id)?.into_iter().flatten() {
             check_column(column, &known.data_type, &known.stats)?;
         }
     }

@@ -33,4 +33,5 @@ mod words;
 
 pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, OrderBy, Output};
 pub use run::{Answer, Context, GroupLimits, refusal, run};
+pub(crate) use scan::matching_segments;
 pub use stats::{Counters, Recorder};

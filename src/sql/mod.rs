@@ -13,14 +13,15 @@
 
 mod catalog;
 mod convert;
+mod date_functions;
 mod dynamic;
 mod exec;
+mod expressions;
 mod files;
 mod from_first;
 mod generate;
 mod held;
 mod lower;
-mod memory;
 mod node;
 mod parameters;
 mod queue;
@@ -36,6 +37,7 @@ mod text;
 mod views;
 mod write;
 
+pub use expressions::SqlExpressions;
 pub use parameters::Parameters;
 pub use session::{Session, SessionOptions, Statement};
 pub use statistics::{Operator, Statistics, StoreOperator};

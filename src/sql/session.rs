@@ -20,6 +20,7 @@ use datafusion::sql::sqlparser::dialect::dialect_from_str;
 
 use super::catalog::Tables;
 use super::convert::from_datafusion;
+use super::date_functions;
 use super::exec::Engine;
 use super::from_first;
 use super::node::Planner;
@@ -112,6 +113,7 @@ impl Session {
             .with_query_planner(Arc::new(Planner(engine)))
             .build();
         let context = SessionContext::new_with_state(state);
+        date_functions::all().for_each(|function| context.register_udf(function));
         let weak = context.state_weak_ref();
         tables.belong_to(move || Some(weak.upgrade()?.read().clone()));
         let workers = Arc::new(Workers::new(threads)?);
@@ -225,16 +227,22 @@ pub(super) const SCHEMA: &str = "public";
 /// What an ingest takes at most where no limit asks for less.
 const WRITE_BYTES: u64 = 1 << 30;
 
+/// How statements and expressions are read: the most liberal dialect that has both PostgreSQL's and DuckDB's everyday
+/// syntax.
+pub(super) fn dialect() -> SessionConfig {
+    let mut config = SessionConfig::new();
+    config.options_mut().sql_parser.dialect = Dialect::DuckDB;
+    config
+}
+
 fn configuration(threads: usize) -> SessionConfig {
-    let mut config = SessionConfig::new()
+    let mut config = dialect()
         .with_target_partitions(threads)
         .with_information_schema(true)
         .with_create_default_catalog_and_schema(false)
         .with_default_catalog_and_schema(CATALOG, SCHEMA)
         .with_option_extension(Settings::default());
     let options = config.options_mut();
-    // The most liberal dialect that has both PostgreSQL's and DuckDB's everyday syntax.
-    options.sql_parser.dialect = Dialect::DuckDB;
     options.sql_parser.collect_spans = true;
     options.explain.logical_plan_only = false;
     // Of an aggregate, DataFusion's two planners do not always agree which columns can be null: no reason to refuse it.
@@ -261,7 +269,7 @@ fn environment(options: &SessionOptions, memory: u64) -> Result<Arc<RuntimeEnv>>
 
 /// 70 % of the memory of the machine, or of the cgroup where that is less.
 fn default_memory() -> u64 {
-    super::memory::available() / 10 * 7
+    crate::disk::memory::available() / 10 * 7
 }
 
 fn expect_store(store: &Store) -> Result<()> {

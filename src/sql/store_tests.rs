@@ -12,7 +12,7 @@ use arrow_array::{
 use super::tests::rows;
 use super::{BatchStream, Parameters, Session, SessionOptions};
 use crate::ingest::load::{LoadOptions, load};
-use crate::ingest::sources::{Input};
+use crate::ingest::sources::Input;
 use crate::model::Schema;
 use crate::store::{Store, TableOptions};
 

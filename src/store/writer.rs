@@ -172,17 +172,6 @@ impl TableWriter {
         self.files.create()
     }
 
-    /// What is known of a column, one for each segment in force that has it, each in the type the segment stores.
-    pub fn column_stats(&self, column: ColumnId) -> Result<Vec<ColumnStats>> {
-        let mut all = Vec::new();
-        for reference in self.base.iter().flat_map(|root| &root.chunks) {
-            let chunk = commit::open(&*self.disk, &self.dir, reference)?;
-            let known = chunk.column_stats(column).map_err(|error| error.at(self.dir.chunk(&reference.id), 0))?;
-            all.extend(known.into_iter().flatten().flatten());
-        }
-        Ok(all)
-    }
-
     /// How rows are arranged.
     pub fn arrangement(&self) -> Arrangement {
         self.base.as_ref().map_or_else(Arrangement::default, |root| root.arrangement.clone())
@@ -199,6 +188,17 @@ impl TableWriter {
         for reference in self.base.iter().flat_map(|root| &root.chunks) {
             let chunk = commit::open(&*self.disk, &self.dir, reference)?;
             all.extend_from_slice(chunk.segments().map_err(|error| error.at(self.dir.chunk(&reference.id), 0))?);
+        }
+        Ok(all)
+    }
+
+    /// What is known of a column, one for each of [`TableWriter::segments`]; `None` where the segment lacks it.
+    pub fn column_stats_by_segment(&self, column: ColumnId) -> Result<Vec<Option<ColumnStats>>> {
+        let mut all = Vec::new();
+        for reference in self.base.iter().flat_map(|root| &root.chunks) {
+            let chunk = commit::open(&*self.disk, &self.dir, reference)?;
+            let known = chunk.column_stats(column).map_err(|error| error.at(self.dir.chunk(&reference.id), 0))?;
+            all.extend(known.unwrap_or_else(|| vec![None; reference.segments as usize]));
         }
         Ok(all)
     }

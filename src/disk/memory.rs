@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Bytes. 2 GiB where nothing can be found out.
-pub(crate) fn available() -> u64 {
+pub fn available() -> u64 {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| machine_total(&text));
     let group = std::fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| {
         let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;

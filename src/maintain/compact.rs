@@ -1,0 +1,314 @@
+//! Compaction: small segments, and segments whose keys overlap, become large ones that are sorted as a whole.
+//!
+//! One partition after another, each with a commit of its own, so that what is done stays done. In a table that is not sorted,
+//! runs of neighbours are joined and rows stay in order. In a sorted one, segments whose ranges of the first key overlap form a
+//! cluster; a cluster is read range by range of its keys, each range from all segments at once, sorted, and cut into segments.
+//! The ranges come from a sample of the keys, so a cluster may be any number of times larger than memory. Segments that are not
+//! yet sorted are first sorted one by one into temporary segments, as an external merge sort writes its runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::compact_ranges::{SortedRun, ranges};
+use crate::block::Bound;
+use crate::encoding::{Options, Profile};
+use crate::error::{Error, Result};
+use crate::ingest::arrange::{Arrange, SortBy, sort_keys};
+use crate::ingest::load::{LoadOptions, pipeline_options, store_segment, thread_pool};
+use crate::ingest::pipeline::{self, PipelineOptions, Task};
+use crate::ingest::rewrite;
+use crate::ingest::tiers::LARGE_BYTES;
+use crate::model::{Arrangement, Schema, SortKey};
+use crate::segment::Segment;
+use crate::store::{ColumnStats, Edit, NewSegment, SegmentEntry, Table, TableWriter};
+
+/// How to compact.
+#[derive(Clone, Debug, Default)]
+pub struct CompactOptions {
+    /// Only partitions whose path starts with this.
+    pub partition: Option<String>,
+    /// Sort by these columns from now on.
+    pub sort_by: Vec<SortBy>,
+    /// Write all segments anew, under this profile.
+    pub profile: Option<Profile>,
+    /// Write all segments anew.
+    pub all: bool,
+    /// Worker threads.
+    pub threads: usize,
+    /// Bound on anonymous memory, in bytes.
+    pub memory_limit: Option<u64>,
+    /// Set from outside to stop; what is committed by then stays.
+    pub cancelled: Arc<AtomicBool>,
+}
+
+/// What a compaction did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompactReport {
+    /// Partitions that were changed; a table without partitions is one.
+    pub partitions: u64,
+    /// Segments before, of all partitions that were looked at.
+    pub segments_before: u64,
+    /// Segments after.
+    pub segments_after: u64,
+    /// Rows written anew.
+    pub rows: u64,
+    /// Bytes of segments read.
+    pub bytes_read: u64,
+    /// Bytes of segments written, temporary ones among them.
+    pub bytes_written: u64,
+    /// Bytes of manifest files written.
+    pub bytes_metadata: u64,
+}
+
+/// A segment that may be rewritten.
+struct Candidate {
+    /// Its place in the table.
+    at: usize,
+    entry: SegmentEntry,
+}
+
+/// Compacts a table.
+pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport> {
+    let mut writer = table.writer(None)?;
+    let arrangement = arrangement(&writer, options)?;
+    let sorted_anew = arrangement.sort_by != writer.arrangement().sort_by;
+    let everything = options.all || options.profile.is_some() || sorted_anew;
+    let load = LoadOptions {
+        threads: options.threads.max(1),
+        memory_limit: options.memory_limit,
+        profile: options.profile,
+        ..LoadOptions::default()
+    };
+    let mut work = Work {
+        pool: thread_pool(load.threads)?,
+        pipeline: pipeline_options(&writer, &load),
+        arrangement,
+        everything,
+        cancelled: Arc::clone(&options.cancelled),
+        report: CompactReport::default(),
+    };
+    let chosen = |path: &str| options.partition.as_deref().is_none_or(|wanted| is_within(path, wanted));
+    let mut paths: Vec<Arc<str>> = writer.segments()?.into_iter().map(|entry| entry.partition).collect();
+    paths.retain(|path| chosen(path));
+    paths.sort();
+    paths.dedup();
+    if let (Some(partition), []) = (&options.partition, paths.as_slice()) {
+        return Err(Error::NotFound(format!("there is no partition '{partition}' in table '{}'", table.name())));
+    }
+    for path in &paths {
+        work.partition(&mut writer, path)?;
+    }
+    if sorted_anew {
+        // New rows are sorted from now on, whether there were any or not.
+        let arrangement = work.arrangement.clone();
+        let changes = writer.changes();
+        writer.commit_changes(crate::store::Changes { arrangement, ..changes })?;
+    }
+    Ok(work.report)
+}
+
+/// Whether a partition is the wanted one, or one within it.
+pub(super) fn is_within(path: &str, wanted: &str) -> bool {
+    let wanted = wanted.trim_end_matches('/');
+    path.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn arrangement(writer: &TableWriter, options: &CompactOptions) -> Result<Arrangement> {
+    let mut arrangement = writer.arrangement();
+    if !options.sort_by.is_empty() {
+        if options.partition.is_some() {
+            return Err(Error::InvalidInput("an order is the whole table's: leave out --partition".into()));
+        }
+        arrangement.sort_by = sort_keys(&options.sort_by, writer.schema())?;
+    }
+    Ok(arrangement)
+}
+
+/// What stays the same from partition to partition.
+struct Work {
+    pool: rayon::ThreadPool,
+    pipeline: PipelineOptions,
+    arrangement: Arrangement,
+    everything: bool,
+    cancelled: Arc<AtomicBool>,
+    report: CompactReport,
+}
+
+impl Work {
+    /// Compacts one partition, with one commit.
+    fn partition(&mut self, writer: &mut TableWriter, path: &Arc<str>) -> Result<()> {
+        let entries = writer.segments()?.into_iter().enumerate();
+        let mine = entries.filter(|(_, entry)| entry.partition == *path);
+        let mine: Vec<Candidate> = mine.map(|(at, entry)| Candidate { at, entry }).collect();
+        self.report.segments_before += mine.len() as u64;
+        let mut after = mine.len() as u64;
+        let mut edits: BTreeMap<usize, Edit<NewSegment>> = BTreeMap::new();
+        for group in self.groups(writer, mine)? {
+            let new = self.rewrite(writer, path, &group)?;
+            if !self.everything && self.arrangement.sort_by.is_empty() && new.len() >= group.len() {
+                // They are as large as their bytes allow; the new ones go with the commit, or with the writer.
+                continue;
+            }
+            after = (after + new.len() as u64).saturating_sub(group.len() as u64);
+            let mut new = Some(new);
+            let mut places: Vec<usize> = group.iter().map(|candidate| candidate.at).collect();
+            places.sort_unstable();
+            for at in places {
+                edits.insert(at, Edit { at, remove: 1, insert: new.take().unwrap_or_default() });
+            }
+        }
+        self.report.segments_after += after;
+        if edits.is_empty() {
+            return Ok(());
+        }
+        self.report.partitions += 1;
+        let changes = writer.changes();
+        // While some segments are in the old order, the table is in neither.
+        let changes = crate::store::Changes { edits: edits.into_values().collect(), ..changes };
+        self.report.bytes_metadata += writer.commit_changes(changes)?.metadata_bytes;
+        Ok(())
+    }
+
+    /// The groups of segments to be written anew, in the order of their rows or keys.
+    fn groups(&self, writer: &TableWriter, mine: Vec<Candidate>) -> Result<Vec<Vec<Candidate>>> {
+        let full = self.pipeline.segment.rows as u64;
+        let groups = match self.arrangement.sort_by.first() {
+            Some(key) => clusters(mine, &self.arrangement.sort_by, &first_key(writer, key)?),
+            None => mine.into_iter().map(|candidate| vec![candidate]).collect(),
+        };
+        // Neighbours that are small are joined; what overlaps is together already.
+        let is_small = |group: &[Candidate]| {
+            group.iter().all(|candidate| candidate.entry.rows < full && candidate.entry.length < LARGE_BYTES)
+        };
+        let mut joined: Vec<(bool, Vec<Candidate>)> = Vec::new();
+        for group in groups {
+            let small = is_small(&group);
+            match joined.last_mut() {
+                Some((before, last)) if self.everything || (*before && small) => last.extend(group),
+                _ => joined.push((small, group)),
+            }
+        }
+        // One that is alone is as it should be.
+        Ok(joined.into_iter().map(|(_, group)| group).filter(|group| self.everything || group.len() > 1).collect())
+    }
+
+    fn rewrite(&mut self, writer: &TableWriter, path: &str, group: &[Candidate]) -> Result<Vec<NewSegment>> {
+        let segments = group.iter().map(|candidate| writer.open_segment(&candidate.entry));
+        let segments = segments.collect::<Result<Vec<_>>>()?;
+        self.report.rows += segments.iter().map(|segment| segment.rows()).sum::<u64>();
+        self.report.bytes_read += group.iter().map(|candidate| candidate.entry.length).sum::<u64>();
+        let schema = writer.schema().clone();
+        if self.arrangement.sort_by.is_empty() {
+            let tasks = segments.into_iter().flat_map(|segment| rewrite::tasks(segment, &schema));
+            return self.write(writer, path, tasks, &[], &self.pipeline.clone());
+        }
+        let keys = self.arrangement.sort_by.clone();
+        let mut runs = Vec::with_capacity(segments.len());
+        for segment in segments {
+            match SortedRun::open(Arc::clone(&segment), &schema, &keys)? {
+                Some(run) => runs.push(run),
+                None => runs.extend(self.sort_one(writer, path, segment, &schema, &keys)?),
+            }
+        }
+        let tasks = ranges(&runs, &schema, &keys, self.pipeline.in_flight_bytes)?;
+        self.write(writer, path, tasks, &[], &self.pipeline.clone())
+    }
+
+    /// Sorts a segment by itself, into one or more that are thrown away once the partition is done.
+    fn sort_one(
+        &mut self,
+        writer: &TableWriter,
+        path: &str,
+        segment: Arc<Segment>,
+        schema: &Schema,
+        keys: &[SortKey],
+    ) -> Result<Vec<SortedRun>> {
+        let pipeline = PipelineOptions { encoding: Options::new(Profile::Fast), ..self.pipeline };
+        let sorted = self.write(writer, path, rewrite::tasks(segment, schema), keys, &pipeline)?;
+        let open = |new: &NewSegment| {
+            let run = SortedRun::open(writer.open_new(new)?, schema, keys)?;
+            run.ok_or_else(|| Error::corrupt(0, "a segment that was just sorted is not"))
+        };
+        sorted.iter().map(open).collect()
+    }
+
+    /// Runs rows through the pipeline, each segment sorted by `keys`.
+    fn write(
+        &mut self,
+        writer: &TableWriter,
+        path: &str,
+        tasks: impl Iterator<Item = Result<Task>>,
+        keys: &[SortKey],
+        pipeline: &PipelineOptions,
+    ) -> Result<Vec<NewSegment>> {
+        let table = Some(Arrangement { partition_by: Vec::new(), sort_by: keys.to_vec() });
+        let arrange = Arrange { table, ..Arrange::default() };
+        let (files, mut written) = (writer.data_files(), Vec::new());
+        let mut sink = |_, segment| {
+            written.push(store_segment(&files, path, segment)?);
+            Ok(())
+        };
+        let stop = || if self.cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) };
+        let tasks = tasks.map(|task| stop().and(task));
+        pipeline::run(&self.pool, tasks, &mut writer.schema().clone(), &arrange, pipeline, &mut sink)?;
+        self.report.bytes_written += written.iter().map(|new| new.length).sum::<u64>();
+        Ok(written)
+    }
+}
+
+/// What is known of the first key, segment by segment.
+fn first_key(writer: &TableWriter, key: &SortKey) -> Result<Vec<Option<ColumnStats>>> {
+    writer.column_stats_by_segment(key.column)
+}
+
+/// Segments by the ranges of their first key: those that overlap are together. Rising in the order of the table.
+fn clusters(mine: Vec<Candidate>, keys: &[SortKey], known: &[Option<ColumnStats>]) -> Vec<Vec<Candidate>> {
+    let descending = keys.first().is_some_and(|key| key.descending);
+    // Where there are nulls or no bounds, or types differ, nothing is known.
+    let data_type = known.iter().flatten().map(|known| &known.data_type).next();
+    let bounds = |candidate: &Candidate| -> Option<(Bound, Bound)> {
+        let known = known.get(candidate.at)?.as_ref().filter(|known| Some(&known.data_type) == data_type)?;
+        let (min, max) = known.stats.min.clone().zip(known.stats.max.clone())?;
+        (known.stats.nulls == 0).then_some(if descending { (max, min) } else { (min, max) })
+    };
+    let mut sorted: Vec<(Bound, Bound, Candidate)> = Vec::with_capacity(mine.len());
+    let mut unknown = Vec::new();
+    for candidate in mine {
+        match bounds(&candidate) {
+            Some((start, end)) => sorted.push((start, end, candidate)),
+            None => unknown.push(candidate),
+        }
+    }
+    if !unknown.is_empty() {
+        // They may overlap with any.
+        unknown.extend(sorted.into_iter().map(|(.., candidate)| candidate));
+        unknown.sort_by_key(|candidate| candidate.at);
+        return vec![unknown];
+    }
+    let before = |a: &Bound, b: &Bound| {
+        let order = a.value.total_cmp(&b.value).unwrap_or(std::cmp::Ordering::Equal);
+        if descending { order.reverse() } else { order }
+    };
+    sorted.sort_by(|a, b| before(&a.0, &b.0).then(a.2.at.cmp(&b.2.at)));
+    let mut clusters: Vec<(Bound, Vec<Candidate>)> = Vec::new();
+    for (start, end, candidate) in sorted {
+        match clusters.last_mut() {
+            // Rows with equal first keys may be out of order by the others.
+            Some((last, cluster)) if before(&start, last).is_le() => {
+                if before(last, &end).is_lt() {
+                    *last = end;
+                }
+                cluster.push(candidate);
+            }
+            _ => clusters.push((end, vec![candidate])),
+        }
+    }
+    clusters
+        .into_iter()
+        .map(|(_, mut cluster)| {
+            cluster.sort_by_key(|candidate| candidate.at);
+            cluster
+        })
+        .collect()
+}

@@ -1,0 +1,64 @@
+//! Whole partitions: what there is, and dropping some, which touches no data.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::compact::is_within;
+use crate::error::{Error, Result};
+use crate::store::{Changes, Commit, Edit, SegmentEntry, Snapshot, Table};
+
+/// A partition of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    /// Its directory, as in `year=2015/month=1`; empty for rows outside any partition.
+    pub path: Arc<str>,
+    /// Segments.
+    pub segments: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of the segments.
+    pub bytes: u64,
+}
+
+/// The partitions of a generation, by path.
+pub fn partitions(snapshot: &Snapshot) -> Result<Vec<Partition>> {
+    let mut all: BTreeMap<Arc<str>, Partition> = BTreeMap::new();
+    for entry in snapshot.segments()?.iter() {
+        let empty = || Partition { path: Arc::clone(&entry.partition), segments: 0, rows: 0, bytes: 0 };
+        let partition = all.entry(Arc::clone(&entry.partition)).or_insert_with(empty);
+        partition.segments += 1;
+        partition.rows += entry.rows;
+        partition.bytes += entry.length;
+    }
+    Ok(all.into_values().collect())
+}
+
+/// Drops partitions, and all those within them, in one commit. A path that names none is an error, and nothing is dropped.
+/// Returns what was dropped, too.
+pub fn drop_partitions(table: &Table, paths: &[String]) -> Result<(Commit, Partition)> {
+    let mut writer = table.writer(None)?;
+    let entries = writer.segments()?;
+    if writer.arrangement().partition_by.is_empty() {
+        return Err(Error::InvalidInput(format!("table '{}' is not partitioned", table.name())));
+    }
+    let within = |entry: &SegmentEntry, path: &str| !path.is_empty() && is_within(&entry.partition, path);
+    if let Some(unknown) = paths.iter().find(|path| !entries.iter().any(|entry| within(entry, path))) {
+        return Err(Error::NotFound(format!("there is no partition '{unknown}' in table '{}'", table.name())));
+    }
+    let mut dropped = Partition { path: paths.join(", ").into(), segments: 0, rows: 0, bytes: 0 };
+    let mut edits: Vec<Edit<_>> = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        if !paths.iter().any(|path| within(entry, path)) {
+            continue;
+        }
+        dropped.segments += 1;
+        dropped.rows += entry.rows;
+        dropped.bytes += entry.length;
+        match edits.last_mut() {
+            Some(edit) if edit.at + edit.remove == at => edit.remove += 1,
+            _ => edits.push(Edit { at, remove: 1, insert: Vec::new() }),
+        }
+    }
+    let changes = Changes { edits, ..writer.changes() };
+    Ok((writer.commit_changes(changes)?, dropped))
+}

@@ -1,0 +1,59 @@
+//! SQL expressions over the columns of rows on their way in: what a table is partitioned by.
+
+use std::sync::Arc;
+
+use arrow_schema::{Field, Schema as ArrowSchema};
+use datafusion::common::DFSchema;
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+
+use super::convert::{Compiled, from_datafusion};
+use super::date_functions;
+use crate::error::{Error, Result};
+use crate::ingest::partition::{self, Compile};
+use crate::model::Column;
+
+/// Compiles expressions as queries understand them.
+pub struct SqlExpressions {
+    state: SessionState,
+}
+
+impl Default for SqlExpressions {
+    fn default() -> Self {
+        let mut state =
+            SessionStateBuilder::new_with_default_features().with_config(super::session::dialect()).build();
+        for function in date_functions::all() {
+            // Registering gives back what it replaces.
+            let _ = datafusion::execution::FunctionRegistry::register_udf(&mut state, Arc::new(function));
+        }
+        SqlExpressions { state }
+    }
+}
+
+impl std::fmt::Debug for SqlExpressions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SqlExpressions")
+    }
+}
+
+impl Compile for SqlExpressions {
+    fn compile(&self, expression: &str, columns: &[Column]) -> Result<partition::Compiled> {
+        let fields = columns.iter().map(|column| Field::new(&*column.name, column.data_type.to_arrow(), true));
+        let schema = ArrowSchema::new(fields.collect::<Vec<_>>());
+        let known = DFSchema::try_from(schema.clone()).map_err(from_datafusion)?;
+        let logical = self.state.create_logical_expr(expression, &known).map_err(from_datafusion)?;
+        if logical.is_volatile() {
+            return Err(Error::InvalidInput(format!(
+                "'{expression}' is not the same each time it is computed, so it cannot say where a row belongs"
+            )));
+        }
+        let physical = self.state.create_physical_expr(logical, &known).map_err(from_datafusion)?;
+        let mut inputs: Vec<usize> = collect_columns(&physical).iter().map(|column| column.index()).collect();
+        inputs.sort_unstable();
+        let schema = Arc::new(schema.project(&inputs)?);
+        let physical = reassign_expr_columns(physical, &schema).map_err(from_datafusion)?;
+        let compiled = Compiled::new(physical, &schema).map_err(from_datafusion)?;
+        let data_type = compiled.data_type().clone();
+        Ok(partition::Compiled { inputs, function: Some(Arc::new(compiled)), data_type })
+    }
+}
