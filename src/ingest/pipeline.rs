@@ -18,6 +18,7 @@ use arrow_array::RecordBatch;
 use rayon::ThreadPool;
 
 use super::columns::{SegmentBuilder, SegmentLimits, match_columns, readable};
+use super::rejects::{Ledger, Rejects};
 use crate::encoding::Options;
 use crate::error::{Error, Result};
 use crate::model::Schema;
@@ -27,8 +28,51 @@ use crate::segment::writer::{self, EncodedSegment};
 pub struct Task {
     /// Bytes that the input and the result take in memory, about.
     pub weight: usize,
+    /// Number of the input that the piece is of, from 0.
+    pub input: usize,
     /// The work.
-    pub work: Box<dyn FnOnce() -> Result<Vec<RecordBatch>> + Send>,
+    pub work: Box<dyn FnOnce() -> Result<Parsed> + Send>,
+}
+
+impl Task {
+    /// Work on a piece of the first input, or of one whose number is set later.
+    pub fn new(weight: usize, work: impl FnOnce() -> Result<Parsed> + Send + 'static) -> Self {
+        Task { weight, input: 0, work: Box::new(work) }
+    }
+}
+
+/// What a task makes of its piece.
+#[derive(Default)]
+pub struct Parsed {
+    /// The rows, in order.
+    pub batches: Vec<RecordBatch>,
+    /// The rows that are not among them.
+    pub rejects: Rejects,
+    /// Does the work once more, should the batches not fit the table: with the types that it has by then, so that
+    /// single rows are rejected in place of all. `None` where a type that does not fit is an error.
+    pub again: Option<Again>,
+}
+
+/// Work to be done again for a table of this schema.
+pub type Again = Box<dyn FnOnce(&Schema) -> Result<Parsed> + Send>;
+
+impl From<Vec<RecordBatch>> for Parsed {
+    fn from(batches: Vec<RecordBatch>) -> Self {
+        Parsed { batches, ..Parsed::default() }
+    }
+}
+
+impl From<RecordBatch> for Parsed {
+    fn from(batch: RecordBatch) -> Self {
+        Parsed::from(vec![batch])
+    }
+}
+
+impl std::fmt::Debug for Parsed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let rows: usize = self.batches.iter().map(RecordBatch::num_rows).sum();
+        f.debug_struct("Parsed").field("rows", &rows).field("rejects", &self.rejects).finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for Task {
@@ -51,20 +95,21 @@ pub struct PipelineOptions {
 }
 
 /// Runs `tasks` on `pool` and hands encoded segments to `sink`, in order. `schema` grows and widens as batches
-/// need it. Returns the rows.
+/// need it, and `ledger` notes what became of every row.
 pub fn run(
     pool: &ThreadPool,
     tasks: impl Iterator<Item = Result<Task>>,
     schema: &mut Schema,
     options: &PipelineOptions,
+    ledger: &mut Ledger,
     sink: &mut dyn FnMut(EncodedSegment) -> Result<()>,
-) -> Result<u64> {
+) -> Result<()> {
     let mut stage =
-        Stage { pool, options, builder: SegmentBuilder::new(options.segment), encoding: None, sink, rows: 0 };
+        Stage { pool, options, builder: SegmentBuilder::new(options.segment), encoding: None, sink, ledger };
     let mut parsing: VecDeque<Parsing> = VecDeque::new();
     let mut weight = 0;
     for task in tasks {
-        let Task { weight: more, work } = task?;
+        let Task { weight: more, input, work } = task?;
         while parsing.len() >= options.in_flight || weight + more > options.in_flight_bytes {
             let Some(oldest) = parsing.pop_front() else { break };
             weight -= oldest.weight;
@@ -73,14 +118,13 @@ pub fn run(
         let (done, result) = sync_channel(1);
         pool.spawn(move || deliver(&done, work()));
         weight += more;
-        parsing.push_back(Parsing { weight: more, result });
+        parsing.push_back(Parsing { weight: more, input, result });
     }
     for oldest in parsing {
         stage.take(oldest, schema)?;
     }
     stage.close()?;
-    stage.drain()?;
-    Ok(stage.rows)
+    stage.drain()
 }
 
 /// Sends a result; a coordinator that has given up no longer listens, which is fine.
@@ -101,7 +145,8 @@ pub(super) fn stopped(thread: &str) -> Error {
 /// A task that a worker has, or has done.
 struct Parsing {
     weight: usize,
-    result: Receiver<Result<Vec<RecordBatch>>>,
+    input: usize,
+    result: Receiver<Result<Parsed>>,
 }
 
 struct Stage<'a> {
@@ -110,15 +155,21 @@ struct Stage<'a> {
     builder: SegmentBuilder,
     encoding: Option<Receiver<Result<EncodedSegment>>>,
     sink: &'a mut dyn FnMut(EncodedSegment) -> Result<()>,
-    rows: u64,
+    ledger: &'a mut Ledger,
 }
 
 impl Stage<'_> {
     /// Takes parsed batches into the builder.
     fn take(&mut self, oldest: Parsing, schema: &mut Schema) -> Result<()> {
-        for batch in oldest.result.recv().map_err(lost)?? {
+        let mut parsed = oldest.result.recv().map_err(lost)??;
+        let fits = |batch: &RecordBatch| match_columns(&mut schema.clone(), batch).is_ok();
+        if let Some(again) = parsed.again.take_if(|_| !parsed.batches.iter().all(fits)) {
+            parsed = again(schema)?;
+        }
+        self.ledger.reject(oldest.input, parsed.rejects)?;
+        for batch in parsed.batches {
             let ids = match_columns(schema, &batch)?;
-            self.rows += batch.num_rows() as u64;
+            self.ledger.store(oldest.input, batch.num_rows() as u64);
             let mut rest = readable(batch)?;
             while let ControlFlow::Break(more) = self.builder.push(&rest, &ids)? {
                 self.close()?;
@@ -157,6 +208,7 @@ impl Stage<'_> {
 mod tests {
     use super::*;
     use crate::encoding::Profile;
+    use crate::ingest::rejects::OnError;
 
     #[test]
     fn a_worker_that_panics_is_an_error() {
@@ -167,8 +219,10 @@ mod tests {
             in_flight: 1,
             in_flight_bytes: 1,
         };
-        let tasks = || (0..3).map(|_| Ok(Task { weight: 1, work: Box::new(|| panic!("a test of a bug")) }));
-        let error = run(&pool, tasks(), &mut Schema::default(), &options, &mut |_| Ok(())).unwrap_err();
+        let tasks = || (0..3).map(|_| Ok(Task::new(1, || panic!("a test of a bug"))));
+        let mut ledger = Ledger::open(&OnError::Fail, None).unwrap();
+        let error =
+            run(&pool, tasks(), &mut Schema::default(), &options, &mut ledger, &mut |_| Ok(())).unwrap_err();
         assert!(error.to_string().contains("nothing was committed"), "{error}");
     }
 }

@@ -15,6 +15,7 @@ use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::expr::{Comparison, Expression, Function, Operand, Predicate, Traits};
 use crate::ingest::load::{LoadOptions, load};
+use crate::ingest::rejects::OnError;
 use crate::ingest::sources::{CsvOptions, expand};
 use crate::model::{Scalar, Schema};
 use crate::store::{Snapshot, Store, TableOptions};
@@ -68,6 +69,8 @@ fn store_as(dir: &Path, parts: &[Vec<Row>], force: Option<Encoding>) -> Snapshot
         let options = LoadOptions {
             csv: CsvOptions::default(),
             skip_unsupported: false,
+            on_error: OnError::Fail,
+            max_errors: None,
             profile: None,
             force,
             threads: 2,

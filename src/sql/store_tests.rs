@@ -13,6 +13,7 @@ use arrow_array::{
 use super::tests::rows;
 use super::{BatchStream, Parameters, Session, SessionOptions};
 use crate::ingest::load::{LoadOptions, load};
+use crate::ingest::rejects::OnError;
 use crate::ingest::sources::{CsvOptions, Input};
 use crate::model::Schema;
 use crate::store::{Store, TableOptions};
@@ -106,6 +107,8 @@ fn ingest(store: &Store, table: &str, file: &Path) {
     let load_options = LoadOptions {
         csv: CsvOptions::default(),
         skip_unsupported: false,
+        on_error: OnError::Fail,
+        max_errors: None,
         profile: None,
         force: None,
         threads: 2,

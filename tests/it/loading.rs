@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use arrow_array::ArrayRef;
 use stylobate::Result;
 use stylobate::ingest::load::{LoadOptions, LoadReport, load};
+use stylobate::ingest::rejects::OnError;
 use stylobate::ingest::sources::{CsvOptions, Input, expand};
 use stylobate::model::{DataType, Schema};
 use stylobate::store::{Snapshot, Store, Table, TableOptions};
@@ -54,6 +55,8 @@ pub(crate) fn options() -> LoadOptions {
     LoadOptions {
         csv: CsvOptions::default(),
         skip_unsupported: false,
+        on_error: OnError::Fail,
+        max_errors: None,
         profile: None,
         force: None,
         threads: 2,
