@@ -7,6 +7,8 @@
 //!                                   └─► bytes   ──►  in order ─► sink (writer thread: write, fsync)
 //! ```
 //!
+//! Rows that a task left out come with its batches, and the coordinator enters both into the ledger as it takes them.
+//!
 //! Memory is bounded by construction: a fixed number of tasks is in flight, one segment is being filled, one
 //! encoded and one written. A segment is cut by the bytes of its values, be it within a batch. What is in a segment depends on the input alone, never on threads or timing.
 

@@ -24,7 +24,8 @@
 //! **Bad rows** are those that end the parsing of their chunk: a wrong number of fields, text after a closing quote, a
 //! quoted field without an end, a value that has no place in the lattice above its column's type or is not of the type
 //! that the user has named, text that is not UTF-8. Where the text goes on after one of them is told in `rows`. What is not
-//! about one row stays an error: a first row that cannot be split or named, a line without an end, input that is no text.
+//! about one row stays an error: a first row that cannot be split or named, a line without an end, input that is no text,
+//! and what only the commit sees (values far apart that no type holds without loss, a null in a NOT NULL column).
 //! A column's type comes from the sample, so a bad value among the first rows makes it text, unless the table or the
 //! user knows better: under `skip_bad_rows` a table's type that the sample cannot widen is kept, and its misfits are bad.
 
