@@ -1,4 +1,4 @@
-//! The errors of the library: six kinds, so that a caller (and an exit code) can tell them apart.
+//! The errors of the library: a few kinds, so that a caller (and an exit code) can tell them apart.
 
 use std::path::{Path, PathBuf};
 
@@ -36,9 +36,19 @@ pub enum Error {
     /// There is no such table, column or file.
     #[error("{0}")]
     NotFound(String),
-    /// A limit (memory, time, rejected rows, size of a structure) was reached.
+    /// A limit (memory, time, size of a structure) was reached.
     #[error("limit exceeded: {0}")]
     LimitExceeded(String),
+    /// More rows of the input cannot be stored than the caller allows.
+    #[error("{rejected} rows rejected, of which at most {allowed} are allowed; nothing was stored; {first}")]
+    Rejected {
+        /// Rows rejected until the ingest ended.
+        rejected: u64,
+        /// Rows that might have been.
+        allowed: u64,
+        /// The first of them: where, and why.
+        first: String,
+    },
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,

@@ -137,6 +137,8 @@ impl From<stylobate::Error> for Failure {
             Error::InvalidInput(_) => Failure::new(Exit::Failed, "invalid-input", message),
             Error::NotFound(_) => Failure::new(Exit::NotFound, "not-found", message),
             Error::LimitExceeded(_) => Failure::new(Exit::Limit, "limit-exceeded", message),
+            Error::Rejected { .. } => Failure::new(Exit::Rejected, "rejected", message)
+                .hint("--max-errors allows more; with --rejects FILE and no bound, all of them are kept in a file"),
             Error::Cancelled => Failure::interrupted(),
             _ => Failure::failed(message),
         }
@@ -170,6 +172,8 @@ mod tests {
         assert_eq!(exit(Error::InvalidInput(String::new())), Exit::Failed);
         assert_eq!(exit(Error::NotFound(String::new())), Exit::NotFound);
         assert_eq!(exit(Error::LimitExceeded(String::new())), Exit::Limit);
+        let rejected = Error::Rejected { rejected: 2, allowed: 1, first: String::new() };
+        assert_eq!(exit(rejected), Exit::Rejected);
         assert_eq!(exit(Error::Cancelled), Exit::Interrupted);
         assert_eq!(exit(Error::io("x", io::ErrorKind::NotFound.into())), Exit::NotFound);
         assert_eq!(exit(Error::io("x", io::ErrorKind::PermissionDenied.into())), Exit::Failed);

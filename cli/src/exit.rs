@@ -14,6 +14,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// Stored bytes are not what was written.
     Corrupt = 3,
+    /// More rows of the input were rejected than allowed.
+    Rejected = 4,
     /// A memory, time or size limit was reached.
     Limit = 5,
     /// There is no such store, table, column or file.
@@ -42,7 +44,7 @@ Exit codes:
     1  the query is wrong, or something failed while running
     2  the command line is wrong
     3  stored data is corrupt
-    4  (kept for: more input rows were rejected than allowed)
+    4  more input rows were rejected than allowed
     5  a memory, time or size limit was reached
     6  no such store, table, column or file
   130  interrupted (Ctrl-C)";

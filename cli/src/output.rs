@@ -110,7 +110,8 @@ impl Write for Output {
     }
 }
 
-fn exists(path: &Path) -> Failure {
+/// That a file is there which may not be replaced.
+pub(crate) fn exists(path: &Path) -> Failure {
     Failure::usage(format!("{}: exists already", path.display())).hint("add --force to replace it")
 }
 

@@ -1,13 +1,15 @@
-//! Any text as CSV, under any options: no panic, and as many rows whatever the size of the chunks.
+//! Any text as CSV, under any options: no panic, and as many rows whatever the size of the chunks, where bad ones are left
+//! out too.
 
 #![no_main]
 
 use std::io::Cursor;
 use std::path::Path;
+use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use stylobate::Result;
-use stylobate::ingest::sources::{CsvChunk, CsvChunks, CsvOptions, CsvSchema, infer, parse_chunk};
+use stylobate::ingest::sources::{CsvChunk, CsvChunks, CsvOptions, CsvSchema, infer, parse_chunk, parse_good_rows};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(([flags, delimiter, small, rows], text)) = bytes.split_first_chunk::<4>() else { return };
@@ -18,13 +20,14 @@ fuzz_target!(|bytes: &[u8]| {
         nulls: if flags & 8 == 0 { vec![] } else { vec!["NA".into(), "\\N".into()] },
         empty_is_null: flags & 16 == 0,
         infer_rows: usize::from(*rows),
+        skip_bad_rows: flags & 64 != 0,
         ..CsvOptions::default()
     };
     if options.check().is_err() {
         return;
     }
     let Ok(whole) = chunks(text, &options, 1 << 20) else { return };
-    let Ok(schema) = infer(Path::new("fuzz.csv"), &options, whole.first()) else { return };
+    let Ok(schema) = infer(Path::new("fuzz.csv"), &options, whole.first()).map(Arc::new) else { return };
     if options.delimiter.is_none() || schema.header {
         // Delimiter and header are found in the first chunk, and may be others in a smaller one.
         let _ = count(&schema, &whole);
@@ -43,12 +46,20 @@ fn chunks(text: &[u8], options: &CsvOptions, size: usize) -> Result<Vec<CsvChunk
     CsvChunks::new(Path::new("fuzz.csv"), bytes, options).with_chunk_bytes(size).collect()
 }
 
-fn count(schema: &CsvSchema, chunks: &[CsvChunk]) -> Result<usize> {
+/// Rows that are stored or left out.
+fn count(schema: &Arc<CsvSchema>, chunks: &[CsvChunk]) -> Result<usize> {
     let mut rows = 0;
     for chunk in chunks {
-        let batch = parse_chunk(schema, chunk)?;
+        let (batch, rejected) = if schema.skip_bad_rows {
+            let (batch, rejects) = parse_good_rows(schema, &Arc::new(chunk.clone()))?;
+            let total = rejects.total();
+            assert_eq!(rejects.count() as u64, total);
+            (batch, total as usize)
+        } else {
+            (parse_chunk(schema, chunk)?, 0)
+        };
         assert_eq!(batch.num_columns(), schema.columns.len());
-        rows += batch.num_rows();
+        rows += batch.num_rows() + rejected;
     }
     Ok(rows)
 }

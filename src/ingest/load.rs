@@ -11,7 +11,8 @@ use arrow_array::RecordBatch;
 
 use super::arrange::Arrange;
 use super::columns::SegmentLimits;
-use super::pipeline::{self, Done, PipelineOptions, Task};
+use super::pipeline::{self, Parsed, PipelineOptions, Task};
+use super::rejects::{OnError, Reject, Tally};
 use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema, Guess};
 #[cfg(feature = "parquet")]
 use super::sources::parquet::{ParquetSource, Spooled};
@@ -21,7 +22,7 @@ use super::widening::check_widening;
 use crate::disk::memory;
 use crate::encoding::{Encoding, Options, Profile};
 use crate::error::{Error, Result};
-use crate::model::{DataType, Schema};
+use crate::model::{Arrangement, DataType, Schema};
 use crate::segment::EncodedSegment;
 use crate::store::{Changes, DataFile, DataFiles, NewSegment, TableWriter};
 
@@ -47,6 +48,10 @@ pub struct LoadOptions {
     pub csv: CsvOptions,
     /// Leave out columns of types that a table cannot hold, instead of failing.
     pub skip_unsupported: bool,
+    /// What becomes of rows that cannot be stored.
+    pub on_error: OnError,
+    /// Rows that may be left out; one more ends the ingest. `None` is no bound.
+    pub max_errors: Option<u64>,
     /// The balance of size and speed; `None` takes the table's.
     pub profile: Option<Profile>,
     /// For tests: the encoding to use wherever it can.
@@ -67,6 +72,8 @@ impl Default for LoadOptions {
         LoadOptions {
             csv: CsvOptions::default(),
             skip_unsupported: false,
+            on_error: OnError::Fail,
+            max_errors: None,
             profile: None,
             force: None,
             arrange: Arrange::default(),
@@ -80,8 +87,18 @@ impl Default for LoadOptions {
 /// What an ingest did.
 #[derive(Clone, Debug, Default)]
 pub struct LoadReport {
-    /// Rows read, all of them stored.
-    pub rows: u64,
+    /// Rows read: stored or rejected.
+    pub rows_read: u64,
+    /// Rows now in the table.
+    pub rows_stored: u64,
+    /// Rows left out because they cannot be stored.
+    pub rows_rejected: u64,
+    /// The first of these.
+    pub first_rejects: Vec<Reject>,
+    /// What was read of each input, in order.
+    pub inputs: Vec<InputReport>,
+    /// The generation of the table that holds the rows.
+    pub generation: u64,
     /// Bytes read from the inputs, as they are (compressed ones compressed).
     pub bytes_in: u64,
     /// Bytes of the new segments.
@@ -98,14 +115,29 @@ pub struct LoadReport {
     pub elapsed: Duration,
 }
 
+/// What an ingest did with one input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputReport {
+    /// Its name.
+    pub name: PathBuf,
+    /// Rows read: stored or rejected.
+    pub rows_read: u64,
+    /// Rows left out.
+    pub rows_rejected: u64,
+    /// Bytes read from it, as they are.
+    pub bytes: u64,
+}
+
 /// Loads `inputs` into the table that `writer` holds, and commits. On any error nothing is committed.
 pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> Result<LoadReport> {
-    let consumed: Vec<_> = inputs.iter().map(Input::consumed).collect();
+    let named: Vec<_> = inputs.iter().map(|input| (input.name().to_path_buf(), input.consumed())).collect();
+    let mut tally = Tally::open(&options.on_error, options.max_errors)?;
     let (mut skipped, mut guesses) = (Vec::new(), Vec::new());
     let prior = writer.schema().columns().iter().map(|c| (c.name.to_string(), c.data_type.clone())).collect();
     let pipeline = pipeline_options(&writer, options);
     let tasks = Tasks {
-        inputs: inputs.into_iter(),
+        inputs: inputs.into_iter().enumerate(),
+        at: 0,
         current: None,
         options,
         prior,
@@ -114,8 +146,17 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
         consumed: Arc::default(),
         most: pipeline.in_flight_bytes,
     };
-    let mut report = store(writer, tasks, &pipeline, options)?;
-    report.bytes_in = consumed.iter().map(|c| c.load(Ordering::Relaxed)).sum();
+    let mut report = store(writer, tasks, &pipeline, options, &mut tally)?;
+    report.inputs = named
+        .into_iter()
+        .enumerate()
+        .map(|(at, (name, consumed))| {
+            let counts = tally.counts(at);
+            let (rows_read, bytes) = (counts.stored + counts.rejected, consumed.load(Ordering::Relaxed));
+            InputReport { name, rows_read, rows_rejected: counts.rejected, bytes }
+        })
+        .collect();
+    report.bytes_in = report.inputs.iter().map(|input| input.bytes).sum();
     (report.skipped, report.guesses) = (skipped, guesses);
     Ok(report)
 }
@@ -131,9 +172,10 @@ pub fn load_batches(
     let pipeline = pipeline_options(&writer, options);
     let task = |batch: Result<RecordBatch>| {
         let batch = batch?;
-        Ok(Task { weight: batch.get_array_memory_size(), work: Box::new(move || Ok(vec![batch])) })
+        Ok(Task::new(batch.get_array_memory_size(), move || Ok(batch.into())))
     };
-    store(writer, batches.map(task), &pipeline, options)
+    let mut tally = Tally::open(&OnError::Fail, None)?;
+    store(writer, batches.map(task), &pipeline, options, &mut tally)
 }
 
 /// Runs `tasks` into segments of the table, and commits.
@@ -142,6 +184,7 @@ fn store(
     tasks: impl Iterator<Item = Result<Task>>,
     pipeline: &PipelineOptions,
     options: &LoadOptions,
+    tally: &mut Tally,
 ) -> Result<LoadReport> {
     let started = Instant::now();
     let pool = thread_pool(options.threads)?;
@@ -152,21 +195,26 @@ fn store(
     let files = writer.data_files();
     let table = writer.base().map(|root| root.arrangement.clone());
     let arrange = Arrange { table, ..options.arrange.clone() };
-    let (done, stored) = std::thread::scope(|scope| {
+    let (arrangement, stored) = std::thread::scope(|scope| {
         let storing = scope.spawn(move || store_segments(&files, encoded));
-        let done = feed(&pool, tasks, &mut schema, &arrange, pipeline, to_disk);
+        let arrangement = feed(&pool, tasks, &mut schema, &arrange, pipeline, tally, to_disk);
         let stored = storing.join().unwrap_or_else(|_| Err(pipeline::stopped("<writer>")));
         // A failure to write also ends the feeding, and is the one to report.
-        stored.and_then(|stored| done.map(|done| (done, stored)))
+        stored.and_then(|stored| arrangement.map(|arrangement| (arrangement, stored)))
     })?;
-    let Done { rows, arrangement } = done;
     check_widening(&writer, &before, &schema, stored.iter().map(|(_, segment)| segment))?;
-    let mut report = LoadReport { rows, segments: stored.len() as u64, ..LoadReport::default() };
+    let mut report = LoadReport { segments: stored.len() as u64, ..LoadReport::default() };
+    (report.rows_stored, report.rows_rejected) = (tally.total().stored, tally.total().rejected);
+    report.rows_read = report.rows_stored + report.rows_rejected;
+    report.first_rejects = tally.first().to_vec();
     report.bytes_stored = stored.iter().map(|(_, segment)| segment.length).sum();
     let mut changes = Changes { schema, ..writer.changes() };
     changes.arrangement = arrangement.unwrap_or(changes.arrangement);
     changes.edits = tiers::append(&writer, stored, &changes.schema, &changes.arrangement, &pool, pipeline)?;
-    report.bytes_metadata = writer.commit_changes(changes)?.metadata_bytes;
+    tally.seal()?;
+    let commit = writer.commit_changes(changes)?;
+    (report.generation, report.bytes_metadata) = (commit.generation, commit.metadata_bytes);
+    tally.publish()?;
     report.elapsed = started.elapsed();
     Ok(report)
 }
@@ -205,11 +253,12 @@ fn feed(
     schema: &mut Schema,
     arrange: &Arrange,
     options: &PipelineOptions,
+    tally: &mut Tally,
     to_disk: SyncSender<(Arc<str>, EncodedSegment)>,
-) -> Result<Done> {
+) -> Result<Option<Arrangement>> {
     let stopped = |_| Error::Cancelled;
     let mut sink = |path, segment| to_disk.send((path, segment)).map_err(stopped);
-    pipeline::run(pool, tasks, schema, arrange, options, &mut sink)
+    pipeline::run(pool, tasks, schema, arrange, options, tally, &mut sink)
 }
 
 /// The writing thread: each segment becomes a file of its own, in large writes. They come back by partition, and within
@@ -263,7 +312,9 @@ fn write_parts(file: &mut DataFile, parts: Vec<Vec<u8>>) -> Result<()> {
 
 /// The parsing tasks of all inputs, in order.
 struct Tasks<'a> {
-    inputs: std::vec::IntoIter<Input>,
+    inputs: std::iter::Enumerate<std::vec::IntoIter<Input>>,
+    /// Number of the input at hand.
+    at: usize,
     current: Option<Current>,
     options: &'a LoadOptions,
     /// Types of the table's columns, and of those that earlier inputs had.
@@ -298,10 +349,11 @@ impl Iterator for Tasks<'_> {
                     first.take().map(Ok).or_else(|| chunks.next()).map(|chunk| csv_task(chunk, schema))
                 }
             };
-            if next.is_some() {
-                return next;
+            if let Some(task) = next {
+                return Some(task.map(|task| Task { input: self.at, ..task }));
             }
-            let input = self.inputs.next()?;
+            let (at, input) = self.inputs.next()?;
+            self.at = at;
             match self.open(input) {
                 Ok(current) => self.current = Some(current),
                 Err(error) => return Some(Err(error)),
@@ -314,7 +366,18 @@ fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>) -> Result<Task> {
     let (chunk, schema) = (chunk?, schema.clone());
     // Rows longer than a chunk make a longer one.
     let weight = TASK_BYTES.max(chunk.text.len().saturating_mul(4));
-    Ok(Task { weight, work: Box::new(move || Ok(vec![csv::parse_chunk(&schema, &chunk)?])) })
+    if !schema.skip_bad_rows {
+        return Ok(Task::new(weight, move || Ok(csv::parse_chunk(&schema, &chunk)?.into())));
+    }
+    Ok(Task::new(weight, move || {
+        let chunk = Arc::new(chunk);
+        let (batch, rejects) = csv::parse_good_rows(&schema, &chunk)?;
+        let again = move |table: &Schema| {
+            let (batch, rejects) = csv::parse_good_rows(&Arc::new(schema.starting_from(table)), &chunk)?;
+            Ok(Parsed { rejects, ..batch.into() })
+        };
+        Ok(Parsed { rejects, again: Some(Box::new(again)), ..batch.into() })
+    }))
 }
 
 impl Tasks<'_> {
@@ -349,14 +412,13 @@ impl Tasks<'_> {
             let weight = source.memory_bytes(group);
             let tasks: Box<dyn Iterator<Item = Result<Task>>> = if weight <= most {
                 let source = source.clone();
-                let work = Box::new(move || source.read(group)?.collect());
-                Box::new(std::iter::once(Ok(Task { weight, work })))
+                let work = move || source.read(group)?.collect::<Result<Vec<_>>>().map(Parsed::from);
+                Box::new(std::iter::once(Ok(Task::new(weight, work))))
             } else {
                 match source.read(group) {
                     Ok(batches) => Box::new(batches.map(|batch| {
                         let batch = batch?;
-                        let weight = batch.get_array_memory_size();
-                        Ok(Task { weight, work: Box::new(move || Ok(vec![batch])) })
+                        Ok(Task::new(batch.get_array_memory_size(), move || Ok(batch.into())))
                     })),
                     Err(error) => Box::new(std::iter::once(Err(error))),
                 }
@@ -370,6 +432,7 @@ impl Tasks<'_> {
         let mut options = self.options.csv.clone();
         options.delimiter = options.delimiter.or(CsvOptions::for_format(opened.format).delimiter);
         options.prior.clone_from(&self.prior);
+        options.skip_bad_rows = self.options.on_error != OnError::Fail;
         let mut chunks = CsvChunks::new(&opened.name, opened.bytes, &options);
         let first = chunks.next().transpose()?;
         if first.is_none() && !options.prior.is_empty() {

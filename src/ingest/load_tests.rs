@@ -58,7 +58,7 @@ fn widening_over_segments_is_lossless_or_refused() {
 fn a_later_input_takes_the_types_of_the_ones_before() {
     let dir = tempfile::tempdir().unwrap();
     let inputs = vec![text("a.csv", "id,zip", "1,A12", 3), text("b.csv", "id,zip", "2,12345", 3)];
-    assert_eq!(load_into(&table(&dir), inputs).unwrap().rows, 6);
+    assert_eq!(load_into(&table(&dir), inputs).unwrap().rows_stored, 6);
     assert_eq!(types(&table(&dir)), ["int64", "utf8"]);
 }
 

@@ -2,9 +2,11 @@
 //!
 //! Outside bytes become typed Arrow batches (`sources`, `infer`, `text`), batches become the rows of a segment
 //! (`columns`), and a parallel pipeline keeps every core parsing and encoding in bounded memory (`pipeline`).
+//! Rows that cannot be stored leave the road at the parser, and are counted and written down (`rejects`).
 
 pub mod text; // numbers, dates and times in text
 pub mod infer; // types from a sample
+pub mod rejects; // rows that cannot be stored
 pub mod sources; // CSV, TSV, Parquet
 pub mod columns; // batches to the rows of a segment
 pub mod arrange; // where rows are to go

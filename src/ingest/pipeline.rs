@@ -7,6 +7,8 @@
 //!                                   └─► bytes   ──►  in order ─► sink (writer thread: write, fsync)
 //! ```
 //!
+//! Rows that a task left out come with its batches, and the coordinator enters both into the ledger as it takes them.
+//!
 //! Memory is bounded by construction: a fixed number of tasks is in flight, one segment is being filled, one
 //! encoded and one written. A segment is cut by the bytes of its values, be it within a batch. What is in a segment depends on the input alone, never on threads or timing.
 
@@ -23,6 +25,7 @@ use super::arrange::Arrange;
 use super::columns::{SegmentBuilder, SegmentLimits, match_columns, readable};
 use super::partition::Partitions;
 use super::partitioned::{Cut, PartitionedRows};
+use super::rejects::{Rejects, Tally};
 use super::sort::sorted;
 use crate::encoding::Options;
 use crate::error::{Error, Result};
@@ -33,8 +36,51 @@ use crate::segment::writer::{self, EncodedSegment, SegmentInput};
 pub struct Task {
     /// Bytes that the input and the result take in memory, about.
     pub weight: usize,
+    /// Number of the input that the piece is of, from 0.
+    pub input: usize,
     /// The work.
-    pub work: Box<dyn FnOnce() -> Result<Vec<RecordBatch>> + Send>,
+    pub work: Box<dyn FnOnce() -> Result<Parsed> + Send>,
+}
+
+impl Task {
+    /// Work on a piece of the first input, or of one whose number is set later.
+    pub fn new(weight: usize, work: impl FnOnce() -> Result<Parsed> + Send + 'static) -> Self {
+        Task { weight, input: 0, work: Box::new(work) }
+    }
+}
+
+/// What a task makes of its piece.
+#[derive(Default)]
+pub struct Parsed {
+    /// The rows, in order.
+    pub batches: Vec<RecordBatch>,
+    /// The rows that are not among them.
+    pub rejects: Rejects,
+    /// Does the work once more, should the batches not fit the table: with the types that it has by then, so that
+    /// single rows are rejected in place of all. `None` where a type that does not fit is an error.
+    pub again: Option<Again>,
+}
+
+/// Work to be done again for a table of this schema.
+pub type Again = Box<dyn FnOnce(&Schema) -> Result<Parsed> + Send>;
+
+impl From<Vec<RecordBatch>> for Parsed {
+    fn from(batches: Vec<RecordBatch>) -> Self {
+        Parsed { batches, ..Parsed::default() }
+    }
+}
+
+impl From<RecordBatch> for Parsed {
+    fn from(batch: RecordBatch) -> Self {
+        Parsed::from(vec![batch])
+    }
+}
+
+impl std::fmt::Debug for Parsed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let rows: usize = self.batches.iter().map(RecordBatch::num_rows).sum();
+        f.debug_struct("Parsed").field("rows", &rows).field("rejects", &self.rejects).finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for Task {
@@ -58,43 +104,36 @@ pub struct PipelineOptions {
     pub waiting_bytes: usize,
 }
 
-/// What a run has done.
-#[derive(Clone, Debug, Default)]
-pub struct Done {
-    /// Rows.
-    pub rows: u64,
-    /// How they are arranged; `None` if there was not a batch.
-    pub arrangement: Option<Arrangement>,
-}
-
 /// Takes encoded segments, each with the path of its partition.
 pub type Sink<'a> = dyn FnMut(Arc<str>, EncodedSegment) -> Result<()> + 'a;
 
 /// Runs `tasks` on `pool` and hands encoded segments to `sink`, in order. `schema` grows and widens as batches
-/// need it; `arrange` says where rows go.
+/// need it; `arrange` says where rows go, and `tally` notes what became of every row. Returns how rows are arranged, unless
+/// there was not a batch.
 pub fn run(
     pool: &ThreadPool,
     tasks: impl Iterator<Item = Result<Task>>,
     schema: &mut Schema,
     arrange: &Arrange,
     options: &PipelineOptions,
+    tally: &mut Tally,
     sink: &mut Sink<'_>,
-) -> Result<Done> {
-    let collected = Collected::OneSegment(SegmentBuilder::new(options.segment));
+) -> Result<Option<Arrangement>> {
     let mut stage = Stage {
         pool,
         options,
         arrange,
-        collected,
+        collected: Collected::OneSegment(SegmentBuilder::new(options.segment)),
         encoding: None,
         sink,
-        done: Done::default(),
+        tally,
+        arrangement: None,
         sort_by: Arc::new([]),
     };
     let mut parsing: VecDeque<Parsing> = VecDeque::new();
     let mut weight = 0;
     for task in tasks {
-        let Task { weight: more, work } = task?;
+        let Task { weight: more, input, work } = task?;
         while parsing.len() >= options.in_flight || weight + more > options.in_flight_bytes {
             let Some(oldest) = parsing.pop_front() else { break };
             weight -= oldest.weight;
@@ -103,14 +142,14 @@ pub fn run(
         let (done, result) = sync_channel(1);
         pool.spawn(move || deliver(&done, work()));
         weight += more;
-        parsing.push_back(Parsing { weight: more, result });
+        parsing.push_back(Parsing { weight: more, input, result });
     }
     for oldest in parsing {
         stage.take(oldest, schema)?;
     }
     stage.close(true)?;
     stage.drain()?;
-    Ok(stage.done)
+    Ok(stage.arrangement)
 }
 
 /// Sends a result; a coordinator that has given up no longer listens, which is fine.
@@ -131,7 +170,8 @@ pub(super) fn stopped(thread: &str) -> Error {
 /// A task that a worker has, or has done.
 struct Parsing {
     weight: usize,
-    result: Receiver<Result<Vec<RecordBatch>>>,
+    input: usize,
+    result: Receiver<Result<Parsed>>,
 }
 
 struct Stage<'a, 's> {
@@ -141,7 +181,8 @@ struct Stage<'a, 's> {
     collected: Collected,
     encoding: Option<Receiver<Result<Vec<(Arc<str>, EncodedSegment)>>>>,
     sink: &'a mut Sink<'s>,
-    done: Done,
+    tally: &'a mut Tally,
+    arrangement: Option<Arrangement>,
     sort_by: Arc<[SortKey]>,
 }
 
@@ -154,12 +195,18 @@ enum Collected {
 impl Stage<'_, '_> {
     /// Takes parsed batches.
     fn take(&mut self, oldest: Parsing, schema: &mut Schema) -> Result<()> {
-        for batch in oldest.result.recv().map_err(lost)?? {
+        let mut parsed = oldest.result.recv().map_err(lost)??;
+        let fits = |batch: &RecordBatch| match_columns(&mut schema.clone(), batch).is_ok();
+        if let Some(again) = parsed.again.take_if(|_| !parsed.batches.iter().all(fits)) {
+            parsed = again(schema)?;
+        }
+        self.tally.reject(oldest.input, parsed.rejects)?;
+        for batch in parsed.batches {
             let ids = match_columns(schema, &batch)?;
-            if self.done.arrangement.is_none() {
+            if self.arrangement.is_none() {
                 self.start(self.arrange.resolve(schema)?);
             }
-            self.done.rows += batch.num_rows() as u64;
+            self.tally.store(oldest.input, batch.num_rows() as u64);
             self.collect(readable(batch)?, &ids, schema)?;
         }
         Ok(())
@@ -173,7 +220,7 @@ impl Stage<'_, '_> {
             self.collected = Collected::Partitions(partitions, rows);
         }
         self.sort_by = arrangement.sort_by.as_slice().into();
-        self.done.arrangement = Some(arrangement);
+        self.arrangement = Some(arrangement);
     }
 
     fn collect(&mut self, batch: RecordBatch, ids: &[ColumnId], schema: &Schema) -> Result<()> {
@@ -255,6 +302,7 @@ impl Stage<'_, '_> {
 mod tests {
     use super::*;
     use crate::encoding::Profile;
+    use crate::ingest::rejects::OnError;
 
     #[test]
     fn a_worker_that_panics_is_an_error() {
@@ -266,9 +314,11 @@ mod tests {
             in_flight_bytes: 1,
             waiting_bytes: 1,
         };
-        let tasks = || (0..3).map(|_| Ok(Task { weight: 1, work: Box::new(|| panic!("a test of a bug")) }));
-        let error = run(&pool, tasks(), &mut Schema::default(), &Arrange::default(), &options, &mut |_, _| Ok(()))
-            .unwrap_err();
+        let tasks = || (0..3).map(|_| Ok(Task::new(1, || panic!("a test of a bug"))));
+        let mut tally = Tally::open(&OnError::Fail, None).unwrap();
+        let (mut schema, arrange) = (Schema::default(), Arrange::default());
+        let error =
+            run(&pool, tasks(), &mut schema, &arrange, &options, &mut tally, &mut |_, _| Ok(())).unwrap_err();
         assert!(error.to_string().contains("nothing was committed"), "{error}");
     }
 }

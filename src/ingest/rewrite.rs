@@ -26,7 +26,7 @@ pub fn tasks(segment: Arc<Segment>, schema: &Schema) -> impl Iterator<Item = Res
         let rows = block_rows(&segment, block);
         let (segment, columns) = (Arc::clone(&segment), Arc::clone(&columns));
         let weight = rows.saturating_mul(columns.len()).saturating_mul(VALUE_BYTES);
-        Ok(Task { weight, work: Box::new(move || Ok(vec![decode(&segment, block, 0..rows, &columns)?])) })
+        Ok(Task::new(weight, move || Ok(decode(&segment, block, 0..rows, &columns)?.into())))
     })
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::arrange::Arrange;
 use super::load::store_segment;
 use super::pipeline::{self, PipelineOptions};
+use super::rejects::Tally;
 use super::rewrite;
 use crate::error::{Error, Result};
 use crate::manifest::commit::MERGE_BYTES;
@@ -181,7 +182,7 @@ fn merge(
         Ok(())
     };
     let tasks = segments.into_iter().flat_map(|segment| rewrite::tasks(segment, schema));
-    pipeline::run(pool, tasks, &mut schema.clone(), &arrange, options, &mut sink)?;
+    pipeline::run(pool, tasks, &mut schema.clone(), &arrange, options, &mut Tally::default(), &mut sink)?;
     Ok(written)
 }
 

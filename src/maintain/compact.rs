@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::ingest::arrange::{Arrange, SortBy, sort_keys};
 use crate::ingest::load::{LoadOptions, pipeline_options, store_segment, thread_pool};
 use crate::ingest::pipeline::{self, PipelineOptions, Task};
+use crate::ingest::rejects::Tally;
 use crate::ingest::rewrite;
 use crate::ingest::tiers::LARGE_BYTES;
 use crate::model::{Arrangement, Schema, SortKey};
@@ -251,7 +252,8 @@ impl Work {
         };
         let stop = || if self.cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) };
         let tasks = tasks.map(|task| stop().and(task));
-        pipeline::run(&self.pool, tasks, &mut writer.schema().clone(), &arrange, pipeline, &mut sink)?;
+        let mut schema = writer.schema().clone();
+        pipeline::run(&self.pool, tasks, &mut schema, &arrange, pipeline, &mut Tally::default(), &mut sink)?;
         self.report.bytes_written += written.iter().map(|new| new.length).sum::<u64>();
         Ok(written)
     }

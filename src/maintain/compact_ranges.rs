@@ -148,8 +148,8 @@ pub(super) fn ranges(
     Ok(parts.into_iter().map(move |part| {
         let rows: usize = part.iter().map(|(_, range)| range.len()).sum();
         let (columns, schema, keys) = (Arc::clone(&columns), Arc::clone(&schema), Arc::clone(&keys));
-        let work = Box::new(move || Ok(vec![read(&part, &columns, &schema, &keys)?]));
-        Ok(Task { weight: rows.saturating_mul(row_bytes), work })
+        let weight = rows.saturating_mul(row_bytes);
+        Ok(Task::new(weight, move || Ok(read(&part, &columns, &schema, &keys)?.into())))
     }))
 }
 

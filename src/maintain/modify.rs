@@ -20,6 +20,7 @@ use crate::ingest::arrange::Arrange;
 use crate::ingest::load::{LoadOptions, pipeline_options, store_segment, thread_pool};
 use crate::ingest::partition::{Compile, Compiled};
 use crate::ingest::pipeline::{self, Task};
+use crate::ingest::rejects::Tally;
 use crate::ingest::rewrite;
 use crate::model::{Arrangement, Column, Schema};
 use crate::query::matching_segments;
@@ -107,7 +108,15 @@ pub fn modify(
                 Ok(())
             };
             let tasks = tasks(&segment, schema, modification);
-            pipeline::run(&pool, tasks, &mut schema.clone(), &arrange, &pipeline, &mut sink)?;
+            pipeline::run(
+                &pool,
+                tasks,
+                &mut schema.clone(),
+                &arrange,
+                &pipeline,
+                &mut Tally::default(),
+                &mut sink,
+            )?;
             report.bytes_written += edit.insert.iter().map(|new| new.length).sum::<u64>();
         }
         edits.push(edit);
@@ -152,10 +161,7 @@ fn tasks<'a>(
         let range = segment.block_range(block);
         let rows = (range.end - range.start) as usize;
         let weight = rows * shared.0.columns().len() * 24;
-        Ok(Task {
-            weight,
-            work: Box::new(move || Ok(vec![modified(&segment, block, rows, &shared.0, &shared.1)?])),
-        })
+        Ok(Task::new(weight, move || Ok(modified(&segment, block, rows, &shared.0, &shared.1)?.into())))
     })
 }
 

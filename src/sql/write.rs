@@ -96,7 +96,7 @@ fn append(
     options: &LoadOptions,
 ) -> Result<u64> {
     let named = batches.map(|batch| under_names(&batch?, columns));
-    let rows = load_batches(writer, named, options)?.rows;
+    let rows = load_batches(writer, named, options)?.rows_stored;
     Ok(rows)
 }
 

@@ -19,7 +19,7 @@ fn an_append_keeps_rows_and_matches_columns_by_name() {
     let db = Database::new();
     db.load_text("t", "a,b,c\n1,x,1.5\n2,y,2.5\n").unwrap();
     let report = db.load_text("t", "c,a,b\n3.5,3,z\n").unwrap();
-    assert_eq!((report.rows, report.segments), (1, 1));
+    assert_eq!((report.rows_stored, report.segments), (1, 1));
     let t = db.table("t");
     assert_eq!(schema(&t), ["a: int64", "b: utf8", "c: float64"]);
     assert_eq!(values(&t, "a"), ["1", "2", "3"]);
@@ -184,7 +184,7 @@ fn segments_of_any_size_hold_the_same_rows() {
     let small = db.load("small", vec![text(&csv)], &small_segments()).unwrap();
     assert_eq!(large.segments, 1);
     assert!(small.segments > 1);
-    assert_eq!(large.rows, small.rows);
+    assert_eq!(large.rows_stored, small.rows_stored);
     for column in ["id", "v"] {
         assert_eq!(values(&db.table("large"), column), values(&db.table("small"), column));
     }
@@ -380,7 +380,7 @@ fn compressed_and_tab_separated_files_are_recognised() {
     ];
     let sizes: u64 = files.iter().map(|file| file.metadata().unwrap().len()).sum();
     let report = db.load_files("t", &files).unwrap();
-    assert_eq!((report.rows, report.bytes_in), (5, sizes));
+    assert_eq!((report.rows_stored, report.bytes_in), (5, sizes));
     let t = db.table("t");
     assert_eq!(schema(&t), ["a: int64", "b: utf8"]);
     assert_eq!(values(&t, "a"), ["1", "2", "1", "3", "4"]);
@@ -412,10 +412,10 @@ fn patterns_and_directories_name_many_files() {
     let ids =
         |table: &str| values(&db.table(table), "id").iter().map(|id| id.parse().unwrap()).collect::<Vec<u64>>();
     let report = db.load_files("pattern", &[input.join("part-0*.csv")]).unwrap();
-    assert_eq!((report.rows, report.segments), (100, 1));
+    assert_eq!((report.rows_stored, report.segments), (100, 1));
     assert_eq!(ids("pattern"), (0..100).collect::<Vec<_>>());
     let report = db.load_files("directory", std::slice::from_ref(&input)).unwrap();
-    assert_eq!((report.rows, report.segments), (120, 1));
+    assert_eq!((report.rows_stored, report.segments), (120, 1));
     assert_eq!(ids("directory"), (0..120).collect::<Vec<_>>());
     let missing = db.load_files("pattern", &[input.join("none-*.csv")]).unwrap_err();
     assert!(matches!(missing, Error::NotFound(_)), "{missing}");
@@ -438,13 +438,13 @@ fn a_table_may_have_very_many_columns() {
 fn rows_of_nothing_are_rows() {
     let db = Database::new();
     let report = db.load_text("t", "only\n\n\nx\n\n").unwrap();
-    assert_eq!(report.rows, 4);
+    assert_eq!(report.rows_stored, 4);
     assert_eq!(values(&db.table("t"), "only"), ["∅", "∅", "x", "∅"]);
     // A file without a byte adds nothing where the columns are known.
-    assert_eq!(db.load_text("t", "").unwrap().rows, 0);
+    assert_eq!(db.load_text("t", "").unwrap().rows_stored, 0);
     assert!(db.load_text("new", "").unwrap_err().to_string().contains("is empty"));
     // A header alone makes the columns and no segment.
     let report = db.load_text("u", "a,b\n").unwrap();
-    assert_eq!((report.rows, report.segments), (0, 0));
+    assert_eq!((report.rows_stored, report.segments), (0, 0));
     assert_eq!(schema(&db.table("u")), ["a: null", "b: null"]);
 }

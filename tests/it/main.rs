@@ -10,6 +10,7 @@ mod example;
 mod golden;
 mod ingest;
 mod loading;
+mod rejects;
 #[cfg(feature = "parquet")]
 mod real_data;
 #[cfg(feature = "sql")]

@@ -65,7 +65,7 @@ fn flights_are_what_the_parquet_reader_gives() {
         let table = format!("{profile}");
         let options = LoadOptions { profile: Some(profile), ..options() };
         let report = db.load(&table, vec![Input::path(&path)], &options).unwrap();
-        assert_eq!(report.rows, 3_000_000);
+        assert_eq!(report.rows_stored, 3_000_000);
         assert_eq!(report.bytes_in, path.metadata().unwrap().len());
         assert_table(&db.table(&table), &batches);
     }
@@ -117,7 +117,7 @@ fn trips_are_what_another_csv_reader_gives() {
         let csv = CsvOptions { header: Some(false), names: Some(names.clone()), ..CsvOptions::default() };
         let options = LoadOptions { csv, profile: Some(profile), ..options() };
         let report = db.load(table.name(), vec![Input::path(&path)], &options).unwrap();
-        assert_eq!((report.rows, report.bytes_in), (10_000, path.metadata().unwrap().len()));
+        assert_eq!((report.rows_stored, report.bytes_in), (10_000, path.metadata().unwrap().len()));
         let snapshot = table.snapshot().unwrap();
         for (name, expected) in TRIP_TYPES {
             let column = &snapshot.schema().columns()[snapshot.schema().position(name).unwrap()];

@@ -11,7 +11,8 @@ use stylobate::model::Schema;
 use stylobate::sql::{Parameters, Session, SessionOptions};
 use stylobate::store::{Store, TableOptions};
 
-use super::ingest::{default_load_options, summary};
+use super::ingest::default_load_options;
+use super::ingest_report::summary;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::r#gen::files;

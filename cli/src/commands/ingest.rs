@@ -1,30 +1,30 @@
 //! `sty ingest`: rows in.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use stylobate::encoding::Profile;
-use stylobate::ingest::load::{LoadOptions, LoadReport, load};
+use stylobate::ingest::load::{LoadOptions, load};
+use stylobate::ingest::rejects::OnError;
 use stylobate::ingest::sources::csv::INFER_ROWS;
 use stylobate::ingest::sources::{CsvOptions, Input, expand};
 use stylobate::model::{DataType, Schema};
 use stylobate::store::{Store, TableOptions};
 
+use super::ingest_report::{print_json, tell};
 use super::paths::TablePath;
 use crate::args::missing_input;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::output::exists;
 use crate::progress::Progress;
 use crate::signals;
 use crate::terminal::When;
-use crate::units::{parse_size, show_count, show_counted, show_duration, show_size};
-
-/// Notes about guesses that are printed one by one.
-const SHOWN_GUESSES: usize = 5;
+use crate::units::parse_size;
 
 /// Add rows to a table, which is created if it does not exist
 ///
@@ -32,10 +32,15 @@ const SHOWN_GUESSES: usize = 5;
 /// inferred from the first rows and widened when later rows need it; columns are matched by name. Either all rows
 /// are added or none. A summary goes to stderr: rows, bytes in, bytes stored, ratio, seconds.
 ///
+/// A row that cannot be stored ends the ingest, unless such rows are to be left out: --on-error skip counts them,
+/// --rejects FILE keeps them too, and rows read = rows stored + rows rejected. A value that only makes its column's
+/// type wider is no error. A stray quote costs its line: reading goes on with the next one.
+///
 /// Examples:
 ///   sty ingest db/trips trips-*.csv.gz
 ///   zcat trips.csv.gz | sty ingest db/trips -
 ///   sty ingest db/trips --no-header --names id,time,fare --schema fare:decimal(9,2) trips.csv
+///   sty ingest db/trips trips.csv --rejects bad.csv --max-errors 1000
 ///   sty ingest db/flights flights.parquet
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -54,6 +59,8 @@ pub(crate) struct IngestArgs {
     pub(crate) names: Vec<String>,
     #[command(flatten)]
     pub(crate) csv: CsvArgs,
+    #[command(flatten)]
+    pub(crate) errors: ErrorArgs,
     /// Whether time or space matters more [default: the table's; balanced for a new one]
     #[arg(long, value_enum, env = "STY_PROFILE", hide_env = true)]
     pub(crate) profile: Option<ProfileArg>,
@@ -69,6 +76,9 @@ pub(crate) struct IngestArgs {
     /// A progress bar on stderr; `auto` shows it on a terminal
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     pub(crate) progress: When,
+    /// Print what was done to stdout, as one object: rows, bytes, segments, and the same of each input
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) report: Option<ReportFormat>,
 }
 
 /// How CSV input is read.
@@ -94,6 +104,81 @@ pub(crate) struct CsvArgs {
     /// Rows that types are inferred from
     #[arg(long, value_name = "N", default_value_t = INFER_ROWS)]
     pub(crate) infer_rows: usize,
+}
+
+/// What becomes of rows that cannot be stored.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Rows that cannot be stored")]
+pub(crate) struct ErrorArgs {
+    /// What becomes of them [default: fail; reject with --rejects]
+    #[arg(long, value_enum, value_name = "ACTION")]
+    on_error: Option<OnErrorArg>,
+    /// Write them to this CSV file: file, line, column, reason, raw. It appears when the ingest has committed, and
+    /// only if there are any
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
+    /// Replace the file of --rejects if it exists
+    #[arg(long, requires = "rejects")]
+    force: bool,
+    /// Rows that may be left out; one more ends the ingest, with nothing stored and exit code 4 [default: no bound]
+    #[arg(long, value_name = "N")]
+    max_errors: Option<u64>,
+}
+
+/// `--on-error`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OnErrorArg {
+    /// The first one ends the ingest, and nothing is stored
+    Fail,
+    /// They are left out and counted
+    Skip,
+    /// They are left out, counted and written to the file of --rejects
+    Reject,
+}
+
+/// `--report`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// One object in one line
+    Json,
+}
+
+impl ErrorArgs {
+    /// What the options ask for together.
+    fn on_error(&self) -> Result<OnError, Failure> {
+        let on_error = match (self.on_error, &self.rejects) {
+            (None | Some(OnErrorArg::Reject), Some(file)) => self.to_file(file)?,
+            (Some(OnErrorArg::Reject), None) => {
+                return Err(Failure::usage("--on-error reject needs a file for the rows that are left out")
+                    .hint("name it with --rejects FILE, or say --on-error skip to have them counted only"));
+            }
+            (Some(_), Some(_)) => {
+                return Err(Failure::usage(
+                    "--rejects is for rows that are rejected, and --on-error says otherwise",
+                )
+                .hint("leave out --on-error, or say --on-error reject"));
+            }
+            (Some(OnErrorArg::Skip), None) => OnError::Skip,
+            (None | Some(OnErrorArg::Fail), None) => OnError::Fail,
+        };
+        if self.max_errors.is_some() && on_error == OnError::Fail {
+            return Err(Failure::usage("--max-errors is for rows that are left out, and none are")
+                .hint("add --on-error skip, or --rejects FILE"));
+        }
+        Ok(on_error)
+    }
+
+    fn to_file(&self, file: &Path) -> Result<OnError, Failure> {
+        if file.as_os_str() == "-" {
+            return Err(Failure::usage(
+                "--rejects needs the name of a file: stdout is not for rows that are left out",
+            ));
+        }
+        if !self.force && file.is_file() {
+            return Err(exists(file));
+        }
+        Ok(OnError::Reject { file: file.to_path_buf(), replace: self.force })
+    }
 }
 
 impl CsvArgs {
@@ -139,6 +224,7 @@ impl IngestArgs {
 
 /// Runs `sty ingest`.
 pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
+    let on_error = args.errors.on_error()?;
     let names: Vec<String> = args.inputs()?.iter().map(|file| file.to_string_lossy().into_owned()).collect();
     let inputs = expand(&names)?;
     let table = Store::open(&args.table.store).table(&args.table.table)?;
@@ -149,7 +235,7 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     let consumed: Vec<_> = inputs.iter().map(Input::consumed).collect();
     let total: Option<u64> = inputs.iter().map(Input::size).sum();
     let progress = Progress::new(args.progress, context.quiet, total);
-    let options = args.load_options(profile);
+    let options = args.load_options(profile, on_error);
     let done = AtomicBool::new(false);
     let loaded = std::thread::scope(|scope| {
         let ticker = scope.spawn(|| {
@@ -165,48 +251,15 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     });
     progress.finish();
     let report = loaded?;
-    for column in &report.skipped {
-        context.note(&format!("column '{column}' was left out: its type cannot be stored yet"));
+    tell(&report, args.errors.rejects.as_deref(), context);
+    match args.report {
+        Some(ReportFormat::Json) => print_json(&args.table.table, &report),
+        None => Ok(()),
     }
-    note_guesses(&report, context);
-    context.note(&summary(&report));
-    context.detail(&format!(
-        "{}, {}; {} of manifest",
-        show_counted(report.segments, "segment"),
-        show_size(report.bytes_stored),
-        show_size(report.bytes_metadata)
-    ));
-    Ok(())
-}
-
-/// Says what was taken for granted about the inputs, so that a wrong guess does not go unnoticed.
-fn note_guesses(report: &LoadReport, context: &Context) {
-    for (file, guess) in report.guesses.iter().take(SHOWN_GUESSES) {
-        context.note(&format!("{}: {guess}", file.display()));
-    }
-    let more = report.guesses.len().saturating_sub(SHOWN_GUESSES) as u64;
-    if more > 0 {
-        context.note(&format!("… and {} like these", show_counted(more, "more input")));
-    }
-}
-
-/// What an ingest did, in a line for people.
-pub(crate) fn summary(report: &LoadReport) -> String {
-    let stored = report.bytes_stored + report.bytes_metadata;
-    let seconds = report.elapsed.as_secs_f64();
-    format!(
-        "{}: {} in, {} stored, ratio {:.2}, {} ({} rows/s)",
-        show_counted(report.rows, "row"),
-        show_size(report.bytes_in),
-        show_size(stored),
-        report.bytes_in as f64 / stored.max(1) as f64,
-        show_duration(report.elapsed),
-        show_count((report.rows as f64 / seconds.max(1e-9)) as u64),
-    )
 }
 
 impl IngestArgs {
-    fn load_options(&self, profile: Option<Profile>) -> LoadOptions {
+    fn load_options(&self, profile: Option<Profile>, on_error: OnError) -> LoadOptions {
         let csv = CsvOptions {
             delimiter: self.csv.delimiter,
             quote: self.csv.quote,
@@ -220,6 +273,8 @@ impl IngestArgs {
         let defaults = default_load_options(csv);
         LoadOptions {
             skip_unsupported: self.skip_unsupported,
+            on_error,
+            max_errors: self.errors.max_errors,
             profile,
             threads: self.threads.unwrap_or(defaults.threads),
             memory_limit: self.memory_limit,

@@ -6,6 +6,7 @@ mod completions;
 mod demo;
 mod r#gen;
 mod ingest;
+mod ingest_report;
 mod inspect;
 mod paths;
 mod query;

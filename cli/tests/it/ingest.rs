@@ -80,6 +80,14 @@ fn a_wrong_command_line_is_2() {
         "ingest db/trips --delimiter ab a.csv",
         "ingest db/trips --profile tiny a.csv",
         "ingest db/trips --threads 0 a.csv",
+        "ingest db/trips --on-error reject a.csv",
+        "ingest db/trips --on-error skip --rejects bad.csv a.csv",
+        "ingest db/trips --on-error fail --max-errors 3 a.csv",
+        "ingest db/trips --max-errors 3 a.csv",
+        "ingest db/trips --rejects - a.csv",
+        "ingest db/trips --rejects a.csv a.csv",
+        "ingest db/trips --force a.csv",
+        "ingest db/trips --report yaml a.csv",
         "ingest db/trips - -",
     ] {
         let (code, stdout, stderr) = shell.run(line);
@@ -120,6 +128,87 @@ fn a_bad_row_is_1_and_names_its_place() {
     assert_eq!(object["code"], "invalid-input");
     assert!(object["message"].as_str().unwrap().contains("ragged.csv: line 3: 3 fields, expected 2"));
     assert!(!shell.path("db/t").exists(), "nothing is left of a table that never came to be");
+}
+
+const BAD: &str = "id,v\n1,a\nx,b\n3\n4,\"d\ne\"\n5,\"f\n6,g\n";
+
+#[test]
+fn rows_that_cannot_be_stored_are_left_out_counted_and_kept() {
+    let shell = Shell::new();
+    shell.file("a.csv", BAD);
+    let typed = "--schema id:int64 a.csv";
+    let (code, stdout, stderr) = shell.run(&format!("ingest db/skip --on-error skip {typed}"));
+    assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
+    for part in [
+        "a.csv: line 3, column 'id': 'x' is not of type int64\n",
+        "a.csv: line 4: 1 field, expected 2\n",
+        "a.csv: line 7: a quoted field does not end\n",
+        "6 rows read = 3 stored + 3 rejected\n",
+        "3 rows: ",
+    ] {
+        assert!(stderr.contains(part), "{part}: {stderr}");
+    }
+    assert_eq!(shell.stdout_of("query db", "SELECT id FROM skip ORDER BY id"), "id\n1\n4\n6\n");
+
+    let (code, stdout, stderr) = shell.run(&format!("ingest db/kept --rejects bad.csv {typed}"));
+    assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
+    assert!(stderr.contains("6 rows read = 3 stored + 3 rejected, in bad.csv\n"), "{stderr}");
+    let kept = "file,line,column,reason,raw\na.csv,3,id,'x' is not of type int64,\"x,b\"\n\
+                a.csv,4,,\"1 field, expected 2\",3\na.csv,7,,a quoted field does not end,\"5,\"\"f\"\n";
+    assert_eq!(std::fs::read_to_string(shell.path("bad.csv")).unwrap(), kept);
+    let (code, _, stderr) = shell.run(&format!("ingest db/kept --rejects bad.csv {typed}"));
+    assert!(code == 2 && stderr.contains("bad.csv: exists already") && stderr.contains("--force"), "{stderr}");
+    shell.stdout(&format!("ingest db/kept --on-error reject --rejects bad.csv --force {typed}"));
+    assert_eq!(std::fs::read_to_string(shell.path("bad.csv")).unwrap(), kept);
+
+    let (code, _, stderr) = shell.run("ingest db/kept --on-error reject a.csv");
+    assert!(code == 2 && stderr.contains("hint: name it with --rejects FILE"), "{stderr}");
+    shell.file("good.csv", "id,v\n1,a\n");
+    shell.stdout("ingest db/good --rejects none.csv good.csv");
+    assert!(!shell.path("none.csv").exists(), "no rejected row, no file");
+}
+
+#[test]
+fn more_rejected_rows_than_allowed_are_4_and_leave_nothing() {
+    let shell = Shell::new();
+    shell.file("a.csv", BAD);
+    let line = "ingest db/t --rejects bad.csv --schema id:int64 a.csv --max-errors";
+    let (code, stdout, stderr) = shell.run(&format!("{line} 2 --error-format json"));
+    assert_eq!((code, stdout.as_str()), (4, ""), "{stderr}");
+    let object: serde_json::Value = serde_json::from_str(&stderr).unwrap();
+    assert_eq!(object["code"], "rejected");
+    let message = object["message"].as_str().unwrap();
+    for part in ["3 rows rejected", "at most 2", "nothing was stored", "a.csv: line 3, column 'id'"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert!(!shell.path("db/t").exists() && !shell.path("bad.csv").exists());
+    assert_eq!(shell.run(&format!("{line} 3")).0, 0);
+    assert!(shell.path("bad.csv").exists());
+}
+
+#[test]
+fn a_report_for_programs_goes_to_stdout() {
+    let shell = Shell::new();
+    shell.file("a.csv", BAD).file("b.csv", "id,v\n7,h\n");
+    let line = "ingest -q db/t --schema id:int64 --on-error skip --report json a.csv b.csv";
+    let (code, stdout, stderr) = shell.run(line);
+    assert_eq!((code, stderr.as_str(), stdout.lines().count()), (0, "", 1));
+    let report: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&report["table"], &report["generation"]), (&"t".into(), &1.into()));
+    assert_eq!(
+        (&report["rows_read"], &report["rows_stored"], &report["rows_rejected"]),
+        (&7.into(), &4.into(), &3.into())
+    );
+    assert_eq!((&report["bytes_in"], &report["segments"]), (&(BAD.len() + 9).into(), &1.into()));
+    for key in ["bytes_stored", "bytes_metadata"] {
+        assert!(report[key].as_u64().unwrap() > 0, "{report}");
+    }
+    assert!(report["seconds"].as_f64().unwrap() > 0.0, "{report}");
+    let inputs = serde_json::json!([
+        {"name": "a.csv", "rows_read": 6, "rows_rejected": 3, "bytes": BAD.len()},
+        {"name": "b.csv", "rows_read": 1, "rows_rejected": 0, "bytes": 9},
+    ]);
+    assert_eq!(report["inputs"], inputs);
 }
 
 #[test]

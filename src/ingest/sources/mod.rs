@@ -10,5 +10,7 @@ mod input;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 
-pub use csv::{CsvChunk, CsvChunks, CsvColumn, CsvOptions, CsvSchema, infer, parse_chunk, parse_columns};
+pub use csv::{
+    CsvChunk, CsvChunks, CsvColumn, CsvOptions, CsvSchema, infer, parse_chunk, parse_columns, parse_good_rows,
+};
 pub use input::{Bytes, Format, Input, Opened, expand};

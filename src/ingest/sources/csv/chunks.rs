@@ -3,6 +3,9 @@
 //! A chunk ends at the last row end within its size, or if a single row is longer at a row end as soon after as
 //! there is one; so boundaries depend on the bytes alone. Only quotes and line feeds matter here: a quote opens a
 //! quoted field where a field starts and nowhere else, exactly as the splitter sees it.
+//!
+//! Where bad rows are left out, they are cut as [`super::rows`] cuts them, and a quoted field that is longer than
+//! `MAX_OPEN_BYTES` counts as one without an end: it must not take the whole rest of the input with it.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,12 +14,15 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use super::CsvOptions;
 use super::guess::{COMMA, find_delimiter};
+use super::rows::{AfterQuote, after_quote};
 use crate::error::{Error, Result};
 use crate::ingest::sources::input::{Bytes, read_error};
 use crate::limits;
 
 /// Bytes of a chunk, unless one row is longer.
 pub const CHUNK_BYTES: usize = 4 << 20;
+/// Bytes of a quoted field, about, where bad rows are left out.
+pub(super) const MAX_OPEN_BYTES: usize = 16 << 20;
 
 /// Whole rows of raw text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +48,8 @@ pub struct CsvChunks {
     quote: u8,
     chunk_bytes: usize,
     row_limit: usize,
+    skip_bad_rows: bool,
+    max_open: usize,
     carry: Vec<u8>,
     next: (u64, u64, u64),
     done: bool,
@@ -57,6 +65,8 @@ impl CsvChunks {
             quote: options.quote,
             chunk_bytes: CHUNK_BYTES,
             row_limit: limits::MAX_VALUE_BYTES,
+            skip_bad_rows: options.skip_bad_rows,
+            max_open: MAX_OPEN_BYTES,
             carry: Vec::new(),
             next: (0, 1, 0),
             done: false,
@@ -74,6 +84,13 @@ impl CsvChunks {
     #[must_use]
     pub fn with_row_limit(mut self, bytes: usize) -> Self {
         self.row_limit = bytes.min(limits::MAX_VALUE_BYTES);
+        self
+    }
+
+    /// Where bad rows are left out: a quoted field that is longer counts as one without an end; 16 MiB otherwise.
+    #[must_use]
+    pub fn with_max_open(mut self, bytes: usize) -> Self {
+        self.max_open = bytes;
         self
     }
 
@@ -103,7 +120,7 @@ impl CsvChunks {
         text.append(&mut self.carry);
         // The first chunk has room for a byte-order mark.
         let mut size = if self.next.0 == 0 { self.chunk_bytes.max(3) } else { self.chunk_bytes };
-        let mut ends = RowEnds::default();
+        let mut ends = RowEnds { skip_bad_rows: self.skip_bad_rows, ..RowEnds::default() };
         loop {
             let more = self.fill(&mut text, size)?;
             if self.next.0 == 0 && ends.at == 0 {
@@ -122,6 +139,11 @@ impl CsvChunks {
             }
             ends.advance(&text, delimiter, quote);
             if ends.last > 0 {
+                self.carry.extend_from_slice(text.get(ends.last..).unwrap_or_default());
+                text.truncate(ends.last);
+                break;
+            }
+            if self.skip_bad_rows && ends.give_up(&text, self.max_open) {
                 self.carry.extend_from_slice(text.get(ends.last..).unwrap_or_default());
                 text.truncate(ends.last);
                 break;
@@ -221,6 +243,8 @@ struct RowEnds {
     open: Option<usize>,
     /// Behind the last row end; 0 if there is none yet.
     last: usize,
+    /// Whether text after a closing quote ends the row with the line of the opening one.
+    skip_bad_rows: bool,
 }
 
 impl RowEnds {
@@ -234,7 +258,18 @@ impl RowEnds {
                 return;
             };
             let at = self.at + found;
-            if self.open.is_some() {
+            if let Some(open) = self.open.filter(|_| self.skip_bad_rows) {
+                match after_quote(text.get(at + 1..).unwrap_or_default(), delimiter, quote) {
+                    AfterQuote::Doubled => self.at = at + 2,
+                    AfterQuote::Closed => (self.open, self.at) = (None, at + 1),
+                    AfterQuote::Text if self.end_row(text, open) => {}
+                    AfterQuote::Text | AfterQuote::Unknown => {
+                        // More text will tell.
+                        self.at = at;
+                        return;
+                    }
+                }
+            } else if self.open.is_some() {
                 match text.get(at + 1) {
                     None => {
                         // The next byte tells whether this quote closes.
@@ -253,6 +288,19 @@ impl RowEnds {
                 self.at = at + 1;
             }
         }
+    }
+
+    /// Ends the row with the line in which its bad field opens, if the end of that is there.
+    fn end_row(&mut self, text: &[u8], open: usize) -> bool {
+        let Some(end) = memchr(b'\n', text.get(open..).unwrap_or_default()) else { return false };
+        self.last = open + end + 1;
+        (self.open, self.at) = (None, self.last);
+        true
+    }
+
+    /// Ends a row with a field that has been open for more than so many bytes.
+    fn give_up(&mut self, text: &[u8], bytes: usize) -> bool {
+        self.open.is_some_and(|open| text.len() - open > bytes && self.end_row(text, open))
     }
 
     /// Takes in bytes from `at` on that are outside quotes.

@@ -50,6 +50,41 @@ pub(super) fn row_error(schema: &CsvSchema, chunk: &CsvChunk, fault: Fault) -> E
     })
 }
 
+/// A chunk of something else.
+#[cold]
+pub(super) fn not_text(schema: &CsvSchema, chunk: &CsvChunk) -> Error {
+    let nul = memchr::memchr(0, &chunk.text).unwrap_or(0);
+    Error::InvalidInput(format!(
+        "{} does not look like text: byte {} is 0, and many others are",
+        schema.file.display(),
+        chunk.offset + nul as u64
+    ))
+}
+
+/// Why a row that cannot be split is left out.
+pub(super) fn bad_row(schema: &CsvSchema, row: &[u8], fault: Fault) -> String {
+    let mut reason = match fault {
+        Fault::Fields { found: 1, .. } => format!("1 field, expected {}", schema.columns.len()),
+        Fault::Fields { found, .. } => format!("{found} fields, expected {}", schema.columns.len()),
+        Fault::AfterQuote { .. } => "text after a closing quote".to_owned(),
+        Fault::Unterminated { .. } => "a quoted field does not end".to_owned(),
+    };
+    if memchr::memchr(0, row).is_some() {
+        reason.push_str("; it holds a zero byte");
+    }
+    reason
+}
+
+/// Why a row with a value that its column cannot hold is left out.
+pub(super) fn bad_value(value: &[u8], expected: &DataType) -> String {
+    format!("'{}' is not of type {expected}", shown(value))
+}
+
+/// Why a row with text that is not UTF-8 is left out.
+pub(super) fn bad_utf8(value: &[u8]) -> String {
+    format!("'{}' is not UTF-8", shown(value))
+}
+
 /// The field of a row of the chunk (counted from its first data row).
 pub(super) fn find_field(
     schema: &CsvSchema,

@@ -2,7 +2,8 @@
 //!
 //! 1. [`CsvChunks`] cuts the bytes into chunks of whole rows, serially, at boundaries that depend on the bytes alone;
 //! 2. [`infer`] finds header, names and types from the first chunk;
-//! 3. [`parse_chunk`] turns one chunk into one batch, purely, so that chunks are parsed on all cores.
+//! 3. [`parse_chunk`] turns one chunk into one batch, purely, so that chunks are parsed on all cores;
+//!    [`parse_good_rows`] does the same where bad rows are not to be the end of it.
 //!
 //! **Grammar.** Rows end with LF or CRLF, the last one may go without. A quote at the start of a field opens a quoted
 //! field, in which delimiters and line ends are text and a doubled quote is one; a quote elsewhere is text. Nothing
@@ -19,17 +20,29 @@
 //! **Widening.** Where a field does not parse as its column's inferred type, the chunk's column comes out in the next
 //! wider type of the lattice ([`crate::model::DataType::join`]), and the caller joins types over chunks. Columns whose
 //! type the user has named never widen, but take more spellings: blanks around numbers, `+1`, `007`, `t`.
+//!
+//! **Bad rows** are those that end the parsing of their chunk: a wrong number of fields, text after a closing quote, a
+//! quoted field without an end, a value that has no place in the lattice above its column's type or is not of the type
+//! that the user has named, text that is not UTF-8. Where the text goes on after one of them is told in `rows`. What is not
+//! about one row stays an error: a first row that cannot be split or named, a line without an end, input that is no text,
+//! and what only the commit sees (values far apart that no type holds without loss, a null in a NOT NULL column).
+//! A column's type comes from the sample, so a bad value among the first rows makes it text, unless the table or the
+//! user knows better: under `skip_bad_rows` a table's type that the sample cannot widen is kept, and its misfits are bad.
 
 mod chunks;
 mod column;
 mod faults;
+mod good_rows;
 mod guess;
+mod judge;
 mod parse;
+mod rows;
 mod scan;
 mod schema;
 mod split;
 
 pub use chunks::{CHUNK_BYTES, CsvChunk, CsvChunks};
+pub use good_rows::parse_good_rows;
 pub use guess::Guess;
 pub use parse::{parse_chunk, parse_columns};
 pub use schema::{CsvColumn, CsvSchema, infer};
@@ -63,6 +76,8 @@ pub struct CsvOptions {
     pub prior: Vec<(String, DataType)>,
     /// Rows of the first chunk to infer from.
     pub infer_rows: usize,
+    /// Leave out rows that cannot be read ([`parse_good_rows`]), in inference and cutting too.
+    pub skip_bad_rows: bool,
 }
 
 impl Default for CsvOptions {
@@ -77,6 +92,7 @@ impl Default for CsvOptions {
             schema: Vec::new(),
             prior: Vec::new(),
             infer_rows: INFER_ROWS,
+            skip_bad_rows: false,
         }
     }
 }

@@ -8,6 +8,7 @@
 //! A header found by the looks of its fields alone is a guess that the user hears of ([`Guess`]), unless its names are
 //! known: all from the table, or one from the types asked for.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,12 +17,13 @@ use super::CsvOptions;
 use super::chunks::CsvChunk;
 use super::column::{Column, Rules, unquoted};
 use super::faults::row_error;
+use super::good_rows::splittable;
 use super::guess::{COMMA, Guess};
 use super::split::{Field, Splitter, Tile, first_row};
 use crate::error::{Error, Result};
 use crate::ingest::infer::{Kinds, type_of};
 use crate::limits;
-use crate::model::DataType;
+use crate::model::{DataType, Schema};
 
 /// A column of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub struct CsvSchema {
     pub(super) delimiter: u8,
     pub(super) quote: u8,
     pub(super) rules: Rules,
+    /// Whether bad rows are left out, here and by [`super::parse_good_rows`].
+    pub skip_bad_rows: bool,
 }
 
 impl CsvSchema {
@@ -60,6 +64,7 @@ impl CsvSchema {
             delimiter,
             quote: options.quote,
             rules: Rules { quote: options.quote, nulls, empty_is_null: options.empty_is_null },
+            skip_bad_rows: options.skip_bad_rows,
         }
     }
 
@@ -71,6 +76,19 @@ impl CsvSchema {
         let first = first_row(&chunk.text, self.delimiter, self.quote);
         let row = first.map_err(|fault| row_error(self, chunk, fault))?;
         Ok(row.map_or(chunk.text.len(), |(_, end)| end))
+    }
+
+    /// The same with the types that a table has as the ones to start with, where the user has named none.
+    #[must_use]
+    pub fn starting_from(&self, table: &Schema) -> Self {
+        let types: HashMap<&str, &DataType> = table.columns().iter().map(|c| (&*c.name, &c.data_type)).collect();
+        let mut schema = self.clone();
+        for column in schema.columns.iter_mut().filter(|column| !column.fixed) {
+            if let Some(known) = types.get(&*column.name).filter(|known| ***known != DataType::Null) {
+                column.data_type = (*known).clone();
+            }
+        }
+        schema
     }
 
     /// The names of the columns, in order.
@@ -106,7 +124,8 @@ pub fn infer(file: &Path, options: &CsvOptions, first: Option<&CsvChunk>) -> Res
     let placeholder = CsvColumn { name: Arc::from(""), data_type: DataType::Null, fixed: false };
     schema.columns = vec![placeholder; fields.len()];
     let mut kinds = vec![Kinds::default(); fields.len()];
-    for_tiles(&schema, chunk, end, options.infer_rows, |tile| add_tile(tile, &schema.rules, &mut kinds))?;
+    let (sample, from) = sample(&schema, chunk, end, options.infer_rows)?;
+    for_tiles(&schema, &sample, from, options.infer_rows, |tile| add_tile(tile, &schema.rules, &mut kinds))?;
     let first = match options.header {
         Some(true) => FirstRow::Names,
         Some(false) => FirstRow::Data,
@@ -167,6 +186,19 @@ fn empty_input(mut schema: CsvSchema, options: &CsvOptions) -> Result<CsvSchema>
     schema.columns = names.into_iter().map(column).collect();
     fix_types(&mut schema, options)?;
     Ok(schema)
+}
+
+/// The rows to infer from, and where they start: without bad ones, if these are left out.
+fn sample<'a>(
+    schema: &CsvSchema,
+    chunk: &'a CsvChunk,
+    from: usize,
+    rows: usize,
+) -> Result<(Cow<'a, CsvChunk>, usize)> {
+    if schema.skip_bad_rows && for_tiles(schema, chunk, from, rows, |_| ()).is_err() {
+        return Ok((Cow::Owned(splittable(schema, chunk, from)?), 0));
+    }
+    Ok((Cow::Borrowed(chunk), from))
 }
 
 /// Hands the first `rows` rows (to the end of their tile) to `f`.
@@ -285,9 +317,9 @@ fn column_names(schema: &CsvSchema, options: &CsvOptions, header: Option<Vec<Str
     Ok(unique)
 }
 
-/// Takes the table's type where all of the sample parses as it.
+/// Takes the table's type where all of the sample parses as it, or where what does not is to be left out.
 fn prefer_prior(schema: &mut CsvSchema, options: &CsvOptions, chunk: &CsvChunk) -> Result<()> {
-    let from = schema.data_start(chunk)?;
+    let (sample, from) = sample(schema, chunk, schema.data_start(chunk)?, options.infer_rows)?;
     let priors: HashMap<&str, &DataType> = options.prior.iter().map(|(name, t)| (name.as_str(), t)).collect();
     for index in 0..schema.columns.len() {
         let Some(column) = schema.columns.get(index) else { break };
@@ -297,10 +329,11 @@ fn prefer_prior(schema: &mut CsvSchema, options: &CsvOptions, chunk: &CsvChunk) 
         };
         let mut trial = Column::new(prior, false);
         let mut fits = true;
-        for_tiles(schema, chunk, from, options.infer_rows, |tile| {
+        for_tiles(schema, &sample, from, options.infer_rows, |tile| {
             fits = fits && trial.push(tile, index, &schema.rules).is_ok();
         })?;
-        if fits && let Some(column) = schema.columns.get_mut(index) {
+        let kept = fits || schema.skip_bad_rows && prior.join(&column.data_type).is_none();
+        if kept && let Some(column) = schema.columns.get_mut(index) {
             column.data_type = prior.clone();
         }
     }

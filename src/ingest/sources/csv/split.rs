@@ -61,6 +61,22 @@ impl<'a> Tile<'a> {
         self.starts.len()
     }
 
+    /// The rows from this one on.
+    pub(super) fn skip(&self, rows: usize) -> Tile<'a> {
+        let ends = self.ends.get(rows * self.columns..).unwrap_or_default();
+        Tile { ends, starts: self.starts.get(rows..).unwrap_or_default(), ..*self }
+    }
+
+    /// One field.
+    pub(super) fn field(&self, row: usize, column: usize) -> Field {
+        self.skip(row).column(column).next().unwrap_or(Field::NONE)
+    }
+
+    /// Where a row starts.
+    pub(super) fn row_start(&self, row: usize) -> usize {
+        self.starts.get(row).map_or(0, |start| *start as usize)
+    }
+
     /// The chunk's text.
     pub(super) fn text(&self) -> &'a [u8] {
         self.text

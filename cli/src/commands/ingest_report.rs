@@ -1,0 +1,110 @@
+//! What `sty ingest` says when it is done: a summary for people on stderr, and with `--report json` one object for
+//! programs on stdout.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use stylobate::ingest::load::{InputReport, LoadReport};
+
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::output::Output;
+use crate::units::{show_count, show_counted, show_duration, show_size};
+
+/// Notes about guesses that are printed one by one.
+const SHOWN_GUESSES: usize = 5;
+
+/// Tells people, on stderr. `rejects` is the file with the rows that were left out.
+pub(super) fn tell(report: &LoadReport, rejects: Option<&Path>, context: &Context) {
+    for column in &report.skipped {
+        context.note(&format!("column '{column}' was left out: its type cannot be stored yet"));
+    }
+    note_guesses(report, context);
+    note_rejects(report, rejects, context);
+    context.note(&summary(report));
+    context.detail(&format!(
+        "{}, {}; {} of manifest",
+        show_counted(report.segments, "segment"),
+        show_size(report.bytes_stored),
+        show_size(report.bytes_metadata)
+    ));
+}
+
+/// Says what was taken for granted about the inputs, so that a wrong guess does not go unnoticed.
+fn note_guesses(report: &LoadReport, context: &Context) {
+    for (file, guess) in report.guesses.iter().take(SHOWN_GUESSES) {
+        context.note(&format!("{}: {guess}", file.display()));
+    }
+    let more = report.guesses.len().saturating_sub(SHOWN_GUESSES) as u64;
+    if more > 0 {
+        context.note(&format!("… and {} like these", show_counted(more, "more input")));
+    }
+}
+
+/// Says which rows are not in the table: all of them are in the file, if there is one, else the first are shown.
+fn note_rejects(report: &LoadReport, rejects: Option<&Path>, context: &Context) {
+    if report.rows_rejected == 0 {
+        return;
+    }
+    if rejects.is_none() {
+        report.first_rejects.iter().for_each(|reject| context.note(&reject.to_string()));
+        let more = report.rows_rejected.saturating_sub(report.first_rejects.len() as u64);
+        if more > 0 {
+            context.note(&format!("… and {} like these", show_counted(more, "more row")));
+        }
+    }
+    let place = rejects.map_or_else(String::new, |file| format!(", in {}", file.display()));
+    context.note(&format!(
+        "{} read = {} stored + {} rejected{place}",
+        show_counted(report.rows_read, "row"),
+        show_count(report.rows_stored),
+        show_count(report.rows_rejected)
+    ));
+}
+
+/// What an ingest did, in a line for people.
+pub(crate) fn summary(report: &LoadReport) -> String {
+    let stored = report.bytes_stored + report.bytes_metadata;
+    let seconds = report.elapsed.as_secs_f64();
+    format!(
+        "{}: {} in, {} stored, ratio {:.2}, {} ({} rows/s)",
+        show_counted(report.rows_stored, "row"),
+        show_size(report.bytes_in),
+        show_size(stored),
+        report.bytes_in as f64 / stored.max(1) as f64,
+        show_duration(report.elapsed),
+        show_count((report.rows_stored as f64 / seconds.max(1e-9)) as u64),
+    )
+}
+
+/// Writes the report for programs to stdout, in one line.
+pub(super) fn print_json(table: &str, report: &LoadReport) -> Result<(), Failure> {
+    let mut output = Output::stdout()?;
+    let text = format!("{}\n", object(table, report));
+    output.write_all(text.as_bytes()).map_err(|error| output.failure(&error))
+}
+
+fn object(table: &str, report: &LoadReport) -> Value {
+    let input = |input: &InputReport| {
+        json!({
+            "name": input.name.to_string_lossy(),
+            "rows_read": input.rows_read,
+            "rows_rejected": input.rows_rejected,
+            "bytes": input.bytes,
+        })
+    };
+    json!({
+        "table": table,
+        "generation": report.generation,
+        "rows_read": report.rows_read,
+        "rows_stored": report.rows_stored,
+        "rows_rejected": report.rows_rejected,
+        "bytes_in": report.bytes_in,
+        "bytes_stored": report.bytes_stored,
+        "bytes_metadata": report.bytes_metadata,
+        "segments": report.segments,
+        "seconds": report.elapsed.as_secs_f64(),
+        "inputs": report.inputs.iter().map(input).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,310 @@
+//! Rows that cannot be stored: what they are, how many there may be, and the file that keeps them.
+//!
+//! A parser that leaves rows out hands them on beside its batches ([`Rejects`]); the coordinator of the pipeline takes
+//! both in the order of the input, so that counts, messages and file do not depend on threads. The [`Tally`] is its
+//! book: for every input, rows read = rows stored + rows rejected.
+//!
+//! The rejects file is CSV: `file,line,column,reason,raw`. It is written under a temporary name, made durable before
+//! the commit and gets its name right after, so that it never speaks of rows that are not in the table. An ingest that
+//! fails or rejects nothing leaves none.
+
+use std::fmt;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::NamedTempFile;
+
+use crate::disk::{Disk, RealDisk, durable};
+use crate::error::{Error, Result};
+
+/// The first line of a rejects file.
+pub const HEADER: &str = "file,line,column,reason,raw\n";
+/// Rejected rows that are told of one by one.
+pub const SHOWN: usize = 3;
+
+/// A row that cannot be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reject {
+    /// The input that it is from.
+    pub file: Arc<Path>,
+    /// Physical line where it starts, from 1; the number of the row in formats without lines.
+    pub line: u64,
+    /// The column whose value is at fault; empty if the row as a whole is.
+    pub column: Arc<str>,
+    /// Why, in words.
+    pub reason: String,
+    /// The row as it stands in the input, without its line end; bytes that are not UTF-8 are replaced.
+    pub raw: String,
+}
+
+impl fmt::Display for Reject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: line {}", self.file.display(), self.line)?;
+        if !self.column.is_empty() {
+            write!(f, ", column '{}'", self.column)?;
+        }
+        write!(f, ": {}", self.reason)
+    }
+}
+
+/// The rows that a parser left out of its batches, in the order of the input. Only who writes them down needs them in
+/// full, so they are made one by one.
+pub struct Rejects {
+    total: u64,
+    rows: Box<dyn Iterator<Item = Reject> + Send>,
+}
+
+impl Rejects {
+    /// So many rows, which `rows` yields.
+    pub fn new(total: usize, rows: impl Iterator<Item = Reject> + Send + 'static) -> Self {
+        Rejects { total: total as u64, rows: Box::new(rows) }
+    }
+
+    /// How many.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+}
+
+impl Default for Rejects {
+    /// None.
+    fn default() -> Self {
+        Rejects::new(0, std::iter::empty())
+    }
+}
+
+impl From<Vec<Reject>> for Rejects {
+    fn from(rows: Vec<Reject>) -> Self {
+        Rejects::new(rows.len(), rows.into_iter())
+    }
+}
+
+impl Iterator for Rejects {
+    type Item = Reject;
+
+    fn next(&mut self) -> Option<Reject> {
+        self.rows.next()
+    }
+}
+
+impl fmt::Debug for Rejects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rejects").field("total", &self.total).finish_non_exhaustive()
+    }
+}
+
+/// What becomes of a row that cannot be stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OnError {
+    /// It ends the ingest, and nothing is committed.
+    #[default]
+    Fail,
+    /// It is left out and counted.
+    Skip,
+    /// It is left out, counted and written to a file.
+    Reject {
+        /// The file.
+        file: PathBuf,
+        /// Whether it may replace one that is there.
+        replace: bool,
+    },
+}
+
+/// Rows of one input so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// In the table, once it is committed.
+    pub stored: u64,
+    /// Left out.
+    pub rejected: u64,
+}
+
+/// The book of an ingest: what became of every row. An empty one allows any number of rejected rows, and keeps none.
+#[derive(Debug, Default)]
+pub struct Tally {
+    allowed: Option<u64>,
+    file: Option<RejectsFile>,
+    inputs: Vec<Counts>,
+    first: Vec<Reject>,
+}
+
+impl Tally {
+    /// An empty book. A rejects file that could not be written is an error now, and not after the work.
+    pub fn open(on_error: &OnError, max_errors: Option<u64>) -> Result<Self> {
+        let (allowed, file) = match on_error {
+            OnError::Fail => (Some(0), None),
+            OnError::Skip => (max_errors, None),
+            OnError::Reject { file, replace } => (max_errors, Some(RejectsFile::create(file, *replace)?)),
+        };
+        Ok(Tally { allowed, file, inputs: Vec::new(), first: Vec::new() })
+    }
+
+    /// Notes rows of an input (by its number) that go into the table.
+    pub fn store(&mut self, input: usize, rows: u64) {
+        self.counts_mut(input).stored += rows;
+    }
+
+    /// Notes rows of an input that do not, and writes them down.
+    pub fn reject(&mut self, input: usize, rejects: Rejects) -> Result<()> {
+        if rejects.total == 0 {
+            return Ok(());
+        }
+        self.counts_mut(input).rejected += rejects.total;
+        let rejected = self.total().rejected;
+        let excess = self.allowed.filter(|allowed| rejected > *allowed);
+        // Where nobody keeps them, the rest need not be made.
+        let wanted = if self.file.is_some() && excess.is_none() { usize::MAX } else { SHOWN - self.first.len() };
+        for reject in rejects.rows.take(wanted) {
+            if let Some(file) = &mut self.file {
+                file.write(&reject)?;
+            }
+            if self.first.len() < SHOWN {
+                self.first.push(reject);
+            }
+        }
+        match excess {
+            Some(allowed) => Err(Error::Rejected { rejected, allowed, first: self.show_first() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Rows of one input.
+    pub fn counts(&self, input: usize) -> Counts {
+        self.inputs.get(input).copied().unwrap_or_default()
+    }
+
+    /// Rows of all inputs.
+    pub fn total(&self) -> Counts {
+        self.inputs.iter().fold(Counts::default(), |sum, counts| Counts {
+            stored: sum.stored + counts.stored,
+            rejected: sum.rejected + counts.rejected,
+        })
+    }
+
+    /// The first rows that were rejected.
+    pub fn first(&self) -> &[Reject] {
+        &self.first
+    }
+
+    /// Makes what was written down durable: to be called before the commit.
+    pub fn seal(&mut self) -> Result<()> {
+        self.file.as_mut().map_or(Ok(()), RejectsFile::seal)
+    }
+
+    /// Gives the file its name, if there are rejected rows: to be called after the commit.
+    pub fn publish(&mut self) -> Result<()> {
+        match self.file.take() {
+            Some(file) if self.total().rejected > 0 => file.publish(),
+            _ => Ok(()),
+        }
+    }
+
+    fn counts_mut(&mut self, input: usize) -> &mut Counts {
+        if self.inputs.len() <= input {
+            self.inputs.resize(input + 1, Counts::default());
+        }
+        &mut self.inputs[input]
+    }
+
+    fn show_first(&self) -> String {
+        let shown: Vec<String> = self.first.iter().map(Reject::to_string).collect();
+        let label = if shown.len() > 1 { "the first of them are" } else { "the first of them is" };
+        format!("{label} {}", shown.join("; "))
+    }
+}
+
+/// A rejects file that is being written. It is the user's and no part of a store, so it does not go through
+/// [`Disk`]; dropped before it is published, it leaves nothing.
+#[derive(Debug)]
+struct RejectsFile {
+    writer: BufWriter<NamedTempFile>,
+    target: PathBuf,
+    replace: bool,
+    /// A pipe or a device: copied to in the end.
+    stream: bool,
+}
+
+impl RejectsFile {
+    fn create(path: &Path, replace: bool) -> Result<Self> {
+        let refused = |what: &str| Err(Error::InvalidInput(format!("{}: {what}", path.display())));
+        let (target, stream) = match path.metadata() {
+            Ok(found) if found.is_dir() => {
+                return refused("rejected rows cannot be written to a directory; name a file");
+            }
+            Ok(found) if !found.is_file() => (path.to_path_buf(), true),
+            Ok(_) if !replace => return refused("the file for rejected rows exists already; --force replaces it"),
+            // Through a symbolic link, so that the link stays.
+            Ok(_) => (path.canonicalize().map_err(|e| Error::io(path, e))?, false),
+            Err(_) => (path.to_path_buf(), false),
+        };
+        let directory = if stream { std::env::temp_dir() } else { durable::parent(&target).to_path_buf() };
+        let temporary = tempfile::Builder::new()
+            .prefix(".sty-")
+            .permissions(std::fs::Permissions::from_mode(0o666))
+            .tempfile_in(&directory)
+            .map_err(|e| Error::io(&directory, e))?;
+        let mut writer = BufWriter::with_capacity(1 << 16, temporary);
+        writer.write_all(HEADER.as_bytes()).map_err(|e| Error::io(&target, e))?;
+        Ok(RejectsFile { writer, target, replace, stream })
+    }
+
+    fn write(&mut self, reject: &Reject) -> Result<()> {
+        write_row(&mut self.writer, reject).map_err(|e| Error::io(&self.target, e))
+    }
+
+    fn seal(&mut self) -> Result<()> {
+        let sealed = self.writer.flush().and_then(|()| self.writer.get_ref().as_file().sync_all());
+        sealed.map_err(|e| Error::io(&self.target, e))
+    }
+
+    fn publish(self) -> Result<()> {
+        let RejectsFile { writer, target, replace, stream } = self;
+        let temporary = writer.into_inner().map_err(|e| Error::io(&target, e.into_error()))?;
+        if stream {
+            return copy(temporary.path(), &target).map_err(|e| Error::io(&target, e));
+        }
+        let kept = if replace { temporary.persist(&target) } else { temporary.persist_noclobber(&target) };
+        match kept {
+            Ok(_) => RealDisk.sync_dir(durable::parent(&target)),
+            Err(failed) => {
+                // The table has been committed without these rows: they must not be lost.
+                let (reason, place) = (failed.error, failed.file.path().to_path_buf());
+                let _ = failed.file.keep();
+                let what = format!(
+                    "{reason}; the other rows are stored, and the rejected ones are in {}",
+                    place.display()
+                );
+                Err(Error::io(&target, io::Error::new(reason.kind(), what)))
+            }
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut to = std::fs::OpenOptions::new().write(true).open(to)?;
+    io::copy(&mut std::fs::File::open(from)?, &mut to).map(|_| ())
+}
+
+fn write_row(to: &mut impl Write, reject: &Reject) -> io::Result<()> {
+    write_field(to, &reject.file.to_string_lossy(), b',')?;
+    write!(to, "{},", reject.line)?;
+    write_field(to, &reject.column, b',')?;
+    write_field(to, &reject.reason, b',')?;
+    write_field(to, &reject.raw, b'\n')
+}
+
+/// A field and what stands behind it, quoted if it could be taken for something else.
+fn write_field(to: &mut impl Write, text: &str, end: u8) -> io::Result<()> {
+    if text.contains([',', '"', '\n', '\r']) {
+        write!(to, "\"{}\"", text.replace('"', "\"\""))?;
+    } else {
+        to.write_all(text.as_bytes())?;
+    }
+    to.write_all(&[end])
+}
+
+#[cfg(test)]
+#[path = "rejects_tests.rs"]
+mod tests;

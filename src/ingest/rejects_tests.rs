@@ -1,0 +1,109 @@
+use super::*;
+
+fn reject(line: u64, raw: &str) -> Reject {
+    Reject {
+        file: Arc::from(Path::new("a, b.csv")),
+        line,
+        column: Arc::from("id"),
+        reason: "'x' is not of type int64".to_owned(),
+        raw: raw.to_owned(),
+    }
+}
+
+fn to_file(path: &Path, replace: bool, max_errors: Option<u64>) -> Result<Tally> {
+    Tally::open(&OnError::Reject { file: path.to_path_buf(), replace }, max_errors)
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    directory.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn rows_are_counted_by_input_and_written_in_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("bad.csv");
+    let mut tally = to_file(&path, false, Some(3)).unwrap();
+    tally.store(0, 7);
+    tally.reject(0, vec![reject(3, "x,\"1\""), reject(5, "x\ny")].into()).unwrap();
+    tally.reject(1, Rejects::default()).unwrap();
+    tally.store(2, 1);
+    tally.reject(2, vec![Reject { column: Arc::from(""), ..reject(2, "") }].into()).unwrap();
+    tally.seal().unwrap();
+    assert!(!path.exists(), "the file has its name after the commit");
+    tally.publish().unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let reason = "'x' is not of type int64";
+    assert_eq!(
+        text,
+        format!(
+            "{HEADER}\"a, b.csv\",3,id,{reason},\"x,\"\"1\"\"\"\n\"a, b.csv\",5,id,{reason},\"x\ny\"\n\
+             \"a, b.csv\",2,,{reason},\n"
+        )
+    );
+    assert_eq!(names(directory.path()), ["bad.csv"]);
+    assert_eq!(tally.counts(0), Counts { stored: 7, rejected: 2 });
+    assert_eq!(tally.counts(1), Counts::default());
+    assert_eq!(tally.total(), Counts { stored: 8, rejected: 3 });
+    assert_eq!(tally.first().len(), SHOWN);
+}
+
+#[test]
+fn the_bound_ends_it_with_the_count_and_the_first_reasons() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("bad.csv");
+    let mut tally = to_file(&path, false, Some(2)).unwrap();
+    tally.reject(0, vec![reject(2, "x"), reject(3, "y")].into()).unwrap();
+    let error = tally.reject(0, (4..9).map(|line| reject(line, "z")).collect::<Vec<_>>().into()).unwrap_err();
+    assert!(matches!(error, Error::Rejected { rejected: 7, allowed: 2, .. }), "{error:?}");
+    let message = error.to_string();
+    for part in
+        ["7 rows rejected", "at most 2", "nothing was stored", "a, b.csv: line 2, column 'id': 'x'", "line 4"]
+    {
+        assert!(message.contains(part), "{message}");
+    }
+    assert!(!message.contains("line 5"), "{message}");
+    drop(tally);
+    assert_eq!(names(directory.path()), [""; 0], "nothing is left of a failed ingest");
+    let none = Tally::open(&OnError::Fail, None).unwrap().reject(0, vec![reject(2, "x")].into());
+    assert!(matches!(none, Err(Error::Rejected { rejected: 1, allowed: 0, .. })));
+}
+
+#[test]
+fn a_file_is_replaced_on_request_and_not_made_without_rejects() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("bad.csv");
+    let once = |replace| -> Result<()> {
+        let mut tally = to_file(&path, replace, None)?;
+        tally.reject(0, vec![reject(2, "x")].into())?;
+        tally.seal()?;
+        tally.publish()
+    };
+    once(false).unwrap();
+    let refused = once(false).unwrap_err().to_string();
+    assert!(refused.contains("bad.csv") && refused.contains("--force"), "{refused}");
+    once(true).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2);
+
+    let mut nothing = to_file(&directory.path().join("none.csv"), false, None).unwrap();
+    nothing.seal().unwrap();
+    nothing.publish().unwrap();
+    assert_eq!(names(directory.path()), ["bad.csv"]);
+    assert!(to_file(directory.path(), true, None).unwrap_err().to_string().contains("directory"));
+    assert!(to_file(&directory.path().join("no/such"), false, None).is_err());
+}
+
+/// A file that appears while rows are read is not replaced, and what was rejected is not lost.
+#[test]
+fn a_name_that_is_taken_in_the_meantime_keeps_the_rows_elsewhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("bad.csv");
+    let mut tally = to_file(&path, false, None).unwrap();
+    tally.reject(0, vec![reject(2, "x")].into()).unwrap();
+    tally.seal().unwrap();
+    std::fs::File::create_new(&path).unwrap();
+    let error = tally.publish().unwrap_err().to_string();
+    assert_eq!(std::fs::read(&path).unwrap(), b"");
+    let kept = names(directory.path()).into_iter().find(|name| name.starts_with(".sty-")).unwrap();
+    assert!(error.contains(&kept), "{error}");
+    assert!(std::fs::read_to_string(directory.path().join(kept)).unwrap().contains(",2,id,"));
+}

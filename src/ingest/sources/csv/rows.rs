@@ -1,0 +1,134 @@
+//! Rows one by one, for texts in which some are no rows: where each starts and ends, and what is wrong with it.
+//!
+//! The slow twin of the splitter: the same grammar, but it goes on after a fault. **What ends a bad row.** A row with the
+//! wrong number of fields ends where it would end if that were right. Where a quoted field has no end, or text behind
+//! its end, its first quote is taken for the culprit: the row ends with the line in which that quote stands, and the next
+//! line is the next row. So a stray quote costs one line and not all up to the next quote, and a faulty field
+//! that really has several lines costs them one by one, each as a row that cannot be split.
+//!
+//! [`CsvChunks`](super::CsvChunks) cuts by the same rule, so that no chunk ends within a good row.
+
+use memchr::{memchr, memchr_iter, memchr2};
+
+use super::split::Fault;
+
+/// A row, or what stands in the place of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    /// Its first byte.
+    pub(super) start: usize,
+    /// Behind its line end.
+    pub(super) end: usize,
+    /// Its first line in the text, from 0.
+    pub(super) line: u64,
+    /// Why it is no row.
+    pub(super) fault: Option<Fault>,
+}
+
+/// The rows of a text, without empty lines where these are no rows.
+pub(super) struct Rows<'a> {
+    text: &'a [u8],
+    at: usize,
+    line: u64,
+    columns: usize,
+    delimiter: u8,
+    quote: u8,
+}
+
+/// How a quoted field goes on after a quote inside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AfterQuote {
+    /// It was one of a pair, which is text.
+    Doubled,
+    /// It closed the field, as it should.
+    Closed,
+    /// It closed the field, and there is more text.
+    Text,
+    /// The text is over before that is clear.
+    Unknown,
+}
+
+/// What the bytes `behind` a quote in a quoted field make of it.
+pub(super) fn after_quote(behind: &[u8], delimiter: u8, quote: u8) -> AfterQuote {
+    match behind {
+        [] | [b'\r'] => AfterQuote::Unknown,
+        [next, ..] if *next == quote => AfterQuote::Doubled,
+        [next, ..] if *next == delimiter => AfterQuote::Closed,
+        [b'\n', ..] | [b'\r', b'\n', ..] => AfterQuote::Closed,
+        _ => AfterQuote::Text,
+    }
+}
+
+impl<'a> Rows<'a> {
+    /// Rows of `columns` fields in `text` from `from` on.
+    pub(super) fn new(text: &'a [u8], from: usize, columns: usize, delimiter: u8, quote: u8) -> Self {
+        let line = memchr_iter(b'\n', text.get(..from).unwrap_or(text)).count() as u64;
+        Rows { text, at: from, line, columns, delimiter, quote }
+    }
+
+    fn rest(&self, at: usize) -> &'a [u8] {
+        self.text.get(at..).unwrap_or_default()
+    }
+
+    /// Behind the line in which `at` is.
+    fn line_end(&self, at: usize) -> usize {
+        memchr(b'\n', self.rest(at)).map_or(self.text.len(), |found| at + found + 1)
+    }
+
+    /// Where the row that starts here ends, and its fault.
+    fn split(&self, start: usize) -> (usize, Option<Fault>) {
+        let (mut at, mut found) = (start, 1);
+        loop {
+            let separator = match self.rest(at).first() {
+                Some(first) if *first == self.quote => match self.quoted(at) {
+                    Ok(end) => end,
+                    Err(fault) => return (self.line_end(at), Some(fault)),
+                },
+                _ => memchr2(self.delimiter, b'\n', self.rest(at)).map_or(self.text.len(), |next| at + next),
+            };
+            if self.rest(separator).first() != Some(&self.delimiter) {
+                let fault = (found != self.columns).then_some(Fault::Fields { at: start, found });
+                return (self.line_end(separator), fault);
+            }
+            (at, found) = (separator + 1, found + 1);
+        }
+    }
+
+    /// Where the quoted field that opens here has its end, on a separator or the line end's carriage return.
+    fn quoted(&self, opened: usize) -> Result<usize, Fault> {
+        let mut at = opened + 1;
+        while let Some(found) = memchr(self.quote, self.rest(at)) {
+            at += found + 1;
+            match after_quote(self.rest(at), self.delimiter, self.quote) {
+                AfterQuote::Doubled => at += 1,
+                AfterQuote::Closed => return Ok(at),
+                AfterQuote::Text => return Err(Fault::AfterQuote { at }),
+                AfterQuote::Unknown => break,
+            }
+        }
+        Err(Fault::Unterminated { at: opened })
+    }
+}
+
+impl Iterator for Rows<'_> {
+    type Item = Row;
+
+    fn next(&mut self) -> Option<Row> {
+        while self.columns != 1 {
+            match self.rest(self.at) {
+                [b'\n', ..] => self.at += 1,
+                [b'\r', b'\n', ..] => self.at += 2,
+                _ => break,
+            }
+            self.line += 1;
+        }
+        if self.at >= self.text.len() {
+            return None;
+        }
+        let (start, line) = (self.at, self.line);
+        let (end, fault) = self.split(start);
+        self.at = end;
+        self.line += memchr_iter(b'\n', self.text.get(start..end).unwrap_or_default()).count() as u64;
+        Some(Row { start, end, line, fault })
+    }
+}
