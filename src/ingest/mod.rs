@@ -17,4 +17,4 @@ pub mod pipeline; // everything in parallel, in order
 pub mod rewrite; // stored segments as rows on their way in again
 pub mod tiers; // small segments at the end become larger ones
 pub mod load; // a whole ingest, one commit
-mod widening; // what a wider type would lose, before it
+pub(crate) mod widening; // what a wider type would lose, before it

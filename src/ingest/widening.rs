@@ -10,7 +10,7 @@ use crate::store::{NewSegment, TableWriter};
 
 /// Where the table's type is wider than that of a segment, whether one written before or by this load, reading has to
 /// give back what was stored: integers beyond 2⁵³ are no f64, and a date far away is no timestamp in nanoseconds.
-pub(super) fn check_widening<'a>(
+pub(crate) fn check_widening<'a>(
     writer: &TableWriter,
     before: &Schema,
     after: &Schema,

@@ -1,13 +1,15 @@
-//! What reads a table with `query/` and writes it with `ingest/`: compaction, deletion and update.
+//! What reads a table with `query/` and writes it with `ingest/`: compaction, deletion, update, and changes of columns.
 //!
 //! Where this stands: beside the two roads. Each operation takes the writer's lock, writes new segments beside the old ones, and
 //! commits edits of the list of segments; readers go on with the generation that they hold.
 
+pub mod alter; // columns added, dropped, renamed, widened
 pub mod compact; // small and overlapping segments into large, sorted ones
 mod compact_ranges; // sorted segments as one sequence
 pub mod modify; // rows out or changed, by a condition
 pub mod partitions; // whole partitions: listing and dropping
 
+pub use alter::{Alteration, alter};
 pub use compact::{CompactOptions, CompactReport, compact};
 pub use modify::{Modification, ModifyOptions, ModifyReport, modify};
 pub use partitions::{Partition, drop_partitions, partitions};

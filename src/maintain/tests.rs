@@ -274,3 +274,49 @@ fn rows_are_deleted_and_changed() {
     modify(&table, &schema, &change(None, None), &options).unwrap();
     assert_eq!((table.snapshot().unwrap().rows(), read(&table.snapshot().unwrap()).len()), (0, 0));
 }
+
+#[test]
+fn columns_come_go_and_change_their_names_and_types() {
+    let dir = tempfile::tempdir().unwrap();
+    let (table, mut state) = (table(dir.path()), 2);
+    add(&table, &rows(0, 100, &mut state), Arrange { sort_by: vec![by("id", false)], ..Arrange::default() });
+    let before = table.snapshot().unwrap();
+    let types = |snapshot: &Snapshot| {
+        let columns = snapshot.schema().columns().iter();
+        columns.map(|column| format!("{}: {}", column.name, column.data_type)).collect::<Vec<_>>()
+    };
+    let int = before.schema().columns()[0].data_type.clone();
+    alter(
+        &table,
+        &[
+            Alteration::Add { name: "new".into(), data_type: "decimal(9,2)".parse().unwrap() },
+            Alteration::Drop { name: "b".into() },
+            Alteration::Rename { from: "a".into(), to: "b".into() },
+            Alteration::Widen { name: "b".into(), data_type: "float64".parse().unwrap() },
+            Alteration::Keep(1000),
+        ],
+    )
+    .unwrap();
+    let after = table.snapshot().unwrap();
+    assert_eq!(types(&after), ["b: float64".to_owned(), format!("id: {int}"), "new: decimal(9,2)".to_owned()]);
+    assert_eq!((after.rows(), after.root().history.keep, types(&before).len()), (100, 1000, 3));
+    assert_eq!(after.schema().columns()[2].id, ColumnId(3));
+    let refused = [
+        Alteration::Drop { name: "id".into() },
+        Alteration::Drop { name: "gone".into() },
+        Alteration::Rename { from: "id".into(), to: "new".into() },
+        Alteration::Widen { name: "b".into(), data_type: "int64".parse().unwrap() },
+        Alteration::Add { name: "id".into(), data_type: "bool".parse().unwrap() },
+    ];
+    for refused in refused {
+        assert!(alter(&table, std::slice::from_ref(&refused)).is_err(), "{refused:?}");
+    }
+    // New rows find their columns under the new names, and the dropped one is another.
+    let text = "b,id,x\n1.5,7,yes\n";
+    let writer = table.writer(None).unwrap();
+    let input = Input::reader("y.csv", Box::new(Cursor::new(text.as_bytes().to_vec())));
+    load(writer, vec![input], &LoadOptions::default()).unwrap();
+    assert_eq!(table.snapshot().unwrap().schema().columns().len(), 4);
+    compact(&table, &CompactOptions { all: true, ..options() }).unwrap();
+    assert_eq!(table.snapshot().unwrap().rows(), 101);
+}

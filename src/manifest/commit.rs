@@ -293,8 +293,18 @@ fn extended(
     Ok(ledger)
 }
 
+/// All entries of a generation's ledger, oldest first.
+pub fn sources(disk: &dyn Disk, dir: &TableDir, root: &Root) -> Result<Vec<Source>> {
+    let mut all = Vec::new();
+    for file in &root.ledger.files {
+        all.extend(read_ledger(disk, dir, file)?);
+    }
+    all.extend_from_slice(&root.ledger.recent);
+    Ok(all)
+}
+
 /// The entries of a file of the ledger.
-pub fn read_ledger(disk: &dyn Disk, dir: &TableDir, reference: &LedgerRef) -> Result<Vec<Source>> {
+fn read_ledger(disk: &dyn Disk, dir: &TableDir, reference: &LedgerRef) -> Result<Vec<Source>> {
     let path = dir.ledger(&reference.id);
     let bytes = disk.read(&path, ledger::MAX_BYTES)?;
     ledger::parse_file(&bytes, reference).map_err(|error| error.at(path, 0))

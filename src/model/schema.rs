@@ -99,6 +99,38 @@ impl Schema {
         self.columns.iter().position(|c| &*c.name == name)
     }
 
+    /// Position of the column with this name, or an error that says which there are.
+    pub fn expect(&self, name: &str) -> Result<usize> {
+        self.position(name).ok_or_else(|| {
+            let names: Vec<&str> = self.columns.iter().take(20).map(|column| &*column.name).collect();
+            let more = if self.columns.len() > names.len() { ", …" } else { "" };
+            Error::NotFound(format!("there is no column '{name}'; there are {}{more}", names.join(", ")))
+        })
+    }
+
+    /// Takes a column away. Its id is not issued again.
+    pub fn remove(&mut self, position: usize) -> Result<()> {
+        if self.columns.len() < 2 {
+            return Err(Error::InvalidInput("a table has at least one column".into()));
+        }
+        if position < self.columns.len() {
+            self.columns.remove(position);
+        }
+        Ok(())
+    }
+
+    /// Gives a column another name, which none may have.
+    pub fn rename(&mut self, position: usize, name: &str) -> Result<()> {
+        check_name(name)?;
+        if self.position(name).is_some_and(|known| known != position) {
+            return Err(named_twice(name));
+        }
+        if let Some(column) = self.columns.get_mut(position) {
+            column.name = Arc::from(name);
+        }
+        Ok(())
+    }
+
     /// Widens a column in place; the caller has checked the lattice.
     pub fn set_type(&mut self, position: usize, data_type: DataType) {
         if let Some(column) = self.columns.get_mut(position) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_schema::{Field, Schema as ArrowSchema};
 use datafusion::common::DFSchema;
 use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::Expr;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use super::convert::{Compiled, from_datafusion};
@@ -40,20 +41,26 @@ impl Compile for SqlExpressions {
     fn compile(&self, expression: &str, columns: &[Column]) -> Result<partition::Compiled> {
         let fields = columns.iter().map(|column| Field::new(&*column.name, column.data_type.to_arrow(), true));
         let schema = ArrowSchema::new(fields.collect::<Vec<_>>());
-        let known = DFSchema::try_from(schema.clone()).map_err(from_datafusion)?;
+        let known = DFSchema::try_from(schema).map_err(from_datafusion)?;
         let logical = self.state.create_logical_expr(expression, &known).map_err(from_datafusion)?;
         if logical.is_volatile() {
             return Err(Error::InvalidInput(format!(
                 "'{expression}' is not the same each time it is computed, so it cannot say where a row belongs"
             )));
         }
-        let physical = self.state.create_physical_expr(logical, &known).map_err(from_datafusion)?;
-        let mut inputs: Vec<usize> = collect_columns(&physical).iter().map(|column| column.index()).collect();
-        inputs.sort_unstable();
-        let schema = Arc::new(schema.project(&inputs)?);
-        let physical = reassign_expr_columns(physical, &schema).map_err(from_datafusion)?;
-        let compiled = Compiled::new(physical, &schema).map_err(from_datafusion)?;
-        let data_type = compiled.data_type().clone();
-        Ok(partition::Compiled { inputs, function: Some(Arc::new(compiled)), data_type })
+        compile(logical, &known, &self.state)
     }
+}
+
+/// Compiles an expression over the columns of a schema.
+pub(super) fn compile(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<partition::Compiled> {
+    let physical = state.create_physical_expr(expression, schema).map_err(from_datafusion)?;
+    let mut inputs: Vec<usize> = collect_columns(&physical).iter().map(|column| column.index()).collect();
+    inputs.sort_unstable();
+    let schema = schema.as_arrow().project(&inputs).map_err(|error| from_datafusion(error.into()))?;
+    let schema = Arc::new(schema);
+    let physical = reassign_expr_columns(physical, &schema).map_err(from_datafusion)?;
+    let compiled = Compiled::new(physical, &schema).map_err(from_datafusion)?;
+    let data_type = compiled.data_type().clone();
+    Ok(partition::Compiled { inputs, function: Some(Arc::new(compiled)), data_type })
 }

@@ -22,6 +22,7 @@ mod from_first;
 mod generate;
 mod held;
 mod lower;
+mod modify;
 mod node;
 mod parameters;
 mod queue;

@@ -23,6 +23,7 @@ use super::convert::from_datafusion;
 use super::date_functions;
 use super::exec::Engine;
 use super::from_first;
+use super::modify::Modify;
 use super::node::Planner;
 use super::parameters::{Parameters, allow_names};
 use super::settings::Settings;
@@ -32,6 +33,7 @@ use super::stream::{BatchStream, Canceller, Workers};
 use super::write::Write;
 use crate::error::{Error, Result};
 use crate::ingest::load::LoadOptions;
+use crate::maintain::ModifyOptions;
 use crate::store::Store;
 
 /// What a session may use of the machine.
@@ -162,6 +164,7 @@ impl Session {
         match self.workers.run(&self.canceller, planner.plan(&statement.parsed, parameters))?? {
             Planned::Answer(plan) => self.start(plan, timed, begun),
             Planned::Write(write) => self.write(*write, timed, begun),
+            Planned::Modify(modify) => self.modify(*modify, timed, begun),
         }
     }
 
@@ -197,6 +200,16 @@ impl Session {
         let answer = write.run(store, &options, |plan| self.start(plan, timed, begun))?;
         drop(reservation);
         self.start(answer, timed, begun)
+    }
+
+    fn modify(&self, modify: Modify, timed: bool, begun: Instant) -> Result<BatchStream> {
+        let Some(store) = self.tables.store() else {
+            return Err(Error::Unsupported("this session has no store to write to".into()));
+        };
+        let memory_limit = Some(self.memory);
+        let cancelled = self.canceller.clone();
+        let options = ModifyOptions { threads: self.threads, memory_limit, cancelled: cancelled.flag() };
+        self.start(modify.run(store, &options)?, timed, begun)
     }
 
     /// Parses a text and runs its statements in order, each to its end before the next; stops at the first error.

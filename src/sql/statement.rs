@@ -21,6 +21,7 @@ use datafusion::sql::parser::Statement;
 
 use super::catalog::Tables;
 use super::convert::from_datafusion;
+use super::modify::Modify;
 use super::parameters::Parameters;
 use super::session::{CATALOG, SCHEMA};
 use super::table::StoreProvider;
@@ -35,6 +36,8 @@ pub(super) enum Planned {
     Answer(Arc<dyn ExecutionPlan>),
     /// Write to a table.
     Write(Box<Write>),
+    /// Delete or change rows of one.
+    Modify(Box<Modify>),
 }
 
 /// Plans the statements of a session.
@@ -66,6 +69,10 @@ impl StatementPlanner<'_> {
             LogicalPlan::Ddl(DdlStatement::DropTable(drop)) if !self.tables.in_session(drop.name.table()) => {
                 self.drop_stored(drop.name.table(), drop.if_exists)
             }
+            LogicalPlan::Dml(statement) => match Modify::of(&statement, &state)? {
+                Some(modify) => Ok(Planned::Modify(Box::new(modify))),
+                None => self.run(LogicalPlan::Dml(statement)).await,
+            },
             other => self.run(other).await,
         }
     }
@@ -106,12 +113,7 @@ impl StatementPlanner<'_> {
         let name = statement.table_name.table();
         match statement.op {
             WriteOp::Insert(InsertOp::Append) => {}
-            WriteOp::Insert(_) => {
-                return refuse("INSERT does not replace rows", "INSERT INTO adds some");
-            }
-            _ => {
-                return refuse("stored rows are not changed or deleted by SQL yet", "INSERT INTO adds some");
-            }
+            _ => return refuse("INSERT does not replace rows", "INSERT INTO adds some; UPDATE changes them"),
         }
         let provider = source_as_provider(&statement.target).map_err(from_datafusion)?;
         let Some(provider) = provider.downcast_ref::<StoreProvider>() else {

@@ -61,7 +61,7 @@ pub struct Canceller {
 
 #[derive(Debug, Default)]
 struct Stop {
-    stopped: AtomicBool,
+    stopped: Arc<AtomicBool>,
     wake: Notify,
 }
 
@@ -80,6 +80,11 @@ impl Canceller {
     /// Whether stopping has been asked for.
     pub fn is_cancelled(&self) -> bool {
         self.inner.stopped.load(Ordering::Acquire)
+    }
+
+    /// What is set when stopping is asked for.
+    pub(super) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.inner.stopped)
     }
 
     async fn cancelled(&self) {

@@ -186,8 +186,8 @@ pub(super) fn nothing() -> Arc<dyn ExecutionPlan> {
     Arc::new(EmptyExec::new(Arc::new(ArrowSchema::empty())))
 }
 
-/// How many rows were added, under the name that DataFusion gives such an answer.
-fn count(rows: u64) -> Result<Arc<dyn ExecutionPlan>> {
+/// How many rows were added or changed, under the name that DataFusion gives such an answer.
+pub(super) fn count(rows: u64) -> Result<Arc<dyn ExecutionPlan>> {
     let counts: ArrayRef = Arc::new(UInt64Array::from(vec![rows]));
     let schema: SchemaRef =
         Arc::new(ArrowSchema::new(vec![Field::new("count", counts.data_type().clone(), false)]));

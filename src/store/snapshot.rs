@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use super::{Caches, ColumnStats, SegmentEntry, TableOptions};
+use super::{Caches, ColumnStats, SegmentEntry, Source, TableOptions};
 use crate::block::Order;
 use crate::disk::{Disk, Lock, LockMode, Mapped, is_missing};
 use crate::error::{Error, Result};
@@ -153,6 +153,11 @@ impl Snapshot {
             Ok(())
         })?;
         Ok(all)
+    }
+
+    /// All entries of the ledger, oldest first.
+    pub fn sources(&self) -> Result<Vec<Source>> {
+        commit::sources(&*self.inner.disk, &self.inner.dir, &self.inner.root)
     }
 
     /// How all rows of the table stand by a column, as far as the manifest proves it.

@@ -222,13 +222,7 @@ impl TableWriter {
 
     /// All entries of the ledger, oldest first.
     pub fn sources(&self) -> Result<Vec<Source>> {
-        let Some(root) = &self.base else { return Ok(Vec::new()) };
-        let mut all = Vec::new();
-        for file in &root.ledger.files {
-            all.extend(commit::read_ledger(&*self.disk, &self.dir, file)?);
-        }
-        all.extend_from_slice(&root.ledger.recent);
-        Ok(all)
+        self.base.as_ref().map_or_else(|| Ok(Vec::new()), |root| commit::sources(&*self.disk, &self.dir, root))
     }
 
     /// What a commit without any change would say.

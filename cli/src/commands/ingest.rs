@@ -2,19 +2,23 @@
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use stylobate::encoding::Profile;
+use stylobate::ingest::arrange::Arrange;
 use stylobate::ingest::load::{LoadOptions, load};
 use stylobate::ingest::rejects::OnError;
 use stylobate::ingest::sources::csv::INFER_ROWS;
 use stylobate::ingest::sources::{CsvOptions, Input, expand};
 use stylobate::model::{DataType, Schema};
+use stylobate::sql::SqlExpressions;
 use stylobate::store::{Store, TableOptions};
 
+use super::arrange_args::{Expressions, SortList, parse_expressions, parse_sort};
 use super::ingest_report::{print_json, tell};
 use super::paths::TablePath;
 use crate::args::missing_input;
@@ -41,6 +45,7 @@ use crate::units::parse_size;
 ///   zcat trips.csv.gz | sty ingest db/trips -
 ///   sty ingest db/trips --no-header --names id,time,fare --schema fare:decimal(9,2) trips.csv
 ///   sty ingest db/trips trips.csv --rejects bad.csv --max-errors 1000
+///   sty ingest db/trips 'trips-*.csv.gz' --partition-by 'year(pickup) AS year' --sort-by 'vendor, pickup'
 ///   sty ingest db/flights flights.parquet
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -61,6 +66,12 @@ pub(crate) struct IngestArgs {
     pub(crate) csv: CsvArgs,
     #[command(flatten)]
     pub(crate) errors: ErrorArgs,
+    /// Spread the rows of a new table over directories, by SQL over its columns: year(pickup), vendor_id, expr AS name
+    #[arg(long, value_name = "EXPR,…", value_parser = parse_expressions)]
+    pub(crate) partition_by: Option<Expressions>,
+    /// Sort the rows of each segment of a new table; `sty compact` sorts it as a whole
+    #[arg(long, value_name = "COLUMN [DESC],…", value_parser = parse_sort)]
+    pub(crate) sort_by: Option<SortList>,
     /// Whether time or space matters more [default: the table's; balanced for a new one]
     #[arg(long, value_enum, env = "STY_PROFILE", hide_env = true)]
     pub(crate) profile: Option<ProfileArg>,
@@ -300,7 +311,7 @@ impl From<ProfileArg> for Profile {
 
 /// Splits `name:type,…`; commas inside parentheses belong to the type, and the name ends at the last colon before
 /// the type's parentheses.
-fn parse_schema(text: &str) -> Result<Types, String> {
+pub(crate) fn parse_schema(text: &str) -> Result<Types, String> {
     let mut types = Vec::new();
     for part in split_outside_parentheses(text) {
         let open = part.find('(').unwrap_or(part.len());

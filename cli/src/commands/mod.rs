@@ -1,13 +1,19 @@
 //! The commands of `sty`: one file each, with its arguments and its `run`.
 
+mod alter;
+mod arrange_args;
 mod bench;
 mod bench_memory;
+mod compact;
 mod completions;
 mod demo;
+mod gc;
 mod r#gen;
 mod ingest;
 mod ingest_report;
 mod inspect;
+mod manifest;
+mod partitions;
 mod paths;
 mod query;
 mod query_stats;
@@ -28,6 +34,12 @@ pub(crate) enum Command {
     Query(query::QueryArgs),
     Tables(tables::TablesArgs),
     Schema(schema::SchemaArgs),
+    Partitions(partitions::PartitionsArgs),
+    Manifest(manifest::ManifestArgs),
+    Compact(compact::CompactArgs),
+    Alter(alter::AlterArgs),
+    DropPartition(partitions::DropPartitionArgs),
+    Gc(gc::GcArgs),
     Bench(bench::BenchArgs),
     Inspect(inspect::InspectArgs),
     Verify(verify::VerifyArgs),
@@ -43,6 +55,12 @@ pub(crate) fn run(cli: Cli, context: &Context) -> Result<(), Failure> {
         Command::Query(args) => query::run(&args, context),
         Command::Tables(args) => tables::run(&args, context),
         Command::Schema(args) => schema::run(&args, context),
+        Command::Partitions(args) => partitions::run(&args, context),
+        Command::Manifest(args) => manifest::run(&args, context),
+        Command::Compact(args) => compact::run(&args, context),
+        Command::Alter(args) => alter::run(args, context),
+        Command::DropPartition(args) => partitions::run_drop(&args, context),
+        Command::Gc(args) => gc::run(&args, context),
         Command::Bench(args) => bench::run(&args, context),
         Command::Inspect(args) => inspect::run(&args, context),
         Command::Verify(args) => verify::run(&args, context),

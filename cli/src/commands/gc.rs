@@ -1,0 +1,59 @@
+//! `sty gc`: generations that nobody needs any more, and their files.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use stylobate::store::Store;
+
+use super::paths::Scope;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::units::{parse_duration, show_counted};
+
+/// Free old generations of a table, or of all tables of a store, and their files
+///
+/// A generation that queries read is never freed, nor is one that `--keep` of its table still holds (`sty alter … keep`);
+/// every commit frees what it can, so this is for what was kept or read at that time.
+///
+/// Examples:
+///   sty gc db
+///   sty gc db/trips --keep 0s
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct GcArgs {
+    /// A store, or one table of it
+    #[arg(value_name = "STORE[/TABLE]")]
+    path: PathBuf,
+    /// Keep generations that were in force less than so long ago, such as 7d [default: the table's]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    keep: Option<Duration>,
+}
+
+/// Runs `sty gc`.
+pub(crate) fn run(args: &GcArgs, context: &Context) -> Result<(), Failure> {
+    let (store, tables) = match Scope::of(&args.path) {
+        Scope::Table(path) => (Store::open(path.store), vec![path.table]),
+        Scope::Store(path) => {
+            let store = Store::open(path);
+            let tables = store.tables()?;
+            (store, tables)
+        }
+    };
+    for name in tables {
+        crate::signals::check()?;
+        let table = store.table(&name)?;
+        let before = table.generations()?.len();
+        let mut writer = table.writer(None)?;
+        let keep = args.keep.map_or_else(|| writer.changes().keep, |keep| keep.as_millis() as u64);
+        let swept = writer.free(keep)?;
+        let after = table.generations()?.len();
+        context.note(&format!(
+            "{name}: {} freed, {} removed, {} left",
+            show_counted((before - after.min(before)) as u64, "generation"),
+            show_counted(swept.files, "file"),
+            show_counted(after as u64, "generation")
+        ));
+    }
+    Ok(())
+}

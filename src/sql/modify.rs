@@ -1,0 +1,151 @@
+//! DELETE and UPDATE: which rows of a stored table go or change, and to what.
+//!
+//! DataFusion plans the statement: a filter over a scan, and for an UPDATE a projection to all columns above it. Both are taken
+//! apart here and compiled for `maintain::modify`, which rewrites the segments that have such rows.
+
+use std::sync::Arc;
+
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::dml::DmlStatement;
+use datafusion::logical_expr::{Expr, LogicalPlan, WriteOp};
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::convert::{from_datafusion, to_predicate};
+use super::expressions::{SqlExpressions, compile};
+use super::table::StoreProvider;
+use super::write::count;
+use crate::error::{Error, Result};
+use crate::expr::Predicate;
+use crate::ingest::partition::Compiled;
+use crate::maintain::{Modification, ModifyOptions, modify};
+use crate::model::Schema;
+use crate::store::Store;
+
+/// What a statement does to the rows of a table.
+#[derive(Debug)]
+pub(super) struct Modify {
+    table: String,
+    schema: Schema,
+    modification: Modification,
+}
+
+impl Modify {
+    /// Of a statement that deletes or updates; `None` for others.
+    pub(super) fn of(statement: &DmlStatement, state: &SessionState) -> Result<Option<Modify>> {
+        let is_update = match statement.op {
+            WriteOp::Delete => false,
+            WriteOp::Update => true,
+            _ => return Ok(None),
+        };
+        let provider = source_as_provider(&statement.target).map_err(from_datafusion)?;
+        let Some(provider) = provider.downcast_ref::<StoreProvider>() else {
+            return Err(Error::InvalidInput(format!(
+                "{} is not a table of the store: its rows cannot be changed",
+                statement.table_name
+            )));
+        };
+        let snapshot = provider.table.snapshot();
+        let schema = snapshot.schema();
+        let (new, rows) = match statement.input.as_ref() {
+            LogicalPlan::Projection(projection) if is_update => (Some(&projection.expr), &projection.input),
+            _ => (None, &statement.input),
+        };
+        let (condition, scan) = match rows.as_ref() {
+            LogicalPlan::Filter(filter) => (Some(&filter.predicate), &filter.input),
+            _ => (None, rows),
+        };
+        check_scan(scan)?;
+        condition.into_iter().chain(new.into_iter().flatten()).try_for_each(check_expression)?;
+        let compiled = condition.map(|condition| compile(condition.clone(), scan.schema(), state)).transpose()?;
+        let predicate = match condition {
+            Some(_) => predicate(rows, schema, state),
+            None => Predicate::And(Vec::new()),
+        };
+        let set = match (is_update, new) {
+            (true, Some(new)) => Some(changes(new, scan, schema, state)?),
+            (true, None) => return Err(Error::Unsupported("an UPDATE of this form".into())),
+            (false, _) => None,
+        };
+        let compile: Arc<dyn crate::ingest::partition::Compile> = Arc::new(SqlExpressions::default());
+        let modification = Modification { condition: compiled, predicate, set, compile: Some(compile) };
+        let table = snapshot.table_name().to_owned();
+        Ok(Some(Modify { table, schema: schema.clone(), modification }))
+    }
+
+    /// Does it. Returns the plan of the statement's answer: how many rows.
+    pub(super) fn run(self, store: &Store, options: &ModifyOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let table = store.table(&self.table)?;
+        let (_, report) = modify(&table, &self.schema, &self.modification, options)?;
+        count(report.rows)
+    }
+}
+
+/// The rows must be those of the table alone.
+fn check_scan(plan: &LogicalPlan) -> Result<()> {
+    match plan {
+        LogicalPlan::TableScan(_) => Ok(()),
+        LogicalPlan::SubqueryAlias(alias) => check_scan(&alias.input),
+        other => Err(Error::Unsupported(format!(
+            "DELETE and UPDATE look at one table, without {}; name the rows by a condition on its columns",
+            other.display()
+        ))),
+    }
+}
+
+fn check_expression(expr: &Expr) -> Result<()> {
+    let mut subquery = false;
+    let visited = expr.apply(|node| {
+        subquery |= matches!(node, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    visited.map_err(from_datafusion)?;
+    match subquery {
+        true => Err(Error::Unsupported(
+            "a subquery in DELETE or UPDATE; ask for its values first and write them as a list".into(),
+        )),
+        false => Ok(()),
+    }
+}
+
+/// What the optimiser makes of the filter says most to statistics.
+fn predicate(rows: &Arc<LogicalPlan>, schema: &Schema, state: &SessionState) -> Predicate {
+    let Ok(optimised) = state.optimize(rows) else { return Predicate::Unknown };
+    let mut parts = Vec::new();
+    let mut at = &optimised;
+    loop {
+        at = match at {
+            LogicalPlan::Filter(filter) => {
+                parts.push(to_predicate(&filter.predicate, schema));
+                &filter.input
+            }
+            LogicalPlan::SubqueryAlias(alias) => &alias.input,
+            LogicalPlan::TableScan(_) => return Predicate::And(parts),
+            _ => return Predicate::Unknown,
+        };
+    }
+}
+
+/// The columns that get new values, by position.
+fn changes(
+    new: &[Expr],
+    scan: &LogicalPlan,
+    schema: &Schema,
+    state: &SessionState,
+) -> Result<Vec<(usize, Compiled)>> {
+    let mut changes = Vec::new();
+    for (at, expr) in new.iter().enumerate() {
+        let Some(column) = schema.columns().get(at) else {
+            return Err(Error::Unsupported("an UPDATE of this form".into()));
+        };
+        let value = match expr {
+            Expr::Alias(alias) => alias.expr.as_ref(),
+            other => other,
+        };
+        if !matches!(value, Expr::Column(same) if *same.name == *column.name) {
+            changes.push((at, compile(value.clone(), scan.schema(), state)?));
+        }
+    }
+    Ok(changes)
+}
