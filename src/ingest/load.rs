@@ -11,10 +11,12 @@ use arrow_array::RecordBatch;
 
 use super::columns::SegmentLimits;
 use super::pipeline::{self, PipelineOptions, Task};
+use super::sources::arrow::ArrowBatches;
 use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema, Guess};
+use super::sources::json::{self, JsonChunk, JsonChunks, JsonOptions, JsonSchema};
 #[cfg(feature = "parquet")]
 use super::sources::parquet::{ParquetSource, Spooled};
-use super::sources::{Format, Input, Opened};
+use super::sources::{Constants, Format, Input, Inputs, Opened, constants};
 use super::widening::check_widening;
 use crate::encoding::{Encoding, Options, Profile};
 use crate::error::{Error, Result};
@@ -36,8 +38,12 @@ const IN_FLIGHT_BYTES: usize = 256 << 20;
 /// How to load.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// How to read CSV and TSV.
+    /// How to read CSV and TSV; types, and rows to infer them from, are those of JSON too.
     pub csv: CsvOptions,
+    /// Make columns of the directories `key=value` in an input's path, where it lacks them.
+    pub partition_columns: bool,
+    /// A column for the path of the input that a row comes from.
+    pub filename_column: Option<String>,
     /// Leave out columns of types that a table cannot hold, instead of failing.
     pub skip_unsupported: bool,
     /// The balance of size and speed; `None` takes the table's.
@@ -57,6 +63,8 @@ impl Default for LoadOptions {
     fn default() -> Self {
         LoadOptions {
             csv: CsvOptions::default(),
+            partition_columns: true,
+            filename_column: None,
             skip_unsupported: false,
             profile: None,
             force: None,
@@ -92,11 +100,16 @@ pub struct LoadReport {
 pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> Result<LoadReport> {
     let consumed: Vec<_> = inputs.iter().map(Input::consumed).collect();
     let (mut skipped, mut guesses) = (Vec::new(), Vec::new());
-    let prior = writer.schema().columns().iter().map(|c| (c.name.to_string(), c.data_type.clone())).collect();
+    let prior: Vec<_> =
+        writer.schema().columns().iter().map(|c| (c.name.to_string(), c.data_type.clone())).collect();
     let pipeline = pipeline_options(&writer, options);
+    let filename = options.filename_column.as_deref();
+    let constants = constants(&inputs, options.partition_columns, filename, &options.csv.schema, &prior)?;
     let tasks = Tasks {
-        inputs: inputs.into_iter(),
+        inputs: Inputs::new(inputs),
+        constants: constants.into_iter().map(Arc::new).collect(),
         current: None,
+        added: Arc::default(),
         options,
         prior,
         skipped: &mut skipped,
@@ -225,12 +238,15 @@ fn write_parts(file: &mut DataFile, parts: Vec<Vec<u8>>) -> Result<()> {
 
 /// The parsing tasks of all inputs, in order.
 struct Tasks<'a> {
-    inputs: std::vec::IntoIter<Input>,
+    inputs: Inputs,
+    /// The columns that each input's path tells.
+    constants: Vec<Arc<Constants>>,
     current: Option<Current>,
+    /// Those of the input at hand.
+    added: Arc<Constants>,
     options: &'a LoadOptions,
     /// Types of the table's columns, and of those that earlier inputs had.
     prior: Vec<(String, DataType)>,
-    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
     skipped: &'a mut Vec<String>,
     guesses: &'a mut Vec<(PathBuf, Guess)>,
     /// Bytes read from the input at hand.
@@ -242,6 +258,7 @@ struct Tasks<'a> {
 
 enum Current {
     Csv { first: Option<CsvChunk>, chunks: CsvChunks, schema: Arc<CsvSchema> },
+    Json { first: Option<JsonChunk>, chunks: Box<JsonChunks>, schema: Arc<JsonSchema> },
     Other(Box<dyn Iterator<Item = Result<Task>>>),
 }
 
@@ -259,12 +276,17 @@ impl Iterator for Tasks<'_> {
                 Some(Current::Csv { first, chunks, schema }) => {
                     first.take().map(Ok).or_else(|| chunks.next()).map(|chunk| csv_task(chunk, schema))
                 }
+                Some(Current::Json { first, chunks, schema }) => {
+                    first.take().map(Ok).or_else(|| chunks.next()).map(|chunk| json_task(chunk, schema))
+                }
             };
-            if next.is_some() {
-                return next;
+            if let Some(task) = next {
+                return Some(task.map(|task| with_constants(task, &self.added)));
             }
-            let input = self.inputs.next()?;
-            match self.open(input) {
+            let turn = self.inputs.next()?;
+            self.consumed = turn.consumed;
+            self.added = self.constants.get(turn.number).cloned().unwrap_or_default();
+            match turn.opened.and_then(|opened| self.open(opened)) {
                 Ok(current) => self.current = Some(current),
                 Err(error) => return Some(Err(error)),
             }
@@ -279,12 +301,29 @@ fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>) -> Result<Task> {
     Ok(Task { weight, work: Box::new(move || Ok(vec![csv::parse_chunk(&schema, &chunk)?])) })
 }
 
+fn json_task(chunk: Result<JsonChunk>, schema: &Arc<JsonSchema>) -> Result<Task> {
+    let (chunk, schema) = (chunk?, schema.clone());
+    let weight = TASK_BYTES.max(chunk.text.len().saturating_mul(4));
+    Ok(Task { weight, work: Box::new(move || Ok(vec![json::parse_chunk(&schema, &chunk)?])) })
+}
+
+/// The task, with the columns that its input's path tells.
+fn with_constants(task: Task, added: &Arc<Constants>) -> Task {
+    if added.names().next().is_none() {
+        return task;
+    }
+    let Task { weight, work } = task;
+    let added = added.clone();
+    let work = Box::new(move || work()?.into_iter().map(|batch| added.add_to(batch)).collect());
+    Task { weight, work }
+}
+
 impl Tasks<'_> {
-    fn open(&mut self, input: Input) -> Result<Current> {
-        self.consumed = input.consumed();
-        let opened = input.open()?;
+    fn open(&mut self, opened: Opened) -> Result<Current> {
         match opened.format {
             Format::Csv | Format::Tsv => self.open_csv(opened),
+            Format::Json => self.open_json(opened),
+            Format::Arrow => self.open_arrow(opened),
             #[cfg(feature = "parquet")]
             Format::Parquet => self.open_parquet(opened),
             #[cfg(not(feature = "parquet"))]
@@ -332,6 +371,7 @@ impl Tasks<'_> {
         let mut options = self.options.csv.clone();
         options.delimiter = options.delimiter.or(CsvOptions::for_format(opened.format).delimiter);
         options.prior.clone_from(&self.prior);
+        options.elsewhere.extend(self.added.names().map(str::to_owned));
         let mut chunks = CsvChunks::new(&opened.name, opened.bytes, &options);
         let first = chunks.next().transpose()?;
         if first.is_none() && !options.prior.is_empty() {
@@ -344,15 +384,44 @@ impl Tasks<'_> {
                 self.guesses.push((opened.name.clone(), guess.clone()));
             }
         }
+        self.note_types(schema.columns.iter().map(|column| (&*column.name, &column.data_type)));
+        Ok(Current::Csv { first, chunks, schema })
+    }
+
+    fn open_json(&mut self, opened: Opened) -> Result<Current> {
+        let mut options = JsonOptions::from(&self.options.csv);
+        options.prior.clone_from(&self.prior);
+        options.elsewhere.extend(self.added.names().map(str::to_owned));
+        let mut chunks = JsonChunks::new(&opened.name, opened.bytes);
+        let first = chunks.next().transpose()?;
+        if first.is_none() && !options.prior.is_empty() {
+            return Ok(Current::Other(Box::new(std::iter::empty())));
+        }
+        let schema = Arc::new(json::infer(&opened.name, &options, first.as_ref())?);
+        self.note_types(schema.columns.iter().map(|column| (&*column.name, &column.data_type)));
+        Ok(Current::Json { first, chunks: Box::new(chunks), schema })
+    }
+
+    /// Batches are decoded on the caller's thread while workers encode.
+    fn open_arrow(&mut self, opened: Opened) -> Result<Current> {
+        let (batches, skipped) = ArrowBatches::open(&opened.name, opened.bytes, self.options.skip_unsupported)?;
+        self.skipped.extend(skipped);
+        Ok(Current::Other(Box::new(batches.map(|batch| {
+            let batch = batch?;
+            Ok(Task { weight: batch.get_array_memory_size(), work: Box::new(move || Ok(vec![batch])) })
+        }))))
+    }
+
+    /// Notes the types of an input's columns, for the inputs after it.
+    fn note_types<'c>(&mut self, columns: impl Iterator<Item = (&'c str, &'c DataType)>) {
         let places: HashMap<String, usize> =
             self.prior.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
-        for column in &schema.columns {
-            match places.get(&*column.name).and_then(|at| self.prior.get_mut(*at)) {
-                Some((_, known)) => *known = known.join(&column.data_type).unwrap_or(column.data_type.clone()),
-                None => self.prior.push((column.name.to_string(), column.data_type.clone())),
+        for (name, data_type) in columns {
+            match places.get(name).and_then(|at| self.prior.get_mut(*at)) {
+                Some((_, known)) => *known = known.join(data_type).unwrap_or_else(|| data_type.clone()),
+                None => self.prior.push((name.to_owned(), data_type.clone())),
             }
         }
-        Ok(Current::Csv { first, chunks, schema })
     }
 }
 

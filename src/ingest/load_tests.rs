@@ -9,15 +9,7 @@ use crate::store::{Store, Table, TableOptions};
 const ROWS: usize = 1024;
 
 fn options() -> LoadOptions {
-    LoadOptions {
-        csv: CsvOptions::default(),
-        skip_unsupported: false,
-        profile: None,
-        force: None,
-        threads: 1,
-        memory_limit: None,
-        cancelled: Arc::default(),
-    }
+    LoadOptions { threads: 1, ..LoadOptions::default() }
 }
 
 fn text(name: &str, header: &str, value: &str, rows: usize) -> Input {

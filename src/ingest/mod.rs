@@ -5,7 +5,7 @@
 
 pub mod text; // numbers, dates and times in text
 pub mod infer; // types from a sample
-pub mod sources; // CSV, TSV, Parquet
+pub mod sources; // CSV, TSV, JSON, Arrow, Parquet
 pub mod columns; // batches to the rows of a segment
 pub mod pipeline; // everything in parallel, in order
 pub mod load; // a whole ingest, one commit

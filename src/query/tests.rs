@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
@@ -15,7 +14,7 @@ use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::expr::{Comparison, Expression, Function, Operand, Predicate, Traits};
 use crate::ingest::load::{LoadOptions, load};
-use crate::ingest::sources::{CsvOptions, expand};
+use crate::ingest::sources::expand;
 use crate::model::{Scalar, Schema};
 use crate::store::{Snapshot, Store, TableOptions};
 
@@ -65,15 +64,7 @@ fn store_as(dir: &Path, parts: &[Vec<Row>], force: Option<Encoding>) -> Snapshot
         let path = dir.join(format!("{i}.csv"));
         std::fs::write(&path, text).unwrap();
         let writer = table.writer(Some((Schema::default(), TableOptions::default()))).unwrap();
-        let options = LoadOptions {
-            csv: CsvOptions::default(),
-            skip_unsupported: false,
-            profile: None,
-            force,
-            threads: 2,
-            memory_limit: None,
-            cancelled: Arc::new(AtomicBool::new(false)),
-        };
+        let options = LoadOptions { force, threads: 2, ..LoadOptions::default() };
         load(writer, expand(&[path.to_string_lossy().into_owned()]).unwrap(), &options).unwrap();
     }
     table.snapshot().unwrap()

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int32Array, Int64Array,
@@ -13,7 +12,7 @@ use arrow_array::{
 use super::tests::rows;
 use super::{BatchStream, Parameters, Session, SessionOptions};
 use crate::ingest::load::{LoadOptions, load};
-use crate::ingest::sources::{CsvOptions, Input};
+use crate::ingest::sources::Input;
 use crate::model::Schema;
 use crate::store::{Store, TableOptions};
 
@@ -103,15 +102,7 @@ fn write(path: &Path, batch: &RecordBatch) {
 fn ingest(store: &Store, table: &str, file: &Path) {
     let options = TableOptions { block_rows: 2048, segment_rows: 16_384, ..TableOptions::default() };
     let writer = store.table(table).unwrap().writer(Some((Schema::default(), options))).unwrap();
-    let load_options = LoadOptions {
-        csv: CsvOptions::default(),
-        skip_unsupported: false,
-        profile: None,
-        force: None,
-        threads: 2,
-        memory_limit: None,
-        cancelled: Arc::new(AtomicBool::new(false)),
-    };
+    let load_options = LoadOptions { threads: 2, ..LoadOptions::default() };
     load(writer, vec![Input::path(file)], &load_options).unwrap();
 }
 

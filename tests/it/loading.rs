@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use arrow_array::ArrayRef;
 use stylobate::Result;
 use stylobate::ingest::load::{LoadOptions, LoadReport, load};
-use stylobate::ingest::sources::{CsvOptions, Input, expand};
+use stylobate::ingest::sources::{Input, expand};
 use stylobate::model::{DataType, Schema};
 use stylobate::store::{Snapshot, Store, Table, TableOptions};
 
@@ -51,15 +51,7 @@ impl Database {
 
 /// What `sty ingest` does unless told otherwise.
 pub(crate) fn options() -> LoadOptions {
-    LoadOptions {
-        csv: CsvOptions::default(),
-        skip_unsupported: false,
-        profile: None,
-        force: None,
-        threads: 2,
-        memory_limit: None,
-        cancelled: std::sync::Arc::default(),
-    }
+    LoadOptions { threads: 2, ..LoadOptions::default() }
 }
 
 /// A CSV text as an input.

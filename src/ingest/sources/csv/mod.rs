@@ -21,13 +21,13 @@
 //! type the user has named never widen, but take more spellings: blanks around numbers, `+1`, `007`, `t`.
 
 mod chunks;
-mod column;
+pub(super) mod column;
 mod faults;
 mod guess;
 mod parse;
 mod scan;
 mod schema;
-mod split;
+pub(super) mod split;
 
 pub use chunks::{CHUNK_BYTES, CsvChunk, CsvChunks};
 pub use guess::Guess;
@@ -58,6 +58,8 @@ pub struct CsvOptions {
     pub names: Option<Vec<String>>,
     /// Types of some columns by name, taken as they are.
     pub schema: Vec<(String, DataType)>,
+    /// Columns that do not come from the text, for whose types it need not have any.
+    pub elsewhere: Vec<String>,
     /// Types that the table at hand has already, by name: preferred where the sample fits them, so that a column of
     /// text goes on being text though this input has nothing but digits.
     pub prior: Vec<(String, DataType)>,
@@ -75,6 +77,7 @@ impl Default for CsvOptions {
             empty_is_null: true,
             names: None,
             schema: Vec::new(),
+            elsewhere: Vec::new(),
             prior: Vec::new(),
             infer_rows: INFER_ROWS,
         }
