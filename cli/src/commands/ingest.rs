@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use stylobate::encoding::Profile;
 use stylobate::ingest::load::{LoadOptions, LoadReport, load};
 use stylobate::ingest::sources::csv::INFER_ROWS;
-use stylobate::ingest::sources::{CsvOptions, Input, expand};
+use stylobate::ingest::sources::{CsvOptions, Input, TextEncoding, expand};
 use stylobate::model::{DataType, Schema};
 use stylobate::store::{Store, TableOptions};
 
@@ -28,15 +28,19 @@ const SHOWN_GUESSES: usize = 5;
 
 /// Add rows to a table, which is created if it does not exist
 ///
-/// Reads CSV, TSV and Parquet, plain or compressed (.gz, .zst), from files, patterns and stdin. Types are
-/// inferred from the first rows and widened when later rows need it; columns are matched by name. Either all rows
-/// are added or none. A summary goes to stderr: rows, bytes in, bytes stored, ratio, seconds.
+/// Reads CSV, TSV, JSON (lines, arrays, objects one after the other), Arrow IPC and Parquet, plain or compressed
+/// (.gz, .zst, .bz2, .lz4), from files, patterns, directories, pipes and stdin. Compression and format are told by
+/// the first bytes, CSV from JSON also by the name. Types are inferred from the first rows and widened when later rows
+/// need it; columns are matched by name. Directories called key=value become columns. Either all rows are added
+/// or none. A summary goes to stderr: rows, bytes in, bytes stored, ratio, seconds.
 ///
 /// Examples:
 ///   sty ingest db/trips trips-*.csv.gz
 ///   zcat trips.csv.gz | sty ingest db/trips -
 ///   sty ingest db/trips --no-header --names id,time,fare --schema fare:decimal(9,2) trips.csv
 ///   sty ingest db/flights flights.parquet
+///   curl -s https://example.org/events.jsonl.zst | sty ingest db/events
+///   sty ingest db/sales --filename-column file sales/        # sales/year=2015/month=1/x.parquet, …
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct IngestArgs {
@@ -57,6 +61,15 @@ pub(crate) struct IngestArgs {
     /// Whether time or space matters more [default: the table's; balanced for a new one]
     #[arg(long, value_enum, env = "STY_PROFILE", hide_env = true)]
     pub(crate) profile: Option<ProfileArg>,
+    /// How text is written, unless a byte-order mark tells: utf-8, latin1, windows-1252, utf-16le, shift_jis, …
+    #[arg(long, value_name = "NAME", value_parser = parse_encoding)]
+    pub(crate) encoding: Option<TextEncoding>,
+    /// Add a column of this name that has the path of the file a row comes from
+    #[arg(long, value_name = "NAME")]
+    pub(crate) filename_column: Option<String>,
+    /// Make no columns of directories called key=value
+    #[arg(long)]
+    pub(crate) no_partition_columns: bool,
     /// Leave out columns of types that cannot be stored (lists, structs, maps)
     #[arg(long)]
     pub(crate) skip_unsupported: bool,
@@ -91,7 +104,7 @@ pub(crate) struct CsvArgs {
     /// Text that means null; may be repeated [default: the empty field]
     #[arg(long, value_name = "TEXT")]
     pub(crate) null: Vec<String>,
-    /// Rows that types are inferred from
+    /// Rows that types are inferred from; of JSON too
     #[arg(long, value_name = "N", default_value_t = INFER_ROWS)]
     pub(crate) infer_rows: usize,
 }
@@ -140,7 +153,10 @@ impl IngestArgs {
 /// Runs `sty ingest`.
 pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     let names: Vec<String> = args.inputs()?.iter().map(|file| file.to_string_lossy().into_owned()).collect();
-    let inputs = expand(&names)?;
+    let mut inputs = expand(&names)?;
+    if let Some(encoding) = args.encoding {
+        inputs = inputs.into_iter().map(|input| input.encoded(encoding)).collect();
+    }
     let table = Store::open(&args.table.store).table(&args.table.table)?;
     let profile = args.profile.map(Profile::from);
     let options = TableOptions { profile: profile.unwrap_or_default(), ..TableOptions::default() };
@@ -219,6 +235,8 @@ impl IngestArgs {
         };
         let defaults = default_load_options(csv);
         LoadOptions {
+            partition_columns: !self.no_partition_columns,
+            filename_column: self.filename_column.clone(),
             skip_unsupported: self.skip_unsupported,
             profile,
             threads: self.threads.unwrap_or(defaults.threads),
@@ -281,6 +299,11 @@ fn parse_byte(text: &str) -> Result<u8, String> {
         [byte] if !matches!(byte, b'\n' | b'\r') => Ok(*byte),
         _ => Err("one ASCII character is needed; `tab` for a tab".to_owned()),
     }
+}
+
+/// An encoding by any of its names.
+fn parse_encoding(text: &str) -> Result<TextEncoding, String> {
+    text.parse().map_err(|error: stylobate::Error| error.to_string())
 }
 
 /// A number of threads.
