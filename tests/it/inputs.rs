@@ -130,8 +130,9 @@ fn directories_of_a_partitioned_table_are_columns() {
     assert_eq!(values(&t, "month"), ["1", "1", "2", "∅", "∅", "∅", "3"]);
     assert!(values(&t, "file")[2].ends_with("d/year=2015/month=2/b.jsonl"));
     let without = LoadOptions { partition_columns: false, ..options() };
-    db.load("u", expand(&[directory]).unwrap(), &without).unwrap();
-    assert_eq!(schema(&db.table("u")), ["v: int64", "a: int64", "b: utf8", "year: int64"]);
+    let some = [format!("{directory}/year=201[57]/*/*")];
+    db.load("u", expand(&some).unwrap(), &without).unwrap();
+    assert_eq!(schema(&db.table("u")), ["v: int64", "year: int64"]);
     // The type of such a column can be named as any other's.
     let csv = stylobate::ingest::sources::CsvOptions {
         schema: vec![("year".into(), "utf8".parse().unwrap())],

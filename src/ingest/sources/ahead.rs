@@ -63,32 +63,31 @@ pub(super) fn transcode(bytes: Bytes, encoding: TextEncoding) -> io::Result<Byte
 
 /// LZ4 frames one after the other.
 struct Lz4Frames<R: Read> {
-    frames: lz4_flex::frame::FrameDecoder<Metered<R>>,
-    /// What had been read when the frame at hand started.
-    start: u64,
+    frames: lz4_flex::frame::FrameDecoder<Frame<R>>,
 }
 
-/// Counts what is read.
-struct Metered<R> {
+/// The bytes of a frame, which must not end before it does: the decoder takes any end between its blocks for the right
+/// one. Behind the mark of its end it asks for no more.
+struct Frame<R> {
     inner: R,
-    read: u64,
+    within: bool,
 }
 
-impl<R: Read> Read for Metered<R> {
+impl<R: Read> Read for Frame<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
-        self.read += n as u64;
+        if n == 0 && self.within && !buffer.is_empty() {
+            // Not as an unexpected end, which is what the decoder does not mind.
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "an lz4 frame is cut off"));
+        }
+        self.within |= n > 0;
         Ok(n)
     }
 }
 
-/// The shortest frame: a header and the mark of its end.
-const LZ4_FRAME_BYTES: u64 = 11;
-
 impl<R: BufRead> Lz4Frames<R> {
     fn new(inner: R) -> Self {
-        let frames = lz4_flex::frame::FrameDecoder::new(Metered { inner, read: 0 });
-        Lz4Frames { frames, start: 0 }
+        Lz4Frames { frames: lz4_flex::frame::FrameDecoder::new(Frame { inner, within: false }) }
     }
 }
 
@@ -99,13 +98,10 @@ impl<R: BufRead> Read for Lz4Frames<R> {
             if n > 0 || buffer.is_empty() {
                 return Ok(n);
             }
-            // A frame is over. The decoder takes one that is cut off within its header for the end of the input.
-            let metered = self.frames.get_mut();
-            if metered.read > self.start && metered.read - self.start < LZ4_FRAME_BYTES {
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "an lz4 frame is cut off"));
-            }
-            self.start = metered.read;
-            if metered.inner.fill_buf()?.is_empty() {
+            // A frame is over.
+            let frame = self.frames.get_mut();
+            frame.within = false;
+            if frame.inner.fill_buf()?.is_empty() {
                 return Ok(0);
             }
         }
