@@ -44,6 +44,22 @@ impl Kinds {
         }
     }
 
+    /// Takes in a text that is not to become a number or a truth value, whatever it spells.
+    pub fn add_text(&mut self, text: Text<'_>) {
+        self.any = true;
+        if self.bits != 0 {
+            self.bits &= match text.bytes().first() {
+                Some(b'0'..=b'9') => temporal(text),
+                _ => 0,
+            };
+        }
+    }
+
+    /// Takes in a value that nothing but text can hold.
+    pub fn add_other(&mut self) {
+        (self.any, self.bits) = (true, 0);
+    }
+
     /// Takes in a quoted field without text: null in a column of anything but text, and no reason to be one.
     pub fn add_quoted_empty(&mut self) {
         self.any = true;

@@ -1,9 +1,8 @@
 //! A whole ingest: inputs → segments of a table → one commit, all or nothing.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -11,18 +10,17 @@ use arrow_array::RecordBatch;
 
 use super::arrange::Arrange;
 use super::columns::SegmentLimits;
-use super::pipeline::{self, Parsed, PipelineOptions, Task};
+use super::pipeline::{self, PipelineOptions, Task};
 use super::rejects::{OnError, Reject, Tally};
-use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema, Guess};
-#[cfg(feature = "parquet")]
-use super::sources::parquet::{ParquetSource, Spooled};
-use super::sources::{Format, Input, Opened};
+use super::sources::Input;
+use super::sources::csv::{CsvOptions, Guess};
+use super::tasks::{Remarks, Tasks};
 use super::tiers;
 use super::widening::check_widening;
 use crate::disk::memory;
 use crate::encoding::{Encoding, Options, Profile};
 use crate::error::{Error, Result};
-use crate::model::{Arrangement, DataType, Schema};
+use crate::model::{Arrangement, Schema};
 use crate::segment::EncodedSegment;
 use crate::store::{Changes, DataFile, DataFiles, NewSegment, TableWriter};
 
@@ -31,7 +29,7 @@ const SEGMENT_BYTES: usize = 192 << 20;
 /// The smallest segment that a memory limit can force.
 const MIN_SEGMENT_BYTES: usize = 4 << 20;
 /// What one text chunk takes while it is parsed: its text, and the arrays made of it.
-const TASK_BYTES: usize = 16 << 20;
+pub(super) const TASK_BYTES: usize = 16 << 20;
 /// Bytes of a write, unless a part of a segment is longer.
 const WRITE_BYTES: usize = 8 << 20;
 /// What is being parsed takes at most this, unless a memory limit asks for less.
@@ -44,8 +42,12 @@ const SYNC_BYTES: u64 = 4 << 20;
 /// How to load.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// How to read CSV and TSV.
+    /// How to read CSV and TSV; types, and rows to infer them from, are those of JSON too.
     pub csv: CsvOptions,
+    /// Make columns of the directories `key=value` in an input's path, where it lacks them.
+    pub partition_columns: bool,
+    /// A column for the path of the input that a row comes from.
+    pub filename_column: Option<String>,
     /// Leave out columns of types that a table cannot hold, instead of failing.
     pub skip_unsupported: bool,
     /// What becomes of rows that cannot be stored.
@@ -71,6 +73,8 @@ impl Default for LoadOptions {
     fn default() -> Self {
         LoadOptions {
             csv: CsvOptions::default(),
+            partition_columns: true,
+            filename_column: None,
             skip_unsupported: false,
             on_error: OnError::Fail,
             max_errors: None,
@@ -132,20 +136,9 @@ pub struct InputReport {
 pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> Result<LoadReport> {
     let named: Vec<_> = inputs.iter().map(|input| (input.name().to_path_buf(), input.consumed())).collect();
     let mut tally = Tally::open(&options.on_error, options.max_errors)?;
-    let (mut skipped, mut guesses) = (Vec::new(), Vec::new());
-    let prior = writer.schema().columns().iter().map(|c| (c.name.to_string(), c.data_type.clone())).collect();
+    let mut remarks = Remarks::default();
     let pipeline = pipeline_options(&writer, options);
-    let tasks = Tasks {
-        inputs: inputs.into_iter().enumerate(),
-        at: 0,
-        current: None,
-        options,
-        prior,
-        skipped: &mut skipped,
-        guesses: &mut guesses,
-        consumed: Arc::default(),
-        most: pipeline.in_flight_bytes,
-    };
+    let tasks = Tasks::new(inputs, writer.schema(), options, pipeline.in_flight_bytes, &mut remarks)?;
     let mut report = store(writer, tasks, &pipeline, options, &mut tally)?;
     report.inputs = named
         .into_iter()
@@ -157,7 +150,7 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
         })
         .collect();
     report.bytes_in = report.inputs.iter().map(|input| input.bytes).sum();
-    (report.skipped, report.guesses) = (skipped, guesses);
+    (report.skipped, report.guesses) = (remarks.skipped, remarks.guesses);
     Ok(report)
 }
 
@@ -308,153 +301,6 @@ fn write_parts(file: &mut DataFile, parts: Vec<Vec<u8>>) -> Result<()> {
         }
     }
     if together.is_empty() { Ok(()) } else { file.write_all(&together) }
-}
-
-/// The parsing tasks of all inputs, in order.
-struct Tasks<'a> {
-    inputs: std::iter::Enumerate<std::vec::IntoIter<Input>>,
-    /// Number of the input at hand.
-    at: usize,
-    current: Option<Current>,
-    options: &'a LoadOptions,
-    /// Types of the table's columns, and of those that earlier inputs had.
-    prior: Vec<(String, DataType)>,
-    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
-    skipped: &'a mut Vec<String>,
-    guesses: &'a mut Vec<(PathBuf, Guess)>,
-    /// Bytes read from the input at hand.
-    consumed: Arc<AtomicU64>,
-    /// The heaviest task to make, where there is a choice.
-    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
-    most: usize,
-}
-
-enum Current {
-    Csv { first: Option<CsvChunk>, chunks: CsvChunks, schema: Arc<CsvSchema> },
-    Other(Box<dyn Iterator<Item = Result<Task>>>),
-}
-
-impl Iterator for Tasks<'_> {
-    type Item = Result<Task>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.options.cancelled.load(Ordering::Relaxed) {
-            return Some(Err(Error::Cancelled));
-        }
-        loop {
-            let next = match &mut self.current {
-                None => None,
-                Some(Current::Other(tasks)) => tasks.next(),
-                Some(Current::Csv { first, chunks, schema }) => {
-                    first.take().map(Ok).or_else(|| chunks.next()).map(|chunk| csv_task(chunk, schema))
-                }
-            };
-            if let Some(task) = next {
-                return Some(task.map(|task| Task { input: self.at, ..task }));
-            }
-            let (at, input) = self.inputs.next()?;
-            self.at = at;
-            match self.open(input) {
-                Ok(current) => self.current = Some(current),
-                Err(error) => return Some(Err(error)),
-            }
-        }
-    }
-}
-
-fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>) -> Result<Task> {
-    let (chunk, schema) = (chunk?, schema.clone());
-    // Rows longer than a chunk make a longer one.
-    let weight = TASK_BYTES.max(chunk.text.len().saturating_mul(4));
-    if !schema.skip_bad_rows {
-        return Ok(Task::new(weight, move || Ok(csv::parse_chunk(&schema, &chunk)?.into())));
-    }
-    Ok(Task::new(weight, move || {
-        let chunk = Arc::new(chunk);
-        let (batch, rejects) = csv::parse_good_rows(&schema, &chunk)?;
-        let again = move |table: &Schema| {
-            let (batch, rejects) = csv::parse_good_rows(&Arc::new(schema.starting_from(table)), &chunk)?;
-            Ok(Parsed { rejects, ..batch.into() })
-        };
-        Ok(Parsed { rejects, again: Some(Box::new(again)), ..batch.into() })
-    }))
-}
-
-impl Tasks<'_> {
-    fn open(&mut self, input: Input) -> Result<Current> {
-        self.consumed = input.consumed();
-        let opened = input.open()?;
-        match opened.format {
-            Format::Csv | Format::Tsv => self.open_csv(opened),
-            #[cfg(feature = "parquet")]
-            Format::Parquet => self.open_parquet(opened),
-            #[cfg(not(feature = "parquet"))]
-            Format::Parquet => Err(Error::Unsupported("this build does not read Parquet".into())),
-        }
-    }
-
-    /// Small row groups are decoded by workers, large ones batch by batch on the caller's thread while workers encode.
-    #[cfg(feature = "parquet")]
-    fn open_parquet(&mut self, opened: Opened) -> Result<Current> {
-        let (source, skipped) = ParquetSource::open(Spooled::of(opened)?, self.options.skip_unsupported)?;
-        self.skipped.extend(skipped);
-        let in_place = source.bytes_in_place()?;
-        if let Some(size) = in_place {
-            // What is between the row groups counts at once.
-            let groups: u64 = (0..source.groups()).map(|group| source.stored_bytes(group)).sum();
-            self.consumed.store(size.saturating_sub(groups), Ordering::Relaxed);
-        }
-        let (consumed, most) = (self.consumed.clone(), self.most);
-        let tasks = (0..source.groups()).flat_map(move |group| {
-            if in_place.is_some() {
-                consumed.fetch_add(source.stored_bytes(group), Ordering::Relaxed);
-            }
-            let weight = source.memory_bytes(group);
-            let tasks: Box<dyn Iterator<Item = Result<Task>>> = if weight <= most {
-                let source = source.clone();
-                let work = move || source.read(group)?.collect::<Result<Vec<_>>>().map(Parsed::from);
-                Box::new(std::iter::once(Ok(Task::new(weight, work))))
-            } else {
-                match source.read(group) {
-                    Ok(batches) => Box::new(batches.map(|batch| {
-                        let batch = batch?;
-                        Ok(Task::new(batch.get_array_memory_size(), move || Ok(batch.into())))
-                    })),
-                    Err(error) => Box::new(std::iter::once(Err(error))),
-                }
-            };
-            tasks
-        });
-        Ok(Current::Other(Box::new(tasks)))
-    }
-
-    fn open_csv(&mut self, opened: Opened) -> Result<Current> {
-        let mut options = self.options.csv.clone();
-        options.delimiter = options.delimiter.or(CsvOptions::for_format(opened.format).delimiter);
-        options.prior.clone_from(&self.prior);
-        options.skip_bad_rows = self.options.on_error != OnError::Fail;
-        let mut chunks = CsvChunks::new(&opened.name, opened.bytes, &options);
-        let first = chunks.next().transpose()?;
-        if first.is_none() && !options.prior.is_empty() {
-            // Not a byte: nothing to add where the columns are known.
-            return Ok(Current::Other(Box::new(std::iter::empty())));
-        }
-        let schema = Arc::new(csv::infer(&opened.name, &options, first.as_ref())?);
-        for guess in &schema.guesses {
-            if self.guesses.iter().all(|(_, known)| known != guess) {
-                self.guesses.push((opened.name.clone(), guess.clone()));
-            }
-        }
-        let places: HashMap<String, usize> =
-            self.prior.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
-        for column in &schema.columns {
-            match places.get(&*column.name).and_then(|at| self.prior.get_mut(*at)) {
-                Some((_, known)) => *known = known.join(&column.data_type).unwrap_or(column.data_type.clone()),
-                None => self.prior.push((column.name.to_string(), column.data_type.clone())),
-            }
-        }
-        Ok(Current::Csv { first, chunks, schema })
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 pub mod text; // numbers, dates and times in text
 pub mod infer; // types from a sample
 pub mod rejects; // rows that cannot be stored
-pub mod sources; // CSV, TSV, Parquet
+pub mod sources; // CSV, TSV, JSON, Arrow, Parquet
 pub mod columns; // batches to the rows of a segment
 pub mod arrange; // where rows are to go
 pub mod partition; // which partition a row belongs to
@@ -16,5 +16,6 @@ pub mod sort; // the rows of a segment in order
 pub mod pipeline; // everything in parallel, in order
 pub mod rewrite; // stored segments as rows on their way in again
 pub mod tiers; // small segments at the end become larger ones
+mod tasks; // inputs as pieces of work
 pub mod load; // a whole ingest, one commit
 pub(crate) mod widening; // what a wider type would lose, before it

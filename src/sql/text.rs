@@ -27,7 +27,7 @@ use super::generate::generate;
 use super::runs::Runs;
 use crate::error::{Error, Result};
 use crate::ingest::sources::{
-    CsvChunk, CsvChunks, CsvOptions, CsvSchema, Input, infer, parse_chunk, parse_columns,
+    CsvChunk, CsvChunks, CsvOptions, CsvSchema, Format, Input, infer, parse_chunk, parse_columns,
 };
 use crate::model::DataType;
 
@@ -102,6 +102,12 @@ impl TextTable {
 /// The chunks of an input, and what the first says of header, names and types.
 fn sample(input: Input) -> Result<(Chunks, CsvSchema)> {
     let opened = input.open()?;
+    if !matches!(opened.format, Format::Csv | Format::Tsv) {
+        let name = opened.name.display();
+        return Err(Error::Unsupported(format!(
+            "{name} is not CSV or TSV; give it the name of what it is (.jsonl, .arrow, .parquet), or ingest it first"
+        )));
+    }
     let options = CsvOptions::for_format(opened.format);
     let mut rest = CsvChunks::new(&opened.name, opened.bytes, &options);
     let first = rest.next().transpose()?;
@@ -111,7 +117,7 @@ fn sample(input: Input) -> Result<(Chunks, CsvSchema)> {
 
 fn is_small(path: &Path) -> Result<bool> {
     let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
-    let packed = path.extension().is_some_and(|e| e == "gz" || e == "zst");
+    let packed = path.extension().is_some_and(|e| e == "gz" || e == "zst" || e == "bz2" || e == "lz4");
     Ok(metadata.is_file() && metadata.len() <= if packed { WHOLE_FILE_BYTES / 16 } else { WHOLE_FILE_BYTES })
 }
 

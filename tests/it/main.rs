@@ -9,6 +9,7 @@ mod differential;
 mod example;
 mod golden;
 mod ingest;
+mod inputs;
 mod loading;
 mod rejects;
 #[cfg(feature = "parquet")]

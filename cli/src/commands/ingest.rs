@@ -13,7 +13,7 @@ use stylobate::ingest::arrange::Arrange;
 use stylobate::ingest::load::{LoadOptions, load};
 use stylobate::ingest::rejects::OnError;
 use stylobate::ingest::sources::csv::INFER_ROWS;
-use stylobate::ingest::sources::{CsvOptions, Input, expand};
+use stylobate::ingest::sources::{CsvOptions, Input, TextEncoding, expand};
 use stylobate::model::{DataType, Schema};
 use stylobate::sql::SqlExpressions;
 use stylobate::store::{Store, TableOptions};
@@ -32,9 +32,11 @@ use crate::units::parse_size;
 
 /// Add rows to a table, which is created if it does not exist
 ///
-/// Reads CSV, TSV and Parquet, plain or compressed (.gz, .zst), from files, patterns and stdin. Types are
-/// inferred from the first rows and widened when later rows need it; columns are matched by name. Either all rows
-/// are added or none. A summary goes to stderr: rows, bytes in, bytes stored, ratio, seconds.
+/// Reads CSV, TSV, JSON (lines, arrays, objects one after the other), Arrow IPC and Parquet, plain or compressed
+/// (.gz, .zst, .bz2, .lz4), from files, patterns, directories, pipes and stdin. Compression and format are told by
+/// the first bytes, CSV from JSON also by the name. Types are inferred from the first rows and widened when later rows
+/// need it; columns are matched by name. Directories called key=value become columns. Either all rows are added
+/// or none. A summary goes to stderr: rows, bytes in, bytes stored, ratio, seconds.
 ///
 /// A row that cannot be stored ends the ingest, unless such rows are to be left out: --on-error skip counts them,
 /// --rejects FILE keeps them too, and rows read = rows stored + rows rejected. A value that only makes its column's
@@ -47,6 +49,8 @@ use crate::units::parse_size;
 ///   sty ingest db/trips trips.csv --rejects bad.csv --max-errors 1000
 ///   sty ingest db/trips 'trips-*.csv.gz' --partition-by 'year(pickup) AS year' --sort-by 'vendor, pickup'
 ///   sty ingest db/flights flights.parquet
+///   curl -s https://example.org/events.jsonl.zst | sty ingest db/events
+///   sty ingest db/sales --filename-column file sales/        # sales/year=2015/month=1/x.parquet, …
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct IngestArgs {
@@ -75,6 +79,15 @@ pub(crate) struct IngestArgs {
     /// Whether time or space matters more [default: the table's; balanced for a new one]
     #[arg(long, value_enum, env = "STY_PROFILE", hide_env = true)]
     pub(crate) profile: Option<ProfileArg>,
+    /// How text is written, unless a byte-order mark tells: utf-8, latin1, windows-1252, utf-16le, shift_jis, …
+    #[arg(long, value_name = "NAME", value_parser = parse_encoding)]
+    pub(crate) encoding: Option<TextEncoding>,
+    /// Add a column of this name that has the path of the file a row comes from
+    #[arg(long, value_name = "NAME")]
+    pub(crate) filename_column: Option<String>,
+    /// Make no columns of directories called key=value
+    #[arg(long)]
+    pub(crate) no_partition_columns: bool,
     /// Leave out columns of types that cannot be stored (lists, structs, maps)
     #[arg(long)]
     pub(crate) skip_unsupported: bool,
@@ -112,7 +125,7 @@ pub(crate) struct CsvArgs {
     /// Text that means null; may be repeated [default: the empty field]
     #[arg(long, value_name = "TEXT")]
     pub(crate) null: Vec<String>,
-    /// Rows that types are inferred from
+    /// Rows that types are inferred from; of JSON too
     #[arg(long, value_name = "N", default_value_t = INFER_ROWS)]
     pub(crate) infer_rows: usize,
 }
@@ -237,7 +250,10 @@ impl IngestArgs {
 pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     let on_error = args.errors.on_error()?;
     let names: Vec<String> = args.inputs()?.iter().map(|file| file.to_string_lossy().into_owned()).collect();
-    let inputs = expand(&names)?;
+    let mut inputs = expand(&names)?;
+    if let Some(encoding) = args.encoding {
+        inputs = inputs.into_iter().map(|input| input.encoded(encoding)).collect();
+    }
     let table = Store::open(&args.table.store).table(&args.table.table)?;
     let profile = args.profile.map(Profile::from);
     let options = TableOptions { profile: profile.unwrap_or_default(), ..TableOptions::default() };
@@ -283,9 +299,17 @@ impl IngestArgs {
         };
         let defaults = default_load_options(csv);
         LoadOptions {
+            partition_columns: !self.no_partition_columns,
+            filename_column: self.filename_column.clone(),
             skip_unsupported: self.skip_unsupported,
             on_error,
             max_errors: self.errors.max_errors,
+            arrange: Arrange {
+                partition_by: self.partition_by.as_ref().map(|Expressions(all)| all.clone()).unwrap_or_default(),
+                sort_by: self.sort_by.as_ref().map(|SortList(keys)| keys.clone()).unwrap_or_default(),
+                compile: Some(Arc::new(SqlExpressions::default())),
+                table: None,
+            },
             profile,
             threads: self.threads.unwrap_or(defaults.threads),
             memory_limit: self.memory_limit,
@@ -347,6 +371,11 @@ fn parse_byte(text: &str) -> Result<u8, String> {
         [byte] if !matches!(byte, b'\n' | b'\r') => Ok(*byte),
         _ => Err("one ASCII character is needed; `tab` for a tab".to_owned()),
     }
+}
+
+/// An encoding by any of its names.
+fn parse_encoding(text: &str) -> Result<TextEncoding, String> {
+    text.parse().map_err(|error: stylobate::Error| error.to_string())
 }
 
 /// A number of threads.

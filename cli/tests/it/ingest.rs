@@ -301,10 +301,24 @@ fn what_is_not_text_is_called_so() {
         ("noise.csv", "does not look like text"),
         ("empty.csv", "is empty"),
         ("x.parquet", "not a Parquet file"),
-        ("y.json", "JSON"),
+        ("y.json", "no keys"),
     ] {
         let (code, stdout, stderr) = shell.run(&format!("ingest db/t {file}"));
         assert_eq!((code, stdout.as_str()), (1, ""), "{file}");
         assert!(stderr.contains(file) && stderr.contains(part), "{stderr}");
     }
+}
+
+#[test]
+fn json_other_encodings_and_the_names_of_files() {
+    let shell = Shell::new();
+    shell.file("latin.csv", b"a\ncaf\xe9\n").file("x.jsonl", "{\"a\":\"b\"}\n");
+    let (code, _, stderr) = shell.run("ingest db/t --encoding latin1 --filename-column file latin.csv x.jsonl");
+    assert_eq!(code, 0, "{stderr}");
+    let (code, _, stderr) = shell.pipe("ingest db/t", "[{\"a\": \"c\"}]");
+    assert_eq!(code, 0, "{stderr}");
+    let (_, rows, _) = shell.sh("sty query db 'SELECT a, file FROM t ORDER BY a'");
+    assert_eq!(rows, "a,file\nb,x.jsonl\nc,\ncafé,latin.csv\n");
+    let (code, _, stderr) = shell.run("ingest db/t --encoding latin-one latin.csv");
+    assert!(code == 2 && stderr.contains("unknown encoding 'latin-one'"), "{stderr}");
 }

@@ -1,8 +1,11 @@
-//! Decompression: recognised by the first bytes, done ahead on a thread of its own.
+//! Decompression: recognised by the first bytes, done ahead on a thread of its own, as is making UTF-8 of other text.
+//!
+//! Inputs may be several compressed streams one after the other.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use super::encoding::{TextEncoding, Transcoder};
 use super::input::Bytes;
 
 /// Bytes of a block handed over by the decompressing thread.
@@ -16,6 +19,8 @@ pub(super) enum Compression {
     None,
     Gzip,
     Zstd,
+    Bzip2,
+    Lz4,
 }
 
 /// The compression that these first bytes announce, or the name of one that is not read.
@@ -24,8 +29,11 @@ pub(super) fn recognise(head: &[u8]) -> Result<Compression, &'static str> {
         [0x1f, 0x8b, ..] => Ok(Compression::Gzip),
         // A zstd frame, or a skippable one before it.
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Ok(Compression::Zstd),
-        [b'B', b'Z', b'h', b'1'..=b'9', ..] => Err("bzip2"),
-        [0x04, 0x22, 0x4d, 0x18, ..] => Err("lz4"),
+        // Behind its level, a block or the end of a stream without any; text may start with the same letters.
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, ..]
+        | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, ..] => Ok(Compression::Bzip2),
+        [0x04, 0x22, 0x4d, 0x18, ..] => Ok(Compression::Lz4),
+        [0x02, 0x21, 0x4c, 0x18, ..] => Err("lz4 of its legacy format"),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Err("xz"),
         [b'P', b'K', 3, 4, ..] => Err("zip"),
         _ => Ok(Compression::None),
@@ -34,15 +42,68 @@ pub(super) fn recognise(head: &[u8]) -> Result<Compression, &'static str> {
 
 /// `bytes` without their compression.
 pub(super) fn decompress(bytes: Bytes, compression: Compression) -> io::Result<Bytes> {
-    match compression {
-        Compression::None => Ok(bytes),
-        Compression::Gzip => {
-            let buffered = io::BufReader::with_capacity(BLOCK_BYTES, bytes);
-            Ok(Box::new(Ahead::start(Box::new(flate2::bufread::MultiGzDecoder::new(buffered)))?))
+    if compression == Compression::None {
+        return Ok(bytes);
+    }
+    let buffered = BufReader::with_capacity(BLOCK_BYTES, bytes);
+    let plain: Bytes = match compression {
+        Compression::None => Box::new(buffered),
+        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered)),
+        Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(buffered)?),
+        Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered)),
+        Compression::Lz4 => Box::new(Lz4Frames::new(buffered)),
+    };
+    Ok(Box::new(Ahead::start(plain)?))
+}
+
+/// `bytes` as UTF-8.
+pub(super) fn transcode(bytes: Bytes, encoding: TextEncoding) -> io::Result<Bytes> {
+    Ok(Box::new(Ahead::start(Box::new(Transcoder::new(bytes, encoding)))?))
+}
+
+/// LZ4 frames one after the other.
+struct Lz4Frames<R: Read> {
+    frames: lz4_flex::frame::FrameDecoder<Frame<R>>,
+}
+
+/// The bytes of a frame, which must not end before it does: the decoder takes any end between its blocks for the right
+/// one. Behind the mark of its end it asks for no more.
+struct Frame<R> {
+    inner: R,
+    within: bool,
+}
+
+impl<R: Read> Read for Frame<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        if n == 0 && self.within && !buffer.is_empty() {
+            // Not as an unexpected end, which is what the decoder does not mind.
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "an lz4 frame is cut off"));
         }
-        Compression::Zstd => {
-            let buffered = io::BufReader::with_capacity(BLOCK_BYTES, bytes);
-            Ok(Box::new(Ahead::start(Box::new(zstd::stream::read::Decoder::with_buffer(buffered)?))?))
+        self.within |= n > 0;
+        Ok(n)
+    }
+}
+
+impl<R: BufRead> Lz4Frames<R> {
+    fn new(inner: R) -> Self {
+        Lz4Frames { frames: lz4_flex::frame::FrameDecoder::new(Frame { inner, within: false }) }
+    }
+}
+
+impl<R: BufRead> Read for Lz4Frames<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let n = self.frames.read(buffer)?;
+            if n > 0 || buffer.is_empty() {
+                return Ok(n);
+            }
+            // A frame is over.
+            let frame = self.frames.get_mut();
+            frame.within = false;
+            if frame.inner.fill_buf()?.is_empty() {
+                return Ok(0);
+            }
         }
     }
 }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::ahead::{Compression, decompress, read_full, recognise};
+use super::ahead::{Compression, decompress, read_full, recognise, transcode};
+use super::arrow::{CONTINUATION, FILE_MAGIC};
+use super::encoding::TextEncoding;
 use crate::error::{Error, Result};
 
 /// A stream of bytes that may move to another thread.
@@ -17,6 +19,7 @@ pub type Bytes = Box<dyn Read + Send>;
 pub struct Input {
     name: PathBuf,
     source: Source,
+    encoding: Option<TextEncoding>,
     consumed: Arc<AtomicU64>,
 }
 
@@ -33,6 +36,10 @@ pub enum Format {
     Csv,
     /// Tab-separated values, with the same quoting.
     Tsv,
+    /// JSON lines, an array of objects, or objects one after the other.
+    Json,
+    /// Arrow IPC, the stream or the file.
+    Arrow,
     /// Apache Parquet.
     Parquet,
 }
@@ -64,17 +71,29 @@ impl fmt::Debug for Opened {
 impl Input {
     /// A file.
     pub fn path(path: impl Into<PathBuf>) -> Self {
-        Input { name: path.into(), source: Source::Path, consumed: Arc::default() }
+        Input { name: path.into(), source: Source::Path, encoding: None, consumed: Arc::default() }
     }
 
     /// Standard input.
     pub fn stdin() -> Self {
-        Input { name: PathBuf::from("<stdin>"), source: Source::Stdin, consumed: Arc::default() }
+        Input { name: PathBuf::from("<stdin>"), source: Source::Stdin, encoding: None, consumed: Arc::default() }
     }
 
     /// Any stream of bytes; its format is guessed as a file of this name would be.
     pub fn reader(name: impl Into<PathBuf>, bytes: Bytes) -> Self {
-        Input { name: name.into(), source: Source::Reader(bytes), consumed: Arc::default() }
+        Input { name: name.into(), source: Source::Reader(bytes), encoding: None, consumed: Arc::default() }
+    }
+
+    /// Text in it is written so, unless a byte-order mark says otherwise; without this, as UTF-8.
+    #[must_use]
+    pub fn encoded(mut self, encoding: TextEncoding) -> Self {
+        self.encoding = Some(encoding);
+        self
+    }
+
+    /// The path of a file, rather than a name for messages.
+    pub fn file(&self) -> Option<&Path> {
+        matches!(self.source, Source::Path).then_some(self.name.as_path())
     }
 
     /// The name for messages.
@@ -98,7 +117,7 @@ impl Input {
 
     /// Opens the input, and finds out its compression by its first bytes and its format by those or its name.
     pub fn open(self) -> Result<Opened> {
-        let Input { name, source, consumed } = self;
+        let Input { name, source, encoding, consumed } = self;
         let is_file = matches!(source, Source::Path) && name.is_file();
         let raw: Bytes = match source {
             Source::Path => Box::new(open_file(&name)?),
@@ -116,6 +135,16 @@ impl Input {
         let (head, bytes) = if compression == Compression::None { (head, plain) } else { peek(&name, plain)? };
         let format = find_format(&name, &head)?;
         let path = (is_file && compression == Compression::None).then(|| name.clone());
+        let encoding = match format {
+            Format::Csv | Format::Tsv | Format::Json => TextEncoding::of_mark(&head).or(encoding),
+            Format::Arrow | Format::Parquet => None,
+        };
+        let Some(encoding) = encoding.filter(|encoding| !encoding.is_utf8()) else {
+            return Ok(Opened { name, format, path, bytes });
+        };
+        let bytes = transcode(bytes, encoding).map_err(|e| read_error(&name, e))?;
+        let (head, bytes) = peek(&name, bytes)?;
+        let format = find_format(&name, &head)?;
         Ok(Opened { name, format, path, bytes })
     }
 }
@@ -147,24 +176,35 @@ pub(super) fn read_error(name: &Path, error: io::Error) -> Error {
     }
 }
 
-/// The format by magic number, else by the name without the suffix of its compression, else CSV.
+/// The format by magic number, else by the name without the suffix of its compression, else by the first character:
+/// CSV, unless it is a bracket.
 fn find_format(name: &Path, head: &[u8]) -> Result<Format> {
     if head.starts_with(b"PAR1") {
         return Ok(Format::Parquet);
     }
+    if head.starts_with(FILE_MAGIC) || head.starts_with(&CONTINUATION) {
+        return Ok(Format::Arrow);
+    }
     let lower = name.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    let suffixes = [".gz", ".gzip", ".zst", ".zstd"];
+    let suffixes = [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".lz4"];
     let stem = suffixes.iter().find_map(|suffix| lower.strip_suffix(suffix)).unwrap_or(&lower);
     let extension = stem.rsplit_once('.').map_or("", |(_, extension)| extension);
-    let refused = |what: &str| {
-        Err(Error::Unsupported(format!("{}: {what} input; CSV, TSV and Parquet are read", name.display())))
-    };
+    let is_not = |what: &str| Err(Error::InvalidInput(format!("{} is not {what}", name.display())));
+    let text = head.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(head).trim_ascii_start();
     match extension {
-        _ if head.starts_with(b"ARROW1") => refused("Arrow IPC"),
-        "arrow" | "feather" => refused("Arrow IPC"),
-        "json" | "jsonl" | "ndjson" => refused("JSON"),
-        "parquet" => Err(Error::InvalidInput(format!("{} is not a Parquet file", name.display()))),
+        _ if head.starts_with(b"FEA1") => {
+            let name = name.display();
+            let what = "Feather version 1 is not read; write it as version 2, which is Arrow IPC";
+            Err(Error::Unsupported(format!("{name}: {what}")))
+        }
+        "parquet" => is_not("a Parquet file"),
+        "arrow" | "feather" => is_not("an Arrow file"),
+        // A stream of before version 0.15 starts with a length.
+        "arrows" => Ok(Format::Arrow),
+        "json" | "jsonl" | "ndjson" => Ok(Format::Json),
         "tsv" | "tab" => Ok(Format::Tsv),
+        "csv" | "txt" => Ok(Format::Csv),
+        _ if matches!(text.first(), Some(b'{' | b'[')) => Ok(Format::Json),
         _ => Ok(Format::Csv),
     }
 }

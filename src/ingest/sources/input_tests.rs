@@ -38,15 +38,86 @@ fn compression_is_told_by_the_first_bytes() {
     assert!(matches!(read_error(Path::new("cut.gz"), error), Error::InvalidInput(_)));
 }
 
+fn bzip2(text: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn lz4(text: &[u8]) -> Vec<u8> {
+    let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+type Compress = fn(&[u8]) -> Vec<u8>;
+
+#[test]
+fn several_streams_and_damage() {
+    let text = "a,b\n1,2\n".repeat(1000);
+    let zstd: Compress = |text| zstd::encode_all(text, 1).unwrap();
+    for (name, compress) in [("gzip", gzip as Compress), ("zstd", zstd), ("bzip2", bzip2), ("lz4", lz4)] {
+        let (head, tail) = text.as_bytes().split_at(4321);
+        let first = compress(head);
+        let both = [first.clone(), compress(b""), compress(tail)].concat();
+        assert!(content(reader("x", both.clone())) == (Format::Csv, text.clone()), "{name}");
+        // Cut off, it is an error, or the text up to the end of a stream, or not even compressed.
+        for end in 0..both.len() {
+            let Ok(mut opened) = reader("x", both[..end].to_vec()).open() else { continue };
+            let mut read = Vec::new();
+            if opened.bytes.read_to_end(&mut read).is_ok() && end > 16 {
+                assert!(read == head && end >= first.len(), "{name} {end}: {}", read.len());
+            }
+        }
+        let mut damaged = both.clone();
+        damaged[first.len() / 2] ^= 0x55;
+        let read = reader("x", damaged).open().and_then(|mut opened| {
+            opened.bytes.read_to_end(&mut Vec::new()).map_err(|e| read_error(Path::new("x"), e))
+        });
+        // The others have checksums only where their writer wants them.
+        let checked = matches!(name, "gzip" | "bzip2");
+        assert!(matches!(read, Err(Error::InvalidInput(_))) || (read.is_ok() && !checked), "{name}: {read:?}");
+    }
+    // A text that starts as bzip2 does.
+    assert_eq!(content(reader("x", b"BZh9,a\n1,2\n".to_vec())).0, Format::Csv);
+}
+
 #[test]
 fn formats() {
-    assert_eq!(content(reader("x.csv", b"PAR1....".to_vec())).0, Format::Parquet);
-    for (name, bytes) in
-        [("a", &b"ARROW1\0\0"[..]), ("a.jsonl", b"{}"), ("a.bz2", b"BZh9..."), ("a.zip", b"PK\x03\x04")]
-    {
+    for (name, bytes, format) in [
+        ("x.csv", &b"PAR1...."[..], Format::Parquet),
+        ("a", b"ARROW1\0\0", Format::Arrow),
+        ("a", b"\xff\xff\xff\xff\x10\0\0\0", Format::Arrow),
+        ("a.arrows", b"\x10\0\0\0", Format::Arrow),
+        ("a.jsonl.gz", b"x", Format::Json),
+        ("<stdin>", b" \n{\"a\":1}", Format::Json),
+        ("<stdin>", b"\xef\xbb\xbf[{", Format::Json),
+        ("a.csv", b"[1],2", Format::Csv),
+        ("empty", b"", Format::Csv),
+    ] {
+        assert_eq!(reader(name, bytes.to_vec()).open().unwrap().format, format, "{name} {bytes:?}");
+    }
+    for (name, bytes) in [("a.feather", &b"FEA1...."[..]), ("a.zip", b"PK\x03\x04")] {
         assert!(matches!(reader(name, bytes.to_vec()).open(), Err(Error::Unsupported(_))), "{name}");
     }
-    assert_eq!(content(reader("empty", Vec::new())).0, Format::Csv);
+    for name in ["a.parquet", "a.arrow"] {
+        assert!(matches!(reader(name, b"a,b\n".to_vec()).open(), Err(Error::InvalidInput(_))), "{name}");
+    }
+}
+
+#[test]
+fn text_in_other_encodings() {
+    let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
+    let json = "\u{feff}{\"a\":\"é\"}";
+    let plain = json.trim_start_matches('\u{feff}').to_owned();
+    // By its mark, and whatever it is in.
+    assert_eq!(content(reader("x", utf16(json))), (Format::Json, plain.clone()));
+    assert_eq!(content(reader("x", bzip2(&utf16(json)))), (Format::Json, plain));
+    let latin = || reader("x.csv", b"a\ncaf\xe9\n".to_vec()).encoded("latin1".parse().unwrap());
+    assert_eq!(content(latin()), (Format::Csv, "a\ncafé\n".to_owned()));
+    // A mark says more than the option.
+    let marked = reader("x.csv", "\u{feff}é".as_bytes().to_vec()).encoded("latin1".parse().unwrap());
+    assert_eq!(content(marked).1, "\u{feff}é");
 }
 
 #[test]

@@ -1,16 +1,25 @@
-//! Where rows come from: files, globs, directories and pipes, compressed or not, as CSV or Parquet.
+//! Where rows come from: files, globs, directories and pipes, compressed or not, as CSV, JSON, Arrow IPC or Parquet.
 //!
-//! The first station of ingest. [`Input::open`] finds out compression and format and yields bytes;
-//! [`csv`] cuts and parses them into Arrow batches in three steps that a caller runs in parallel,
-//! `parquet` reads row groups.
+//! The first station of ingest. [`Input::open`] finds out compression, encoding and format and yields bytes
+//! ([`Inputs`] opens the next input while one is read); [`csv`] and [`json`] cut and parse them into Arrow batches in
+//! three steps that a caller runs in parallel, [`arrow`] reads batches, `parquet` row groups. [`Constants`] are the
+//! columns that an input's path tells.
 
 mod ahead;
+pub mod arrow;
+mod constants;
 pub mod csv;
+mod encoding;
 mod input;
+mod inputs;
+pub mod json;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 
+pub use constants::{Constants, constants};
 pub use csv::{
     CsvChunk, CsvChunks, CsvColumn, CsvOptions, CsvSchema, infer, parse_chunk, parse_columns, parse_good_rows,
 };
+pub use encoding::TextEncoding;
 pub use input::{Bytes, Format, Input, Opened, expand};
+pub use inputs::Inputs;

@@ -19,10 +19,10 @@ use crate::model::{DataType, TimeUnit};
 
 /// How fields that are no values look.
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
-    pub(super) quote: u8,
-    pub(super) nulls: Vec<Vec<u8>>,
-    pub(super) empty_is_null: bool,
+pub(in crate::ingest::sources) struct Rules {
+    pub(in crate::ingest::sources) quote: u8,
+    pub(in crate::ingest::sources) nulls: Vec<Vec<u8>>,
+    pub(in crate::ingest::sources) empty_is_null: bool,
 }
 
 impl Rules {
@@ -98,7 +98,7 @@ enum Values {
 }
 
 /// A column and what it has so far.
-pub(super) struct Column {
+pub(in crate::ingest::sources) struct Column {
     data_type: DataType,
     lenient: bool,
     values: Values,
@@ -107,7 +107,7 @@ pub(super) struct Column {
 
 impl Column {
     /// An empty column; `lenient` takes the spellings that only a user's word makes unambiguous.
-    pub(super) fn new(data_type: &DataType, lenient: bool) -> Self {
+    pub(in crate::ingest::sources) fn new(data_type: &DataType, lenient: bool) -> Self {
         let values = match data_type {
             DataType::Null => Values::Null(0),
             DataType::Bool => Values::Bool(Vec::new()),
@@ -127,7 +127,7 @@ impl Column {
     }
 
     /// Makes room for `rows` more rows.
-    pub(super) fn reserve(&mut self, rows: usize) {
+    pub(in crate::ingest::sources) fn reserve(&mut self, rows: usize) {
         match &mut self.values {
             Values::Null(_) => return,
             Values::Bool(v) => v.reserve(rows),
@@ -142,10 +142,20 @@ impl Column {
         self.valid.words.reserve(rows / 64 + 1);
     }
 
-    /// Appends a column of a tile, or says which row does not parse; the column is useless then.
+    /// Appends a column of a tile, or says which row does not parse; those before it have been appended.
     pub(super) fn push(&mut self, tile: Tile<'_>, index: usize, rules: &Rules) -> Result<(), usize> {
+        self.push_fields(tile.text(), tile.column(index), rules)
+    }
+
+    /// Appends fields of `text`, or says which one does not parse; those before it have been appended.
+    pub(in crate::ingest::sources) fn push_fields(
+        &mut self,
+        text: &[u8],
+        fields: impl Iterator<Item = Field>,
+        rules: &Rules,
+    ) -> Result<(), usize> {
         let lenient = self.lenient;
-        let mut fill = Fill { tile, index, rules, valid: &mut self.valid };
+        let fill = Fill { text, fields, rules, valid: &mut self.valid };
         let zoned = |zone: &Option<Arc<str>>| Zone::of(zone.as_deref(), lenient);
         match (&mut self.values, &self.data_type) {
             (Values::Null(rows), _) => fill.nulls(rows),
@@ -187,7 +197,7 @@ impl Column {
     }
 
     /// The Arrow array, or the row whose text is not UTF-8.
-    pub(super) fn finish(self) -> Result<ArrayRef, usize> {
+    pub(in crate::ingest::sources) fn finish(self) -> Result<ArrayRef, usize> {
         let nulls = self.valid.len - self.valid.ones;
         let nulls = (nulls > 0).then(|| NullBuffer::new(self.valid.finish()));
         Ok(match self.values {
@@ -266,27 +276,27 @@ fn unsigned_bound(data_type: &DataType) -> u64 {
     }
 }
 
-/// A column of a tile on its way into buffers.
-struct Fill<'a> {
-    tile: Tile<'a>,
-    index: usize,
+/// Fields of a column on their way into buffers.
+struct Fill<'a, F> {
+    text: &'a [u8],
+    fields: F,
     rules: &'a Rules,
     valid: &'a mut Bits,
 }
 
-impl Fill<'_> {
+impl<F: Iterator<Item = Field>> Fill<'_, F> {
     /// Fixed-width values.
     #[inline]
     fn values<T: Copy + Default>(
-        &mut self,
+        self,
         out: &mut Vec<T>,
         strict: impl Fn(Text<'_>) -> Option<T>,
         lenient: Option<impl Fn(Text<'_>) -> Option<T>>,
     ) -> Result<(), usize> {
-        let text = self.tile.text();
+        let text = self.text;
         let plain_nulls = self.rules.nulls.is_empty();
         let mut scratch = Vec::new();
-        for (row, field) in self.tile.column(self.index).enumerate() {
+        for (row, field) in self.fields.enumerate() {
             if field.len == 0 {
                 out.push(T::default());
                 self.valid.push(false);
@@ -314,23 +324,22 @@ impl Fill<'_> {
     }
 
     /// A column without values.
-    fn nulls(&mut self, rows: &mut usize) -> Result<(), usize> {
-        let text = self.tile.text();
-        for (row, field) in self.tile.column(self.index).enumerate() {
-            let bytes = text.get(field.start..field.start + field.len).unwrap_or_default();
+    fn nulls(self, rows: &mut usize) -> Result<(), usize> {
+        for (row, field) in self.fields.enumerate() {
+            let bytes = self.text.get(field.start..field.start + field.len).unwrap_or_default();
             let null = !field.quoted && (field.len == 0 && self.rules.empty_is_null || self.rules.is_null(bytes));
             if !null {
                 return Err(row);
             }
+            *rows += 1;
         }
-        *rows += self.tile.rows();
         Ok(())
     }
 
     /// Text and binary.
-    fn bytes(&mut self, offsets: &mut Vec<i32>, out: &mut Vec<u8>) -> Result<(), usize> {
-        let text = self.tile.text();
-        for (row, field) in self.tile.column(self.index).enumerate() {
+    fn bytes(self, offsets: &mut Vec<i32>, out: &mut Vec<u8>) -> Result<(), usize> {
+        let text = self.text;
+        for (row, field) in self.fields.enumerate() {
             let tail = text.get(field.start..).unwrap_or_default();
             let value = Text::new(tail, field.len);
             let empty_null = field.len == 0 && self.rules.empty_is_null;

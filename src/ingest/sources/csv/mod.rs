@@ -30,7 +30,7 @@
 //! user knows better: under `skip_bad_rows` a table's type that the sample cannot widen is kept, and its misfits are bad.
 
 mod chunks;
-mod column;
+pub(super) mod column;
 mod faults;
 mod good_rows;
 mod guess;
@@ -39,7 +39,7 @@ mod parse;
 mod rows;
 mod scan;
 mod schema;
-mod split;
+pub(super) mod split;
 
 pub use chunks::{CHUNK_BYTES, CsvChunk, CsvChunks};
 pub use good_rows::parse_good_rows;
@@ -71,6 +71,8 @@ pub struct CsvOptions {
     pub names: Option<Vec<String>>,
     /// Types of some columns by name, taken as they are.
     pub schema: Vec<(String, DataType)>,
+    /// Columns that do not come from the text, for whose types it need not have any.
+    pub elsewhere: Vec<String>,
     /// Types that the table at hand has already, by name: preferred where the sample fits them, so that a column of
     /// text goes on being text though this input has nothing but digits.
     pub prior: Vec<(String, DataType)>,
@@ -90,6 +92,7 @@ impl Default for CsvOptions {
             empty_is_null: true,
             names: None,
             schema: Vec::new(),
+            elsewhere: Vec::new(),
             prior: Vec::new(),
             infer_rows: INFER_ROWS,
             skip_bad_rows: false,

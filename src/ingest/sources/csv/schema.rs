@@ -345,6 +345,7 @@ fn fix_types(schema: &mut CsvSchema, options: &CsvOptions) -> Result<()> {
     for (name, data_type) in &options.schema {
         match schema.columns.iter_mut().find(|column| *column.name == **name) {
             Some(column) => (column.data_type, column.fixed) = (data_type.clone(), true),
+            None if options.elsewhere.contains(name) => {}
             None => {
                 let names: Vec<&str> = schema.names().take(20).collect();
                 return Err(Error::InvalidInput(format!(

@@ -30,20 +30,20 @@ pub(super) enum Fault {
 
 /// A field as it stands in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Field {
+pub(in crate::ingest::sources) struct Field {
     /// First byte of the value, behind an opening quote.
-    pub(super) start: usize,
+    pub(in crate::ingest::sources) start: usize,
     /// Bytes of the value, without the closing quote.
-    pub(super) len: usize,
+    pub(in crate::ingest::sources) len: usize,
     /// Whether it stood in quotes.
-    pub(super) quoted: bool,
+    pub(in crate::ingest::sources) quoted: bool,
     /// Whether quotes inside are doubled.
-    pub(super) escaped: bool,
+    pub(in crate::ingest::sources) escaped: bool,
 }
 
 impl Field {
     /// A field that is not there.
-    pub(super) const NONE: Field = Field { start: 0, len: 0, quoted: false, escaped: false };
+    pub(in crate::ingest::sources) const NONE: Field = Field { start: 0, len: 0, quoted: false, escaped: false };
 }
 
 /// Some rows of a chunk.

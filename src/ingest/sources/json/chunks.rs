@@ -1,0 +1,216 @@
+//! Cutting a stream of JSON into pieces that parse independently, at the end of a row.
+//!
+//! In JSON lines that is a line feed, for no string holds one. Anywhere else a scan looks for it ([`super::scan`]).
+
+use std::path::{Path, PathBuf};
+
+use memchr::{memchr, memchr_iter, memrchr};
+
+use super::scan::{Layout, Misplaced, Scan};
+use crate::error::{Error, Result};
+use crate::ingest::sources::ahead::read_full;
+use crate::ingest::sources::csv::CHUNK_BYTES;
+use crate::ingest::sources::input::{Bytes, read_error};
+use crate::limits;
+
+/// Whole rows of raw text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonChunk {
+    /// Rows; [`Layout::Array`] has lost its brackets and commas, and reads as [`Layout::Values`] does.
+    pub text: Vec<u8>,
+    /// How they stand there.
+    pub layout: Layout,
+    /// Number of the chunk in its input, from 0.
+    pub number: u64,
+    /// Line of its first byte, from 1.
+    pub line: u64,
+    /// Where the chunk starts in the uncompressed input.
+    pub offset: u64,
+}
+
+/// The chunks of one input, in order.
+pub struct JsonChunks {
+    name: PathBuf,
+    bytes: Bytes,
+    /// Found out with the first bytes.
+    layout: Option<Layout>,
+    scan: Scan,
+    chunk_bytes: usize,
+    row_limit: usize,
+    carry: Vec<u8>,
+    /// Number, line and offset of the next chunk.
+    next: (u64, u64, u64),
+    done: bool,
+}
+
+impl JsonChunks {
+    /// The chunks of `bytes`; `name` is for messages, and tells JSON lines from other layouts.
+    pub fn new(name: &Path, bytes: Bytes) -> Self {
+        JsonChunks {
+            name: name.to_path_buf(),
+            bytes,
+            layout: None,
+            scan: Scan::new(false),
+            chunk_bytes: CHUNK_BYTES,
+            row_limit: limits::MAX_VALUE_BYTES,
+            carry: Vec::new(),
+            next: (0, 1, 0),
+            done: false,
+        }
+    }
+
+    /// Chunks of another size than [`CHUNK_BYTES`].
+    #[must_use]
+    pub fn with_chunk_bytes(mut self, bytes: usize) -> Self {
+        self.chunk_bytes = bytes.max(1);
+        self
+    }
+
+    /// Rows of more bytes than this are an error.
+    #[must_use]
+    pub fn with_row_limit(mut self, bytes: usize) -> Self {
+        self.row_limit = bytes.min(limits::MAX_VALUE_BYTES);
+        self
+    }
+
+    /// Reads until `text` holds `size` bytes; false at the end of the input.
+    fn fill(&mut self, text: &mut Vec<u8>, size: usize) -> Result<bool> {
+        let before = text.len();
+        text.resize(size.max(before), 0);
+        let free = text.get_mut(before..).unwrap_or_default();
+        let n = read_full(&mut *self.bytes, free).map_err(|e| read_error(&self.name, e))?;
+        text.truncate(before + n);
+        Ok(text.len() >= size)
+    }
+
+    fn read_chunk(&mut self) -> Result<Option<JsonChunk>> {
+        let mut text = std::mem::take(&mut self.carry);
+        let mut size = self.chunk_bytes;
+        loop {
+            let more = self.fill(&mut text, size)?;
+            if self.layout.is_none() && more && text.len() < CHUNK_BYTES && !shows_layout(&text) {
+                size = text.len() + self.chunk_bytes;
+                continue;
+            }
+            let layout = match self.layout {
+                Some(layout) => layout,
+                None => self.start(&mut text, more),
+            };
+            let end = if layout == Layout::Lines {
+                if more { memrchr(b'\n', &text).map(|at| at + 1) } else { Some(text.len()) }
+            } else {
+                self.scan.advance(&mut text).map_err(|fault| self.misplaced(&text, fault))?;
+                if !more && !self.scan.is_over() {
+                    return Err(self.cut_off(&text));
+                }
+                Some(if more { self.scan.last } else { text.len() }).filter(|end| *end > 0 || !more)
+            };
+            self.done |= !more;
+            if let Some(end) = end {
+                self.carry = text.split_off(end);
+                if layout != Layout::Lines && more {
+                    self.scan.cut();
+                }
+                return Ok(self.finish(text, layout));
+            }
+            if text.len() > self.row_limit {
+                return Err(Error::LimitExceeded(format!(
+                    "{}: the row at line {} is longer than {} MiB; is a quote or a bracket missing?",
+                    self.name.display(),
+                    self.line_at(&text, self.scan.start),
+                    self.row_limit >> 20
+                )));
+            }
+            size = text.len() + self.chunk_bytes;
+        }
+    }
+
+    /// `None` where there is nothing but blanks.
+    fn finish(&mut self, text: Vec<u8>, layout: Layout) -> Option<JsonChunk> {
+        let (number, line, offset) = self.next;
+        self.next.1 += memchr_iter(b'\n', &text).count() as u64;
+        self.next.2 += text.len() as u64;
+        if text.trim_ascii().is_empty() {
+            return None;
+        }
+        self.next.0 += 1;
+        Some(JsonChunk { text, layout, number, line, offset })
+    }
+
+    /// Drops a byte-order mark, and finds the layout.
+    fn start(&mut self, text: &mut Vec<u8>, more: bool) -> Layout {
+        if text.starts_with(&[0xef, 0xbb, 0xbf]) {
+            text.drain(..3);
+            self.next.2 = 3;
+        }
+        let layout = find_layout(&self.name, text, more);
+        self.scan = Scan::new(layout == Layout::Array);
+        *self.layout.insert(layout)
+    }
+
+    fn line_at(&self, text: &[u8], at: usize) -> u64 {
+        self.next.1 + memchr_iter(b'\n', text.get(..at).unwrap_or(text)).count() as u64
+    }
+
+    #[cold]
+    fn misplaced(&self, text: &[u8], fault: Misplaced) -> Error {
+        let (name, line) = (self.name.display(), self.line_at(text, fault.at));
+        let offset = self.next.2 + fault.at as u64;
+        Error::InvalidInput(format!("{name}: line {line}: {} (byte {offset})", fault.what))
+    }
+
+    #[cold]
+    fn cut_off(&self, text: &[u8]) -> Error {
+        let name = self.name.display();
+        Error::InvalidInput(if self.scan.is_within() {
+            let line = self.line_at(text, self.scan.start);
+            format!("{name}: the input ends within the value that starts in line {line}; is the file cut off?")
+        } else {
+            format!("{name}: the input ends before the array does; is the file cut off?")
+        })
+    }
+}
+
+/// Whether the layout can be told from this start of an input: an array, or a first line that ends.
+fn shows_layout(text: &[u8]) -> bool {
+    let body = text.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(text).trim_ascii_start();
+    body.first() == Some(&b'[') || memchr(b'\n', body).is_some()
+}
+
+/// The layout that the start of an input has.
+fn find_layout(name: &Path, text: &[u8], more: bool) -> Layout {
+    let body = text.trim_ascii_start();
+    if body.first() == Some(&b'[') {
+        return Layout::Array;
+    }
+    let lower = name.to_string_lossy().to_ascii_lowercase();
+    if [".jsonl", ".ndjson"].iter().any(|extension| lower.contains(extension)) {
+        return Layout::Lines;
+    }
+    let Some(end) = memchr(b'\n', body) else {
+        // A single line, or the start of a long one.
+        return if more { Layout::Values } else { Layout::Lines };
+    };
+    let mut scan = Scan::new(false);
+    let mut line = body.get(..end).unwrap_or_default().to_vec();
+    let whole = scan.advance(&mut line).is_ok() && !scan.is_within();
+    if whole { Layout::Lines } else { Layout::Values }
+}
+
+impl Iterator for JsonChunks {
+    type Item = Result<JsonChunk>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.done {
+            match self.read_chunk() {
+                Ok(None) => {}
+                Ok(Some(chunk)) => return Some(Ok(chunk)),
+                Err(error) => {
+                    self.done = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+}

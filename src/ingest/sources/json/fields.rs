@@ -1,0 +1,288 @@
+//! Rows of a chunk as a table: for each key, where its value lies in each row.
+//!
+//! Strings with escapes are written out behind the text, so that all values are plain pieces of it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use memchr::{memchr, memchr_iter};
+
+use super::chunks::JsonChunk;
+use super::parse::BadRow;
+use super::scan::{Layout, value_end};
+use super::schema::JsonSchema;
+use super::value::{Cursor, Kind, Read, Value, Wrong, unescape};
+use crate::error::{Error, Result};
+use crate::ingest::sources::csv::split::Field;
+use crate::limits;
+
+/// The most bytes of a chunk: positions have 31 bits, half of them for strings without their escapes.
+const MAX_CHUNK: usize = 1 << 30;
+/// The most places of values of a chunk, there or not: rows times keys.
+const MAX_CELLS: usize = 1 << 25;
+
+/// Where a value lies, and its kind in the lowest three bits of its length.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    start: u32,
+    tag: u32,
+}
+
+impl Entry {
+    /// A value that is not there.
+    const NULL: Entry = Entry { start: 0, tag: 0 };
+
+    fn new(kind: Kind, start: usize, len: usize) -> Self {
+        let kind = match kind {
+            Kind::Null => return Entry::NULL,
+            Kind::Bool => 1,
+            Kind::Number => 2,
+            Kind::String => 3,
+            Kind::Nested => 4,
+        };
+        Entry { start: start as u32, tag: (len as u32) << 3 | kind }
+    }
+
+    #[inline]
+    pub(super) fn kind(&self) -> Kind {
+        match self.tag & 7 {
+            0 => Kind::Null,
+            1 => Kind::Bool,
+            2 => Kind::Number,
+            3 => Kind::String,
+            _ => Kind::Nested,
+        }
+    }
+
+    /// As CSV has it: a string is in quotes, and null is nothing without quotes.
+    #[inline]
+    pub(super) fn field(&self) -> Field {
+        let quoted = self.kind() == Kind::String;
+        Field { start: self.start as usize, len: (self.tag >> 3) as usize, quoted, escaped: false }
+    }
+}
+
+/// The rows of a chunk.
+pub(super) struct Table<'a> {
+    /// The chunk's text, and behind it strings without their escapes.
+    pub(super) text: Cow<'a, [u8]>,
+    /// Keys and their values: those of the schema first, in its order. Every column has all rows.
+    pub(super) columns: Vec<(Arc<str>, Vec<Entry>)>,
+    /// Where each row starts and ends.
+    pub(super) rows: Vec<(usize, usize)>,
+    /// What is no row, and is not among them.
+    pub(super) bad: Vec<BadRow>,
+}
+
+/// Reads rows up to `most`, which may be few of the chunk.
+pub(super) fn read_table<'a>(schema: &JsonSchema, chunk: &'a JsonChunk, most: usize) -> Result<Table<'a>> {
+    if chunk.text.len() >= MAX_CHUNK {
+        return Err(Error::LimitExceeded(format!("a chunk of JSON has {} bytes", chunk.text.len())));
+    }
+    let mut reader = Reader {
+        text: &chunk.text,
+        decoded: Vec::new(),
+        columns: schema.columns.iter().map(|column| (column.name.clone(), Vec::new())).collect(),
+        places: HashMap::new(),
+        row: 0,
+    };
+    for at in 0..reader.columns.len() {
+        reader.note_place(at);
+    }
+    let all_utf8 = std::str::from_utf8(&chunk.text).is_ok();
+    let (mut rows, mut bad) = (Vec::new(), Vec::new());
+    let mut lines = Lines { text: &chunk.text, at: 0, line: chunk.line };
+    let mut cursor = Cursor::new(&chunk.text, 0, chunk.layout == Layout::Lines);
+    while rows.len() < most {
+        skip_blanks_and_lines(&mut cursor);
+        let start = cursor.at;
+        if cursor.peek().is_none() {
+            break;
+        }
+        reader.row = rows.len();
+        let read = reader.read_row(&mut cursor).and_then(|()| {
+            let row = chunk.text.get(start..cursor.at).filter(|_| !all_utf8).unwrap_or_default();
+            std::str::from_utf8(row).map_err(|e| {
+                let what = "not UTF-8; name what it is, for example --encoding latin1".to_owned();
+                Wrong { at: start + e.valid_up_to(), what }
+            })
+        });
+        match read {
+            Ok(_) => rows.push((start, cursor.at)),
+            Err(wrong) => {
+                reader.undo();
+                cursor.at = row_end(chunk, start).max(start + 1);
+                let raw = chunk.text.get(start..cursor.at).unwrap_or_default();
+                bad.push(BadRow {
+                    line: lines.of(start) + count_lines(chunk, start, wrong.at.min(chunk.text.len())),
+                    column: None,
+                    reason: wrong.what,
+                    text: raw.trim_ascii_end().to_vec(),
+                });
+            }
+        }
+        if reader.columns.len() > limits::MAX_COLUMNS || reader.columns.len().saturating_mul(rows.len()) > MAX_CELLS
+        {
+            return Err(Error::LimitExceeded(format!(
+                "{}: line {}: {} different keys in {} rows; are some of them data? A table has at most {} columns",
+                schema.file.display(),
+                lines.of(start),
+                reader.columns.len(),
+                rows.len(),
+                limits::MAX_COLUMNS
+            )));
+        }
+    }
+    let Reader { decoded, mut columns, .. } = reader;
+    for (_, entries) in &mut columns {
+        entries.resize(rows.len(), Entry::NULL);
+    }
+    let text = match decoded.is_empty() {
+        true => Cow::Borrowed(chunk.text.as_slice()),
+        false => Cow::Owned([chunk.text.as_slice(), &decoded].concat()),
+    };
+    Ok(Table { text, columns, rows, bad })
+}
+
+fn skip_blanks_and_lines(cursor: &mut Cursor<'_>) {
+    while let Some(b' ' | b'\t' | b'\r' | b'\n') = cursor.peek() {
+        cursor.at += 1;
+    }
+}
+
+/// Where a row ends that is none.
+fn row_end(chunk: &JsonChunk, start: usize) -> usize {
+    match chunk.layout {
+        Layout::Lines => {
+            let rest = chunk.text.get(start..).unwrap_or_default();
+            memchr(b'\n', rest).map_or(chunk.text.len(), |end| start + end + 1)
+        }
+        Layout::Values | Layout::Array => value_end(&chunk.text, start),
+    }
+}
+
+fn count_lines(chunk: &JsonChunk, from: usize, to: usize) -> u64 {
+    memchr_iter(b'\n', chunk.text.get(from..to).unwrap_or_default()).count() as u64
+}
+
+/// Counts lines up to places that come one after the other.
+pub(super) struct Lines<'a> {
+    pub(super) text: &'a [u8],
+    pub(super) at: usize,
+    pub(super) line: u64,
+}
+
+impl Lines<'_> {
+    pub(super) fn of(&mut self, at: usize) -> u64 {
+        let between = self.text.get(self.at..at).unwrap_or_default();
+        self.line += memchr_iter(b'\n', between).count() as u64;
+        self.at = self.at.max(at);
+        self.line
+    }
+}
+
+struct Reader<'a> {
+    text: &'a [u8],
+    decoded: Vec<u8>,
+    columns: Vec<(Arc<str>, Vec<Entry>)>,
+    places: HashMap<Arc<str>, usize>,
+    /// Number of the row at hand.
+    row: usize,
+}
+
+impl Reader<'_> {
+    fn note_place(&mut self, at: usize) {
+        if let Some((name, _)) = self.columns.get(at) {
+            self.places.insert(name.clone(), at);
+        }
+    }
+
+    /// An object, key by key.
+    fn read_row(&mut self, cursor: &mut Cursor<'_>) -> Read<()> {
+        cursor.expect(b'{', "an object: each row is one, and '{'")?;
+        cursor.skip_blanks();
+        if cursor.peek() == Some(b'}') {
+            cursor.at += 1;
+            return Ok(());
+        }
+        // Most objects have their keys in the same order.
+        let mut expected = 0;
+        loop {
+            let key = cursor.key()?;
+            let at = self.place(key, expected)?;
+            expected = at + 1;
+            let value = cursor.value()?;
+            self.set(at, value);
+            cursor.skip_blanks();
+            match cursor.peek() {
+                Some(b',') => {
+                    cursor.at += 1;
+                    cursor.skip_blanks();
+                }
+                Some(b'}') => {
+                    cursor.at += 1;
+                    return Ok(());
+                }
+                _ => return cursor.wrong("',' or '}'"),
+            }
+        }
+    }
+
+    /// The column of a key.
+    #[inline]
+    fn place(&mut self, key: Value, expected: usize) -> Read<usize> {
+        let raw = self.text.get(key.start..key.end).unwrap_or_default();
+        match self.columns.get(expected) {
+            Some((name, _)) if name.as_bytes() == raw && !key.escaped => Ok(expected),
+            _ => self.find(key, raw),
+        }
+    }
+
+    fn find(&mut self, key: Value, raw: &[u8]) -> Read<usize> {
+        let mut plain = Cow::Borrowed(raw);
+        if key.escaped {
+            let mut text = Vec::with_capacity(raw.len());
+            unescape(raw, &mut text);
+            plain = Cow::Owned(text);
+        }
+        let Ok(name) = std::str::from_utf8(&plain) else {
+            return Err(Wrong { at: key.start, what: "a key that is not UTF-8".to_owned() });
+        };
+        if let Some(at) = self.places.get(name) {
+            return Ok(*at);
+        }
+        if name.is_empty() || name.len() > limits::MAX_NAME_BYTES {
+            let what =
+                format!("a key of {} bytes; a column's name has 1 to {}", name.len(), limits::MAX_NAME_BYTES);
+            return Err(Wrong { at: key.start, what });
+        }
+        self.columns.push((Arc::from(name), Vec::new()));
+        self.note_place(self.columns.len() - 1);
+        Ok(self.columns.len() - 1)
+    }
+
+    #[inline]
+    fn set(&mut self, at: usize, value: Value) {
+        let mut entry = Entry::new(value.kind, value.start, value.end - value.start);
+        if value.escaped {
+            let start = self.decoded.len();
+            unescape(self.text.get(value.start..value.end).unwrap_or_default(), &mut self.decoded);
+            entry = Entry::new(value.kind, self.text.len() + start, self.decoded.len() - start);
+        }
+        let Some((_, entries)) = self.columns.get_mut(at) else { return };
+        if entries.len() > self.row {
+            entries.truncate(self.row); // the key once more
+        } else if entries.len() < self.row {
+            entries.resize(self.row, Entry::NULL);
+        }
+        entries.push(entry);
+    }
+
+    /// Forgets the row at hand.
+    fn undo(&mut self) {
+        for (_, entries) in &mut self.columns {
+            entries.truncate(self.row);
+        }
+    }
+}

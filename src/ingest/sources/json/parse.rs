@@ -1,0 +1,229 @@
+//! One chunk of text to one Arrow batch, and the rows that are none.
+//!
+//! A row that cannot be read, or a value that its column cannot hold, does not end the work: the row is left out and
+//! told ([`BadRow`]), and the caller decides what becomes of it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, NullArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field as ArrowField, Schema as ArrowSchema};
+
+use super::chunks::JsonChunk;
+use super::fields::{Entry, Lines, Table, read_table};
+use super::schema::{JsonSchema, add};
+use super::value::Kind;
+use crate::error::{Error, Result};
+use crate::ingest::infer::Kinds;
+use crate::ingest::sources::csv::column::{Column, Rules};
+use crate::ingest::sources::csv::split::Field;
+use crate::model::DataType;
+
+/// Characters of a value that a message shows.
+const SHOWN: usize = 80;
+
+/// A row that is left out, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadRow {
+    /// Line of the input where the fault is, from 1.
+    pub line: u64,
+    /// The key of the value that does not fit, if it is a value.
+    pub column: Option<String>,
+    /// What is wrong.
+    pub reason: String,
+    /// The row as it stands in the input.
+    pub text: Vec<u8>,
+}
+
+impl BadRow {
+    /// The row as an error of its input.
+    pub fn error(&self, file: &Path) -> Error {
+        let (file, line, reason) = (file.display(), self.line, &self.reason);
+        Error::InvalidInput(match &self.column {
+            Some(column) => format!("{file}: line {line}, column '{column}': {reason}"),
+            None => format!("{file}: line {line}: not a row of JSON: {reason}, in: {}", shown(&self.text)),
+        })
+    }
+}
+
+/// What is in a chunk.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    /// The rows that could be read.
+    pub batch: RecordBatch,
+    /// The others, in order.
+    pub bad: Vec<BadRow>,
+}
+
+/// All rows of a chunk; the first that cannot be read is an error.
+pub fn parse_chunk(schema: &JsonSchema, chunk: &JsonChunk) -> Result<RecordBatch> {
+    let Parsed { batch, bad } = parse_rows(schema, chunk)?;
+    match bad.first() {
+        Some(bad) => Err(bad.error(&schema.file)),
+        None => Ok(batch),
+    }
+}
+
+/// The rows of a chunk, apart from those that cannot be read.
+pub fn parse_rows(schema: &JsonSchema, chunk: &JsonChunk) -> Result<Parsed> {
+    let Table { text, columns, rows, mut bad } = read_table(schema, chunk, usize::MAX)?;
+    let (mut fields, mut arrays, mut unfit) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, (name, entries)) in columns.into_iter().enumerate() {
+        let known = schema.columns.get(at);
+        let building = Building {
+            name: &name,
+            text: &text,
+            entries: &entries,
+            fixed: known.is_some_and(|column| column.fixed),
+            found: |entries: &[Entry]| schema.type_of(&name, &text, entries),
+        };
+        let array = building.array(known.map_or(DataType::Null, |column| column.data_type.clone()), &mut unfit);
+        fields.push(ArrowField::new(&*name, array.data_type().clone(), true));
+        arrays.push(array);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let failed = |e: arrow_schema::ArrowError| Error::InvalidInput(format!("{}: {e}", schema.file.display()));
+    let mut batch =
+        RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options).map_err(failed)?;
+    if !unfit.is_empty() {
+        // Of a row with several values that do not fit, the first is told.
+        unfit.sort_by_key(|value: &Unfit| value.row);
+        unfit.dedup_by_key(|value| value.row);
+        let mut keep = vec![true; rows.len()];
+        let mut lines = Lines { text: &chunk.text, at: 0, line: chunk.line };
+        for Unfit { row, at, column, reason } in unfit {
+            keep.iter_mut().skip(row).take(1).for_each(|keep| *keep = false);
+            let (start, end) = rows.get(row).copied().unwrap_or_default();
+            let line = lines.of(start);
+            let within = chunk.text.get(start..at.clamp(start, end)).unwrap_or_default();
+            bad.push(BadRow {
+                line: line + memchr::memchr_iter(b'\n', within).count() as u64,
+                column: Some(column),
+                reason,
+                text: chunk.text.get(start..end).unwrap_or_default().to_vec(),
+            });
+        }
+        batch = arrow_select::filter::filter_record_batch(&batch, &BooleanArray::from(keep)).map_err(failed)?;
+        bad.sort_by_key(|bad| bad.line);
+    }
+    Ok(Parsed { batch, bad })
+}
+
+/// A value that its column cannot hold.
+struct Unfit {
+    row: usize,
+    /// Where it is in the text, if it has no escapes.
+    at: usize,
+    column: String,
+    reason: String,
+}
+
+/// Null is nothing without quotes.
+pub(super) fn rules() -> Rules {
+    Rules { quote: b'"', nulls: Vec::new(), empty_is_null: true }
+}
+
+/// The kinds of values that a type takes; where the user has named it, strings that spell its values too.
+pub(super) fn accepted(data_type: &DataType, fixed: bool) -> &'static [Kind] {
+    use Kind::{Bool, Nested, Null, Number, String};
+    match data_type {
+        DataType::Utf8 => &[Null, Bool, Number, String, Nested],
+        DataType::Null => &[Null],
+        _ if fixed => &[Null, Bool, Number, String],
+        DataType::Bool => &[Null, Bool],
+        DataType::Date | DataType::Timestamp { .. } | DataType::Time { .. } | DataType::Binary => &[Null, String],
+        _ => &[Null, Number],
+    }
+}
+
+/// A column of a chunk on its way into an array.
+struct Building<'a, F> {
+    name: &'a str,
+    text: &'a [u8],
+    entries: &'a [Entry],
+    fixed: bool,
+    /// The type of values of which none was known before.
+    found: F,
+}
+
+impl<F: Fn(&[Entry]) -> DataType> Building<'_, F> {
+    /// The array, in the first type along the lattice that holds all values; those that none holds are null in it.
+    fn array(&self, data_type: DataType, unfit: &mut Vec<Unfit>) -> ArrayRef {
+        let mut data_type = data_type;
+        let before = unfit.len();
+        loop {
+            if data_type == DataType::Null && !self.fixed {
+                data_type = (self.found)(self.entries);
+            }
+            unfit.truncate(before);
+            match self.fill(&data_type, unfit) {
+                Ok(array) => return array,
+                Err(wider) => data_type = wider,
+            }
+        }
+    }
+
+    /// The array in this type, or the wider one that a value needs.
+    fn fill(&self, data_type: &DataType, unfit: &mut Vec<Unfit>) -> Result<ArrayRef, DataType> {
+        let rules = rules();
+        let kinds = accepted(data_type, self.fixed);
+        let mut column = Column::new(data_type, self.fixed);
+        column.reserve(self.entries.len());
+        let mut at = 0;
+        while let Some(rest) = self.entries.get(at..).filter(|rest| !rest.is_empty()) {
+            let fitting = rest.iter().position(|entry| !kinds.contains(&entry.kind())).unwrap_or(rest.len());
+            let fields = rest.iter().take(fitting).map(Entry::field);
+            let done = column.push_fields(self.text, fields, &rules).err().unwrap_or(fitting);
+            at += done;
+            let Some(entry) = rest.get(done) else { break };
+            if !self.fixed
+                && let Some(wider) = data_type.join(&self.type_alone(*entry))
+                && wider != *data_type
+            {
+                return Err(wider);
+            }
+            unfit.push(self.unfit(at, *entry, data_type));
+            // Nothing is null in any type.
+            let _ = column.push_fields(self.text, std::iter::once(Field::NONE), &rules);
+            at += 1;
+        }
+        // What is not UTF-8 was no row.
+        Ok(column.finish().unwrap_or_else(|_| Arc::new(NullArray::new(self.entries.len()))))
+    }
+
+    fn type_alone(&self, entry: Entry) -> DataType {
+        let mut kinds = Kinds::default();
+        add(self.text, entry, &mut kinds);
+        kinds.data_type()
+    }
+
+    #[cold]
+    fn unfit(&self, row: usize, entry: Entry, expected: &DataType) -> Unfit {
+        let (name, field) = (self.name, entry.field());
+        let value = self.text.get(field.start..field.start + field.len).unwrap_or_default();
+        let quote = if field.quoted { "\"" } else { "" };
+        let hint = if self.fixed {
+            "--schema gives that type; as text it would be"
+        } else {
+            "to read the column as text:"
+        };
+        Unfit {
+            row,
+            at: field.start,
+            column: name.to_owned(),
+            reason: format!(
+                "{quote}{}{quote} is not of type {expected}; {hint} --schema {name}:utf8",
+                shown(value)
+            ),
+        }
+    }
+}
+
+/// A text cut to what a message can hold.
+fn shown(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text.get(..4 * SHOWN).unwrap_or(text)).into_owned();
+    match text.char_indices().nth(SHOWN) {
+        Some((at, _)) => text.get(..at).unwrap_or_default().to_owned() + "…",
+        None => text,
+    }
+}

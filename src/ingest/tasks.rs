@@ -1,0 +1,276 @@
+//! The parsing tasks of all inputs, in order: an input is opened, its first rows say what its columns are, and pieces of it
+//! are handed to whoever has time.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::load::{LoadOptions, TASK_BYTES};
+use super::pipeline::{Again, Parsed, Task};
+use super::rejects::{OnError, Reject, Rejects};
+use super::sources::arrow::ArrowBatches;
+use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema, Guess};
+use super::sources::json::{self, JsonChunk, JsonChunks, JsonOptions, JsonSchema};
+#[cfg(feature = "parquet")]
+use super::sources::parquet::{ParquetSource, Spooled};
+use super::sources::{Constants, Format, Input, Inputs, Opened, constants};
+use crate::error::{Error, Result};
+use crate::model::{DataType, Schema};
+
+/// What is to be said about inputs when all is done.
+#[derive(Debug, Default)]
+pub(super) struct Remarks {
+    /// Columns left out because of their type.
+    pub(super) skipped: Vec<String>,
+    /// What was taken for granted, once each, with the input that it was first said of.
+    pub(super) guesses: Vec<(PathBuf, Guess)>,
+}
+
+/// See above.
+pub(super) struct Tasks<'a> {
+    inputs: Inputs,
+    /// Number of the input at hand.
+    at: usize,
+    /// The columns that each input's path tells.
+    constants: Vec<Arc<Constants>>,
+    current: Option<Current>,
+    /// Those of the input at hand.
+    added: Arc<Constants>,
+    options: &'a LoadOptions,
+    /// Types of the table's columns, and of those that earlier inputs had.
+    prior: Vec<(String, DataType)>,
+    remarks: &'a mut Remarks,
+    /// Bytes read from the input at hand.
+    consumed: Arc<AtomicU64>,
+    /// The heaviest task to make, where there is a choice.
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
+    most: usize,
+}
+
+enum Current {
+    Csv { first: Option<CsvChunk>, chunks: CsvChunks, schema: Arc<CsvSchema> },
+    Json { first: Option<JsonChunk>, chunks: Box<JsonChunks>, schema: Arc<JsonSchema> },
+    Other(Box<dyn Iterator<Item = Result<Task>>>),
+}
+
+impl Iterator for Tasks<'_> {
+    type Item = Result<Task>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.options.cancelled.load(Ordering::Relaxed) {
+            return Some(Err(Error::Cancelled));
+        }
+        let skip = self.options.on_error != OnError::Fail;
+        loop {
+            let next = match &mut self.current {
+                None => None,
+                Some(Current::Other(tasks)) => tasks.next(),
+                Some(Current::Csv { first, chunks, schema }) => {
+                    first.take().map(Ok).or_else(|| chunks.next()).map(|chunk| csv_task(chunk, schema))
+                }
+                Some(Current::Json { first, chunks, schema }) => {
+                    first.take().map(Ok).or_else(|| chunks.next()).map(|chunk| json_task(chunk, schema, skip))
+                }
+            };
+            if let Some(task) = next {
+                return Some(task.map(|task| with_constants(Task { input: self.at, ..task }, &self.added)));
+            }
+            let turn = self.inputs.next()?;
+            self.at = turn.number;
+            self.consumed = turn.consumed;
+            self.added = self.constants.get(turn.number).cloned().unwrap_or_default();
+            match turn.opened.and_then(|opened| self.open(opened)) {
+                Ok(current) => self.current = Some(current),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>) -> Result<Task> {
+    let (chunk, schema) = (chunk?, schema.clone());
+    // Rows longer than a chunk make a longer one.
+    let weight = TASK_BYTES.max(chunk.text.len().saturating_mul(4));
+    if !schema.skip_bad_rows {
+        return Ok(Task::new(weight, move || Ok(csv::parse_chunk(&schema, &chunk)?.into())));
+    }
+    Ok(Task::new(weight, move || {
+        let chunk = Arc::new(chunk);
+        let (batch, rejects) = csv::parse_good_rows(&schema, &chunk)?;
+        let again = move |table: &Schema| {
+            let (batch, rejects) = csv::parse_good_rows(&Arc::new(schema.starting_from(table)), &chunk)?;
+            Ok(Parsed { rejects, ..batch.into() })
+        };
+        Ok(Parsed { rejects, again: Some(Box::new(again)), ..batch.into() })
+    }))
+}
+
+fn json_task(chunk: Result<JsonChunk>, schema: &Arc<JsonSchema>, skip_bad_rows: bool) -> Result<Task> {
+    let (chunk, schema) = (chunk?, schema.clone());
+    let weight = TASK_BYTES.max(chunk.text.len().saturating_mul(4));
+    if !skip_bad_rows {
+        return Ok(Task::new(weight, move || Ok(json::parse_chunk(&schema, &chunk)?.into())));
+    }
+    Ok(Task::new(weight, move || {
+        let json::Parsed { batch, bad } = json::parse_rows(&schema, &chunk)?;
+        let file: Arc<Path> = Arc::from(schema.file());
+        let reject = move |bad: json::BadRow| Reject {
+            file: Arc::clone(&file),
+            line: bad.line,
+            column: Arc::from(bad.column.unwrap_or_default()),
+            reason: bad.reason,
+            raw: String::from_utf8_lossy(&bad.text).into_owned(),
+        };
+        let rejects = Rejects::new(bad.len(), bad.into_iter().map(reject));
+        Ok(Parsed { rejects, ..batch.into() })
+    }))
+}
+
+/// The task, with the columns that its input's path tells.
+fn with_constants(task: Task, added: &Arc<Constants>) -> Task {
+    if added.names().next().is_none() {
+        return task;
+    }
+    let (Task { weight, input, work }, added) = (task, added.clone());
+    Task { input, ..Task::new(weight, move || add_constants(work()?, added)) }
+}
+
+fn add_constants(parsed: Parsed, added: Arc<Constants>) -> Result<Parsed> {
+    let batches = parsed.batches.into_iter().map(|batch| added.add_to(batch)).collect::<Result<_>>()?;
+    let again = parsed.again.map(|again| -> Again { Box::new(move |table| add_constants(again(table)?, added)) });
+    Ok(Parsed { batches, again, ..parsed })
+}
+
+impl<'a> Tasks<'a> {
+    /// Of these inputs, for a table of this schema. No task weighs more than `most`, where there is a choice.
+    pub(super) fn new(
+        inputs: Vec<Input>,
+        schema: &Schema,
+        options: &'a LoadOptions,
+        most: usize,
+        remarks: &'a mut Remarks,
+    ) -> Result<Self> {
+        let columns = schema.columns().iter();
+        let prior: Vec<_> = columns.map(|column| (column.name.to_string(), column.data_type.clone())).collect();
+        let filename = options.filename_column.as_deref();
+        let constants = constants(&inputs, options.partition_columns, filename, &options.csv.schema, &prior)?;
+        Ok(Tasks {
+            inputs: Inputs::new(inputs),
+            at: 0,
+            constants: constants.into_iter().map(Arc::new).collect(),
+            current: None,
+            added: Arc::default(),
+            options,
+            prior,
+            remarks,
+            consumed: Arc::default(),
+            most,
+        })
+    }
+
+    fn open(&mut self, opened: Opened) -> Result<Current> {
+        match opened.format {
+            Format::Csv | Format::Tsv => self.open_csv(opened),
+            Format::Json => self.open_json(opened),
+            Format::Arrow => self.open_arrow(opened),
+            #[cfg(feature = "parquet")]
+            Format::Parquet => self.open_parquet(opened),
+            #[cfg(not(feature = "parquet"))]
+            Format::Parquet => Err(Error::Unsupported("this build does not read Parquet".into())),
+        }
+    }
+
+    /// Small row groups are decoded by workers, large ones batch by batch on the caller's thread while workers encode.
+    #[cfg(feature = "parquet")]
+    fn open_parquet(&mut self, opened: Opened) -> Result<Current> {
+        let (source, skipped) = ParquetSource::open(Spooled::of(opened)?, self.options.skip_unsupported)?;
+        self.remarks.skipped.extend(skipped);
+        let in_place = source.bytes_in_place()?;
+        if let Some(size) = in_place {
+            // What is between the row groups counts at once.
+            let groups: u64 = (0..source.groups()).map(|group| source.stored_bytes(group)).sum();
+            self.consumed.store(size.saturating_sub(groups), Ordering::Relaxed);
+        }
+        let (consumed, most) = (self.consumed.clone(), self.most);
+        let tasks = (0..source.groups()).flat_map(move |group| {
+            if in_place.is_some() {
+                consumed.fetch_add(source.stored_bytes(group), Ordering::Relaxed);
+            }
+            let weight = source.memory_bytes(group);
+            let tasks: Box<dyn Iterator<Item = Result<Task>>> = if weight <= most {
+                let source = source.clone();
+                let work = move || source.read(group)?.collect::<Result<Vec<_>>>().map(Parsed::from);
+                Box::new(std::iter::once(Ok(Task::new(weight, work))))
+            } else {
+                match source.read(group) {
+                    Ok(batches) => Box::new(batches.map(|batch| {
+                        let batch = batch?;
+                        Ok(Task::new(batch.get_array_memory_size(), move || Ok(batch.into())))
+                    })),
+                    Err(error) => Box::new(std::iter::once(Err(error))),
+                }
+            };
+            tasks
+        });
+        Ok(Current::Other(Box::new(tasks)))
+    }
+
+    fn open_csv(&mut self, opened: Opened) -> Result<Current> {
+        let mut options = self.options.csv.clone();
+        options.delimiter = options.delimiter.or(CsvOptions::for_format(opened.format).delimiter);
+        options.prior.clone_from(&self.prior);
+        options.skip_bad_rows = self.options.on_error != OnError::Fail;
+        options.elsewhere.extend(self.added.names().map(str::to_owned));
+        let mut chunks = CsvChunks::new(&opened.name, opened.bytes, &options);
+        let first = chunks.next().transpose()?;
+        if first.is_none() && !options.prior.is_empty() {
+            // Not a byte: nothing to add where the columns are known.
+            return Ok(Current::Other(Box::new(std::iter::empty())));
+        }
+        let schema = Arc::new(csv::infer(&opened.name, &options, first.as_ref())?);
+        for guess in &schema.guesses {
+            if self.remarks.guesses.iter().all(|(_, known)| known != guess) {
+                self.remarks.guesses.push((opened.name.clone(), guess.clone()));
+            }
+        }
+        self.note_types(schema.columns.iter().map(|column| (&*column.name, &column.data_type)));
+        Ok(Current::Csv { first, chunks, schema })
+    }
+
+    fn open_json(&mut self, opened: Opened) -> Result<Current> {
+        let mut options = JsonOptions::from(&self.options.csv);
+        options.prior.clone_from(&self.prior);
+        options.elsewhere.extend(self.added.names().map(str::to_owned));
+        let mut chunks = JsonChunks::new(&opened.name, opened.bytes);
+        let first = chunks.next().transpose()?;
+        if first.is_none() && !options.prior.is_empty() {
+            return Ok(Current::Other(Box::new(std::iter::empty())));
+        }
+        let schema = Arc::new(json::infer(&opened.name, &options, first.as_ref())?);
+        self.note_types(schema.columns.iter().map(|column| (&*column.name, &column.data_type)));
+        Ok(Current::Json { first, chunks: Box::new(chunks), schema })
+    }
+
+    /// Batches are decoded on the caller's thread while workers encode.
+    fn open_arrow(&mut self, opened: Opened) -> Result<Current> {
+        let (batches, skipped) = ArrowBatches::open(&opened.name, opened.bytes, self.options.skip_unsupported)?;
+        self.remarks.skipped.extend(skipped);
+        Ok(Current::Other(Box::new(batches.map(|batch| {
+            let batch = batch?;
+            Ok(Task::new(batch.get_array_memory_size(), move || Ok(batch.into())))
+        }))))
+    }
+
+    /// Notes the types of an input's columns, for the inputs after it.
+    fn note_types<'c>(&mut self, columns: impl Iterator<Item = (&'c str, &'c DataType)>) {
+        let places: HashMap<String, usize> =
+            self.prior.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
+        for (name, data_type) in columns {
+            match places.get(name).and_then(|at| self.prior.get_mut(*at)) {
+                Some((_, known)) => *known = known.join(data_type).unwrap_or_else(|| data_type.clone()),
+                None => self.prior.push((name.to_owned(), data_type.clone())),
+            }
+        }
+    }
+}
