@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -12,14 +12,16 @@ use super::arrange::Arrange;
 use super::columns::SegmentLimits;
 use super::pipeline::{self, PipelineOptions, Task};
 use super::rejects::{OnError, Reject, Tally};
+use super::resume::{self, CommitEvery, IfLoaded};
 use super::sources::Input;
 use super::sources::csv::{CsvOptions, Guess};
-use super::tasks::{Remarks, Tasks};
+use super::tasks::{Pause, Remarks, Tasks};
 use super::tiers;
 use super::widening::check_widening;
 use crate::disk::memory;
 use crate::encoding::{Encoding, Options, Profile};
 use crate::error::{Error, Result};
+use crate::manifest::Source;
 use crate::model::{Arrangement, Schema};
 use crate::segment::EncodedSegment;
 use crate::store::{Changes, DataFile, DataFiles, NewSegment, TableWriter};
@@ -58,6 +60,10 @@ pub struct LoadOptions {
     pub profile: Option<Profile>,
     /// For tests: the encoding to use wherever it can.
     pub force: Option<Encoding>,
+    /// What becomes of inputs that were loaded before.
+    pub if_loaded: IfLoaded,
+    /// Commit before the end, too.
+    pub commit_every: Option<CommitEvery>,
     /// Where rows are to go.
     pub arrange: Arrange,
     /// Worker threads.
@@ -80,6 +86,8 @@ impl Default for LoadOptions {
             max_errors: None,
             profile: None,
             force: None,
+            if_loaded: IfLoaded::Error,
+            commit_every: None,
             arrange: Arrange::default(),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             memory_limit: None,
@@ -109,6 +117,12 @@ pub struct LoadReport {
     pub bytes_stored: u64,
     /// Bytes of the new manifest files.
     pub bytes_metadata: u64,
+    /// Commits; none if there was nothing to change.
+    pub commits: u64,
+    /// Inputs that were left out, for they were loaded before.
+    pub loaded_before: Vec<String>,
+    /// Inputs of which a part was loaded before.
+    pub resumed: Vec<String>,
     /// New segments.
     pub segments: u64,
     /// Columns left out because of their type.
@@ -132,25 +146,62 @@ pub struct InputReport {
     pub bytes: u64,
 }
 
-/// Loads `inputs` into the table that `writer` holds, and commits. On any error nothing is committed.
+/// Loads `inputs` into the table that `writer` holds, and commits: once, so that on any error nothing is, or as often as it
+/// is told. Inputs that were loaded before are not loaded again unasked.
 pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> Result<LoadReport> {
-    let named: Vec<_> = inputs.iter().map(|input| (input.name().to_path_buf(), input.consumed())).collect();
-    let mut tally = Tally::open(&options.on_error, options.max_errors)?;
+    let plan = resume::plan(inputs, &writer.sources()?, options.if_loaded)?;
+    let read: Vec<_> =
+        plan.inputs.iter().map(|input| (input.name().to_path_buf(), input.consumed(), input.hash())).collect();
+    let tally = Tally::open(&options.on_error, options.max_errors)?;
     let mut remarks = Remarks::default();
     let pipeline = pipeline_options(&writer, options);
-    let tasks = Tasks::new(inputs, writer.schema(), options, pipeline.in_flight_bytes, &mut remarks)?;
-    let mut report = store(writer, tasks, &pipeline, options, &mut tally)?;
-    report.inputs = named
-        .into_iter()
-        .enumerate()
-        .map(|(at, (name, consumed))| {
-            let counts = tally.counts(at);
-            let (rows_read, bytes) = (counts.stored + counts.rejected, consumed.load(Ordering::Relaxed));
-            InputReport { name, rows_read, rows_rejected: counts.rejected, bytes }
-        })
-        .collect();
+    let pause = options.commit_every.map(|every| Pause {
+        every,
+        rows: tally.seen(),
+        bytes: read.iter().map(|(_, consumed, _)| Arc::clone(consumed)).collect(),
+        last: 0,
+    });
+    let pieces = plan.sources.iter().map(|source| source.as_ref().map_or(0, |source| source.pieces)).collect();
+    let most = pipeline.in_flight_bytes;
+    let mut tasks = Tasks::new(plan.inputs, writer.schema(), options, most, pieces, pause, &mut remarks)?;
+    let mut loading = Loading::new(writer, pipeline, options, tally)?;
+    let mut begun = 0;
+    loop {
+        let stored = loading.part(&mut tasks)?;
+        // What is at hand is not known to be at its end unless all is.
+        let (at, pieces) = tasks.position();
+        let end = if tasks.is_done() { plan.sources.len() } else { at };
+        let mut sources = Vec::new();
+        for number in begun..=end.min(plan.sources.len().saturating_sub(1)) {
+            let Some(source) = plan.sources.get(number).and_then(Option::as_ref) else { continue };
+            let counts = loading.tally.counts(number);
+            let done = number < end;
+            sources.push(Source {
+                rows: source.rows + counts.stored + counts.rejected,
+                rejected: source.rejected + counts.rejected,
+                pieces: if done { 0 } else { pieces },
+                hash: read.get(number).and_then(|(.., hash)| hash.get().copied()).filter(|_| done),
+                done,
+                ..source.clone()
+            });
+        }
+        begun = end;
+        loading.commit(stored, sources)?;
+        if tasks.is_done() {
+            break;
+        }
+    }
+    drop(tasks);
+    let (mut report, tally) = loading.finish()?;
+    let input = |(at, (name, consumed, _)): (usize, (PathBuf, Arc<AtomicU64>, _))| {
+        let counts = tally.counts(at);
+        let (rows_read, bytes) = (counts.stored + counts.rejected, consumed.load(Ordering::Relaxed));
+        InputReport { name, rows_read, rows_rejected: counts.rejected, bytes }
+    };
+    report.inputs = read.into_iter().enumerate().map(input).collect();
     report.bytes_in = report.inputs.iter().map(|input| input.bytes).sum();
     (report.skipped, report.guesses) = (remarks.skipped, remarks.guesses);
+    (report.loaded_before, report.resumed) = (plan.skipped, plan.resumed);
     Ok(report)
 }
 
@@ -167,49 +218,93 @@ pub fn load_batches(
         let batch = batch?;
         Ok(Task::new(batch.get_array_memory_size(), move || Ok(batch.into())))
     };
-    let mut tally = Tally::open(&OnError::Fail, None)?;
-    store(writer, batches.map(task), &pipeline, options, &mut tally)
+    let mut loading = Loading::new(writer, pipeline, options, Tally::open(&OnError::Fail, None)?)?;
+    let stored = loading.part(batches.map(task))?;
+    loading.commit(stored, Vec::new())?;
+    Ok(loading.finish()?.0)
 }
 
-/// Runs `tasks` into segments of the table, and commits.
-fn store(
-    mut writer: TableWriter,
-    tasks: impl Iterator<Item = Result<Task>>,
-    pipeline: &PipelineOptions,
-    options: &LoadOptions,
-    tally: &mut Tally,
-) -> Result<LoadReport> {
-    let started = Instant::now();
-    let pool = thread_pool(options.threads)?;
-    let before = writer.schema().clone();
-    let mut schema = before.clone();
-    // One segment is written while the next is encoded; none waits between them.
-    let (to_disk, encoded) = sync_channel(0);
-    let files = writer.data_files();
-    let table = writer.base().map(|root| root.arrangement.clone());
-    let arrange = Arrange { table, ..options.arrange.clone() };
-    let (arrangement, stored) = std::thread::scope(|scope| {
-        let storing = scope.spawn(move || store_segments(&files, encoded));
-        let arrangement = feed(&pool, tasks, &mut schema, &arrange, pipeline, tally, to_disk);
-        let stored = storing.join().unwrap_or_else(|_| Err(pipeline::stopped("<writer>")));
-        // A failure to write also ends the feeding, and is the one to report.
-        stored.and_then(|stored| arrangement.map(|arrangement| (arrangement, stored)))
-    })?;
-    check_widening(&writer, &before, &schema, stored.iter().map(|(_, segment)| segment))?;
-    let mut report = LoadReport { segments: stored.len() as u64, ..LoadReport::default() };
-    (report.rows_stored, report.rows_rejected) = (tally.total().stored, tally.total().rejected);
-    report.rows_read = report.rows_stored + report.rows_rejected;
-    report.first_rejects = tally.first().to_vec();
-    report.bytes_stored = stored.iter().map(|(_, segment)| segment.length).sum();
-    let mut changes = Changes { schema, ..writer.changes() };
-    changes.arrangement = arrangement.unwrap_or(changes.arrangement);
-    changes.edits = tiers::append(&writer, stored, &changes.schema, &changes.arrangement, &pool, pipeline)?;
-    tally.seal()?;
-    let commit = writer.commit_changes(changes)?;
-    (report.generation, report.bytes_metadata) = (commit.generation, commit.metadata_bytes);
-    tally.publish()?;
-    report.elapsed = started.elapsed();
-    Ok(report)
+/// A load on its way.
+struct Loading<'a> {
+    writer: TableWriter,
+    pool: rayon::ThreadPool,
+    pipeline: PipelineOptions,
+    options: &'a LoadOptions,
+    tally: Tally,
+    started: Instant,
+    report: LoadReport,
+}
+
+/// What is written and not yet in force.
+struct Stored {
+    schema: Schema,
+    arrangement: Option<Arrangement>,
+    segments: Vec<(Arc<str>, NewSegment)>,
+}
+
+impl<'a> Loading<'a> {
+    fn new(writer: TableWriter, pipeline: PipelineOptions, options: &'a LoadOptions, tally: Tally) -> Result<Self> {
+        let pool = thread_pool(options.threads)?;
+        let (started, report) = (Instant::now(), LoadReport::default());
+        Ok(Loading { writer, pool, pipeline, options, tally, started, report })
+    }
+
+    /// Runs tasks into segments, until there are none for the moment.
+    fn part(&mut self, tasks: impl Iterator<Item = Result<Task>>) -> Result<Stored> {
+        let before = self.writer.schema().clone();
+        let mut schema = before.clone();
+        // One segment is written while the next is encoded; none waits between them.
+        let (to_disk, encoded) = sync_channel(0);
+        let files = self.writer.data_files();
+        let table = self.writer.base().map(|root| root.arrangement.clone());
+        let arrange = Arrange { table, ..self.options.arrange.clone() };
+        let (pool, pipeline, tally) = (&self.pool, &self.pipeline, &mut self.tally);
+        let (arrangement, segments) = std::thread::scope(|scope| {
+            let storing = scope.spawn(move || store_segments(&files, encoded));
+            let arrangement = feed(pool, tasks, &mut schema, &arrange, pipeline, tally, to_disk);
+            let stored = storing.join().unwrap_or_else(|_| Err(pipeline::stopped("<writer>")));
+            // A failure to write also ends the feeding, and is the one to report.
+            stored.and_then(|stored| arrangement.map(|arrangement| (arrangement, stored)))
+        })?;
+        check_widening(&self.writer, &before, &schema, segments.iter().map(|(_, segment)| segment))?;
+        Ok(Stored { schema, arrangement, segments })
+    }
+
+    /// Puts in force what was written.
+    fn commit(&mut self, stored: Stored, sources: Vec<Source>) -> Result<()> {
+        let Stored { schema, arrangement, segments } = stored;
+        self.report.segments += segments.len() as u64;
+        self.report.bytes_stored += segments.iter().map(|(_, segment)| segment.length).sum::<u64>();
+        let mut changes = Changes { schema, sources, ..self.writer.changes() };
+        changes.arrangement = arrangement.unwrap_or(changes.arrangement);
+        let (schema, arrangement) = (&changes.schema, &changes.arrangement);
+        changes.edits = tiers::append(&self.writer, segments, schema, arrangement, &self.pool, &self.pipeline)?;
+        self.tally.seal()?;
+        let commit = self.writer.commit_changes(changes)?;
+        self.report.generation = commit.generation;
+        self.report.bytes_metadata += commit.metadata_bytes;
+        self.report.commits += 1;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(LoadReport, Tally)> {
+        self.tally.publish()?;
+        let counts = self.tally.total();
+        (self.report.rows_stored, self.report.rows_rejected) = (counts.stored, counts.rejected);
+        self.report.rows_read = counts.stored + counts.rejected;
+        self.report.first_rejects = self.tally.first().to_vec();
+        self.report.elapsed = self.started.elapsed();
+        Ok((std::mem::take(&mut self.report), std::mem::take(&mut self.tally)))
+    }
+}
+
+impl Drop for Loading<'_> {
+    /// Rows that were rejected beside rows that are in force are not lost with a load that fails later.
+    fn drop(&mut self) {
+        if self.report.commits > 0 {
+            let _ = self.tally.publish();
+        }
+    }
 }
 
 /// The workers of an ingest.

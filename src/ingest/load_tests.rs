@@ -1,6 +1,9 @@
 //! Whole loads of small texts into a table of small segments.
 
-use std::io::Cursor;
+use std::io::{Cursor, Write};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
 
 use super::*;
 use crate::store::{Store, Table, TableOptions};
@@ -79,4 +82,68 @@ fn columns_that_some_inputs_lack_are_null_there() {
     assert_eq!(shown(0), ["1"; 6]);
     assert_eq!(shown(1), ["2", "2", "", "", "3", "3"]);
     assert_eq!(shown(2), ["", "", "x", "x", "", ""]);
+}
+
+/// A file of more than one chunk, and the rows in it.
+fn long_csv(path: &std::path::Path, from: u64) -> u64 {
+    let (rows, word) = (260_000, "w".repeat(60));
+    let mut text = String::from("id,word\n");
+    (from..from + rows).for_each(|id| text += &format!("{id},{word}{}\n", id % 7));
+    std::fs::File::create_new(path).unwrap().write_all(text.as_bytes()).unwrap();
+    rows
+}
+
+fn ids(table: &Table) -> Vec<u64> {
+    let snapshot = table.snapshot().unwrap();
+    let mut ids = Vec::new();
+    for entry in snapshot.segments().unwrap().iter() {
+        let segment = snapshot.open_segment(entry).unwrap();
+        for block in 0..segment.blocks() {
+            let range = segment.block_range(block);
+            let rows = 0..(range.end - range.start) as usize;
+            let batch =
+                super::super::rewrite::decode(&segment, block, rows, &snapshot.schema().columns()[..1]).unwrap();
+            let values = arrow_cast::cast(batch.column(0), &arrow_schema::DataType::UInt64).unwrap();
+            ids.extend_from_slice(values.as_primitive::<UInt64Type>().values());
+        }
+    }
+    ids
+}
+
+#[test]
+fn a_load_that_stopped_goes_on_where_its_last_commit_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = Store::open(dir.path().join("db")).table("t").unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let rows = long_csv(&path("a.csv"), 0);
+    let often = LoadOptions { commit_every: Some(CommitEvery::Rows(1)), threads: 1, ..LoadOptions::default() };
+    let load_files = |names: &[&str], options: &LoadOptions| {
+        let inputs = names.iter().map(|name| Input::path(path(name))).collect();
+        load(table.writer(Some((Schema::default(), TableOptions::default()))).unwrap(), inputs, options)
+    };
+    // The second file is missing: the load stops there, with most of the first one in force.
+    assert!(load_files(&["a.csv", "b.csv"], &often).is_err());
+    let before = table.snapshot().unwrap();
+    let [known] = before.sources().unwrap().try_into().unwrap();
+    assert!(!known.done && known.pieces > 0 && known.rows == before.rows() && before.rows() < rows, "{known:?}");
+    let more = long_csv(&path("b.csv"), rows);
+    let report = load_files(&["a.csv", "b.csv"], &often).unwrap();
+    assert_eq!((report.rows_stored, report.resumed.len()), (rows + more - before.rows(), 1));
+    assert!(report.commits > 1);
+    assert_eq!(ids(&table), (0..rows + more).collect::<Vec<_>>());
+    let sources = table.snapshot().unwrap().sources().unwrap();
+    let shown: Vec<_> = sources.iter().map(|source| (source.rows, source.done, source.hash.is_some())).collect();
+    assert_eq!(shown, [(rows, true, true), (more, true, true)]);
+    // What was loaded is refused, also under another name, or left out, or loaded again.
+    let refused = load_files(&["b.csv"], &options()).unwrap_err().to_string();
+    assert!(refused.contains("--if-loaded skip"), "{refused}");
+    std::fs::create_dir(path("moved")).unwrap();
+    std::fs::copy(path("b.csv"), path("moved/b.csv")).unwrap();
+    assert!(load_files(&["moved/b.csv"], &options()).unwrap_err().to_string().contains("loaded before as"));
+    long_csv(&path("d.csv"), rows + more);
+    let skip = LoadOptions { if_loaded: IfLoaded::Skip, ..options() };
+    let report = load_files(&["a.csv", "d.csv", "moved/b.csv"], &skip).unwrap();
+    assert_eq!((report.loaded_before.len(), report.rows_stored), (2, rows));
+    let again = LoadOptions { if_loaded: IfLoaded::Again, ..options() };
+    assert_eq!(load_files(&["a.csv"], &again).unwrap().rows_stored, rows);
 }

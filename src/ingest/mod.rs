@@ -16,6 +16,7 @@ pub mod sort; // the rows of a segment in order
 pub mod pipeline; // everything in parallel, in order
 pub mod rewrite; // stored segments as rows on their way in again
 pub mod tiers; // small segments at the end become larger ones
+pub mod resume; // what was loaded before, and how far
 mod tasks; // inputs as pieces of work
 pub mod load; // a whole ingest, one commit
 pub(crate) mod widening; // what a wider type would lose, before it

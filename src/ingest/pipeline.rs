@@ -38,6 +38,8 @@ pub struct Task {
     pub weight: usize,
     /// Number of the input that the piece is of, from 0.
     pub input: usize,
+    /// Whether a piece of the input begins here that may be left out when a stopped load goes on.
+    pub begins: bool,
     /// The work.
     pub work: Box<dyn FnOnce() -> Result<Parsed> + Send>,
 }
@@ -45,7 +47,7 @@ pub struct Task {
 impl Task {
     /// Work on a piece of the first input, or of one whose number is set later.
     pub fn new(weight: usize, work: impl FnOnce() -> Result<Parsed> + Send + 'static) -> Self {
-        Task { weight, input: 0, work: Box::new(work) }
+        Task { weight, input: 0, begins: true, work: Box::new(work) }
     }
 }
 
@@ -133,7 +135,7 @@ pub fn run(
     let mut parsing: VecDeque<Parsing> = VecDeque::new();
     let mut weight = 0;
     for task in tasks {
-        let Task { weight: more, input, work } = task?;
+        let Task { weight: more, input, work, .. } = task?;
         while parsing.len() >= options.in_flight || weight + more > options.in_flight_bytes {
             let Some(oldest) = parsing.pop_front() else { break };
             weight -= oldest.weight;

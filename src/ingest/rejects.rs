@@ -13,6 +13,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::NamedTempFile;
 
@@ -128,6 +129,7 @@ pub struct Tally {
     file: Option<RejectsFile>,
     inputs: Vec<Counts>,
     first: Vec<Reject>,
+    seen: Arc<AtomicU64>,
 }
 
 impl Tally {
@@ -138,12 +140,13 @@ impl Tally {
             OnError::Skip => (max_errors, None),
             OnError::Reject { file, replace } => (max_errors, Some(RejectsFile::create(file, *replace)?)),
         };
-        Ok(Tally { allowed, file, inputs: Vec::new(), first: Vec::new() })
+        Ok(Tally { allowed, file, ..Tally::default() })
     }
 
     /// Notes rows of an input (by its number) that go into the table.
     pub fn store(&mut self, input: usize, rows: u64) {
         self.counts_mut(input).stored += rows;
+        self.seen.fetch_add(rows, Ordering::Relaxed);
     }
 
     /// Notes rows of an input that do not, and writes them down.
@@ -152,6 +155,7 @@ impl Tally {
             return Ok(());
         }
         self.counts_mut(input).rejected += rejects.total;
+        self.seen.fetch_add(rejects.total, Ordering::Relaxed);
         let rejected = self.total().rejected;
         let excess = self.allowed.filter(|allowed| rejected > *allowed);
         // Where nobody keeps them, the rest need not be made.
@@ -168,6 +172,11 @@ impl Tally {
             Some(allowed) => Err(Error::Rejected { rejected, allowed, first: self.show_first() }),
             None => Ok(()),
         }
+    }
+
+    /// How many rows there were so far, for another thread to look at.
+    pub fn seen(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.seen)
     }
 
     /// Rows of one input.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::load::{LoadOptions, TASK_BYTES};
 use super::pipeline::{Again, Parsed, Task};
 use super::rejects::{OnError, Reject, Rejects};
+use super::resume::CommitEvery;
 use super::sources::arrow::ArrowBatches;
 use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema, Guess};
 use super::sources::json::{self, JsonChunk, JsonChunks, JsonOptions, JsonSchema};
@@ -27,9 +28,17 @@ pub(super) struct Remarks {
     pub(super) guesses: Vec<(PathBuf, Guess)>,
 }
 
-/// See above.
+/// See above. Ends before its end when a commit is due: then it may be asked for more.
 pub(super) struct Tasks<'a> {
     inputs: Inputs,
+    /// Of each input: how many pieces a load before this has read.
+    skip: Vec<u64>,
+    /// Pieces of the input at hand that were handed out or left out.
+    pieces: u64,
+    pause: Option<Pause>,
+    /// A task that waits for the commit before it.
+    held: Option<Task>,
+    done: bool,
     /// Number of the input at hand.
     at: usize,
     /// The columns that each input's path tells.
@@ -48,6 +57,45 @@ pub(super) struct Tasks<'a> {
     most: usize,
 }
 
+/// When a commit is due.
+#[derive(Debug)]
+pub(super) struct Pause {
+    pub(super) every: CommitEvery,
+    /// Rows of which it is known what became of them.
+    pub(super) rows: Arc<AtomicU64>,
+    /// Bytes of all inputs.
+    pub(super) bytes: Vec<Arc<AtomicU64>>,
+    /// Rows or bytes at the last one.
+    pub(super) last: u64,
+}
+
+impl Pause {
+    fn is_due(&mut self) -> bool {
+        let (now, every) = match self.every {
+            CommitEvery::Rows(every) => (self.rows.load(Ordering::Relaxed), every),
+            CommitEvery::Bytes(every) => {
+                (self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum(), every)
+            }
+        };
+        let due = now - self.last >= every.max(1);
+        if due {
+            self.last = now;
+        }
+        due
+    }
+}
+
+/// The first chunk that is not to be left out.
+fn after<T>(skip: u64, mut first: Option<T>, rest: &mut impl Iterator<Item = Result<T>>) -> Result<Option<T>> {
+    for _ in 0..skip {
+        if first.is_none() {
+            break;
+        }
+        first = rest.next().transpose()?;
+    }
+    Ok(first)
+}
+
 enum Current {
     Csv { first: Option<CsvChunk>, chunks: CsvChunks, schema: Arc<CsvSchema> },
     Json { first: Option<JsonChunk>, chunks: Box<JsonChunks>, schema: Arc<JsonSchema> },
@@ -60,6 +108,10 @@ impl Iterator for Tasks<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         if self.options.cancelled.load(Ordering::Relaxed) {
             return Some(Err(Error::Cancelled));
+        }
+        if let Some(held) = self.held.take() {
+            self.pieces += u64::from(held.begins);
+            return Some(Ok(held));
         }
         let skip = self.options.on_error != OnError::Fail;
         loop {
@@ -74,10 +126,23 @@ impl Iterator for Tasks<'_> {
                 }
             };
             if let Some(task) = next {
-                return Some(task.map(|task| with_constants(Task { input: self.at, ..task }, &self.added)));
+                let task = match task {
+                    Ok(task) => with_constants(Task { input: self.at, ..task }, &self.added),
+                    Err(error) => return Some(Err(error)),
+                };
+                if task.begins && self.pause.as_mut().is_some_and(Pause::is_due) {
+                    self.held = Some(task);
+                    return None;
+                }
+                self.pieces += u64::from(task.begins);
+                return Some(Ok(task));
             }
-            let turn = self.inputs.next()?;
+            let Some(turn) = self.inputs.next() else {
+                self.done = true;
+                return None;
+            };
             self.at = turn.number;
+            self.pieces = 0;
             self.consumed = turn.consumed;
             self.added = self.constants.get(turn.number).cloned().unwrap_or_default();
             match turn.opened.and_then(|opened| self.open(opened)) {
@@ -132,8 +197,8 @@ fn with_constants(task: Task, added: &Arc<Constants>) -> Task {
     if added.names().next().is_none() {
         return task;
     }
-    let (Task { weight, input, work }, added) = (task, added.clone());
-    Task { input, ..Task::new(weight, move || add_constants(work()?, added)) }
+    let (Task { weight, input, begins, work }, added) = (task, added.clone());
+    Task { input, begins, ..Task::new(weight, move || add_constants(work()?, added)) }
 }
 
 fn add_constants(parsed: Parsed, added: Arc<Constants>) -> Result<Parsed> {
@@ -143,12 +208,15 @@ fn add_constants(parsed: Parsed, added: Arc<Constants>) -> Result<Parsed> {
 }
 
 impl<'a> Tasks<'a> {
-    /// Of these inputs, for a table of this schema. No task weighs more than `most`, where there is a choice.
+    /// Of these inputs, for a table of this schema. No task weighs more than `most`, where there is a choice; of each input,
+    /// `skip` pieces are left out.
     pub(super) fn new(
         inputs: Vec<Input>,
         schema: &Schema,
         options: &'a LoadOptions,
         most: usize,
+        skip: Vec<u64>,
+        pause: Option<Pause>,
         remarks: &'a mut Remarks,
     ) -> Result<Self> {
         let columns = schema.columns().iter();
@@ -157,6 +225,11 @@ impl<'a> Tasks<'a> {
         let constants = constants(&inputs, options.partition_columns, filename, &options.csv.schema, &prior)?;
         Ok(Tasks {
             inputs: Inputs::new(inputs),
+            skip,
+            pieces: 0,
+            pause,
+            held: None,
+            done: false,
             at: 0,
             constants: constants.into_iter().map(Arc::new).collect(),
             current: None,
@@ -167,6 +240,22 @@ impl<'a> Tasks<'a> {
             consumed: Arc::default(),
             most,
         })
+    }
+
+    /// Whether there is nothing more.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// The number of the input at hand, and how many pieces of it were handed out: all before it are read to their ends.
+    pub(super) fn position(&self) -> (usize, u64) {
+        (self.at, self.pieces)
+    }
+
+    /// How many pieces of the input at hand to leave out. They count as handed out.
+    fn skip_now(&mut self) -> u64 {
+        self.pieces = self.skip.get(self.at).copied().unwrap_or(0);
+        self.pieces
     }
 
     fn open(&mut self, opened: Opened) -> Result<Current> {
@@ -193,7 +282,8 @@ impl<'a> Tasks<'a> {
             self.consumed.store(size.saturating_sub(groups), Ordering::Relaxed);
         }
         let (consumed, most) = (self.consumed.clone(), self.most);
-        let tasks = (0..source.groups()).flat_map(move |group| {
+        let skip = usize::try_from(self.skip_now()).unwrap_or(usize::MAX);
+        let tasks = (skip.min(source.groups())..source.groups()).flat_map(move |group| {
             if in_place.is_some() {
                 consumed.fetch_add(source.stored_bytes(group), Ordering::Relaxed);
             }
@@ -204,9 +294,10 @@ impl<'a> Tasks<'a> {
                 Box::new(std::iter::once(Ok(Task::new(weight, work))))
             } else {
                 match source.read(group) {
-                    Ok(batches) => Box::new(batches.map(|batch| {
+                    Ok(batches) => Box::new(batches.enumerate().map(|(number, batch)| {
                         let batch = batch?;
-                        Ok(Task::new(batch.get_array_memory_size(), move || Ok(batch.into())))
+                        let task = Task::new(batch.get_array_memory_size(), move || Ok(batch.into()));
+                        Ok(Task { begins: number == 0, ..task })
                     })),
                     Err(error) => Box::new(std::iter::once(Err(error))),
                 }
@@ -235,6 +326,7 @@ impl<'a> Tasks<'a> {
             }
         }
         self.note_types(schema.columns.iter().map(|column| (&*column.name, &column.data_type)));
+        let first = after(self.skip_now(), first, &mut chunks)?;
         Ok(Current::Csv { first, chunks, schema })
     }
 
@@ -249,6 +341,7 @@ impl<'a> Tasks<'a> {
         }
         let schema = Arc::new(json::infer(&opened.name, &options, first.as_ref())?);
         self.note_types(schema.columns.iter().map(|column| (&*column.name, &column.data_type)));
+        let first = after(self.skip_now(), first, &mut chunks)?;
         Ok(Current::Json { first, chunks: Box::new(chunks), schema })
     }
 
@@ -256,7 +349,8 @@ impl<'a> Tasks<'a> {
     fn open_arrow(&mut self, opened: Opened) -> Result<Current> {
         let (batches, skipped) = ArrowBatches::open(&opened.name, opened.bytes, self.options.skip_unsupported)?;
         self.remarks.skipped.extend(skipped);
-        Ok(Current::Other(Box::new(batches.map(|batch| {
+        let skip = usize::try_from(self.skip_now()).unwrap_or(usize::MAX);
+        Ok(Current::Other(Box::new(batches.skip(skip).map(|batch| {
             let batch = batch?;
             Ok(Task::new(batch.get_array_memory_size(), move || Ok(batch.into())))
         }))))

@@ -279,7 +279,7 @@ fn extended(
         return Ok(ledger);
     }
     let sizes: Vec<(u64, u64)> = ledger.files.iter().map(|file| (u64::from(file.sources), file.length)).collect();
-    let bytes = overflow.iter().map(|source| source.path.len() as u64 + 85).sum();
+    let bytes = overflow.iter().map(|source| source.path.len() as u64 + 93).sum();
     let merged = tail_to_merge(&sizes, (overflow.len() as u64, bytes));
     let mut sources = Vec::new();
     for file in ledger.files.split_off(ledger.files.len() - merged) {

@@ -7,8 +7,8 @@
 //! ```text
 //! in the root    files u32 · { uuid 16 · length u64 · crc u32 · sources u32 }… · sources
 //! a file         envelope · uuid 16 · sources · crc32 of all before
-//! sources        count u32 · { path · size u64 · modified u64 · hash 16 · rows u64 · rejected u64 · offset u64 ·
-//!                line u64 · generation u64 · flags u8: 1 done, 2 hashed }…
+//! sources        count u32 · { path · size u64 · modified u64 · hash 16 · load 16 · rows u64 · rejected u64 · pieces u64 ·
+//!                generation u64 · flags u8: 1 done, 2 hashed }…
 //! ```
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const MAGIC: &[u8; 8] = b"STYLEDG\0";
 const DONE: u8 = 1;
 const HASHED: u8 = 2;
 /// Bytes of an entry without its path.
-const SOURCE_BYTES: usize = 85;
+const SOURCE_BYTES: usize = 93;
 /// Bytes of a reference to a file.
 const REF_BYTES: usize = 32;
 /// More entries than this in the root move to a file with the next commit.
@@ -48,10 +48,10 @@ pub struct Source {
     pub rows: u64,
     /// Rows rejected.
     pub rejected: u64,
-    /// Uncompressed bytes that those rows took, for an input that is cut by bytes.
-    pub offset: u64,
-    /// Physical lines in those bytes.
-    pub line: u64,
+    /// Pieces that it was read in: chunks of text, row groups, batches. A load that was stopped goes on after them.
+    pub pieces: u64,
+    /// Names the load, all of whose commits have it.
+    pub load: Id,
     /// The generation that put (the last of) the rows in force.
     pub generation: u64,
     /// Whether all of it was loaded; otherwise a load was stopped after a commit.
@@ -159,7 +159,8 @@ fn write_sources(sources: &[Source], out: &mut Writer) {
         out.u64(source.size);
         out.u64(source.modified as u64);
         out.put(&source.hash.unwrap_or_default());
-        for number in [source.rows, source.rejected, source.offset, source.line, source.generation] {
+        out.put(&source.load);
+        for number in [source.rows, source.rejected, source.pieces, source.generation] {
             out.u64(number);
         }
         out.u8(if source.done { DONE } else { 0 } | if source.hash.is_some() { HASHED } else { 0 });
@@ -171,10 +172,11 @@ fn read_sources(cursor: &mut Cursor<'_>) -> Result<Vec<Source>> {
     for _ in 0..cursor.count(SOURCE_BYTES, MAX_COUNT)? {
         let path = Arc::from(cursor.text(limits::MAX_PATH_BYTES)?);
         let (size, modified, hash) = (cursor.u64()?, cursor.u64()? as i64, cursor.uuid()?);
-        let (rows, rejected, offset, line) = (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?);
+        let load = cursor.uuid()?;
+        let (rows, rejected, pieces) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
         let (generation, flags) = (cursor.u64()?, cursor.u8()?);
         let (done, hash) = (flags & DONE != 0, (flags & HASHED != 0).then_some(hash));
-        sources.push(Source { path, size, modified, hash, rows, rejected, offset, line, generation, done });
+        sources.push(Source { path, size, modified, hash, rows, rejected, pieces, load, generation, done });
     }
     Ok(sources)
 }
@@ -191,8 +193,8 @@ pub(super) mod tests {
             hash: done.then_some([i as u8; 16]),
             rows: 10 * i,
             rejected: 1,
-            offset: 900,
-            line: 12,
+            pieces: 900,
+            load: [12; 16],
             generation: i,
             done,
         }

@@ -6,6 +6,8 @@ use arrow_schema::{Field, Schema as ArrowSchema};
 use datafusion::common::DFSchema;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use super::convert::{Compiled, from_datafusion};
@@ -54,7 +56,15 @@ impl Compile for SqlExpressions {
 
 /// Compiles an expression over the columns of a schema.
 pub(super) fn compile(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<partition::Compiled> {
-    let physical = state.create_physical_expr(expression, schema).map_err(from_datafusion)?;
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(schema.clone()))
+        .with_config_options(Arc::clone(state.config_options()))
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build();
+    let simplifier = ExprSimplifier::new(context);
+    let expression = simplifier.coerce(expression, schema).and_then(|expression| simplifier.simplify(expression));
+    let physical = expression.and_then(|expression| state.create_physical_expr(expression, schema));
+    let physical = physical.map_err(from_datafusion)?;
     let mut inputs: Vec<usize> = collect_columns(&physical).iter().map(|column| column.index()).collect();
     inputs.sort_unstable();
     let schema = schema.as_arrow().project(&inputs).map_err(|error| from_datafusion(error.into()))?;

@@ -54,7 +54,7 @@ fn json_and_arrow_and_csv_fill_one_table() {
         db.file("4.csv", "\u{feff}b,a\r\n\"p\r\nq\",7\r\n".as_bytes()),
     ];
     let report = db.load_files("t", &files).unwrap();
-    assert_eq!(report.rows, 7);
+    assert_eq!(report.rows_stored, 7);
     assert_eq!(report.bytes_in, files.iter().map(|file| file.metadata().unwrap().len()).sum::<u64>());
     let t = db.table("t");
     assert_eq!(schema(&t), ["a: float64", "b: utf8", "c: utf8"]);
@@ -80,9 +80,9 @@ fn pipes_with_names_are_inputs() {
         fifo(directory, "file", arrow(true)),
         fifo(directory, "gzip", gzip),
     ];
-    assert_eq!(db.load_files("t", &pipes).unwrap().rows, 11);
+    assert_eq!(db.load_files("t", &pipes).unwrap().rows_stored, 11);
     assert_eq!(values(&db.table("t"), "a")[..4], ["1.0", "1.0", "2.5", "3.0"]);
-    assert!(matches!(db.load_files("t", &[PathBuf::from("/dev/null")]), Ok(report) if report.rows == 0));
+    assert!(matches!(db.load_files("t", &[PathBuf::from("/dev/null")]), Ok(report) if report.rows_stored == 0));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn rows_of_json_go_through_many_chunks_in_order() {
         .collect();
     for (table, text) in [("lines", objects.join("\n")), ("array", format!("[{}]", objects.join(",\n")))] {
         let input = Input::reader("many.json", Box::new(std::io::Cursor::new(text.into_bytes())));
-        assert_eq!(db.load(table, vec![input], &options()).unwrap().rows, rows);
+        assert_eq!(db.load(table, vec![input], &options()).unwrap().rows_stored, rows);
         let t = db.table(table);
         assert_eq!(schema(&t), ["id: int64", "text: utf8", "late0: int64", "late1: int64"]);
         assert!(values(&t, "id").iter().enumerate().all(|(i, id)| *id == i.to_string()));

@@ -12,6 +12,7 @@ use stylobate::encoding::Profile;
 use stylobate::ingest::arrange::Arrange;
 use stylobate::ingest::load::{LoadOptions, load};
 use stylobate::ingest::rejects::OnError;
+use stylobate::ingest::resume::{CommitEvery, IfLoaded};
 use stylobate::ingest::sources::csv::INFER_ROWS;
 use stylobate::ingest::sources::{CsvOptions, Input, TextEncoding, expand};
 use stylobate::model::{DataType, Schema};
@@ -37,6 +38,9 @@ use crate::units::parse_size;
 /// the first bytes, CSV from JSON also by the name. Types are inferred from the first rows and widened when later rows
 /// need it; columns are matched by name. Directories called key=value become columns. Either all rows are added
 /// or none. A summary goes to stderr: rows, bytes in, bytes stored, ratio, seconds.
+///
+/// A file that was loaded before is refused, unless --if-loaded says otherwise: the table keeps a ledger of what was loaded. With
+/// --commit-every, a long load commits on its way, and the same command goes on after a crash.
 ///
 /// A row that cannot be stored ends the ingest, unless such rows are to be left out: --on-error skip counts them,
 /// --rejects FILE keeps them too, and rows read = rows stored + rows rejected. A value that only makes its column's
@@ -76,6 +80,13 @@ pub(crate) struct IngestArgs {
     /// Sort the rows of each segment of a new table; `sty compact` sorts it as a whole
     #[arg(long, value_name = "COLUMN [DESC],…", value_parser = parse_sort)]
     pub(crate) sort_by: Option<SortList>,
+    /// What becomes of files that were loaded before, by path, size and time, or by their bytes
+    #[arg(long, value_enum, value_name = "ACTION", default_value_t)]
+    pub(crate) if_loaded: IfLoadedArg,
+    /// Commit every so many rows (1000000) or bytes of input (10GiB), not only at the end: after a crash, the same command
+    /// goes on where the last commit ended
+    #[arg(long, value_name = "ROWS|SIZE", value_parser = parse_commit_every)]
+    pub(crate) commit_every: Option<CommitEvery>,
     /// Whether time or space matters more [default: the table's; balanced for a new one]
     #[arg(long, value_enum, env = "STY_PROFILE", hide_env = true)]
     pub(crate) profile: Option<ProfileArg>,
@@ -216,6 +227,38 @@ impl CsvArgs {
     }
 }
 
+/// `--if-loaded`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IfLoadedArg {
+    /// They end the ingest before it begins
+    #[default]
+    Error,
+    /// They are left out
+    Skip,
+    /// They are loaded once more
+    Again,
+}
+
+impl From<IfLoadedArg> for IfLoaded {
+    fn from(arg: IfLoadedArg) -> Self {
+        match arg {
+            IfLoadedArg::Error => IfLoaded::Error,
+            IfLoadedArg::Skip => IfLoaded::Skip,
+            IfLoadedArg::Again => IfLoaded::Again,
+        }
+    }
+}
+
+/// A plain number is rows, one with a unit bytes.
+fn parse_commit_every(text: &str) -> Result<CommitEvery, String> {
+    let plain: String = text.chars().filter(|c| *c != '_').collect();
+    match plain.parse::<u64>() {
+        Ok(0) => Err("at least one row is needed".to_owned()),
+        Ok(rows) => Ok(CommitEvery::Rows(rows)),
+        Err(_) => parse_size(text).map(CommitEvery::Bytes),
+    }
+}
+
 /// `--profile`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProfileArg {
@@ -304,6 +347,8 @@ impl IngestArgs {
             skip_unsupported: self.skip_unsupported,
             on_error,
             max_errors: self.errors.max_errors,
+            if_loaded: self.if_loaded.into(),
+            commit_every: self.commit_every,
             arrange: Arrange {
                 partition_by: self.partition_by.as_ref().map(|Expressions(all)| all.clone()).unwrap_or_default(),
                 sort_by: self.sort_by.as_ref().map(|SortList(keys)| keys.clone()).unwrap_or_default(),
@@ -401,6 +446,13 @@ mod tests {
         for bad in ["id", ":int64", "id:int7", "a:utf8,a:utf8"] {
             assert!(parse_schema(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn commits_by_rows_or_bytes() {
+        assert_eq!(parse_commit_every("1_000_000"), Ok(CommitEvery::Rows(1_000_000)));
+        assert_eq!(parse_commit_every("2GiB"), Ok(CommitEvery::Bytes(2 << 30)));
+        assert!(parse_commit_every("0").is_err() && parse_commit_every("often").is_err());
     }
 
     #[test]

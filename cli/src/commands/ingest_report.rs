@@ -20,6 +20,12 @@ pub(super) fn tell(report: &LoadReport, rejects: Option<&Path>, context: &Contex
     for column in &report.skipped {
         context.note(&format!("column '{column}' was left out: its type cannot be stored yet"));
     }
+    for name in &report.loaded_before {
+        context.note(&format!("{name} was loaded before: left out"));
+    }
+    for name in &report.resumed {
+        context.note(&format!("{name}: going on where the last load stopped"));
+    }
     note_guesses(report, context);
     note_rejects(report, rejects, context);
     context.note(&summary(report));
@@ -104,6 +110,9 @@ fn object(table: &str, report: &LoadReport) -> Value {
         "bytes_stored": report.bytes_stored,
         "bytes_metadata": report.bytes_metadata,
         "segments": report.segments,
+        "commits": report.commits,
+        "loaded_before": report.loaded_before,
+        "resumed": report.resumed,
         "seconds": report.elapsed.as_secs_f64(),
         "inputs": report.inputs.iter().map(input).collect::<Vec<_>>(),
     })

@@ -4,13 +4,16 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::ahead::{Compression, decompress, read_full, recognise, transcode};
 use super::arrow::{CONTINUATION, FILE_MAGIC};
 use super::encoding::TextEncoding;
+use twox_hash::xxhash3_128::{RawHasher, SecretBuffer};
+
 use crate::error::{Error, Result};
+use crate::manifest::Id;
 
 /// A stream of bytes that may move to another thread.
 pub type Bytes = Box<dyn Read + Send>;
@@ -21,6 +24,7 @@ pub struct Input {
     source: Source,
     encoding: Option<TextEncoding>,
     consumed: Arc<AtomicU64>,
+    hash: Arc<OnceLock<Id>>,
 }
 
 enum Source {
@@ -71,17 +75,35 @@ impl fmt::Debug for Opened {
 impl Input {
     /// A file.
     pub fn path(path: impl Into<PathBuf>) -> Self {
-        Input { name: path.into(), source: Source::Path, encoding: None, consumed: Arc::default() }
+        Input {
+            name: path.into(),
+            source: Source::Path,
+            encoding: None,
+            consumed: Arc::default(),
+            hash: Arc::default(),
+        }
     }
 
     /// Standard input.
     pub fn stdin() -> Self {
-        Input { name: PathBuf::from("<stdin>"), source: Source::Stdin, encoding: None, consumed: Arc::default() }
+        Input {
+            name: PathBuf::from("<stdin>"),
+            source: Source::Stdin,
+            encoding: None,
+            consumed: Arc::default(),
+            hash: Arc::default(),
+        }
     }
 
     /// Any stream of bytes; its format is guessed as a file of this name would be.
     pub fn reader(name: impl Into<PathBuf>, bytes: Bytes) -> Self {
-        Input { name: name.into(), source: Source::Reader(bytes), encoding: None, consumed: Arc::default() }
+        Input {
+            name: name.into(),
+            source: Source::Reader(bytes),
+            encoding: None,
+            consumed: Arc::default(),
+            hash: Arc::default(),
+        }
     }
 
     /// Text in it is written so, unless a byte-order mark says otherwise; without this, as UTF-8.
@@ -115,16 +137,21 @@ impl Input {
         Arc::clone(&self.consumed)
     }
 
+    /// XXH3-128 of its bytes as they lie there, once all of them were read. Not for a Parquet file read by its path.
+    pub fn hash(&self) -> Arc<OnceLock<Id>> {
+        Arc::clone(&self.hash)
+    }
+
     /// Opens the input, and finds out its compression by its first bytes and its format by those or its name.
     pub fn open(self) -> Result<Opened> {
-        let Input { name, source, encoding, consumed } = self;
+        let Input { name, source, encoding, consumed, hash } = self;
         let is_file = matches!(source, Source::Path) && name.is_file();
         let raw: Bytes = match source {
             Source::Path => Box::new(open_file(&name)?),
             Source::Stdin => Box::new(io::stdin()),
             Source::Reader(bytes) => bytes,
         };
-        let (head, raw) = peek(&name, Box::new(Counted { raw, consumed }))?;
+        let (head, raw) = peek(&name, Box::new(Counted { raw, consumed, hasher: hasher(), hash }))?;
         let compression = recognise(&head).map_err(|method| {
             Error::Unsupported(format!(
                 "{} is compressed with {method}; decompress it and pipe it in: … | sty ingest STORE/TABLE -",
@@ -209,16 +236,30 @@ fn find_format(name: &Path, head: &[u8]) -> Result<Format> {
     }
 }
 
-/// Counts what is read.
+/// XXH3-128 over a stream.
+pub(in crate::ingest) type Hasher = RawHasher<&'static [u8; 192]>;
+
+pub(in crate::ingest) fn hasher() -> Hasher {
+    RawHasher::new(SecretBuffer::default())
+}
+
+/// Counts and hashes what is read.
 struct Counted {
     raw: Bytes,
     consumed: Arc<AtomicU64>,
+    hasher: Hasher,
+    hash: Arc<OnceLock<Id>>,
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.raw.read(buffer)?;
         self.consumed.fetch_add(n as u64, Ordering::Relaxed);
+        self.hasher.write(buffer.get(..n).unwrap_or_default());
+        if n == 0 && !buffer.is_empty() {
+            // The end; more than once, it is the same.
+            let _ = self.hash.set(self.hasher.finish_128().to_le_bytes());
+        }
         Ok(n)
     }
 }

@@ -10,7 +10,7 @@ pub mod arrow;
 mod constants;
 pub mod csv;
 mod encoding;
-mod input;
+pub(in crate::ingest) mod input;
 mod inputs;
 pub mod json;
 #[cfg(feature = "parquet")]

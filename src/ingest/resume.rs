@@ -1,0 +1,159 @@
+//! What a load has to read: not what was loaded before, and of an input whose load was stopped only the rest.
+//!
+//! An input is known by its path, size and time of change; one that has moved is known by its name and
+//! bytes. A load of several commits
+//! notes with each of them how far it has come, and which input is next, so that the same command goes on from there.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use super::sources::Input;
+use super::sources::input::hasher;
+use crate::error::{Error, Result};
+use crate::manifest::{Id, Source, layout};
+
+/// What becomes of an input that was loaded before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IfLoaded {
+    /// It ends the load, before anything is read.
+    #[default]
+    Error,
+    /// It is left out.
+    Skip,
+    /// It is loaded once more.
+    Again,
+}
+
+/// When a load commits before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitEvery {
+    /// After about so many rows.
+    Rows(u64),
+    /// After about so many bytes of input, as they lie there.
+    Bytes(u64),
+}
+
+/// The inputs of a load, and what the ledger says of them.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// What is to be read.
+    pub(super) inputs: Vec<Input>,
+    /// Of each of them, by number: what the ledger will say once it is read; `None` for what has no name of its own.
+    pub(super) sources: Vec<Option<Source>>,
+    /// Inputs that were loaded before.
+    pub(super) skipped: Vec<String>,
+    /// Inputs of which a part was loaded before.
+    pub(super) resumed: Vec<String>,
+}
+
+/// Finds out what is to be read.
+pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) -> Result<Plan> {
+    let mut found = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        let identity = identity(&input)?;
+        found.push((input, identity));
+    }
+    // A load that was stopped, if these inputs are of it.
+    let is_open = |source: &&Source| !source.done && found.iter().any(|(_, new)| same_path(new.as_ref(), source));
+    let load = known.iter().rev().find(is_open).map(|source| source.load);
+    let id = load.unwrap_or_else(layout::new_id);
+    let mut plan = Plan { inputs: Vec::new(), sources: Vec::new(), skipped: Vec::new(), resumed: Vec::new() };
+    for (input, new) in found {
+        let name = input.name().display().to_string();
+        let Some(new) = new else {
+            plan.inputs.push(input);
+            plan.sources.push(None);
+            continue;
+        };
+        let open = known.iter().rev().find(|source| !source.done && same_path(Some(&new), source));
+        if let Some(open) = open.filter(|_| if_loaded != IfLoaded::Again) {
+            if (open.size, open.modified) != (new.size, new.modified) {
+                return Err(Error::InvalidInput(format!(
+                    "{name} has changed since {} rows of it were loaded; --if-loaded again loads all of it, beside them",
+                    open.rows
+                )));
+            }
+            if open.pieces > 0 {
+                plan.resumed.push(name);
+            }
+            plan.inputs.push(input);
+            plan.sources.push(Some(open.clone()));
+            continue;
+        }
+        let before = if if_loaded == IfLoaded::Again { None } else { loaded(&new, known, input.name())? };
+        match before {
+            Some(before) if Some(before.load) == load || if_loaded == IfLoaded::Skip => plan.skipped.push(name),
+            Some(before) => return Err(refused(&name, &new, before)),
+            None => {
+                plan.inputs.push(input);
+                plan.sources.push(Some(Source { load: id, ..new }));
+            }
+        }
+    }
+    Ok(plan)
+}
+
+fn same_path(new: Option<&Source>, known: &Source) -> bool {
+    new.is_some_and(|new| new.path == known.path)
+}
+
+/// The entry of an input that was loaded to its end.
+fn loaded<'a>(new: &Source, known: &'a [Source], path: &Path) -> Result<Option<&'a Source>> {
+    let alike: Vec<&Source> = known.iter().filter(|source| source.done && source.size == new.size).collect();
+    let same = |source: &&&Source| source.path == new.path && source.modified == new.modified;
+    if let Some(same) = alike.iter().find(same) {
+        return Ok(Some(same));
+    }
+    // Of the same size and name, it may be the same in another place, or touched.
+    let name = |source: &Source| source.path.rsplit('/').next().map(str::to_owned);
+    let namesake = |source: &&Source| source.hash.is_some() && name(source) == name(new);
+    let namesakes: Vec<&Source> = alike.into_iter().filter(namesake).collect();
+    if namesakes.is_empty() {
+        return Ok(None);
+    }
+    let hash = hash(path)?;
+    Ok(namesakes.into_iter().find(|source| source.hash == Some(hash)))
+}
+
+fn refused(name: &str, new: &Source, before: &Source) -> Error {
+    let other = if new.path == before.path { String::new() } else { format!(" as {}", before.path) };
+    Error::InvalidInput(format!(
+        "{name} was loaded before{other}: {} rows, in generation {}; nothing was changed; --if-loaded skip leaves it out, \
+         --if-loaded again adds its rows once more",
+        before.rows - before.rejected.min(before.rows),
+        before.generation
+    ))
+}
+
+/// An entry for an input that has a name of its own: a plain file.
+fn identity(input: &Input) -> Result<Option<Source>> {
+    if input.size().is_none() {
+        return Ok(None);
+    }
+    let path = input.name();
+    let found = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
+    let absolute = std::fs::canonicalize(path).map_err(|error| Error::io(path, error))?;
+    let modified = found.modified().ok().map(|at| match at.duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
+    });
+    let path: Arc<str> = absolute.to_string_lossy().into();
+    Ok(Some(Source { path, size: found.len(), modified: modified.unwrap_or(0), ..Source::default() }))
+}
+
+/// XXH3-128 of a file's bytes.
+pub(super) fn hash(path: &Path) -> Result<Id> {
+    let failed = |error| Error::io(path, error);
+    let mut file = File::open(path).map_err(failed)?;
+    file.rewind().map_err(failed)?;
+    let (mut hasher, mut buffer) = (hasher(), vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut buffer).map_err(failed)? {
+            0 => return Ok(hasher.finish_128().to_le_bytes()),
+            n => hasher.write(buffer.get(..n).unwrap_or_default()),
+        }
+    }
+}
