@@ -212,7 +212,7 @@ impl Work {
                 None => runs.extend(self.sort_one(writer, path, segment, &schema, &keys)?),
             }
         }
-        let tasks = ranges(&runs, &schema, &keys, self.pipeline.in_flight_bytes)?;
+        let tasks = ranges(&runs, &schema, &keys, self.pipeline.in_flight_bytes, self.pipeline.segment.rows)?;
         self.write(writer, path, tasks, &[], &self.pipeline.clone())
     }
 

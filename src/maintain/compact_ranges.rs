@@ -108,16 +108,17 @@ impl SortedRun {
 }
 
 /// Tasks that give all rows of sorted runs in order, a range of keys each. Equal keys come in the order of the runs. The rows of
-/// a range take about `bytes` at most.
+/// a range take about `bytes` at most, and are about `most`.
 pub(super) fn ranges(
     runs: &[SortedRun],
     schema: &Schema,
     keys: &[SortKey],
     bytes: usize,
+    most: usize,
 ) -> Result<impl Iterator<Item = Result<Task>> + use<>> {
     let row_bytes = (VALUE_BYTES * schema.columns().len()).max(1);
     let rows: usize = runs.iter().map(|run| run.segment.rows() as usize).sum();
-    let wanted = RANGE_ROWS.max(runs.len().saturating_mul(SLICE_ROWS)).min(bytes / row_bytes).max(VECTOR);
+    let wanted = RANGE_ROWS.max(runs.len().saturating_mul(SLICE_ROWS)).min(most).min(bytes / row_bytes).max(VECTOR);
     let mut samples: Vec<&OwnedRow> = runs.iter().flat_map(|run| &run.samples).collect();
     samples.sort_unstable();
     let step = wanted.div_ceil(VECTOR);
@@ -169,7 +170,10 @@ fn read(
             let rows = range.start.max(first) - first..range.end.min(first + block_rows) - first;
             let has = |column: &&Column| segment.footer().columns.iter().any(|entry| entry.column == column.id);
             let present: Vec<Column> = columns.iter().filter(has).cloned().collect();
-            let batch = rewrite::decode(segment, block, rows, &present)?;
+            // Blocks are decoded from multiples of a vector on.
+            let aligned = rows.start / VECTOR * VECTOR;
+            let batch = rewrite::decode(segment, block, aligned..rows.end, &present)?;
+            let batch = batch.slice(rows.start - aligned, rows.len());
             let ids = match_columns(&mut known, &batch)?;
             let _ = builder.push(&batch, &ids)?;
         }

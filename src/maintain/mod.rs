@@ -7,12 +7,14 @@ pub mod alter; // columns added, dropped, renamed, widened
 pub mod compact; // small and overlapping segments into large, sorted ones
 mod compact_ranges; // sorted segments as one sequence
 pub mod modify; // rows out or changed, by a condition
+pub mod read; // a whole table, block by block
 pub mod partitions; // whole partitions: listing and dropping
 
 pub use alter::{Alteration, alter};
 pub use compact::{CompactOptions, CompactReport, compact};
 pub use modify::{Modification, ModifyOptions, ModifyReport, modify};
 pub use partitions::{Partition, drop_partitions, partitions};
+pub use read::{BlockPlace, blocks, read_block};
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ mod bench_memory;
 mod compact;
 mod completions;
 mod demo;
+mod export;
 mod gc;
 mod r#gen;
 mod ingest;
@@ -36,6 +37,7 @@ pub(crate) enum Command {
     Schema(schema::SchemaArgs),
     Partitions(partitions::PartitionsArgs),
     Manifest(manifest::ManifestArgs),
+    Export(export::ExportArgs),
     Compact(compact::CompactArgs),
     Alter(alter::AlterArgs),
     DropPartition(partitions::DropPartitionArgs),
@@ -57,6 +59,7 @@ pub(crate) fn run(cli: Cli, context: &Context) -> Result<(), Failure> {
         Command::Schema(args) => schema::run(&args, context),
         Command::Partitions(args) => partitions::run(&args, context),
         Command::Manifest(args) => manifest::run(&args, context),
+        Command::Export(args) => export::run(&args, context),
         Command::Compact(args) => compact::run(&args, context),
         Command::Alter(args) => alter::run(args, context),
         Command::DropPartition(args) => partitions::run_drop(&args, context),

@@ -1,0 +1,260 @@
+//! `sty export`: a table as files that other programs read.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::time::Instant;
+
+use arrow_array::{RecordBatch, UInt32Array};
+use arrow_schema::SchemaRef;
+use clap::{Args, ValueEnum};
+use rayon::prelude::*;
+use stylobate::ingest::partition::{Partitions, keys};
+use stylobate::maintain::{BlockPlace, blocks, read_block};
+use stylobate::model::ColumnId;
+use stylobate::sql::SqlExpressions;
+use stylobate::store::{Snapshot, Store};
+
+use super::arrange_args::{Expressions, parse_expressions};
+use super::ingest::parse_threads;
+use super::paths::TablePath;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::output::Output;
+use crate::printers::{Format, PrintOptions, Printer};
+use crate::signals;
+use crate::units::{show_count, show_counted, show_duration};
+
+/// Partitions of one segment whose files are open at a time.
+const OPEN_FILES: usize = 256;
+
+/// Write a table to files: Parquet, CSV, JSON lines or Arrow
+///
+/// To a file or to stdout (-), rows come in the order of the table. To a directory, which is made if it does not exist, each
+/// segment becomes a file of its own, all threads write, and --partition-by spreads rows over directories as Hive does. A
+/// file appears when it is complete.
+///
+/// Examples:
+///   sty export db/trips -o trips.parquet
+///   sty export db/trips -o out/ --format parquet --partition-by 'year(pickup_datetime) AS year'
+///   sty export db/trips -o - --format jsonl | gzip > trips.jsonl.gz
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct ExportArgs {
+    /// The table
+    #[arg(value_name = "STORE/TABLE")]
+    table: TablePath,
+    /// A file, a directory (with / at its end, or one that exists), or - for stdout
+    #[arg(short, long, value_name = "FILE|DIR|-")]
+    output: PathBuf,
+    /// Format [default: by the name of the file; parquet in a directory, csv on stdout]
+    #[arg(long, value_enum)]
+    format: Option<ExportFormat>,
+    /// Spread rows over directories by these expressions
+    #[arg(long, value_name = "EXPR,…", value_parser = parse_expressions)]
+    partition_by: Option<Expressions>,
+    /// A generation that is kept [default: the one in force]
+    #[arg(long, value_name = "NUMBER")]
+    generation: Option<u64>,
+    /// Replace files that exist
+    #[arg(long)]
+    force: bool,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = parse_threads, env = "STY_THREADS", hide_env = true)]
+    threads: Option<usize>,
+}
+
+/// `--format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ExportFormat {
+    /// Parquet, zstd
+    Parquet,
+    /// Comma-separated, with a header
+    Csv,
+    /// Tab-separated, with a header
+    Tsv,
+    /// One JSON object a line
+    Jsonl,
+    /// Arrow IPC
+    Arrow,
+}
+
+impl ExportFormat {
+    fn format(self) -> Format {
+        match self {
+            ExportFormat::Parquet => Format::Parquet,
+            ExportFormat::Csv => Format::Csv,
+            ExportFormat::Tsv => Format::Tsv,
+            ExportFormat::Jsonl => Format::Jsonl,
+            ExportFormat::Arrow => Format::Arrow,
+        }
+    }
+
+    fn extension(self) -> &'static str {
+        match self {
+            ExportFormat::Parquet => "parquet",
+            ExportFormat::Csv => "csv",
+            ExportFormat::Tsv => "tsv",
+            ExportFormat::Jsonl => "jsonl",
+            ExportFormat::Arrow => "arrow",
+        }
+    }
+}
+
+/// Runs `sty export`.
+pub(crate) fn run(args: &ExportArgs, context: &Context) -> Result<(), Failure> {
+    let started = Instant::now();
+    let table = Store::open(&args.table.store).table(&args.table.table)?;
+    let snapshot = match args.generation {
+        Some(generation) => table.snapshot_at(generation)?,
+        None => table.snapshot()?,
+    };
+    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|error| Failure::failed(format!("no threads: {error}")))?;
+    let named = args.output.to_string_lossy();
+    let into_directory = named.ends_with('/') || args.output.is_dir() || args.partition_by.is_some();
+    let files = match into_directory && named != "-" {
+        true => pool.install(|| Directory::of(args, &snapshot).and_then(|directory| directory.export()))?,
+        false if args.partition_by.is_some() => {
+            return Err(Failure::usage("--partition-by needs a directory: -o DIR/"));
+        }
+        false => to_one(args, &snapshot, &pool, context)?,
+    };
+    context.note(&format!(
+        "{} in {}, {} ({} rows/s)",
+        show_counted(snapshot.rows(), "row"),
+        show_counted(files, "file"),
+        show_duration(started.elapsed()),
+        show_count((snapshot.rows() as f64 / started.elapsed().as_secs_f64().max(1e-9)) as u64)
+    ));
+    Ok(())
+}
+
+/// All rows in order, decoded ahead by all threads while one prints.
+fn to_one(
+    args: &ExportArgs,
+    snapshot: &Snapshot,
+    pool: &rayon::ThreadPool,
+    context: &Context,
+) -> Result<u64, Failure> {
+    let asked = args.format.map(ExportFormat::format);
+    let (output, format, options) = context.open_result(asked, Some(&args.output), args.force)?;
+    let mut printer = Printer::new(format, &snapshot.schema().to_arrow(), &options, output)?;
+    let places = blocks(snapshot)?;
+    let (send, receive) = sync_channel::<Result<Vec<RecordBatch>, stylobate::Error>>(1);
+    std::thread::scope(|scope| {
+        let width = pool.current_num_threads();
+        let places = &places;
+        scope.spawn(move || {
+            for group in places.chunks(width) {
+                let read = |place: &BlockPlace| read_block(snapshot, place);
+                let batches = pool.install(|| group.par_iter().map(read).collect());
+                // Nobody listens any more: it was closed, or failed.
+                if send.send(batches).is_err() {
+                    return;
+                }
+            }
+        });
+        for batches in receive {
+            for batch in batches? {
+                signals::check()?;
+                if printer.write(&batch)? == ControlFlow::Break(()) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok::<(), Failure>(())
+    })?;
+    printer.finish()?.output.commit()?;
+    Ok(1)
+}
+
+/// An export of a file for each segment, or for each segment and partition.
+struct Directory<'a> {
+    args: &'a ExportArgs,
+    snapshot: &'a Snapshot,
+    format: ExportFormat,
+    schema: SchemaRef,
+    files: AtomicU64,
+}
+
+impl<'a> Directory<'a> {
+    fn of(args: &'a ExportArgs, snapshot: &'a Snapshot) -> Result<Self, Failure> {
+        let format = args.format.unwrap_or(ExportFormat::Parquet);
+        std::fs::create_dir_all(&args.output).map_err(|error| Failure::io(&args.output, &error))?;
+        Ok(Directory { args, snapshot, format, schema: snapshot.schema().to_arrow(), files: AtomicU64::new(0) })
+    }
+
+    fn export(&self) -> Result<u64, Failure> {
+        let places = blocks(self.snapshot)?;
+        let segments: Vec<&[BlockPlace]> = places.chunk_by(|a, b| a.segment == b.segment).collect();
+        segments.par_iter().enumerate().try_for_each(|(number, blocks)| match &self.args.partition_by {
+            None => self.plain(number, blocks),
+            Some(Expressions(requests)) => self.partitioned(number, blocks, requests),
+        })?;
+        Ok(self.files.load(Ordering::Relaxed))
+    }
+
+    fn plain(&self, number: usize, blocks: &[BlockPlace]) -> Result<(), Failure> {
+        let mut printer = self.printer(&self.args.output, number, 0)?;
+        for place in blocks {
+            signals::check()?;
+            let _ = printer.write(&read_block(self.snapshot, place)?)?;
+        }
+        printer.finish()?.output.commit()
+    }
+
+    fn partitioned(&self, number: usize, blocks: &[BlockPlace], requests: &[String]) -> Result<(), Failure> {
+        let compile = Arc::new(SqlExpressions::default());
+        let schema = self.snapshot.schema();
+        let ids: Vec<ColumnId> = schema.columns().iter().map(|column| column.id).collect();
+        let mut partitions = Partitions::new(keys(requests, schema, &*compile)?, compile);
+        let mut open: HashMap<u32, Printer> = HashMap::new();
+        let mut part = 0;
+        for place in blocks {
+            signals::check()?;
+            let batch = read_block(self.snapshot, place)?;
+            let mut rows: HashMap<u32, Vec<u32>> = HashMap::new();
+            for (row, partition) in partitions.of(&batch, &ids, schema)?.into_iter().enumerate() {
+                rows.entry(partition).or_default().push(row as u32);
+            }
+            let mut rows: Vec<(u32, Vec<u32>)> = rows.into_iter().collect();
+            rows.sort_unstable_by_key(|(partition, _)| *partition);
+            for (partition, rows) in rows {
+                if !open.contains_key(&partition) {
+                    if open.len() >= OPEN_FILES {
+                        close(&mut open)?;
+                        part += 1;
+                    }
+                    let directory = self.args.output.join(&*partitions.path(partition));
+                    std::fs::create_dir_all(&directory).map_err(|error| Failure::io(&directory, &error))?;
+                    open.insert(partition, self.printer(&directory, number, part)?);
+                }
+                let Some(printer) = open.get_mut(&partition) else { continue };
+                let rows = UInt32Array::from(rows);
+                let columns = batch.columns().iter().map(|column| arrow_select::take::take(column, &rows, None));
+                let columns = columns.collect::<Result<Vec<_>, _>>()?;
+                let _ = printer.write(&RecordBatch::try_new(batch.schema(), columns)?)?;
+            }
+        }
+        close(&mut open)
+    }
+
+    /// A new file.
+    fn printer(&self, directory: &Path, number: usize, part: usize) -> Result<Printer, Failure> {
+        let more = if part > 0 { format!("-{part}") } else { String::new() };
+        let path = directory.join(format!("part-{number:06}{more}.{}", self.format.extension()));
+        let output = Output::open(Some(&path), self.args.force)?;
+        self.files.fetch_add(1, Ordering::Relaxed);
+        let options = PrintOptions { header: true, max_rows: None, look: crate::terminal::Look::default() };
+        Printer::new(self.format.format(), &self.schema, &options, output)
+    }
+}
+
+fn close(open: &mut HashMap<u32, Printer>) -> Result<(), Failure> {
+    open.drain().try_for_each(|(_, printer)| printer.finish()?.output.commit())
+}
