@@ -98,7 +98,7 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let shown = names.iter().take(8).copied().collect::<Vec<_>>().join(", ");
     match names.len() {
         0 => "nothing".to_owned(),
-        0..=8 => shown,
+        1..=8 => shown,
         _ => shown + ", …",
     }
 }

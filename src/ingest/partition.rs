@@ -115,10 +115,18 @@ pub struct Partitions {
     keys: Vec<PartitionKey>,
     compile: Arc<dyn Compile>,
     /// For the types that the columns had when the keys were compiled.
-    compiled: Option<(Vec<(ColumnId, DataType)>, Vec<Compiled>, RowConverter)>,
+    compiled: Option<CompiledKeys>,
     numbers: HashMap<Box<[u8]>, u32, foldhash::fast::RandomState>,
     paths: HashMap<Arc<str>, u32, foldhash::fast::RandomState>,
     names: Vec<Arc<str>>,
+}
+
+/// Keys for columns of certain types.
+#[derive(Debug)]
+struct CompiledKeys {
+    types: Vec<(ColumnId, DataType)>,
+    keys: Vec<Compiled>,
+    converter: RowConverter,
 }
 
 impl Partitions {
@@ -143,16 +151,16 @@ impl Partitions {
     pub fn of(&mut self, batch: &RecordBatch, ids: &[ColumnId], schema: &Schema) -> Result<Vec<u32>> {
         let columns = self.columns(schema)?;
         let types: Vec<(ColumnId, DataType)> = columns.iter().map(|c| (c.id, c.data_type.clone())).collect();
-        if self.compiled.as_ref().is_none_or(|(known, ..)| *known != types) {
+        if self.compiled.as_ref().is_none_or(|compiled| compiled.types != types) {
             let compile = |key: &PartitionKey| self.compile.compile(&key.expression, &columns);
             let all = self.keys.iter().map(compile).collect::<Result<Vec<_>>>()?;
             let fields = all.iter().map(|compiled| SortField::new(compiled.data_type.clone())).collect();
             let converter = RowConverter::new(fields).map_err(|error| Error::InvalidInput(error.to_string()))?;
             // Bytes of rows depend on types; the paths do not.
             self.numbers.clear();
-            self.compiled = Some((types, all, converter));
+            self.compiled = Some(CompiledKeys { types, keys: all, converter });
         }
-        let Some((_, compiled, converter)) = &self.compiled else { return Ok(Vec::new()) };
+        let Some(CompiledKeys { keys: compiled, converter, .. }) = &self.compiled else { return Ok(Vec::new()) };
         let rows = batch.num_rows();
         let arrays = columns.iter().map(|column| input(batch, ids, column)).collect::<Result<Vec<_>>>()?;
         let mut values = Vec::with_capacity(compiled.len());

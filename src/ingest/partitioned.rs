@@ -255,7 +255,7 @@ mod tests {
     const LIMITS: SegmentLimits = SegmentLimits { rows: 100, bytes: 1 << 20, block_rows: 1024 };
 
     /// What comes out: partition, rows, first value, sorted by partition; every row is checked to be where it belongs.
-    fn collect(cut: Cut, out: &mut Vec<(u32, Vec<i64>)>) {
+    fn collect(cut: Cut, out: &mut Vec<(u32, Vec<i64>)>) -> Result<()> {
         for (partition, input) in cut.gather().unwrap() {
             // Before the type widened, it is narrow.
             let ids = arrow_cast::cast(&input.columns[0].arrays[0], &arrow_schema::DataType::Int64).unwrap();
@@ -263,6 +263,7 @@ mod tests {
             assert_eq!(ids.len(), input.rows);
             out.push((partition, ids));
         }
+        Ok(())
     }
 
     #[test]
@@ -286,11 +287,11 @@ mod tests {
                 pushed.extend(of.iter().copied().zip(values));
                 let record = RecordBatch::try_from_iter(columns).unwrap();
                 if rows.push(&record, &numbers, of) {
-                    rows.cut(false, &mut |cut| Ok(collect(cut, &mut out))).unwrap();
+                    rows.cut(false, &mut |cut| collect(cut, &mut out)).unwrap();
                 }
                 most_waiting = most_waiting.max(rows.bytes);
             }
-            rows.cut(true, &mut |cut| Ok(collect(cut, &mut out))).unwrap();
+            rows.cut(true, &mut |cut| collect(cut, &mut out)).unwrap();
             assert!(rows.waiting.is_empty() && rows.bytes == 0);
             // A text that was missing in some batches becomes views, which take more room.
             assert!(most_waiting < room / 4 * 5 + 1_000, "{most_waiting} of {room}");

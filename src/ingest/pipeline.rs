@@ -181,17 +181,20 @@ struct Stage<'a, 's> {
     options: &'a PipelineOptions,
     arrange: &'a Arrange,
     collected: Collected,
-    encoding: Option<Receiver<Result<Vec<(Arc<str>, EncodedSegment)>>>>,
+    encoding: Option<Receiver<Result<Encoded>>>,
     sink: &'a mut Sink<'s>,
     tally: &'a mut Tally,
     arrangement: Option<Arrangement>,
     sort_by: Arc<[SortKey]>,
 }
 
+/// Segments, each with the path of its partition.
+type Encoded = Vec<(Arc<str>, EncodedSegment)>;
+
 /// Rows that are not yet a segment.
 enum Collected {
     OneSegment(SegmentBuilder),
-    Partitions(Partitions, PartitionedRows),
+    Partitions(Box<Partitions>, PartitionedRows),
 }
 
 impl Stage<'_, '_> {
@@ -219,7 +222,7 @@ impl Stage<'_, '_> {
         if !arrangement.partition_by.is_empty() {
             let partitions = Partitions::new(arrangement.partition_by.clone(), self.arrange.compile());
             let rows = PartitionedRows::new(self.options.segment, self.options.waiting_bytes);
-            self.collected = Collected::Partitions(partitions, rows);
+            self.collected = Collected::Partitions(Box::new(partitions), rows);
         }
         self.sort_by = arrangement.sort_by.as_slice().into();
         self.arrangement = Some(arrangement);

@@ -21,7 +21,7 @@ fn rows_come_from_files_patterns_and_stdin_and_the_summary_goes_to_stderr() {
         let (code, stdout, stderr) = shell.pipe(line, TRIPS);
         assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
     }
-    assert_eq!(shell.run("ingest -q db/trips a.csv"), (0, String::new(), String::new()));
+    assert_eq!(shell.run("ingest -q db/trips --if-loaded again a.csv"), (0, String::new(), String::new()));
     let tables = shell.stdout("tables db");
     assert!(tables.starts_with("table,rows,columns,segments,bytes\ntrips,11,3,5,"), "{tables}");
 }
@@ -36,7 +36,7 @@ fn guesses_and_counts_of_one_are_told_on_stderr() {
     assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
     assert!(stderr.starts_with(header) && stderr.contains("\n1 row: "), "{stderr}");
     // The table knows these names now, and a word of the user needs no note.
-    for line in ["ingest db/people people.csv", "ingest db/told --no-header people.csv"] {
+    for line in ["ingest db/people --if-loaded again people.csv", "ingest db/told --no-header people.csv"] {
         let (code, _, stderr) = shell.run(line);
         assert!(code == 0 && !stderr.contains("--no-header"), "{stderr}");
     }
@@ -158,7 +158,7 @@ fn rows_that_cannot_be_stored_are_left_out_counted_and_kept() {
     assert_eq!(std::fs::read_to_string(shell.path("bad.csv")).unwrap(), kept);
     let (code, _, stderr) = shell.run(&format!("ingest db/kept --rejects bad.csv {typed}"));
     assert!(code == 2 && stderr.contains("bad.csv: exists already") && stderr.contains("--force"), "{stderr}");
-    shell.stdout(&format!("ingest db/kept --on-error reject --rejects bad.csv --force {typed}"));
+    shell.stdout(&format!("ingest db/kept --if-loaded again --on-error reject --rejects bad.csv --force {typed}"));
     assert_eq!(std::fs::read_to_string(shell.path("bad.csv")).unwrap(), kept);
 
     let (code, _, stderr) = shell.run("ingest db/kept --on-error reject a.csv");

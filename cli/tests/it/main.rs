@@ -5,6 +5,7 @@
 mod bench;
 mod conventions;
 mod ingest;
+mod maintain;
 mod shell;
 mod stats;
 mod write;

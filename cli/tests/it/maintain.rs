@@ -1,0 +1,111 @@
+//! Tables that live for years: partitions, order, compaction, deletion, generations, export; whole commands.
+
+use crate::shell::Shell;
+
+/// Days of two years, three kinds.
+fn days(from: u32, rows: u32) -> String {
+    let row = |i: u32| format!("{i},20{}-0{}-01,k{},{}\n", 20 + i % 2, 1 + i % 9, i % 3, (i * 7919) % 1000);
+    "id,day,kind,number\n".to_owned() + &(from..from + rows).map(row).collect::<String>()
+}
+
+fn partitioned() -> Shell {
+    let shell = Shell::new();
+    shell.file("a.csv", &days(0, 600)).file("b.csv", &days(600, 600));
+    shell.stdout("ingest -q db/t a.csv --partition-by year(day),kind --sort-by number");
+    shell.stdout("ingest -q db/t b.csv");
+    shell
+}
+
+#[test]
+fn partitions_prune_are_compacted_listed_and_dropped() {
+    let shell = partitioned();
+    let listed = shell.stdout("partitions db/t --format csv");
+    assert!(listed.starts_with("partition,rows,segments,bytes\nyear_day=2020/kind=k0,200,2,"), "{listed}");
+    assert_eq!(listed.lines().count(), 7);
+    let (_, _, stats) =
+        shell.sh("sty query db \"SELECT count(*) FROM t WHERE year(day) = 2020 AND kind = 'k1'\" --stats");
+    assert!(stats.contains("2 of 12 read"), "{stats}");
+    let (code, _, stderr) = shell.run("compact db/t");
+    assert!(code == 0 && stderr.starts_with("12 segments → 6: 1,200 rows written anew"), "{stderr}");
+    let ordered =
+        shell.sh("sty query db \"SELECT number FROM t WHERE kind = 'k1' AND day < '2021-01-01' LIMIT 200\"").1;
+    let numbers: Vec<u32> = ordered.lines().skip(1).map(|line| line.parse().unwrap()).collect();
+    assert!(numbers.is_sorted() && numbers.len() == 200);
+    shell.stdout("drop-partition -q db/t year_day=2020");
+    assert_eq!(
+        shell.sh("sty query db 'SELECT count(*), min(year(day)) FROM t'").1,
+        "count(*),min(year(t.day))\n600,2021\n"
+    );
+    for (line, exit, part) in [
+        ("drop-partition db/t year_day=2020", 6, "no partition 'year_day=2020'"),
+        ("compact db/t --partition nosuch=1", 6, "no partition 'nosuch=1'"),
+        ("ingest db/t a.csv --if-loaded again --partition-by id", 1, "is partitioned by year(day), kind"),
+        ("ingest db/u a.csv --partition-by random()", 1, "not the same each time"),
+        ("ingest db/u a.csv --partition-by nosuch", 1, "nosuch"),
+        ("ingest db/u a.csv --sort-by nosuch", 6, "there are id, day, kind, number"),
+        ("compact db/nosuch", 6, "no table 'nosuch'"),
+    ] {
+        let (code, _, stderr) = shell.run(line);
+        assert!(code == exit && stderr.contains(part), "{line}: {code} {stderr}");
+    }
+    shell.stdout("verify db");
+}
+
+#[test]
+fn what_was_loaded_is_not_loaded_twice_unasked() {
+    let shell = partitioned();
+    let (code, _, stderr) = shell.run("ingest db/t b.csv");
+    assert!(code == 1 && stderr.contains("b.csv was loaded before: 600 rows, in generation 2"), "{stderr}");
+    let (code, _, stderr) = shell.run("ingest db/t b.csv --if-loaded skip");
+    assert!(code == 0 && stderr.contains("b.csv was loaded before: left out"), "{stderr}");
+    shell.stdout("ingest -q db/t b.csv --if-loaded again --commit-every 100");
+    assert_eq!(shell.sh("sty query db 'SELECT count(*) FROM t'").1, "count(*)\n1800\n");
+}
+
+#[test]
+fn old_generations_stay_for_a_time() {
+    let shell = partitioned();
+    shell.stdout("alter -q db/t keep 1h");
+    shell.sh("sty query -q db 'DELETE FROM t WHERE id < 1000'");
+    let before = shell.stdout("export db/t -o - --format csv --generation 2 -q");
+    assert_eq!((before.lines().count(), shell.stdout("export db/t -o - -q").lines().count()), (1201, 201));
+    let manifest: serde_json::Value = serde_json::from_str(&shell.stdout("manifest db/t --format json")).unwrap();
+    assert_eq!(manifest["generations"], serde_json::json!([2, 3, 4]));
+    assert_eq!((&manifest["rows"], &manifest["keep_ms"]), (&serde_json::json!(200), &serde_json::json!(3_600_000)));
+    assert_eq!(manifest["sources"][1]["rows"], serde_json::json!(600));
+    shell.stdout("gc -q db --keep 0s");
+    let (code, _, stderr) = shell.run("manifest db/t --generation 2");
+    assert!(code == 6 && stderr.contains("kept: 4"), "{stderr}");
+    assert!(shell.stdout("manifest db/t").contains("partitioned by year(day) AS year_day"));
+}
+
+#[test]
+fn columns_change_in_metadata_alone() {
+    let shell = partitioned();
+    for change in ["add note:utf8", "rename number n", "widen n:float64", "drop note"] {
+        shell.stdout(&format!("alter -q db/t {change}"));
+    }
+    assert_eq!(shell.stdout("schema db/t --format csv").lines().last(), Some("n,float64,3,true"));
+    let (code, _, stderr) = shell.run("alter db/t drop kind");
+    assert!(code == 1 && stderr.contains("partitioned or sorted by it"), "{stderr}");
+    assert_eq!(shell.run("alter db/t drop nosuch").0, 6);
+    assert_eq!(shell.run("alter db/t add nosuch").0, 2);
+}
+
+#[test]
+fn tables_are_exported_and_come_back() {
+    let shell = partitioned();
+    let sorted = |table: &str| shell.sh(&format!("sty query db 'SELECT * FROM {table} ORDER BY id'")).1;
+    for format in ["parquet", "csv", "tsv", "jsonl", "arrow"] {
+        shell.stdout(&format!("export -q db/t -o one.{format}"));
+        shell.stdout(&format!("ingest -q db/{format} one.{format}"));
+        assert_eq!(sorted(format), sorted("t"), "{format}");
+        shell.stdout(&format!("export -q db/t -o out-{format}/ --format {format} --partition-by kind"));
+        shell.stdout(&format!("ingest -q db/{format}2 out-{format}"));
+        assert_eq!(sorted(&format!("{format}2")), sorted("t"), "{format}");
+    }
+    assert!(shell.sh("ls out-csv").1.starts_with("kind=k0\nkind=k1\n"));
+    let (code, _, stderr) = shell.run("export db/t -o one.csv");
+    assert!(code != 0 && stderr.contains("--force"), "{stderr}");
+    assert_eq!(shell.sh("sty export -q db/t -o - --format csv | head -1").1, "id,day,kind,number\n");
+}
