@@ -10,7 +10,7 @@ fn days(from: u32, rows: u32) -> String {
 
 fn partitioned() -> Shell {
     let shell = Shell::new();
-    shell.file("a.csv", &days(0, 600)).file("b.csv", &days(600, 600));
+    shell.file("a.csv", days(0, 600)).file("b.csv", days(600, 600));
     shell.stdout("ingest -q db/t a.csv --partition-by year(day),kind --sort-by number");
     shell.stdout("ingest -q db/t b.csv");
     shell
