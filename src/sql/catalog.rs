@@ -187,7 +187,7 @@ impl Tables {
     /// The newest generation of a table of the store; the same for the whole statement, and the one that an earlier
     /// statement opened, if it still is that.
     fn stored(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
-        let Some(name) = self.stored_name(name)? else { return Ok(None) };
+        let Some(name) = self.stored_name(name)? else { return self.stored_at(name) };
         if let Some(table) = lock(&self.pinned).get(&name) {
             return Ok(Some(Arc::clone(table)));
         }
@@ -205,6 +205,22 @@ impl Tables {
             }
         };
         lock(&self.pinned).insert(name, Arc::clone(&table));
+        Ok(Some(table))
+    }
+
+    /// A generation that is still kept, named as in `"trips@12"`.
+    fn stored_at(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
+        let parts = name.rsplit_once('@').and_then(|(table, number)| Some((table, number.parse::<u64>().ok()?)));
+        let Some((table, generation)) = parts else { return Ok(None) };
+        let Some(table) = self.stored_name(table)? else { return Ok(None) };
+        if let Some(known) = lock(&self.pinned).get(name) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let Some(table) = self.store.as_ref().map(|store| store.table(&table)).transpose()? else {
+            return Ok(None);
+        };
+        let table = Arc::new(StoreTable::new(table.snapshot_at(generation)?));
+        lock(&self.pinned).insert(name.to_owned(), Arc::clone(&table));
         Ok(Some(table))
     }
 

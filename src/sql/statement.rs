@@ -69,12 +69,21 @@ impl StatementPlanner<'_> {
             LogicalPlan::Ddl(DdlStatement::DropTable(drop)) if !self.tables.in_session(drop.name.table()) => {
                 self.drop_stored(drop.name.table(), drop.if_exists)
             }
+            LogicalPlan::Dml(statement) if self.is_old(statement.table_name.table())? => refuse(
+                &format!("{} is a generation of the past, and stays as it is", statement.table_name.table()),
+                "leave out its number",
+            ),
             LogicalPlan::Dml(statement) => match Modify::of(&statement, &state)? {
                 Some(modify) => Ok(Planned::Modify(Box::new(modify))),
                 None => self.run(LogicalPlan::Dml(statement)).await,
             },
             other => self.run(other).await,
         }
+    }
+
+    /// Whether a table of the store is meant as it was.
+    fn is_old(&self, name: &str) -> Result<bool> {
+        Ok(name.contains('@') && !self.tables.in_session(name) && self.tables.stored_name(name)?.is_none())
     }
 
     /// What DataFusion does with a plan, unless that turns out to write.
