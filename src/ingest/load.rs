@@ -159,7 +159,7 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
         every,
         rows: tally.seen(),
         bytes: read.iter().map(|(_, consumed, _)| Arc::clone(consumed)).collect(),
-        last: 0,
+        last: None,
     });
     let pieces = plan.sources.iter().map(|source| source.as_ref().map_or(0, |source| source.pieces)).collect();
     let most = pipeline.in_flight_bytes;
@@ -256,7 +256,9 @@ impl<'a> Loading<'a> {
         // One segment is written while the next is encoded; none waits between them.
         let (to_disk, encoded) = sync_channel(0);
         let files = self.writer.data_files();
-        let table = self.writer.base().map(|root| root.arrangement.clone());
+        // A table without columns has not been told yet.
+        let told = self.writer.base().filter(|root| !root.schema.columns().is_empty());
+        let table = told.map(|root| root.arrangement.clone());
         let arrange = Arrange { table, ..self.options.arrange.clone() };
         let (pool, pipeline, tally) = (&self.pool, &self.pipeline, &mut self.tally);
         let (arrangement, segments) = std::thread::scope(|scope| {

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_select::interleave::interleave;
 use rayon::prelude::*;
@@ -20,6 +21,20 @@ use crate::segment::writer::{InputColumn, SegmentInput};
 
 /// A column of all that waits: an array for each batch, of one type.
 type Unified = Vec<(ColumnId, DataType, Vec<ArrayRef>)>;
+
+/// What is kept of each row beside its values: its partition, and where it is while it is cut.
+const ROW_BYTES: usize = 36;
+
+/// Texts in buffers that hold nothing else.
+fn own_texts(array: &ArrayRef) -> ArrayRef {
+    if let Some(views) = array.as_string_view_opt() {
+        return Arc::new(views.gc());
+    }
+    match array.as_binary_view_opt() {
+        Some(views) => Arc::new(views.gc()),
+        None => Arc::clone(array),
+    }
+}
 
 /// Rows that wait.
 #[derive(Debug)]
@@ -57,7 +72,7 @@ impl PartitionedRows {
                 *rows += 1;
             }
         }
-        self.bytes += batch.columns().iter().map(value_bytes).sum::<usize>();
+        self.bytes += batch.columns().iter().map(value_bytes).sum::<usize>() + partitions.len() * ROW_BYTES;
         let fields = batch.schema_ref().fields().iter();
         let columns = fields.zip(ids).zip(batch.columns());
         let columns =
@@ -182,9 +197,11 @@ impl PartitionedRows {
             names.entry(*id).or_insert_with(|| Arc::clone(name));
         }
         let gathered = columns.iter().filter(|_| !left.is_empty()).map(|column| gather(column, left));
-        let gathered = gathered.collect::<Result<Vec<_>>>()?;
+        let mut gathered = gathered.collect::<Result<Vec<_>>>()?;
+        // Views would hold on to the texts of all rows.
+        gathered.iter_mut().for_each(|(.., array)| *array = own_texts(array));
         self.waiting.clear();
-        self.bytes = gathered.iter().map(|(.., array)| value_bytes(array)).sum();
+        self.bytes = gathered.iter().map(|(.., array)| value_bytes(array)).sum::<usize>() + left.len() * ROW_BYTES;
         if !left.is_empty() {
             let name = |id| names.get(&id).cloned().unwrap_or_else(|| Arc::from(""));
             let columns = gathered.into_iter().map(|(id, _, array)| (id, name(id), array)).collect();
@@ -246,7 +263,6 @@ fn failed(error: arrow_schema::ArrowError) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::cast::AsArray;
     use arrow_array::types::Int64Type;
     use arrow_array::{Int32Array, Int64Array, StringArray};
 

@@ -4,6 +4,7 @@
 //! bytes. A load of several commits
 //! notes with each of them how far it has come, and which input is next, so that the same command goes on from there.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
@@ -61,6 +62,7 @@ pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) ->
     let load = known.iter().rev().find(is_open).map(|source| source.load);
     let id = load.unwrap_or_else(layout::new_id);
     let mut plan = Plan { inputs: Vec::new(), sources: Vec::new(), skipped: Vec::new(), resumed: Vec::new() };
+    let mut named = HashSet::new();
     for (input, new) in found {
         let name = input.name().display().to_string();
         let Some(new) = new else {
@@ -68,6 +70,15 @@ pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) ->
             plan.sources.push(None);
             continue;
         };
+        if !named.insert(Arc::clone(&new.path)) {
+            if if_loaded == IfLoaded::Skip {
+                plan.skipped.push(name);
+                continue;
+            }
+            return Err(Error::InvalidInput(format!(
+                "{name} is named twice, perhaps through a link; --if-loaded skip reads it once"
+            )));
+        }
         let open = known.iter().rev().find(|source| !source.done && same_path(Some(&new), source));
         if let Some(open) = open.filter(|_| if_loaded != IfLoaded::Again) {
             if (open.size, open.modified) != (new.size, new.modified) {

@@ -65,8 +65,8 @@ pub(super) struct Pause {
     pub(super) rows: Arc<AtomicU64>,
     /// Bytes of all inputs.
     pub(super) bytes: Vec<Arc<AtomicU64>>,
-    /// Rows or bytes at the last one.
-    pub(super) last: u64,
+    /// Rows or bytes when the first task after the last commit was handed out.
+    pub(super) last: Option<u64>,
 }
 
 impl Pause {
@@ -77,9 +77,11 @@ impl Pause {
                 (self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum(), every)
             }
         };
-        let due = now - self.last >= every.max(1);
+        // A commit follows at least one task.
+        let last = *self.last.get_or_insert(now);
+        let due = now - last >= every.max(1);
         if due {
-            self.last = now;
+            self.last = None;
         }
         due
     }
@@ -110,6 +112,8 @@ impl Iterator for Tasks<'_> {
             return Some(Err(Error::Cancelled));
         }
         if let Some(held) = self.held.take() {
+            // From here on it counts anew.
+            let _ = self.pause.as_mut().is_some_and(Pause::is_due);
             self.pieces += u64::from(held.begins);
             return Some(Ok(held));
         }

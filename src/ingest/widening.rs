@@ -18,6 +18,7 @@ pub(crate) fn check_widening<'a>(
 ) -> Result<()> {
     let columns: HashMap<ColumnId, &Column> = after.columns().iter().map(|column| (column.id, column)).collect();
     let now = |id| columns.get(&id).copied();
+    check_partition_keys(writer, before, &columns)?;
     for old in before.columns() {
         let Some(column) = now(old.id).filter(|column| column.data_type != old.data_type) else { continue };
         for known in writer.column_stats_by_segment(old.id)?.into_iter().flatten() {
@@ -27,6 +28,26 @@ pub(crate) fn check_widening<'a>(
     for (id, data_type, stats) in new.flat_map(|segment| &segment.stats) {
         if let Some(column) = now(*id) {
             check_column(column, data_type, stats)?;
+        }
+    }
+    Ok(())
+}
+
+/// A partition is named by the text of its value, which is the same in all integer types and in no others.
+fn check_partition_keys(writer: &TableWriter, before: &Schema, after: &HashMap<ColumnId, &Column>) -> Result<()> {
+    let arrangement = writer.arrangement();
+    let keys = arrangement.partition_by.iter().flat_map(|key| &key.columns).map(|(_, id)| *id);
+    for id in keys {
+        let old = before.columns().iter().find(|column| column.id == id).map(|column| &column.data_type);
+        let Some((old, new)) = old.zip(after.get(&id)) else { continue };
+        let integers = old.to_arrow().is_integer() && new.data_type.to_arrow().is_integer();
+        let same = *old == new.data_type || *old == DataType::Null || integers;
+        if !same {
+            return Err(Error::InvalidInput(format!(
+                "column '{}' is {old} and cannot become {}: the table is partitioned by it; give its type with \
+                 --schema {0}:{old}, or load into another table",
+                new.name, new.data_type
+            )));
         }
     }
     Ok(())

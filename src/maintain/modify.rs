@@ -79,7 +79,11 @@ pub fn modify(
     let snapshot = table.snapshot()?;
     let entries = snapshot.segments()?;
     let pool = thread_pool(options.threads.max(1))?;
-    let load = LoadOptions { memory_limit: options.memory_limit, ..LoadOptions::default() };
+    let load = LoadOptions {
+        threads: options.threads.max(1),
+        memory_limit: options.memory_limit,
+        ..LoadOptions::default()
+    };
     let pipeline = pipeline_options(&writer, &load);
     let arrange = arrangement(&writer.arrangement(), schema, modification);
     let mut report = ModifyReport::default();

@@ -286,10 +286,12 @@ fn extended(
         sources.extend(read_ledger(disk, dir, &file)?);
     }
     sources.extend(overflow);
-    let (encoded, reference) = ledger::encode_file(&sources);
-    durable::write_new(disk, &dir.ledger(&reference.id), &encoded)?;
-    *written += reference.length;
-    ledger.files.push(reference);
+    for part in sources.chunks(ledger::FILE_SOURCES) {
+        let (encoded, reference) = ledger::encode_file(part);
+        durable::write_new(disk, &dir.ledger(&reference.id), &encoded)?;
+        *written += reference.length;
+        ledger.files.push(reference);
+    }
     Ok(ledger)
 }
 

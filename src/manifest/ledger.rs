@@ -28,8 +28,10 @@ const SOURCE_BYTES: usize = 93;
 const REF_BYTES: usize = 32;
 /// More entries than this in the root move to a file with the next commit.
 const RECENT: usize = 128;
-/// The longest file that is read.
-pub(super) const MAX_BYTES: u64 = 64 << 20;
+/// Entries of a file at most, whose paths may be long.
+pub(super) const FILE_SOURCES: usize = 4096;
+/// The longest file that is read: so many entries with the longest paths.
+pub(super) const MAX_BYTES: u64 = 512 << 20;
 /// The most files, and the most entries of one.
 const MAX_COUNT: usize = 1 << 20;
 

@@ -101,6 +101,11 @@ fn check_expression(expr: &Expr) -> Result<()> {
         Ok(TreeNodeRecursion::Continue)
     });
     visited.map_err(from_datafusion)?;
+    if expr.is_volatile() {
+        return Err(Error::Unsupported(format!(
+            "{expr} in DELETE or UPDATE, for it is not the same each time it is computed"
+        )));
+    }
     match subquery {
         true => Err(Error::Unsupported(
             "a subquery in DELETE or UPDATE; ask for its values first and write them as a list".into(),

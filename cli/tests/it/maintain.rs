@@ -69,8 +69,7 @@ fn old_generations_stay_for_a_time() {
     shell.sh("sty query -q db 'DELETE FROM t WHERE id < 1000'");
     let before = shell.stdout("export db/t -o - --format csv --generation 2 -q");
     assert_eq!((before.lines().count(), shell.stdout("export db/t -o - -q").lines().count()), (1201, 201));
-    let then =
-        shell.sh("sty query db 'SELECT count(*) FROM \"t@2\" old WHERE id NOT IN (SELECT id FROM t)'").1;
+    let then = shell.sh("sty query db 'SELECT count(*) FROM \"t@2\" old WHERE id NOT IN (SELECT id FROM t)'").1;
     assert_eq!(then, "count(*)\n1000\n");
     for (sql, part) in
         [("DELETE FROM \"t@2\"", "generation of the past"), ("SELECT 1 FROM \"t@1\"", "kept: 2, 3, 4")]
