@@ -40,14 +40,14 @@ pub enum Error {
     #[error("limit exceeded: {0}")]
     LimitExceeded(String),
     /// More rows of the input cannot be stored than the caller allows.
-    #[error("{rejected} rows rejected, of which at most {allowed} are allowed; nothing was stored; {first}")]
+    #[error("{rejected} rows rejected, of which at most {allowed} are allowed; {details}")]
     Rejected {
         /// Rows rejected until the ingest ended.
         rejected: u64,
         /// Rows that might have been.
         allowed: u64,
-        /// The first of them: where, and why.
-        first: String,
+        /// What became of the other rows, and the first of these: where, and why.
+        details: String,
     },
     /// The caller asked to stop.
     #[error("cancelled")]

@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(exit(Error::InvalidInput(String::new())), Exit::Failed);
         assert_eq!(exit(Error::NotFound(String::new())), Exit::NotFound);
         assert_eq!(exit(Error::LimitExceeded(String::new())), Exit::Limit);
-        let rejected = Error::Rejected { rejected: 2, allowed: 1, first: String::new() };
+        let rejected = Error::Rejected { rejected: 2, allowed: 1, details: String::new() };
         assert_eq!(exit(rejected), Exit::Rejected);
         assert_eq!(exit(Error::Cancelled), Exit::Interrupted);
         assert_eq!(exit(Error::io("x", io::ErrorKind::NotFound.into())), Exit::NotFound);

@@ -56,9 +56,14 @@ impl Arrange {
             keys.map(|key| (Arc::clone(&key.name), Arc::clone(&key.expression))).collect::<Vec<_>>()
         };
         if !asked.partition_by.is_empty() && expressions(&asked) != expressions(table) {
+            let now: Vec<&str> = table.partition_by.iter().map(|key| &*key.expression).collect();
+            let now = if now.is_empty() {
+                "not partitioned".into()
+            } else {
+                format!("partitioned by {}", now.join(", "))
+            };
             return Err(Error::InvalidInput(format!(
-                "the table is partitioned by {}; other partitions need another table",
-                listed(table.partition_by.iter().map(|key| &*key.expression))
+                "the table is {now}; other partitions need another table: sty export with --partition-by, and ingest"
             )));
         }
         if !asked.sort_by.is_empty() && asked.sort_by != table.sort_by {
@@ -77,28 +82,12 @@ pub fn sort_keys(asked: &[SortBy], schema: &Schema) -> Result<Vec<SortKey>> {
     }
     let mut keys: Vec<SortKey> = Vec::with_capacity(asked.len());
     for by in asked {
-        let found = schema.columns().iter().find(|column| *column.name == *by.column);
-        let Some(column) = found else {
-            return Err(Error::NotFound(format!(
-                "there is no column '{}' to sort by; there are {}",
-                by.column,
-                listed(schema.columns().iter().map(|column| &*column.name))
-            )));
-        };
+        let at = schema.expect(&by.column)?;
+        let Some(column) = schema.columns().get(at) else { continue };
         if keys.iter().any(|key| key.column == column.id) {
             return Err(Error::InvalidInput(format!("column '{}' is named twice in --sort-by", by.column)));
         }
         keys.push(SortKey { column: column.id, descending: by.descending, nulls_first: by.nulls_first });
     }
     Ok(keys)
-}
-
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = names.collect();
-    let shown = names.iter().take(8).copied().collect::<Vec<_>>().join(", ");
-    match names.len() {
-        0 => "nothing".to_owned(),
-        1..=8 => shown,
-        _ => shown + ", …",
-    }
 }

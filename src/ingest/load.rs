@@ -3,19 +3,19 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 
 use super::arrange::Arrange;
 use super::columns::SegmentLimits;
-use super::pipeline::{self, PipelineOptions, Task};
+use super::pipeline::{self, Feed, PipelineOptions, Task};
 use super::rejects::{OnError, Reject, Tally};
 use super::resume::{self, CommitEvery, IfLoaded};
 use super::sources::Input;
 use super::sources::csv::{CsvOptions, Guess};
-use super::tasks::{Pause, Remarks, Tasks};
+use super::tasks::{Remarks, Tasks};
 use super::tiers;
 use super::widening::check_widening;
 use crate::disk::memory;
@@ -152,25 +152,23 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
     let plan = resume::plan(inputs, &writer.sources()?, options.if_loaded)?;
     let read: Vec<_> =
         plan.inputs.iter().map(|input| (input.name().to_path_buf(), input.consumed(), input.hash())).collect();
-    let tally = Tally::open(&options.on_error, options.max_errors)?;
+    let tally = Tally::open(&options.on_error, options.max_errors, plan.rejected)?;
     let mut remarks = Remarks::default();
     let pipeline = pipeline_options(&writer, options);
-    let pause = options.commit_every.map(|every| Pause {
-        every,
-        rows: tally.seen(),
-        bytes: read.iter().map(|(_, consumed, _)| Arc::clone(consumed)).collect(),
-        last: None,
-    });
-    let pieces = plan.sources.iter().map(|source| source.as_ref().map_or(0, |source| source.pieces)).collect();
-    let most = pipeline.in_flight_bytes;
-    let mut tasks = Tasks::new(plan.inputs, writer.schema(), options, most, pieces, pause, &mut remarks)?;
-    let mut loading = Loading::new(writer, pipeline, options, tally)?;
+    let before: Vec<u64> =
+        plan.sources.iter().map(|source| source.as_ref().map_or(0, |source| source.pieces)).collect();
+    let (most, pool) = (pipeline.in_flight_bytes, Arc::new(thread_pool(options.threads)?));
+    let tasks =
+        Tasks::new(plan.inputs, writer.schema(), options, Arc::clone(&pool), most, before.clone(), &mut remarks)?;
+    let mut feed = Feed::new(tasks);
+    let mut loading = Loading::new(writer, pool, pipeline, options, tally);
     let mut begun = 0;
     loop {
-        let stored = loading.part(&mut tasks)?;
-        // What is at hand is not known to be at its end unless all is.
-        let (at, pieces) = tasks.position();
-        let end = if tasks.is_done() { plan.sources.len() } else { at };
+        let stored = loading.part(&mut feed)?;
+        // Inputs before that of the next piece are read to their ends.
+        let next = feed.position();
+        let (end, pieces) = next.unwrap_or((plan.sources.len(), 0));
+        let pieces = before.get(end).copied().unwrap_or(0) + pieces;
         let mut sources = Vec::new();
         for number in begun..=end.min(plan.sources.len().saturating_sub(1)) {
             let Some(source) = plan.sources.get(number).and_then(Option::as_ref) else { continue };
@@ -187,11 +185,11 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
         }
         begun = end;
         loading.commit(stored, sources)?;
-        if tasks.is_done() {
+        if next.is_none() {
             break;
         }
     }
-    drop(tasks);
+    drop(feed);
     let (mut report, tally) = loading.finish()?;
     let input = |(at, (name, consumed, _)): (usize, (PathBuf, Arc<AtomicU64>, _))| {
         let counts = tally.counts(at);
@@ -218,8 +216,9 @@ pub fn load_batches(
         let batch = batch?;
         Ok(Task::new(batch.get_array_memory_size(), move || Ok(batch.into())))
     };
-    let mut loading = Loading::new(writer, pipeline, options, Tally::open(&OnError::Fail, None)?)?;
-    let stored = loading.part(batches.map(task))?;
+    let (pool, tally) = (Arc::new(thread_pool(options.threads)?), Tally::open(&OnError::Fail, None, 0)?);
+    let mut loading = Loading::new(writer, pool, pipeline, options, tally);
+    let stored = loading.part(&mut Feed::new(batches.map(task)))?;
     loading.commit(stored, Vec::new())?;
     Ok(loading.finish()?.0)
 }
@@ -227,7 +226,7 @@ pub fn load_batches(
 /// A load on its way.
 struct Loading<'a> {
     writer: TableWriter,
-    pool: rayon::ThreadPool,
+    pool: Arc<rayon::ThreadPool>,
     pipeline: PipelineOptions,
     options: &'a LoadOptions,
     tally: Tally,
@@ -243,14 +242,19 @@ struct Stored {
 }
 
 impl<'a> Loading<'a> {
-    fn new(writer: TableWriter, pipeline: PipelineOptions, options: &'a LoadOptions, tally: Tally) -> Result<Self> {
-        let pool = thread_pool(options.threads)?;
+    fn new(
+        writer: TableWriter,
+        pool: Arc<rayon::ThreadPool>,
+        pipeline: PipelineOptions,
+        options: &'a LoadOptions,
+        tally: Tally,
+    ) -> Self {
         let (started, report) = (Instant::now(), LoadReport::default());
-        Ok(Loading { writer, pool, pipeline, options, tally, started, report })
+        Loading { writer, pool, pipeline, options, tally, started, report }
     }
 
-    /// Runs tasks into segments, until there are none for the moment.
-    fn part(&mut self, tasks: impl Iterator<Item = Result<Task>>) -> Result<Stored> {
+    /// Runs tasks into segments, until there are none or a commit is due.
+    fn part(&mut self, from: &mut Feed<impl Iterator<Item = Result<Task>>>) -> Result<Stored> {
         let before = self.writer.schema().clone();
         let mut schema = before.clone();
         // One segment is written while the next is encoded; none waits between them.
@@ -260,10 +264,16 @@ impl<'a> Loading<'a> {
         let told = self.writer.base().filter(|root| !root.schema.columns().is_empty());
         let table = told.map(|root| root.arrangement.clone());
         let arrange = Arrange { table, ..self.options.arrange.clone() };
-        let (pool, pipeline, tally) = (&self.pool, &self.pipeline, &mut self.tally);
+        let (pool, pipeline, until, tally) =
+            (&self.pool, &self.pipeline, self.options.commit_every, &mut self.tally);
         let (arrangement, segments) = std::thread::scope(|scope| {
             let storing = scope.spawn(move || store_segments(&files, encoded));
-            let arrangement = feed(pool, tasks, &mut schema, &arrange, pipeline, tally, to_disk);
+            let stopped = |_| Error::Cancelled;
+            // The channel to the writing thread closes when this is over.
+            let mut sink = move |path, segment| to_disk.send((path, segment)).map_err(stopped);
+            let arrangement =
+                pipeline::run_part(pool, from, until, &mut schema, &arrange, pipeline, tally, &mut sink);
+            drop(sink);
             let stored = storing.join().unwrap_or_else(|_| Err(pipeline::stopped("<writer>")));
             // A failure to write also ends the feeding, and is the one to report.
             stored.and_then(|stored| arrangement.map(|arrangement| (arrangement, stored)))
@@ -286,26 +296,17 @@ impl<'a> Loading<'a> {
         self.report.generation = commit.generation;
         self.report.bytes_metadata += commit.metadata_bytes;
         self.report.commits += 1;
-        Ok(())
+        self.tally.publish()
     }
 
     fn finish(mut self) -> Result<(LoadReport, Tally)> {
-        self.tally.publish()?;
+        self.tally.finish()?;
         let counts = self.tally.total();
         (self.report.rows_stored, self.report.rows_rejected) = (counts.stored, counts.rejected);
         self.report.rows_read = counts.stored + counts.rejected;
         self.report.first_rejects = self.tally.first().to_vec();
         self.report.elapsed = self.started.elapsed();
         Ok((std::mem::take(&mut self.report), std::mem::take(&mut self.tally)))
-    }
-}
-
-impl Drop for Loading<'_> {
-    /// Rows that were rejected beside rows that are in force are not lost with a load that fails later.
-    fn drop(&mut self) {
-        if self.report.commits > 0 {
-            let _ = self.tally.publish();
-        }
     }
 }
 
@@ -334,21 +335,6 @@ pub(crate) fn pipeline_options(writer: &TableWriter, options: &LoadOptions) -> P
         in_flight_bytes: quarter.clamp(TASK_BYTES, IN_FLIGHT_BYTES),
         waiting_bytes: quarter.clamp(MIN_SEGMENT_BYTES, WAITING_BYTES),
     }
-}
-
-/// Runs the pipeline; the channel to the writing thread closes when it returns.
-fn feed(
-    pool: &rayon::ThreadPool,
-    tasks: impl Iterator<Item = Result<Task>>,
-    schema: &mut Schema,
-    arrange: &Arrange,
-    options: &PipelineOptions,
-    tally: &mut Tally,
-    to_disk: SyncSender<(Arc<str>, EncodedSegment)>,
-) -> Result<Option<Arrangement>> {
-    let stopped = |_| Error::Cancelled;
-    let mut sink = |path, segment| to_disk.send((path, segment)).map_err(stopped);
-    pipeline::run(pool, tasks, schema, arrange, options, tally, &mut sink)
 }
 
 /// The writing thread: each segment becomes a file of its own, in large writes. They come back by partition, and within

@@ -147,3 +147,29 @@ fn a_load_that_stopped_goes_on_where_its_last_commit_ended() {
     let again = LoadOptions { if_loaded: IfLoaded::Again, ..options() };
     assert_eq!(load_files(&["a.csv"], &again).unwrap().rows_stored, rows);
 }
+
+/// Where a load commits depends on its input and options, and on nothing else.
+#[test]
+fn commits_are_the_same_for_any_number_of_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = long_csv(&dir.path().join("a.csv"), 0) + long_csv(&dir.path().join("b.csv"), 260_000);
+    let commits = |name: &str, threads, every| {
+        let table = Store::open(dir.path().join("db")).table(name).unwrap();
+        let options = LoadOptions { commit_every: Some(every), threads, ..LoadOptions::default() };
+        let inputs = ["a.csv", "b.csv"].map(|name| Input::path(dir.path().join(name))).into();
+        let writer = table.writer(Some((Schema::default(), TableOptions::default()))).unwrap();
+        let report = load(writer, inputs, &options).unwrap();
+        assert_eq!(report.rows_stored, rows);
+        let segments = table.snapshot().unwrap().segments().unwrap();
+        (report.commits, segments.iter().map(|segment| (segment.rows, segment.footer_crc)).collect::<Vec<_>>())
+    };
+    for every in [CommitEvery::Rows(50_000), CommitEvery::Bytes(6 << 20)] {
+        let one = commits(&format!("one{every:?}").replace(['(', ')'], ""), 1, every);
+        assert!(one.0 > 2, "{one:?}");
+        let five = commits(&format!("five{every:?}").replace(['(', ')'], ""), 5, every);
+        assert_eq!(
+            (one.0, one.1.iter().map(|s| s.0).collect::<Vec<_>>()),
+            (five.0, five.1.iter().map(|s| s.0).collect())
+        );
+    }
+}

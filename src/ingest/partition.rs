@@ -164,11 +164,13 @@ impl Partitions {
         let rows = batch.num_rows();
         let arrays = columns.iter().map(|column| input(batch, ids, column)).collect::<Result<Vec<_>>>()?;
         let mut values = Vec::with_capacity(compiled.len());
-        for key in compiled {
-            let inputs: Vec<ArrayRef> = key.inputs.iter().filter_map(|at| arrays.get(*at).cloned()).collect();
-            values.push(match &key.function {
-                Some(function) => function.evaluate(&inputs, rows)?,
-                None => inputs.into_iter().next().unwrap_or_else(|| new_null_array(&key.data_type, rows)),
+        for (key, compiled) in self.keys.iter().zip(compiled) {
+            let inputs: Vec<ArrayRef> = compiled.inputs.iter().filter_map(|at| arrays.get(*at).cloned()).collect();
+            values.push(match &compiled.function {
+                Some(function) => {
+                    function.evaluate(&inputs, rows).map_err(|error| failed(&key.expression, error))?
+                }
+                None => inputs.into_iter().next().unwrap_or_else(|| new_null_array(&compiled.data_type, rows)),
             });
         }
         let encoded = converter.convert_columns(&values).map_err(|error| Error::InvalidInput(error.to_string()))?;
@@ -227,6 +229,13 @@ fn input(batch: &RecordBatch, ids: &[ColumnId], column: &Column) -> Result<Array
     }
     arrow_cast::cast(array, &to)
         .map_err(|error| Error::InvalidInput(format!("column '{}' does not convert to {to}: {error}", column.name)))
+}
+
+fn failed(expression: &str, error: Error) -> Error {
+    match error {
+        Error::InvalidInput(what) => Error::InvalidInput(format!("--partition-by '{expression}': {what}")),
+        other => other,
+    }
 }
 
 /// The directory of a row's partition.

@@ -9,6 +9,9 @@
 //!
 //! Rows that a task left out come with its batches, and the coordinator enters both into the ledger as it takes them.
 //!
+//! A load that commits on its way stops between two pieces, counted as they are taken and not as they are handed out: what is
+//! in flight then waits for the next part ([`Feed`]).
+//!
 //! Memory is bounded by construction: a fixed number of tasks is in flight, one segment is being filled, one
 //! encoded and one written. A segment is cut by the bytes of its values, be it within a batch. What is in a segment depends on the input alone, never on threads or timing.
 
@@ -26,6 +29,7 @@ use super::columns::{SegmentBuilder, SegmentLimits, match_columns, readable};
 use super::partition::Partitions;
 use super::partitioned::{Cut, PartitionedRows};
 use super::rejects::{Rejects, Tally};
+use super::resume::CommitEvery;
 use super::sort::sorted;
 use crate::encoding::Options;
 use crate::error::{Error, Result};
@@ -36,6 +40,8 @@ use crate::segment::writer::{self, EncodedSegment, SegmentInput};
 pub struct Task {
     /// Bytes that the input and the result take in memory, about.
     pub weight: usize,
+    /// Bytes of the input, without its compression.
+    pub bytes: u64,
     /// Number of the input that the piece is of, from 0.
     pub input: usize,
     /// Whether a piece of the input begins here that may be left out when a stopped load goes on.
@@ -47,7 +53,7 @@ pub struct Task {
 impl Task {
     /// Work on a piece of the first input, or of one whose number is set later.
     pub fn new(weight: usize, work: impl FnOnce() -> Result<Parsed> + Send + 'static) -> Self {
-        Task { weight, input: 0, begins: true, work: Box::new(work) }
+        Task { weight, bytes: 0, input: 0, begins: true, work: Box::new(work) }
     }
 }
 
@@ -109,12 +115,91 @@ pub struct PipelineOptions {
 /// Takes encoded segments, each with the path of its partition.
 pub type Sink<'a> = dyn FnMut(Arc<str>, EncodedSegment) -> Result<()> + 'a;
 
+/// Tasks in order, some of them being worked on.
+#[derive(Debug)]
+pub struct Feed<I> {
+    tasks: I,
+    /// Whether there are no more to hand out.
+    exhausted: bool,
+    /// One that is too heavy for now.
+    held: Option<Task>,
+    in_flight: VecDeque<Parsing>,
+    weight: usize,
+    /// The input that the last task taken is of, and how many of its pieces were taken.
+    taken: (usize, u64),
+}
+
+impl<I: Iterator<Item = Result<Task>>> Feed<I> {
+    /// Of which none is begun.
+    pub fn new(tasks: I) -> Self {
+        Feed { tasks, exhausted: false, held: None, in_flight: VecDeque::new(), weight: 0, taken: (0, 0) }
+    }
+
+    /// The input of the task that would be taken next, and how many pieces of that were taken; `None` at the end.
+    pub fn position(&self) -> Option<(usize, u64)> {
+        let next = self.in_flight.front()?.input;
+        Some((next, if next == self.taken.0 { self.taken.1 } else { 0 }))
+    }
+
+    /// Hands out tasks until enough are in flight. An error in making one takes its turn as a task would.
+    fn fill(&mut self, pool: &ThreadPool, options: &PipelineOptions) {
+        while !self.exhausted {
+            let (done, result) = sync_channel(1);
+            match self.held.take().map(Ok).or_else(|| self.tasks.next()) {
+                None => self.exhausted = true,
+                Some(Err(error)) => {
+                    self.exhausted = true;
+                    deliver(&done, Err(error));
+                    self.in_flight.push_back(Parsing { weight: 0, bytes: 0, input: 0, begins: false, result });
+                }
+                Some(Ok(task)) => {
+                    let full = self.in_flight.len() >= options.in_flight
+                        || self.weight + task.weight > options.in_flight_bytes;
+                    if full && !self.in_flight.is_empty() {
+                        self.held = Some(task);
+                        return;
+                    }
+                    let Task { weight, bytes, input, begins, work } = task;
+                    pool.spawn(move || deliver(&done, work()));
+                    self.weight += weight;
+                    self.in_flight.push_back(Parsing { weight, bytes, input, begins, result });
+                }
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<Parsing> {
+        let oldest = self.in_flight.pop_front()?;
+        self.weight -= oldest.weight;
+        if oldest.input != self.taken.0 {
+            self.taken = (oldest.input, 0);
+        }
+        self.taken.1 += u64::from(oldest.begins);
+        Some(oldest)
+    }
+}
+
 /// Runs `tasks` on `pool` and hands encoded segments to `sink`, in order. `schema` grows and widens as batches
 /// need it; `arrange` says where rows go, and `tally` notes what became of every row. Returns how rows are arranged, unless
 /// there was not a batch.
 pub fn run(
     pool: &ThreadPool,
     tasks: impl Iterator<Item = Result<Task>>,
+    schema: &mut Schema,
+    arrange: &Arrange,
+    options: &PipelineOptions,
+    tally: &mut Tally,
+    sink: &mut Sink<'_>,
+) -> Result<Option<Arrangement>> {
+    run_part(pool, &mut Feed::new(tasks), None, schema, arrange, options, tally, sink)
+}
+
+/// As [`run`], until a commit is due: then the feed has a [`Feed::position`].
+#[expect(clippy::too_many_arguments, reason = "those of `run`")]
+pub fn run_part(
+    pool: &ThreadPool,
+    feed: &mut Feed<impl Iterator<Item = Result<Task>>>,
+    until: Option<CommitEvery>,
     schema: &mut Schema,
     arrange: &Arrange,
     options: &PipelineOptions,
@@ -132,22 +217,19 @@ pub fn run(
         arrangement: None,
         sort_by: Arc::new([]),
     };
-    let mut parsing: VecDeque<Parsing> = VecDeque::new();
-    let mut weight = 0;
-    for task in tasks {
-        let Task { weight: more, input, work, .. } = task?;
-        while parsing.len() >= options.in_flight || weight + more > options.in_flight_bytes {
-            let Some(oldest) = parsing.pop_front() else { break };
-            weight -= oldest.weight;
-            stage.take(oldest, schema)?;
+    let (mut rows, mut bytes) = (0, 0);
+    loop {
+        feed.fill(pool, options);
+        let is_due = until.is_some_and(|until| match until {
+            CommitEvery::Rows(every) => rows >= every.max(1),
+            CommitEvery::Bytes(every) => bytes >= every.max(1),
+        });
+        if is_due && feed.in_flight.front().is_some_and(|next| next.begins) {
+            break;
         }
-        let (done, result) = sync_channel(1);
-        pool.spawn(move || deliver(&done, work()));
-        weight += more;
-        parsing.push_back(Parsing { weight: more, input, result });
-    }
-    for oldest in parsing {
-        stage.take(oldest, schema)?;
+        let Some(oldest) = feed.take() else { break };
+        bytes += oldest.bytes;
+        rows += stage.take(oldest, schema)?;
     }
     stage.close(true)?;
     stage.drain()?;
@@ -170,9 +252,12 @@ pub(super) fn stopped(thread: &str) -> Error {
 }
 
 /// A task that a worker has, or has done.
+#[derive(Debug)]
 struct Parsing {
     weight: usize,
+    bytes: u64,
     input: usize,
+    begins: bool,
     result: Receiver<Result<Parsed>>,
 }
 
@@ -198,23 +283,25 @@ enum Collected {
 }
 
 impl Stage<'_, '_> {
-    /// Takes parsed batches.
-    fn take(&mut self, oldest: Parsing, schema: &mut Schema) -> Result<()> {
+    /// Takes parsed batches. Returns how many rows were read, rejected ones among them.
+    fn take(&mut self, oldest: Parsing, schema: &mut Schema) -> Result<u64> {
         let mut parsed = oldest.result.recv().map_err(lost)??;
         let fits = |batch: &RecordBatch| match_columns(&mut schema.clone(), batch).is_ok();
         if let Some(again) = parsed.again.take_if(|_| !parsed.batches.iter().all(fits)) {
             parsed = again(schema)?;
         }
+        let mut rows = parsed.rejects.total();
         self.tally.reject(oldest.input, parsed.rejects)?;
         for batch in parsed.batches {
             let ids = match_columns(schema, &batch)?;
             if self.arrangement.is_none() {
                 self.start(self.arrange.resolve(schema)?);
             }
+            rows += batch.num_rows() as u64;
             self.tally.store(oldest.input, batch.num_rows() as u64);
             self.collect(readable(batch)?, &ids, schema)?;
         }
-        Ok(())
+        Ok(rows)
     }
 
     /// Now it is known where rows go.
@@ -320,7 +407,7 @@ mod tests {
             waiting_bytes: 1,
         };
         let tasks = || (0..3).map(|_| Ok(Task::new(1, || panic!("a test of a bug"))));
-        let mut tally = Tally::open(&OnError::Fail, None).unwrap();
+        let mut tally = Tally::open(&OnError::Fail, None, 0).unwrap();
         let (mut schema, arrange) = (Schema::default(), Arrange::default());
         let error =
             run(&pool, tasks(), &mut schema, &arrange, &options, &mut tally, &mut |_, _| Ok(())).unwrap_err();

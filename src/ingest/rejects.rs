@@ -5,17 +5,18 @@
 //! book: for every input, rows read = rows stored + rows rejected.
 //!
 //! The rejects file is CSV: `file,line,column,reason,raw`. It is written under a temporary name, made durable before
-//! the commit and gets its name right after, so that it never speaks of rows that are not in the table. An ingest that
-//! fails or rejects nothing leaves none.
+//! each commit and gets its name right after the first, so that an ingest that fails or rejects nothing leaves none. What
+//! follows the rows of the last commit is left by an ingest that was killed: the one that goes on with it takes over the rows
+//! that the ledger counts, and no more.
 
 use std::fmt;
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use tempfile::NamedTempFile;
+use tempfile::TempPath;
 
 use crate::disk::{Disk, RealDisk, durable};
 use crate::error::{Error, Result};
@@ -126,27 +127,30 @@ pub struct Counts {
 #[derive(Debug, Default)]
 pub struct Tally {
     allowed: Option<u64>,
+    /// Rows that were rejected by the part of the load that is in the table.
+    before: u64,
     file: Option<RejectsFile>,
     inputs: Vec<Counts>,
     first: Vec<Reject>,
-    seen: Arc<AtomicU64>,
+    /// Whether there was a commit.
+    committed: bool,
 }
 
 impl Tally {
-    /// An empty book. A rejects file that could not be written is an error now, and not after the work.
-    pub fn open(on_error: &OnError, max_errors: Option<u64>) -> Result<Self> {
+    /// An empty book, or one that goes on after `before` rejected rows. A rejects file that could not be written is an error
+    /// now, and not after the work.
+    pub fn open(on_error: &OnError, max_errors: Option<u64>, before: u64) -> Result<Self> {
         let (allowed, file) = match on_error {
             OnError::Fail => (Some(0), None),
             OnError::Skip => (max_errors, None),
-            OnError::Reject { file, replace } => (max_errors, Some(RejectsFile::create(file, *replace)?)),
+            OnError::Reject { file, replace } => (max_errors, Some(RejectsFile::create(file, *replace, before)?)),
         };
-        Ok(Tally { allowed, file, ..Tally::default() })
+        Ok(Tally { allowed, before, file, ..Tally::default() })
     }
 
     /// Notes rows of an input (by its number) that go into the table.
     pub fn store(&mut self, input: usize, rows: u64) {
         self.counts_mut(input).stored += rows;
-        self.seen.fetch_add(rows, Ordering::Relaxed);
     }
 
     /// Notes rows of an input that do not, and writes them down.
@@ -155,8 +159,7 @@ impl Tally {
             return Ok(());
         }
         self.counts_mut(input).rejected += rejects.total;
-        self.seen.fetch_add(rejects.total, Ordering::Relaxed);
-        let rejected = self.total().rejected;
+        let rejected = self.before + self.total().rejected;
         let excess = self.allowed.filter(|allowed| rejected > *allowed);
         // Where nobody keeps them, the rest need not be made.
         let wanted = if self.file.is_some() && excess.is_none() { usize::MAX } else { SHOWN - self.first.len() };
@@ -169,14 +172,9 @@ impl Tally {
             }
         }
         match excess {
-            Some(allowed) => Err(Error::Rejected { rejected, allowed, first: self.show_first() }),
+            Some(allowed) => Err(Error::Rejected { rejected, allowed, details: self.details() }),
             None => Ok(()),
         }
-    }
-
-    /// How many rows there were so far, for another thread to look at.
-    pub fn seen(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.seen)
     }
 
     /// Rows of one input.
@@ -197,17 +195,22 @@ impl Tally {
         &self.first
     }
 
-    /// Makes what was written down durable: to be called before the commit.
+    /// Makes what was written down durable: to be called before a commit.
     pub fn seal(&mut self) -> Result<()> {
         self.file.as_mut().map_or(Ok(()), RejectsFile::seal)
     }
 
-    /// Gives the file its name, if there are rejected rows: to be called after the commit.
+    /// Gives the file its name, if there are rejected rows: to be called after a commit.
     pub fn publish(&mut self) -> Result<()> {
-        match self.file.take() {
-            Some(file) if self.total().rejected > 0 => file.publish(),
-            _ => Ok(()),
-        }
+        self.committed = true;
+        let any = self.total().rejected > 0;
+        self.file.as_mut().filter(|_| any).map_or(Ok(()), RejectsFile::publish)
+    }
+
+    /// After the last commit.
+    pub fn finish(&mut self) -> Result<()> {
+        let any = self.total().rejected > 0;
+        self.file.take().filter(|_| any).map_or(Ok(()), RejectsFile::finish)
     }
 
     fn counts_mut(&mut self, input: usize) -> &mut Counts {
@@ -217,10 +220,14 @@ impl Tally {
         &mut self.inputs[input]
     }
 
-    fn show_first(&self) -> String {
+    fn details(&self) -> String {
+        let stored = match self.committed || self.before > 0 {
+            true => "what was committed before stays, and nothing more was stored",
+            false => "nothing was stored",
+        };
         let shown: Vec<String> = self.first.iter().map(Reject::to_string).collect();
         let label = if shown.len() > 1 { "the first of them are" } else { "the first of them is" };
-        format!("{label} {}", shown.join("; "))
+        format!("{stored}; {label} {}", shown.join("; "))
     }
 }
 
@@ -228,7 +235,9 @@ impl Tally {
 /// [`Disk`]; dropped before it is published, it leaves nothing.
 #[derive(Debug)]
 struct RejectsFile {
-    writer: BufWriter<NamedTempFile>,
+    writer: BufWriter<File>,
+    /// Where it is until it has its name.
+    temporary: Option<TempPath>,
     target: PathBuf,
     replace: bool,
     /// A pipe or a device: copied to in the end.
@@ -236,16 +245,23 @@ struct RejectsFile {
 }
 
 impl RejectsFile {
-    fn create(path: &Path, replace: bool) -> Result<Self> {
+    /// A file, with the first `before` rows of the one that is there.
+    fn create(path: &Path, replace: bool, before: u64) -> Result<Self> {
         let refused = |what: &str| Err(Error::InvalidInput(format!("{}: {what}", path.display())));
+        let mut known = None;
         let (target, stream) = match path.metadata() {
             Ok(found) if found.is_dir() => {
                 return refused("rejected rows cannot be written to a directory; name a file");
             }
             Ok(found) if !found.is_file() => (path.to_path_buf(), true),
-            Ok(_) if !replace => return refused("the file for rejected rows exists already; --force replaces it"),
-            // Through a symbolic link, so that the link stays.
-            Ok(_) => (path.canonicalize().map_err(|e| Error::io(path, e))?, false),
+            Ok(_) if !replace && before == 0 => {
+                return refused("the file for rejected rows exists already; --force replaces it");
+            }
+            Ok(_) => {
+                known = if replace { None } else { Some(File::open(path).map_err(|e| Error::io(path, e))?) };
+                // Through a symbolic link, so that the link stays.
+                (path.canonicalize().map_err(|e| Error::io(path, e))?, false)
+            }
             Err(_) => (path.to_path_buf(), false),
         };
         let directory = if stream { std::env::temp_dir() } else { durable::parent(&target).to_path_buf() };
@@ -254,9 +270,20 @@ impl RejectsFile {
             .permissions(std::fs::Permissions::from_mode(0o666))
             .tempfile_in(&directory)
             .map_err(|e| Error::io(&directory, e))?;
-        let mut writer = BufWriter::with_capacity(1 << 16, temporary);
-        writer.write_all(HEADER.as_bytes()).map_err(|e| Error::io(&target, e))?;
-        Ok(RejectsFile { writer, target, replace, stream })
+        let (file, temporary) = temporary.into_parts();
+        let mut writer = BufWriter::with_capacity(1 << 16, file);
+        let begun = match &known {
+            None => writer.write_all(HEADER.as_bytes()).map(|()| true),
+            Some(known) => copy_rows(BufReader::new(known), &mut writer, before),
+        };
+        if !begun.map_err(|e| Error::io(&target, e))? {
+            return refused(&format!(
+                "the part of this load that is in the table rejected {before} rows, and the file does not hold them; \
+                 --force begins a new one"
+            ));
+        }
+        let replace = replace || known.is_some();
+        Ok(RejectsFile { writer, temporary: Some(temporary), target, replace, stream })
     }
 
     fn write(&mut self, reject: &Reject) -> Result<()> {
@@ -264,31 +291,62 @@ impl RejectsFile {
     }
 
     fn seal(&mut self) -> Result<()> {
-        let sealed = self.writer.flush().and_then(|()| self.writer.get_ref().as_file().sync_all());
+        let sealed = self.writer.flush().and_then(|()| self.writer.get_ref().sync_all());
         sealed.map_err(|e| Error::io(&self.target, e))
     }
 
-    fn publish(self) -> Result<()> {
-        let RejectsFile { writer, target, replace, stream } = self;
-        let temporary = writer.into_inner().map_err(|e| Error::io(&target, e.into_error()))?;
-        if stream {
-            return copy(temporary.path(), &target).map_err(|e| Error::io(&target, e));
+    /// Gives it its name, which it keeps while it grows.
+    fn publish(&mut self) -> Result<()> {
+        if self.stream {
+            return Ok(());
         }
-        let kept = if replace { temporary.persist(&target) } else { temporary.persist_noclobber(&target) };
+        let Some(temporary) = self.temporary.take() else { return Ok(()) };
+        let target = &self.target;
+        let kept = if self.replace { temporary.persist(target) } else { temporary.persist_noclobber(target) };
         match kept {
-            Ok(_) => RealDisk.sync_dir(durable::parent(&target)),
+            Ok(()) => RealDisk.sync_dir(durable::parent(target)),
             Err(failed) => {
                 // The table has been committed without these rows: they must not be lost.
-                let (reason, place) = (failed.error, failed.file.path().to_path_buf());
-                let _ = failed.file.keep();
+                let (reason, place) = (failed.error, failed.path.to_path_buf());
+                let _ = failed.path.keep();
                 let what = format!(
                     "{reason}; the other rows are stored, and the rejected ones are in {}",
                     place.display()
                 );
-                Err(Error::io(&target, io::Error::new(reason.kind(), what)))
+                Err(Error::io(target, io::Error::new(reason.kind(), what)))
             }
         }
     }
+
+    fn finish(mut self) -> Result<()> {
+        self.publish()?;
+        match self.temporary.filter(|_| self.stream) {
+            Some(temporary) => copy(&temporary, &self.target).map_err(|e| Error::io(&self.target, e)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Copies the header and so many rows; false if they are not all there.
+fn copy_rows(mut from: impl BufRead, to: &mut impl Write, rows: u64) -> io::Result<bool> {
+    let mut line = Vec::new();
+    from.read_until(b'\n', &mut line)?;
+    if line != HEADER.as_bytes() {
+        return Ok(false);
+    }
+    to.write_all(&line)?;
+    let (mut copied, mut quoted) = (0, false);
+    while copied < rows {
+        line.clear();
+        if from.read_until(b'\n', &mut line)? == 0 {
+            return Ok(false);
+        }
+        // A row ends with a line outside quotes; quotes within one are doubled.
+        quoted ^= memchr::memchr_iter(b'"', &line).count() % 2 == 1;
+        copied += u64::from(!quoted && line.ends_with(b"\n"));
+        to.write_all(&line)?;
+    }
+    Ok(true)
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {

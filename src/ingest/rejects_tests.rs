@@ -11,7 +11,7 @@ fn reject(line: u64, raw: &str) -> Reject {
 }
 
 fn to_file(path: &Path, replace: bool, max_errors: Option<u64>) -> Result<Tally> {
-    Tally::open(&OnError::Reject { file: path.to_path_buf(), replace }, max_errors)
+    Tally::open(&OnError::Reject { file: path.to_path_buf(), replace }, max_errors, 0)
 }
 
 fn names(directory: &Path) -> Vec<String> {
@@ -64,7 +64,7 @@ fn the_bound_ends_it_with_the_count_and_the_first_reasons() {
     assert!(!message.contains("line 5"), "{message}");
     drop(tally);
     assert_eq!(names(directory.path()), [""; 0], "nothing is left of a failed ingest");
-    let none = Tally::open(&OnError::Fail, None).unwrap().reject(0, vec![reject(2, "x")].into());
+    let none = Tally::open(&OnError::Fail, None, 0).unwrap().reject(0, vec![reject(2, "x")].into());
     assert!(matches!(none, Err(Error::Rejected { rejected: 1, allowed: 0, .. })));
 }
 
@@ -87,6 +87,7 @@ fn a_file_is_replaced_on_request_and_not_made_without_rejects() {
     let mut nothing = to_file(&directory.path().join("none.csv"), false, None).unwrap();
     nothing.seal().unwrap();
     nothing.publish().unwrap();
+    nothing.finish().unwrap();
     assert_eq!(names(directory.path()), ["bad.csv"]);
     assert!(to_file(directory.path(), true, None).unwrap_err().to_string().contains("directory"));
     assert!(to_file(&directory.path().join("no/such"), false, None).is_err());
@@ -106,4 +107,32 @@ fn a_name_that_is_taken_in_the_meantime_keeps_the_rows_elsewhere() {
     let kept = names(directory.path()).into_iter().find(|name| name.starts_with(".sty-")).unwrap();
     assert!(error.contains(&kept), "{error}");
     assert!(std::fs::read_to_string(directory.path().join(kept)).unwrap().contains(",2,id,"));
+}
+
+/// An ingest that was killed left rows behind those of its last commit; the one that goes on takes over what is in force.
+#[test]
+fn a_load_that_goes_on_continues_the_file_behind_the_rows_that_the_ledger_counts() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("bad.csv");
+    let on_error = OnError::Reject { file: path.clone(), replace: false };
+    let mut killed = to_file(&path, false, None).unwrap();
+    killed.reject(0, vec![reject(2, "x\n\"y\""), reject(3, "z")].into()).unwrap();
+    killed.seal().unwrap();
+    killed.publish().unwrap();
+    killed.reject(0, vec![reject(4, "lost")].into()).unwrap();
+    killed.seal().unwrap();
+    let before = std::fs::read_to_string(&path).unwrap();
+    assert!(before.contains("lost"));
+    drop(killed);
+    let mut tally = Tally::open(&on_error, Some(3), 2).unwrap();
+    tally.reject(0, vec![reject(4, "found")].into()).unwrap();
+    tally.seal().unwrap();
+    tally.publish().unwrap();
+    tally.finish().unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), before.replace("lost", "found"));
+    let error = tally.reject(0, vec![reject(5, "more")].into()).unwrap_err().to_string();
+    assert!(error.contains("4 rows rejected") && error.contains("committed before stays"), "{error}");
+    let refused = Tally::open(&on_error, None, 4).unwrap_err().to_string();
+    assert!(refused.contains("rejected 4 rows") && refused.contains("--force"), "{refused}");
+    assert_eq!(names(directory.path()), ["bad.csv"]);
 }

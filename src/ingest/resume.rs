@@ -33,7 +33,7 @@ pub enum IfLoaded {
 pub enum CommitEvery {
     /// After about so many rows.
     Rows(u64),
-    /// After about so many bytes of input, as they lie there.
+    /// After about so many bytes of input, without their compression.
     Bytes(u64),
 }
 
@@ -48,6 +48,8 @@ pub(super) struct Plan {
     pub(super) skipped: Vec<String>,
     /// Inputs of which a part was loaded before.
     pub(super) resumed: Vec<String>,
+    /// Rows that the part of this load which is in the table has rejected.
+    pub(super) rejected: u64,
 }
 
 /// Finds out what is to be read.
@@ -61,7 +63,10 @@ pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) ->
     let is_open = |source: &&Source| !source.done && found.iter().any(|(_, new)| same_path(new.as_ref(), source));
     let load = known.iter().rev().find(is_open).map(|source| source.load);
     let id = load.unwrap_or_else(layout::new_id);
-    let mut plan = Plan { inputs: Vec::new(), sources: Vec::new(), skipped: Vec::new(), resumed: Vec::new() };
+    let before = known.iter().filter(|source| load.is_some_and(|load| source.load == load));
+    let rejected = before.map(|source| source.rejected).sum();
+    let mut plan =
+        Plan { inputs: Vec::new(), sources: Vec::new(), skipped: Vec::new(), resumed: Vec::new(), rejected };
     let mut named = HashSet::new();
     for (input, new) in found {
         let name = input.name().display().to_string();

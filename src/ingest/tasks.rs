@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rayon::ThreadPool;
+
 use super::load::{LoadOptions, TASK_BYTES};
 use super::pipeline::{Again, Parsed, Task};
 use super::rejects::{OnError, Reject, Rejects};
-use super::resume::CommitEvery;
 use super::sources::arrow::ArrowBatches;
 use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema, Guess};
 use super::sources::json::{self, JsonChunk, JsonChunks, JsonOptions, JsonSchema};
@@ -28,17 +29,11 @@ pub(super) struct Remarks {
     pub(super) guesses: Vec<(PathBuf, Guess)>,
 }
 
-/// See above. Ends before its end when a commit is due: then it may be asked for more.
+/// See above.
 pub(super) struct Tasks<'a> {
     inputs: Inputs,
     /// Of each input: how many pieces a load before this has read.
     skip: Vec<u64>,
-    /// Pieces of the input at hand that were handed out or left out.
-    pieces: u64,
-    pause: Option<Pause>,
-    /// A task that waits for the commit before it.
-    held: Option<Task>,
-    done: bool,
     /// Number of the input at hand.
     at: usize,
     /// The columns that each input's path tells.
@@ -47,6 +42,9 @@ pub(super) struct Tasks<'a> {
     /// Those of the input at hand.
     added: Arc<Constants>,
     options: &'a LoadOptions,
+    /// Decodes what is too large for one task.
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
+    pool: Arc<ThreadPool>,
     /// Types of the table's columns, and of those that earlier inputs had.
     prior: Vec<(String, DataType)>,
     remarks: &'a mut Remarks,
@@ -55,36 +53,6 @@ pub(super) struct Tasks<'a> {
     /// The heaviest task to make, where there is a choice.
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
     most: usize,
-}
-
-/// When a commit is due.
-#[derive(Debug)]
-pub(super) struct Pause {
-    pub(super) every: CommitEvery,
-    /// Rows of which it is known what became of them.
-    pub(super) rows: Arc<AtomicU64>,
-    /// Bytes of all inputs.
-    pub(super) bytes: Vec<Arc<AtomicU64>>,
-    /// Rows or bytes when the first task after the last commit was handed out.
-    pub(super) last: Option<u64>,
-}
-
-impl Pause {
-    fn is_due(&mut self) -> bool {
-        let (now, every) = match self.every {
-            CommitEvery::Rows(every) => (self.rows.load(Ordering::Relaxed), every),
-            CommitEvery::Bytes(every) => {
-                (self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum(), every)
-            }
-        };
-        // A commit follows at least one task.
-        let last = *self.last.get_or_insert(now);
-        let due = now - last >= every.max(1);
-        if due {
-            self.last = None;
-        }
-        due
-    }
 }
 
 /// The first chunk that is not to be left out.
@@ -111,12 +79,6 @@ impl Iterator for Tasks<'_> {
         if self.options.cancelled.load(Ordering::Relaxed) {
             return Some(Err(Error::Cancelled));
         }
-        if let Some(held) = self.held.take() {
-            // From here on it counts anew.
-            let _ = self.pause.as_mut().is_some_and(Pause::is_due);
-            self.pieces += u64::from(held.begins);
-            return Some(Ok(held));
-        }
         let skip = self.options.on_error != OnError::Fail;
         loop {
             let next = match &mut self.current {
@@ -130,23 +92,10 @@ impl Iterator for Tasks<'_> {
                 }
             };
             if let Some(task) = next {
-                let task = match task {
-                    Ok(task) => with_constants(Task { input: self.at, ..task }, &self.added),
-                    Err(error) => return Some(Err(error)),
-                };
-                if task.begins && self.pause.as_mut().is_some_and(Pause::is_due) {
-                    self.held = Some(task);
-                    return None;
-                }
-                self.pieces += u64::from(task.begins);
-                return Some(Ok(task));
+                return Some(task.map(|task| with_constants(Task { input: self.at, ..task }, &self.added)));
             }
-            let Some(turn) = self.inputs.next() else {
-                self.done = true;
-                return None;
-            };
+            let turn = self.inputs.next()?;
             self.at = turn.number;
-            self.pieces = 0;
             self.consumed = turn.consumed;
             self.added = self.constants.get(turn.number).cloned().unwrap_or_default();
             match turn.opened.and_then(|opened| self.open(opened)) {
@@ -160,11 +109,12 @@ impl Iterator for Tasks<'_> {
 fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>) -> Result<Task> {
     let (chunk, schema) = (chunk?, schema.clone());
     // Rows longer than a chunk make a longer one.
-    let weight = TASK_BYTES.max(chunk.text.len().saturating_mul(4));
+    let (bytes, weight) = (chunk.text.len() as u64, TASK_BYTES.max(chunk.text.len().saturating_mul(4)));
     if !schema.skip_bad_rows {
-        return Ok(Task::new(weight, move || Ok(csv::parse_chunk(&schema, &chunk)?.into())));
+        let task = Task::new(weight, move || Ok(csv::parse_chunk(&schema, &chunk)?.into()));
+        return Ok(Task { bytes, ..task });
     }
-    Ok(Task::new(weight, move || {
+    let task = Task::new(weight, move || {
         let chunk = Arc::new(chunk);
         let (batch, rejects) = csv::parse_good_rows(&schema, &chunk)?;
         let again = move |table: &Schema| {
@@ -172,16 +122,18 @@ fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>) -> Result<Task> {
             Ok(Parsed { rejects, ..batch.into() })
         };
         Ok(Parsed { rejects, again: Some(Box::new(again)), ..batch.into() })
-    }))
+    });
+    Ok(Task { bytes, ..task })
 }
 
 fn json_task(chunk: Result<JsonChunk>, schema: &Arc<JsonSchema>, skip_bad_rows: bool) -> Result<Task> {
     let (chunk, schema) = (chunk?, schema.clone());
-    let weight = TASK_BYTES.max(chunk.text.len().saturating_mul(4));
+    let (bytes, weight) = (chunk.text.len() as u64, TASK_BYTES.max(chunk.text.len().saturating_mul(4)));
     if !skip_bad_rows {
-        return Ok(Task::new(weight, move || Ok(json::parse_chunk(&schema, &chunk)?.into())));
+        let task = Task::new(weight, move || Ok(json::parse_chunk(&schema, &chunk)?.into()));
+        return Ok(Task { bytes, ..task });
     }
-    Ok(Task::new(weight, move || {
+    let task = Task::new(weight, move || {
         let json::Parsed { batch, bad } = json::parse_rows(&schema, &chunk)?;
         let file: Arc<Path> = Arc::from(schema.file());
         let reject = move |bad: json::BadRow| Reject {
@@ -193,7 +145,8 @@ fn json_task(chunk: Result<JsonChunk>, schema: &Arc<JsonSchema>, skip_bad_rows: 
         };
         let rejects = Rejects::new(bad.len(), bad.into_iter().map(reject));
         Ok(Parsed { rejects, ..batch.into() })
-    }))
+    });
+    Ok(Task { bytes, ..task })
 }
 
 /// The task, with the columns that its input's path tells.
@@ -201,8 +154,8 @@ fn with_constants(task: Task, added: &Arc<Constants>) -> Task {
     if added.names().next().is_none() {
         return task;
     }
-    let (Task { weight, input, begins, work }, added) = (task, added.clone());
-    Task { input, begins, ..Task::new(weight, move || add_constants(work()?, added)) }
+    let (Task { weight, bytes, input, begins, work }, added) = (task, added.clone());
+    Task { weight, bytes, input, begins, work: Box::new(move || add_constants(work()?, added)) }
 }
 
 fn add_constants(parsed: Parsed, added: Arc<Constants>) -> Result<Parsed> {
@@ -218,9 +171,9 @@ impl<'a> Tasks<'a> {
         inputs: Vec<Input>,
         schema: &Schema,
         options: &'a LoadOptions,
+        pool: Arc<ThreadPool>,
         most: usize,
         skip: Vec<u64>,
-        pause: Option<Pause>,
         remarks: &'a mut Remarks,
     ) -> Result<Self> {
         let columns = schema.columns().iter();
@@ -230,15 +183,12 @@ impl<'a> Tasks<'a> {
         Ok(Tasks {
             inputs: Inputs::new(inputs),
             skip,
-            pieces: 0,
-            pause,
-            held: None,
-            done: false,
             at: 0,
             constants: constants.into_iter().map(Arc::new).collect(),
             current: None,
             added: Arc::default(),
             options,
+            pool,
             prior,
             remarks,
             consumed: Arc::default(),
@@ -246,20 +196,9 @@ impl<'a> Tasks<'a> {
         })
     }
 
-    /// Whether there is nothing more.
-    pub(super) fn is_done(&self) -> bool {
-        self.done
-    }
-
-    /// The number of the input at hand, and how many pieces of it were handed out: all before it are read to their ends.
-    pub(super) fn position(&self) -> (usize, u64) {
-        (self.at, self.pieces)
-    }
-
-    /// How many pieces of the input at hand to leave out. They count as handed out.
-    fn skip_now(&mut self) -> u64 {
-        self.pieces = self.skip.get(self.at).copied().unwrap_or(0);
-        self.pieces
+    /// How many pieces of the input at hand to leave out.
+    fn skip_now(&self) -> u64 {
+        self.skip.get(self.at).copied().unwrap_or(0)
     }
 
     fn open(&mut self, opened: Opened) -> Result<Current> {
@@ -274,7 +213,7 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// Small row groups are decoded by workers, large ones batch by batch on the caller's thread while workers encode.
+    /// Small row groups are decoded by one task each, large ones batch by batch as they are asked for.
     #[cfg(feature = "parquet")]
     fn open_parquet(&mut self, opened: Opened) -> Result<Current> {
         let (source, skipped) = ParquetSource::open(Spooled::of(opened)?, self.options.skip_unsupported)?;
@@ -285,24 +224,31 @@ impl<'a> Tasks<'a> {
             let groups: u64 = (0..source.groups()).map(|group| source.stored_bytes(group)).sum();
             self.consumed.store(size.saturating_sub(groups), Ordering::Relaxed);
         }
-        let (consumed, most) = (self.consumed.clone(), self.most);
+        let (consumed, most, pool) = (self.consumed.clone(), self.most, Arc::clone(&self.pool));
+        let threads = pool.current_num_threads();
         let skip = usize::try_from(self.skip_now()).unwrap_or(usize::MAX);
         let tasks = (skip.min(source.groups())..source.groups()).flat_map(move |group| {
             if in_place.is_some() {
                 consumed.fetch_add(source.stored_bytes(group), Ordering::Relaxed);
             }
-            let weight = source.memory_bytes(group);
+            let (bytes, weight) = (source.stored_bytes(group), source.memory_bytes(group));
             let tasks: Box<dyn Iterator<Item = Result<Task>>> = if weight <= most {
                 let source = source.clone();
-                let work = move || source.read(group)?.collect::<Result<Vec<_>>>().map(Parsed::from);
-                Box::new(std::iter::once(Ok(Task::new(weight, work))))
+                let work = move || source.read(group, threads)?.read_all().map(Parsed::from);
+                Box::new(std::iter::once(Ok(Task { bytes, ..Task::new(weight, work) })))
             } else {
-                match source.read(group) {
-                    Ok(batches) => Box::new(batches.enumerate().map(|(number, batch)| {
-                        let batch = batch?;
-                        let task = Task::new(batch.get_array_memory_size(), move || Ok(batch.into()));
-                        Ok(Task { begins: number == 0, ..task })
-                    })),
+                let pool = Arc::clone(&pool);
+                match source.read(group, threads) {
+                    Ok(mut rows) => Box::new(
+                        std::iter::from_fn(move || pool.install(|| rows.next_batch()).transpose()).enumerate().map(
+                            move |(number, batch)| {
+                                let batch = batch?;
+                                let task = Task::new(batch.get_array_memory_size(), move || Ok(batch.into()));
+                                let begins = number == 0;
+                                Ok(Task { begins, bytes: if begins { bytes } else { 0 }, ..task })
+                            },
+                        ),
+                    ),
                     Err(error) => Box::new(std::iter::once(Err(error))),
                 }
             };
@@ -356,7 +302,8 @@ impl<'a> Tasks<'a> {
         let skip = usize::try_from(self.skip_now()).unwrap_or(usize::MAX);
         Ok(Current::Other(Box::new(batches.skip(skip).map(|batch| {
             let batch = batch?;
-            Ok(Task::new(batch.get_array_memory_size(), move || Ok(batch.into())))
+            let bytes = batch.get_array_memory_size();
+            Ok(Task { bytes: bytes as u64, ..Task::new(bytes, move || Ok(batch.into())) })
         }))))
     }
 

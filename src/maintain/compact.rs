@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::compact_ranges::{SortedRun, ranges};
+use super::partitions::no_partition;
 use crate::block::Bound;
 use crate::encoding::{Options, Profile};
 use crate::error::{Error, Result};
@@ -22,7 +23,7 @@ use crate::ingest::rewrite;
 use crate::ingest::tiers::LARGE_BYTES;
 use crate::model::{Arrangement, Schema, SortKey};
 use crate::segment::Segment;
-use crate::store::{ColumnStats, Edit, NewSegment, SegmentEntry, Table, TableWriter};
+use crate::store::{Changes, ColumnStats, Edit, NewSegment, SegmentEntry, Table, TableWriter};
 
 /// How to compact.
 #[derive(Clone, Debug, Default)]
@@ -95,7 +96,7 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
     paths.sort();
     paths.dedup();
     if let (Some(partition), []) = (&options.partition, paths.as_slice()) {
-        return Err(Error::NotFound(format!("there is no partition '{partition}' in table '{}'", table.name())));
+        return Err(no_partition(table, partition));
     }
     for path in &paths {
         work.partition(&mut writer, path)?;
@@ -104,7 +105,7 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
         // New rows are sorted from now on, whether there were any or not.
         let arrangement = work.arrangement.clone();
         let changes = writer.changes();
-        writer.commit_changes(crate::store::Changes { arrangement, ..changes })?;
+        writer.commit_changes(Changes { arrangement, ..changes })?;
     }
     Ok(work.report)
 }
@@ -165,8 +166,8 @@ impl Work {
         }
         self.report.partitions += 1;
         let changes = writer.changes();
-        // While some segments are in the old order, the table is in neither.
-        let changes = crate::store::Changes { edits: edits.into_values().collect(), ..changes };
+        // The order that the table has, until all partitions are in the new one.
+        let changes = Changes { edits: edits.into_values().collect(), ..changes };
         self.report.bytes_metadata += writer.commit_changes(changes)?.metadata_bytes;
         Ok(())
     }
@@ -175,7 +176,7 @@ impl Work {
     fn groups(&self, writer: &TableWriter, mine: Vec<Candidate>) -> Result<Vec<Vec<Candidate>>> {
         let full = self.pipeline.segment.rows as u64;
         let groups = match self.arrangement.sort_by.first() {
-            Some(key) => clusters(mine, &self.arrangement.sort_by, &first_key(writer, key)?),
+            Some(key) => clusters(mine, &self.arrangement.sort_by, &writer.column_stats_by_segment(key.column)?),
             None => mine.into_iter().map(|candidate| vec![candidate]).collect(),
         };
         // Neighbours that are small are joined; what overlaps is together already.
@@ -257,11 +258,6 @@ impl Work {
         self.report.bytes_written += written.iter().map(|new| new.length).sum::<u64>();
         Ok(written)
     }
-}
-
-/// What is known of the first key, segment by segment.
-fn first_key(writer: &TableWriter, key: &SortKey) -> Result<Vec<Option<ColumnStats>>> {
-    writer.column_stats_by_segment(key.column)
 }
 
 /// Segments by the ranges of their first key: those that overlap are together. Rising in the order of the table.

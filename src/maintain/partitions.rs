@@ -33,6 +33,14 @@ pub fn partitions(snapshot: &Snapshot) -> Result<Vec<Partition>> {
     Ok(all.into_values().collect())
 }
 
+/// What is said of a path that names none.
+pub(super) fn no_partition(table: &Table, path: &str) -> Error {
+    Error::NotFound(format!(
+        "there is no partition '{path}' in table '{}'; sty partitions lists them",
+        table.name()
+    ))
+}
+
 /// Drops partitions, and all those within them, in one commit. A path that names none is an error, and nothing is dropped.
 /// Returns what was dropped, too.
 pub fn drop_partitions(table: &Table, paths: &[String]) -> Result<(Commit, Partition)> {
@@ -43,7 +51,7 @@ pub fn drop_partitions(table: &Table, paths: &[String]) -> Result<(Commit, Parti
     }
     let within = |entry: &SegmentEntry, path: &str| !path.is_empty() && is_within(&entry.partition, path);
     if let Some(unknown) = paths.iter().find(|path| !entries.iter().any(|entry| within(entry, path))) {
-        return Err(Error::NotFound(format!("there is no partition '{unknown}' in table '{}'", table.name())));
+        return Err(no_partition(table, unknown));
     }
     let mut dropped = Partition { path: paths.join(", ").into(), segments: 0, rows: 0, bytes: 0 };
     let mut edits: Vec<Edit<_>> = Vec::new();

@@ -15,9 +15,8 @@ use arrow_ipc::{Message, MessageHeader, RecordBatch as Layout, root_as_message};
 use arrow_schema::Schema;
 
 use super::ahead::read_full;
-use super::input::{Bytes, read_error};
+use super::input::{Bytes, read_error, supported_columns};
 use crate::error::{Error, Result};
-use crate::model::DataType;
 
 /// What the file format starts and ends with.
 pub(super) const FILE_MAGIC: &[u8] = b"ARROW1";
@@ -76,23 +75,7 @@ impl ArrowBatches {
             return Err(batches.bad("there is no schema"));
         };
         let schema = batches.schema(framed.metadata())?;
-        let mut columns = Vec::new();
-        let mut skipped = Vec::new();
-        for (at, field) in schema.fields().iter().enumerate() {
-            match DataType::from_arrow(field.data_type()) {
-                Some(_) => columns.push(at),
-                None if skip_unsupported => skipped.push(field.name().clone()),
-                None => {
-                    return Err(Error::Unsupported(format!(
-                        "{}: column '{}' has type {}, which a table cannot hold yet; \
-                         leave such columns out with --skip-unsupported",
-                        name.display(),
-                        field.name(),
-                        field.data_type()
-                    )));
-                }
-            }
-        }
+        let (columns, skipped) = supported_columns(name, &schema, skip_unsupported)?;
         batches.columns = (!skipped.is_empty()).then_some(columns);
         batches.decode(framed.bytes.into())?;
         batches.decode(body.into())?;

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use arrow_schema::Schema as ArrowSchema;
+
 use super::ahead::{Compression, decompress, read_full, recognise, transcode};
 use super::arrow::{CONTINUATION, FILE_MAGIC};
 use super::encoding::TextEncoding;
@@ -14,6 +16,7 @@ use twox_hash::xxhash3_128::{RawHasher, SecretBuffer};
 
 use crate::error::{Error, Result};
 use crate::manifest::Id;
+use crate::model::DataType;
 
 /// A stream of bytes that may move to another thread.
 pub type Bytes = Box<dyn Read + Send>;
@@ -201,6 +204,42 @@ pub(super) fn read_error(name: &Path, error: io::Error) -> Error {
         _ if error.raw_os_error().is_none() => Error::InvalidInput(format!("{}: {error}", name.display())),
         _ => Error::io(name, error),
     }
+}
+
+/// Reads until `text` holds `size` bytes; false at the end of the input.
+pub(super) fn fill(name: &Path, bytes: &mut Bytes, text: &mut Vec<u8>, size: usize) -> Result<bool> {
+    let before = text.len();
+    text.resize(size.max(before), 0);
+    let free = text.get_mut(before..).unwrap_or_default();
+    let n = read_full(&mut **bytes, free).map_err(|e| read_error(name, e))?;
+    text.truncate(before + n);
+    Ok(text.len() >= size)
+}
+
+/// The positions of the columns that a table can hold. Another one is an error that names it or, with
+/// `skip_unsupported`, named in the second result.
+pub(super) fn supported_columns(
+    name: &Path,
+    schema: &ArrowSchema,
+    skip_unsupported: bool,
+) -> Result<(Vec<usize>, Vec<String>)> {
+    let (mut columns, mut skipped) = (Vec::new(), Vec::new());
+    for (at, field) in schema.fields().iter().enumerate() {
+        match DataType::from_arrow(field.data_type()) {
+            Some(_) => columns.push(at),
+            None if skip_unsupported => skipped.push(field.name().clone()),
+            None => {
+                return Err(Error::Unsupported(format!(
+                    "{}: column '{}' has type {}, which a table cannot hold yet; \
+                     leave such columns out with --skip-unsupported",
+                    name.display(),
+                    field.name(),
+                    field.data_type()
+                )));
+            }
+        }
+    }
+    Ok((columns, skipped))
 }
 
 /// The format by magic number, else by the name without the suffix of its compression, else by the first character:

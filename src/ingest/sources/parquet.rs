@@ -1,4 +1,7 @@
-//! Parquet files: row groups decoded in parallel, in order, in bounded memory.
+//! Parquet files: row groups and their columns decoded in parallel, in order, in bounded memory.
+//!
+//! The columns of a row group are dealt out to a few readers of about equal work, each with a handle of its own: writers like
+//! row groups so large that only one of them fits into memory at a time.
 //!
 //! Texts and bytes are read as views: a value of a dictionary is in memory once, however many rows have it. How many
 //! rows a batch has is decided for each row group, by the bytes that its rows take on average.
@@ -7,16 +10,18 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_schema::{DataType as ArrowType, Field, Schema};
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{ArrowError, DataType as ArrowType, Field, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
 use parquet::basic::Encoding;
+use rayon::iter::{IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 
 use super::Opened;
-use super::input::read_error;
+use super::input::{read_error, supported_columns};
 use crate::error::{Error, Result};
-use crate::model::DataType;
 
 /// Rows of a batch at most.
 const BATCH_ROWS: usize = 65_536;
@@ -24,6 +29,8 @@ const BATCH_ROWS: usize = 65_536;
 const BATCH_BYTES: usize = 16 << 20;
 /// Rows of a batch where texts may be of any length for all that the file says.
 const UNKNOWN_ROWS: usize = 256;
+/// Readers of a row group for each thread: more than one, so that those that end early find more to do.
+const PARTS_A_THREAD: usize = 2;
 /// What a text takes besides its bytes.
 const VIEW_BYTES: usize = 16;
 
@@ -73,22 +80,7 @@ impl ParquetSource {
         let metadata =
             ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| bad(path, &e.to_string()))?;
         let metadata = with_views(metadata);
-        let (mut columns, mut skipped) = (Vec::new(), Vec::new());
-        for (i, field) in metadata.schema().fields().iter().enumerate() {
-            match DataType::from_arrow(field.data_type()) {
-                Some(_) => columns.push(i),
-                None if skip_unsupported => skipped.push(field.name().clone()),
-                None => {
-                    return Err(Error::Unsupported(format!(
-                        "{}: column '{}' has type {}, which a table cannot hold yet; \
-                         leave such columns out with --skip-unsupported",
-                        path.display(),
-                        field.name(),
-                        field.data_type()
-                    )));
-                }
-            }
-        }
+        let (columns, skipped) = supported_columns(path, metadata.schema(), skip_unsupported)?;
         Ok((ParquetSource { file: Arc::new(spooled), metadata, columns: Arc::new(columns) }, skipped))
     }
 
@@ -150,18 +142,132 @@ impl ParquetSource {
         u64::try_from(self.metadata.metadata().row_group(group).compressed_size()).unwrap_or(0)
     }
 
-    /// The rows of a row group.
-    pub fn read(&self, group: usize) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
-        let file = self.file.open()?;
-        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), self.columns.iter().copied());
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
-            .with_row_groups(vec![group])
-            .with_projection(mask)
-            .with_batch_size(self.batch_rows(group))
-            .build()
-            .map_err(|e| bad(&self.file.name, &e.to_string()))?;
-        let spooled = self.file.clone();
-        Ok(reader.map(move |batch| batch.map_err(|e| bad(&spooled.name, &format!("row group {group}: {e}")))))
+    /// The rows of a row group, to be decoded by so many threads.
+    pub fn read(&self, group: usize, threads: usize) -> Result<RowGroup> {
+        let mut parts = Vec::new();
+        for columns in self.dealt_out(group, threads.saturating_mul(PARTS_A_THREAD)) {
+            let mask = ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied());
+            let reader =
+                ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.open()?, self.metadata.clone())
+                    .with_row_groups(vec![group])
+                    .with_projection(mask)
+                    .with_batch_size(self.batch_rows(group))
+                    .build()
+                    .map_err(|e| bad(&self.file.name, &e.to_string()))?;
+            parts.push(Part { columns, reader });
+        }
+        let schema = self.metadata.schema();
+        let schema = schema.project(&self.columns).map_err(|e| bad(&self.file.name, &e.to_string()))?;
+        Ok(RowGroup { parts, schema: Arc::new(schema), source: self.clone(), group })
+    }
+
+    /// The columns in at most so many parts of about the same number of bytes.
+    fn dealt_out(&self, group: usize, most: usize) -> Vec<Vec<usize>> {
+        let metadata = self.metadata.metadata();
+        let mut bytes = vec![0_i64; self.metadata.schema().fields().len()];
+        for (leaf, column) in metadata.row_group(group).columns().iter().enumerate() {
+            let root = metadata.file_metadata().schema_descr().get_column_root_idx(leaf);
+            bytes
+                .iter_mut()
+                .skip(root)
+                .take(1)
+                .for_each(|sum| *sum = sum.saturating_add(column.uncompressed_size()));
+        }
+        let size = |column: &usize| bytes.get(*column).copied().unwrap_or(0);
+        let mut largest_first = self.columns.to_vec();
+        largest_first.sort_by_key(|column| std::cmp::Reverse(size(column)));
+        let mut parts: Vec<(i64, Vec<usize>)> = vec![(0, Vec::new()); most.clamp(1, self.columns.len().max(1))];
+        for column in largest_first {
+            if let Some((sum, part)) = parts.iter_mut().min_by_key(|(sum, part)| (*sum, part.len())) {
+                *sum = sum.saturating_add(size(&column));
+                part.push(column);
+            }
+        }
+        parts
+            .into_iter()
+            .map(|(_, mut columns)| {
+                columns.sort_unstable();
+                columns
+            })
+            .collect()
+    }
+}
+
+/// A row group that is being read.
+pub struct RowGroup {
+    parts: Vec<Part>,
+    schema: SchemaRef,
+    source: ParquetSource,
+    group: usize,
+}
+
+/// Some of the columns of a row group.
+struct Part {
+    /// By position in the file, rising.
+    columns: Vec<usize>,
+    reader: ParquetRecordBatchReader,
+}
+
+impl RowGroup {
+    /// All rows, decoded on the threads of the pool that this is called in.
+    pub fn read_all(self) -> Result<Vec<RecordBatch>> {
+        let RowGroup { parts, schema, source, group } = self;
+        let decode = |part: Part| -> Result<_> {
+            let failed = |error: ArrowError| source.bad(group, &error.to_string());
+            Ok((part.columns, part.reader.collect::<Result<Vec<_>, _>>().map_err(failed)?))
+        };
+        let parts: Vec<(Vec<usize>, Vec<RecordBatch>)> =
+            parts.into_par_iter().map(decode).collect::<Result<_>>()?;
+        let batches = parts.iter().map(|(_, batches)| batches.len()).max().unwrap_or(0);
+        let one = |at| {
+            let of =
+                |(columns, batches): &(Vec<usize>, Vec<RecordBatch>)| (columns.clone(), batches.get(at).cloned());
+            source.joined(group, &schema, parts.iter().map(of))
+        };
+        (0..batches).map(one).collect()
+    }
+
+    /// The next rows, decoded on the threads of the pool that this is called in.
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let RowGroup { parts, schema, source, group } = self;
+        let decode = |part: &mut Part| -> Result<_> {
+            let failed = |error: ArrowError| source.bad(*group, &error.to_string());
+            Ok((part.columns.clone(), part.reader.next().transpose().map_err(failed)?))
+        };
+        let parts: Vec<(Vec<usize>, Option<RecordBatch>)> =
+            parts.par_iter_mut().map(decode).collect::<Result<_>>()?;
+        if parts.iter().all(|(_, batch)| batch.is_none()) {
+            return Ok(None);
+        }
+        source.joined(*group, schema, parts.into_iter()).map(Some)
+    }
+}
+
+impl ParquetSource {
+    /// A batch of all columns from batches of some.
+    fn joined(
+        &self,
+        group: usize,
+        schema: &SchemaRef,
+        parts: impl Iterator<Item = (Vec<usize>, Option<RecordBatch>)>,
+    ) -> Result<RecordBatch> {
+        let (mut columns, mut rows) = (Vec::with_capacity(self.columns.len()), None);
+        for (places, batch) in parts {
+            let batch = batch.filter(|batch| rows.is_none_or(|rows| rows == batch.num_rows()));
+            let batch = batch.ok_or_else(|| self.bad(group, "its columns do not have the same number of rows"))?;
+            rows = Some(batch.num_rows());
+            columns.extend(places.into_iter().zip(batch.columns().to_vec()));
+        }
+        columns.sort_by_key(|(place, _)| *place);
+        let columns = columns.into_iter().map(|(_, column)| column).collect();
+        let options = RecordBatchOptions::new().with_row_count(rows);
+        RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+            .map_err(|error| self.bad(group, &error.to_string()))
+    }
+
+    #[cold]
+    fn bad(&self, group: usize, what: &str) -> Error {
+        bad(&self.file.name, &format!("row group {group}: {what}"))
     }
 }
 

@@ -25,7 +25,11 @@ fn open(file: &tempfile::NamedTempFile) -> ParquetSource {
 }
 
 fn read(source: &ParquetSource) -> Vec<RecordBatch> {
-    source.read(0).unwrap().map(Result::unwrap).collect()
+    let all = source.read(0, 2).unwrap().read_all().unwrap();
+    let mut rows = source.read(0, 3).unwrap();
+    let one_by_one: Vec<RecordBatch> = std::iter::from_fn(|| rows.next_batch().unwrap()).collect();
+    assert_eq!(all, one_by_one);
+    all
 }
 
 #[test]

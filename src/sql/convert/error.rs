@@ -86,8 +86,8 @@ fn told_again(error: &Error) -> Error {
         Error::InvalidInput(what) => Error::InvalidInput(what.clone()),
         Error::NotFound(what) => Error::NotFound(what.clone()),
         Error::LimitExceeded(what) => Error::LimitExceeded(what.clone()),
-        Error::Rejected { rejected, allowed, first } => {
-            Error::Rejected { rejected: *rejected, allowed: *allowed, first: first.clone() }
+        Error::Rejected { rejected, allowed, details } => {
+            Error::Rejected { rejected: *rejected, allowed: *allowed, details: details.clone() }
         }
         Error::Cancelled => Error::Cancelled,
     }

@@ -7,7 +7,6 @@
 //! Where bad rows are left out, they are cut as [`super::rows`] cuts them, and a quoted field that is longer than
 //! `MAX_OPEN_BYTES` counts as one without an end: it must not take the whole rest of the input with it.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use memchr::{memchr, memchr_iter, memrchr};
@@ -16,7 +15,7 @@ use super::CsvOptions;
 use super::guess::{COMMA, find_delimiter};
 use super::rows::{AfterQuote, after_quote};
 use crate::error::{Error, Result};
-use crate::ingest::sources::input::{Bytes, read_error};
+use crate::ingest::sources::input::{Bytes, fill};
 use crate::limits;
 
 /// Bytes of a chunk, unless one row is longer.
@@ -99,22 +98,6 @@ impl CsvChunks {
         &self.name
     }
 
-    /// Reads until `text` holds `size` bytes; false at the end of the input.
-    fn fill(&mut self, text: &mut Vec<u8>, size: usize) -> Result<bool> {
-        let mut filled = text.len();
-        text.resize(size.max(filled), 0);
-        while let Some(free) = text.get_mut(filled..).filter(|free| !free.is_empty()) {
-            match self.bytes.read(free) {
-                Ok(0) => break,
-                Ok(n) => filled += n,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(read_error(&self.name, e)),
-            }
-        }
-        text.truncate(filled);
-        Ok(filled >= size)
-    }
-
     fn read_chunk(&mut self) -> Result<Option<CsvChunk>> {
         let mut text = Vec::with_capacity(self.chunk_bytes.max(self.carry.len()));
         text.append(&mut self.carry);
@@ -122,7 +105,7 @@ impl CsvChunks {
         let mut size = if self.next.0 == 0 { self.chunk_bytes.max(3) } else { self.chunk_bytes };
         let mut ends = RowEnds { skip_bad_rows: self.skip_bad_rows, ..RowEnds::default() };
         loop {
-            let more = self.fill(&mut text, size)?;
+            let more = fill(&self.name, &mut self.bytes, &mut text, size)?;
             if self.next.0 == 0 && ends.at == 0 {
                 if self.next.2 == 0 {
                     self.check_start(&mut text)?;

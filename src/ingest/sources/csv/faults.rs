@@ -132,8 +132,8 @@ pub(super) fn utf8_error(schema: &CsvSchema, chunk: &CsvChunk, field: Field, col
     let name = schema.columns.get(column).map_or("", |c| &*c.name);
     let value = chunk.text.get(field.start..field.start + field.len).unwrap_or_default();
     Error::InvalidInput(format!(
-        "{}: line {}, column {} ('{name}'): '{}' is not UTF-8; convert the file first, for example with \
-         iconv -f LATIN1 -t UTF-8, or keep the bytes: --schema {name}:binary",
+        "{}: line {}, column {} ('{name}'): '{}' is not UTF-8; name what it is, for example \
+         --encoding latin1, or keep the bytes: --schema {name}:binary",
         schema.file.display(),
         line_at(chunk, field.start),
         column + 1,

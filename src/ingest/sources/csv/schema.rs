@@ -275,7 +275,11 @@ fn header_names(schema: &CsvSchema, chunk: &CsvChunk, fields: &[Field]) -> Resul
         let value = unquoted(&chunk.text, *field, &schema.rules, &mut scratch);
         let name = std::str::from_utf8(value.bytes()).map_err(|_| {
             let file = schema.file.display();
-            Error::InvalidInput(format!("{file}: the name of column {} in the header is not UTF-8", i + 1))
+            Error::InvalidInput(format!(
+                "{file}: the name of column {} in the header is not UTF-8; name what the file is, for example \
+                 --encoding latin1",
+                i + 1
+            ))
         })?;
         names.push(name.trim().to_owned());
     }

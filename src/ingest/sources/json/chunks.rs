@@ -8,9 +8,8 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use super::scan::{Layout, Misplaced, Scan};
 use crate::error::{Error, Result};
-use crate::ingest::sources::ahead::read_full;
 use crate::ingest::sources::csv::CHUNK_BYTES;
-use crate::ingest::sources::input::{Bytes, read_error};
+use crate::ingest::sources::input::{Bytes, fill};
 use crate::limits;
 
 /// Whole rows of raw text.
@@ -73,21 +72,11 @@ impl JsonChunks {
         self
     }
 
-    /// Reads until `text` holds `size` bytes; false at the end of the input.
-    fn fill(&mut self, text: &mut Vec<u8>, size: usize) -> Result<bool> {
-        let before = text.len();
-        text.resize(size.max(before), 0);
-        let free = text.get_mut(before..).unwrap_or_default();
-        let n = read_full(&mut *self.bytes, free).map_err(|e| read_error(&self.name, e))?;
-        text.truncate(before + n);
-        Ok(text.len() >= size)
-    }
-
     fn read_chunk(&mut self) -> Result<Option<JsonChunk>> {
         let mut text = std::mem::take(&mut self.carry);
         let mut size = self.chunk_bytes;
         loop {
-            let more = self.fill(&mut text, size)?;
+            let more = fill(&self.name, &mut self.bytes, &mut text, size)?;
             if self.layout.is_none() && more && text.len() < CHUNK_BYTES && !shows_layout(&text) {
                 size = text.len() + self.chunk_bytes;
                 continue;

@@ -247,7 +247,10 @@ impl Reader<'_> {
             plain = Cow::Owned(text);
         }
         let Ok(name) = std::str::from_utf8(&plain) else {
-            return Err(Wrong { at: key.start, what: "a key that is not UTF-8".to_owned() });
+            return Err(Wrong {
+                at: key.start,
+                what: "a key that is not UTF-8; name what it is, for example --encoding latin1".to_owned(),
+            });
         };
         if let Some(at) = self.places.get(name) {
             return Ok(*at);
