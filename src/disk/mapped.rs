@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,21 +17,27 @@ use memmap2::Mmap;
 use super::{Disk, Lru};
 use crate::error::{Error, Result};
 
+/// Files of up to so many bytes are copied: that takes no longer than mapping them and touching their pages, and a process
+/// may have only 65,530 mappings on Linux.
+const MAX_COPIED: u64 = 64 << 10;
+
 /// The bytes of a whole file.
 pub enum Mapped {
     /// Mapped from the file system.
     Real(Mmap),
-    /// A copy in memory, aligned like a mapping: of empty files and of the simulated disk.
+    /// A copy in memory, aligned like a mapping: of small files and of the simulated disk.
     Memory(Buffer),
 }
 
 impl Mapped {
-    /// Maps an open file.
+    /// Maps an open file, or copies a small one.
     #[expect(clippy::disallowed_methods, reason = "the one mapping")]
     pub(super) fn of_file(path: &Path, file: &File) -> Result<Mapped> {
         let length = file.metadata().map_err(|source| Error::io(path, source))?.len();
-        if length == 0 {
-            return Ok(Mapped::of_bytes(&[]));
+        if length <= MAX_COPIED {
+            let mut bytes = MutableBuffer::from_len_zeroed(length as usize);
+            file.read_exact_at(&mut bytes, 0).map_err(|source| Error::io(path, source))?;
+            return Ok(Mapped::Memory(bytes.into()));
         }
         // SAFETY: memmap2 asks that the file is not changed while mapped, since the bytes are seen as `&[u8]`. Files
         // that are mapped are immutable by the format: written once under a fresh uuid, only ever removed (which

@@ -34,6 +34,8 @@ pub struct Modification {
     pub condition: Option<Compiled>,
     /// What statistics can tell about it.
     pub predicate: Predicate,
+    /// What follows from it for partition keys, as in [`crate::query::Condition::partitions`].
+    pub partitions: Predicate,
     /// Columns, by position, and their new values; `None` takes the rows out.
     pub set: Option<Vec<(usize, Compiled)>>,
     /// Makes functions of the expressions that the table is partitioned by.
@@ -87,8 +89,9 @@ pub fn modify(
     let pipeline = pipeline_options(&writer, &load);
     let arrange = arrangement(&writer.arrangement(), schema, modification);
     let mut report = ModifyReport::default();
+    let Modification { predicate, partitions, .. } = modification;
     let mut edits: Vec<Edit<NewSegment>> = Vec::new();
-    for number in matching_segments(&modification.predicate, &snapshot, &entries, &mut Default::default())? {
+    for number in matching_segments(predicate, partitions, &snapshot, &entries, &mut Default::default())? {
         if options.cancelled.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }

@@ -247,7 +247,13 @@ fn rows_are_deleted_and_changed() {
         rows
     };
     let schema = table.snapshot().unwrap().schema().clone();
-    let change = |condition, set| Modification { condition, predicate: Predicate::Unknown, set, compile: None };
+    let change = |condition, set| Modification {
+        condition,
+        predicate: Predicate::Unknown,
+        partitions: Predicate::Unknown,
+        set,
+        compile: None,
+    };
     let options = ModifyOptions { threads: 2, ..ModifyOptions::default() };
     let held = table.snapshot().unwrap();
     let (commit, report) = modify(&table, &schema, &change(Some(divisible(3)), None), &options).unwrap();

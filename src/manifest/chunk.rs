@@ -14,7 +14,7 @@
 //! tables of 2,000 columns open fast.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::codec::{read_envelope, write_envelope};
 use super::columns::{ColumnStats, encode_column, parse_column};
@@ -32,6 +32,8 @@ const PARTITIONS: u32 = 2;
 const COLUMN: u32 = 3;
 const SECTION_BYTES: usize = 32;
 const SEGMENT_BYTES: usize = 72;
+/// Where the number of rows is in them.
+const ROWS_AT: usize = 48;
 /// Flag of a segment with a deletion vector: defined, and refused by this version.
 const DELETIONS: u32 = 1;
 
@@ -84,7 +86,7 @@ impl ChunkBuilder {
     /// Adds everything that a chunk lists.
     pub fn append(&mut self, chunk: &Chunk) -> Result<()> {
         let start = self.segments.len();
-        self.segments.extend_from_slice(chunk.segments()?);
+        chunk.append_segments(&mut self.segments)?;
         for column in chunk.columns() {
             let target = self.columns.entry(column).or_default();
             for (i, stats) in chunk.column_stats(column)?.into_iter().flatten().enumerate() {
@@ -209,7 +211,6 @@ pub struct Chunk {
     id: Id,
     segments: usize,
     sections: Vec<Section>,
-    entries: OnceLock<Vec<SegmentEntry>>,
 }
 
 impl Chunk {
@@ -245,16 +246,47 @@ impl Chunk {
         if !sections.is_sorted_by(|a, b| (a.kind, a.column) < (b.kind, b.column)) {
             return Err(Error::corrupt(0, "sections are not in order"));
         }
-        Ok(Chunk { bytes, id, segments, sections, entries: OnceLock::new() })
+        Ok(Chunk { bytes, id, segments, sections })
     }
 
-    /// The segments, in the order of their rows.
-    pub fn segments(&self) -> Result<&[SegmentEntry]> {
-        if let Some(entries) = self.entries.get() {
-            return Ok(entries);
+    /// How many segments there are.
+    pub fn count(&self) -> usize {
+        self.segments
+    }
+
+    /// The segments, in the order of their rows; parsed anew each time.
+    pub fn segments(&self) -> Result<Vec<SegmentEntry>> {
+        let mut entries = Vec::with_capacity(self.segments);
+        self.append_segments(&mut entries)?;
+        Ok(entries)
+    }
+
+    /// Adds the segments to others.
+    pub fn append_segments(&self, to: &mut Vec<SegmentEntry>) -> Result<()> {
+        let mut cursor = Cursor::new(self.required(PARTITIONS)?);
+        let mut partitions: Vec<Arc<str>> = Vec::new();
+        for _ in 0..cursor.count(4, limits::MAX_CHUNK_SEGMENTS)? {
+            let path = cursor.text(limits::MAX_NAME_BYTES)?;
+            layout::check_partition(path).map_err(|error| cursor.corrupt(error.to_string()))?;
+            partitions.push(Arc::from(path));
         }
-        let entries = self.parse_segments()?;
-        Ok(self.entries.get_or_init(|| entries))
+        let mut cursor = Cursor::new(self.required(SEGMENTS)?);
+        for _ in 0..self.segments {
+            to.push(parse_segment(&mut cursor, &partitions)?);
+        }
+        cursor.finish()
+    }
+
+    /// The rows of each segment.
+    fn rows(&self) -> Result<Vec<u64>> {
+        let mut cursor = Cursor::new(self.required(SEGMENTS)?);
+        let one = |_| {
+            cursor.take(ROWS_AT)?;
+            let rows = cursor.u64()?;
+            cursor.take(SEGMENT_BYTES - ROWS_AT - 8)?;
+            check_rows(rows, &cursor)
+        };
+        (0..self.segments).map(one).collect()
     }
 
     /// The columns that some segment has, by id.
@@ -265,13 +297,12 @@ impl Chunk {
     /// What is known of a column, segment by segment; `None` for segments that lack it, or if all do.
     pub fn column_stats(&self, column: ColumnId) -> Result<Option<Vec<Option<ColumnStats>>>> {
         let Some((payload, base)) = self.section(COLUMN, column)? else { return Ok(None) };
-        let segments = self.segments()?;
-        parse_column(payload, segments).map(Some).map_err(|error| error.at("", base))
+        parse_column(payload, &self.rows()?).map(Some).map_err(|error| error.at("", base))
     }
 
     /// Every segment with the statistics of its columns.
     pub fn listed(&self) -> Result<Vec<Listed>> {
-        let mut all: Vec<Listed> = self.segments()?.iter().map(|segment| (segment.clone(), Vec::new())).collect();
+        let mut all: Vec<Listed> = self.segments()?.into_iter().map(|segment| (segment, Vec::new())).collect();
         for column in self.columns() {
             for ((_, stats), known) in all.iter_mut().zip(self.column_stats(column)?.into_iter().flatten()) {
                 stats.extend(known.map(|known| (column, known)));
@@ -320,23 +351,13 @@ impl Chunk {
         let section = self.section(kind, ColumnId(0))?;
         section.map(|(payload, _)| payload).ok_or_else(|| Error::corrupt(0, format!("section {kind} is missing")))
     }
+}
 
-    fn parse_segments(&self) -> Result<Vec<SegmentEntry>> {
-        let mut cursor = Cursor::new(self.required(PARTITIONS)?);
-        let mut partitions: Vec<Arc<str>> = Vec::new();
-        for _ in 0..cursor.count(4, limits::MAX_CHUNK_SEGMENTS)? {
-            let path = cursor.text(limits::MAX_NAME_BYTES)?;
-            layout::check_partition(path).map_err(|error| cursor.corrupt(error.to_string()))?;
-            partitions.push(Arc::from(path));
-        }
-        let mut cursor = Cursor::new(self.required(SEGMENTS)?);
-        let mut entries = Vec::with_capacity(self.segments);
-        for _ in 0..self.segments {
-            entries.push(parse_segment(&mut cursor, &partitions)?);
-        }
-        cursor.finish()?;
-        Ok(entries)
+fn check_rows(rows: u64, cursor: &Cursor<'_>) -> Result<u64> {
+    if rows > limits::SEGMENT_ROWS as u64 {
+        return Err(cursor.corrupt(format!("a segment of {rows} rows")));
     }
+    Ok(rows)
 }
 
 fn parse_segment(cursor: &mut Cursor<'_>, partitions: &[Arc<str>]) -> Result<SegmentEntry> {
@@ -355,9 +376,7 @@ fn parse_segment(cursor: &mut Cursor<'_>, partitions: &[Arc<str>]) -> Result<Seg
     if offset.checked_add(length).is_none() {
         return Err(cursor.corrupt("a segment reaches beyond any file"));
     }
-    if rows > limits::SEGMENT_ROWS as u64 {
-        return Err(cursor.corrupt(format!("a segment of {rows} rows")));
-    }
+    let rows = check_rows(rows, cursor)?;
     let Some(partition) = partitions.get(partition as usize).cloned() else {
         return Err(cursor.corrupt("a segment names a partition that is not listed"));
     };
@@ -419,7 +438,7 @@ mod tests {
     fn everything(bytes: &[u8], reference: &ChunkRef) -> Result<Everything> {
         let chunk = open(bytes, reference)?;
         let columns = (0..9).map(|id| chunk.column_stats(ColumnId(id))).collect::<Result<Vec<_>>>()?;
-        Ok((chunk.segments()?.to_vec(), columns))
+        Ok((chunk.segments()?, columns))
     }
 
     #[test]
@@ -475,7 +494,7 @@ mod tests {
     #[test]
     fn wild_sections_do_no_harm() {
         let (bytes, reference) = sample().encode([9; 16]);
-        let segments = open(&bytes, &reference).unwrap().segments().unwrap().to_vec();
+        let segments = open(&bytes, &reference).unwrap().rows().unwrap();
         let section = open(&bytes, &reference).unwrap();
         let (payload, _) = section.section(COLUMN, ColumnId(7)).unwrap().unwrap();
         for at in 0..payload.len() {

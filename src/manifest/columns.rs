@@ -10,7 +10,6 @@
 
 use std::collections::BTreeMap;
 
-use super::SegmentEntry;
 use super::fixed::{Side, from_word, to_word};
 use crate::block::{Bound, Order, Stats};
 use crate::bytes::{Cursor, Writer};
@@ -144,8 +143,8 @@ pub(super) fn encode_column(segments: usize, known: &BTreeMap<usize, ColumnStats
     out
 }
 
-/// Reads the stored form.
-pub(super) fn parse_column(payload: &[u8], segments: &[SegmentEntry]) -> Result<Vec<Option<ColumnStats>>> {
+/// Reads the stored form, for segments of so many rows.
+pub(super) fn parse_column(payload: &[u8], segments: &[u64]) -> Result<Vec<Option<ColumnStats>>> {
     let mut cursor = Cursor::new(payload);
     let arrays = cursor.u32()?;
     if arrays >> 6 != 0 {
@@ -175,5 +174,5 @@ pub(super) fn parse_column(payload: &[u8], segments: &[SegmentEntry]) -> Result<
         }
     }
     cursor.finish()?;
-    rows.iter().zip(segments).map(|(row, segment)| row.known(segment.rows, &types).transpose()).collect()
+    rows.iter().zip(segments).map(|(row, count)| row.known(*count, &types).transpose()).collect()
 }

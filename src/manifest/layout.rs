@@ -14,6 +14,7 @@ const CHUNK: &str = ".chunk";
 const LEDGER: &str = ".ledger";
 const DATA: &str = ".sty";
 const CREATING: &str = "CREATING";
+const UNSWEPT: &str = "UNSWEPT";
 
 /// The directory of a table.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub(super) enum Kind {
     Data(Id),
     /// Says that the table's first commit is not done yet; means nothing beside `CURRENT`.
     Creating,
+    /// Says that there may be files which the generation in force does not need.
+    Unswept,
     /// Not yet what it was to become.
     Temporary,
     /// Not ours: left alone.
@@ -65,6 +68,11 @@ impl TableDir {
     /// The mark of a table whose first commit is not done yet.
     pub fn creating(&self) -> PathBuf {
         self.path.join(CREATING)
+    }
+
+    /// The mark of a table in which there may be files that the generation in force does not need.
+    pub fn unswept(&self) -> PathBuf {
+        self.path.join(UNSWEPT)
     }
 
     /// Roots, chunks and parts of the ledger.
@@ -116,6 +124,9 @@ pub(super) fn kind(name: &str) -> Kind {
     }
     if name == CREATING {
         return Kind::Creating;
+    }
+    if name == UNSWEPT {
+        return Kind::Unswept;
     }
     if let Some(stem) = name.strip_suffix(ROOT) {
         let number = stem.parse().ok().filter(|number: &u64| format!("{number:020}") == stem);

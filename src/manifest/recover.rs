@@ -1,8 +1,8 @@
 //! Reading the generation in force, and clearing away what no generation names.
 //!
 //! A generation is live while `CURRENT` names it, a reader holds a shared lock on its root, or it is to be kept for a time. [`sweep`] is run by the
-//! writer alone: when it opens the table (what a crashed writer left) and after each commit (what the commit before
-//! needed and nobody reads any more).
+//! writer alone: when it opens the table, if the writer before it left something behind, and after each commit (what the commit
+//! before needed and nobody reads any more).
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -52,6 +52,7 @@ pub fn recover(disk: &dyn Disk, dir: &TableDir) -> Result<Option<Root>> {
     let Some(generation) = current(disk, dir)? else {
         return no_generation(disk, dir).map(|()| None);
     };
+    mark(disk, dir)?;
     disk.sync_dir(dir.path())?;
     let root = read_root(disk, dir, generation);
     root.map(Some).map_err(|error| match error {
@@ -84,16 +85,26 @@ fn no_generation(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
     }
 }
 
+/// Makes the mark of a table that needs a sweep, to be made durable before anything else is written. A writer that leaves nothing
+/// behind takes it away: as long as all do, none looks through the data files of the table for what may be removed.
+fn mark(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
+    if !disk.exists(&dir.unswept())? {
+        disk.create(&dir.unswept())?;
+    }
+    Ok(())
+}
+
 /// Marks the table as one whose first commit is not done, durably, before anything else of it is written. The sweep
 /// after that commit removes the mark.
 pub fn begin(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
-    let mark = dir.creating();
-    if disk.exists(&mark)? {
+    let creating = dir.creating();
+    if disk.exists(&creating)? {
         // Whoever made it may not have come to this point.
-        disk.sync_file(&mark)?;
+        disk.sync_file(&creating)?;
     } else {
-        durable::write_new(disk, &mark, &[])?;
+        durable::write_new(disk, &creating, &[])?;
     }
+    mark(disk, dir)?;
     disk.sync_dir(dir.path())
 }
 
@@ -185,7 +196,7 @@ pub fn sweep(
             Kind::Chunk(id) => !live.chunks.contains(&id),
             Kind::Ledger(id) => !live.ledgers.contains(&id),
             Kind::Temporary => true,
-            Kind::Root(_) | Kind::Data(_) | Kind::Creating | Kind::Foreign => false,
+            Kind::Root(_) | Kind::Data(_) | Kind::Creating | Kind::Unswept | Kind::Foreign => false,
         };
         if dead {
             disk.remove(&dir.manifest().join(&entry.name))?;
@@ -205,7 +216,7 @@ pub fn sweep(
         }
     }
     if scope == Scope::Everything {
-        removed += sweep_data(disk, &dir.data(), &live, MAX_DEPTH)?;
+        sweep_data(disk, &dir.data(), &live, MAX_DEPTH, &mut removed)?;
     }
     Ok(Swept { files: removed, ..swept })
 }
@@ -233,29 +244,32 @@ impl Live {
     }
 }
 
-fn sweep_data(disk: &dyn Disk, dir: &Path, live: &Live, depth: usize) -> Result<u64> {
-    let mut removed = 0;
+/// Returns whether nothing is left in the directory.
+fn sweep_data(disk: &dyn Disk, dir: &Path, live: &Live, depth: usize, removed: &mut u64) -> Result<bool> {
+    let mut empty = true;
     for entry in list(disk, dir)? {
         let path = dir.join(&entry.name);
         if entry.is_dir {
-            if depth > 0 {
-                removed += sweep_data(disk, &path, live, depth - 1)?;
-                // Fails while something is in it.
-                let _ = disk.remove_dir(&path);
-            }
+            // Somebody else may have put something there.
+            let gone =
+                depth > 0 && sweep_data(disk, &path, live, depth - 1, removed)? && disk.remove_dir(&path).is_ok();
+            empty &= gone;
             continue;
         }
         let dead = match kind(&entry.name) {
             Kind::Data(id) => !live.data.contains(&id),
             Kind::Temporary => true,
-            Kind::Root(_) | Kind::Chunk(_) | Kind::Ledger(_) | Kind::Creating | Kind::Foreign => false,
+            Kind::Root(_) | Kind::Chunk(_) | Kind::Ledger(_) | Kind::Creating | Kind::Unswept | Kind::Foreign => {
+                false
+            }
         };
         if dead {
             disk.remove(&path)?;
-            removed += 1;
+            *removed += 1;
         }
+        empty &= dead;
     }
-    Ok(removed)
+    Ok(empty)
 }
 
 /// The entries of a directory that may not be there yet.

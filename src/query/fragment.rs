@@ -31,6 +31,16 @@ pub struct Condition {
     /// What zone maps and kernels on encoded data can judge of it; exactly the condition unless it contains
     /// [`Predicate::Unknown`].
     pub predicate: Predicate,
+    /// What follows from it for the partition keys of the table, by
+    /// [`key_column`](super::prune::partitions::key_column).
+    pub partitions: Predicate,
+}
+
+impl Condition {
+    /// A condition that says nothing of partitions.
+    pub fn new(expression: Expression, predicate: Predicate) -> Self {
+        Condition { expression, predicate, partitions: Predicate::Unknown }
+    }
 }
 
 /// What a fragment makes of the rows that pass.

@@ -42,14 +42,17 @@ pub(crate) fn answer(
     Ok(Some(answers))
 }
 
-/// What an answer from the manifest alone, found in such a time, has looked at.
-pub(crate) fn counters(snapshot: &Snapshot, time: Duration) -> Result<Counters> {
+/// What an answer from the manifest alone, found in such a time, has looked at; blocks are counted only where it is `timed`.
+pub(crate) fn counters(snapshot: &Snapshot, timed: bool, time: Duration) -> Result<Counters> {
     let block_rows = u64::from(snapshot.options().block_rows.max(1));
-    let entries = snapshot.segments()?;
+    let mut blocks = 0;
+    if timed {
+        blocks = snapshot.segments()?.iter().map(|entry| entry.rows.div_ceil(block_rows)).sum();
+    }
     Ok(Counters {
         from_metadata: true,
-        segments: entries.len() as u64,
-        blocks: entries.iter().map(|entry| entry.rows.div_ceil(block_rows)).sum(),
+        segments: snapshot.chunks().iter().map(|chunk| u64::from(chunk.segments)).sum(),
+        blocks,
         prune: time,
         scan: Step { rows_in: snapshot.rows(), ..Step::default() },
         output: Step { rows_out: 1, ..Step::default() },

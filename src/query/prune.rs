@@ -4,6 +4,8 @@
 //! follows the [`Verdict`]. Bounds need not be exact: the true minimum is not below a lower bound. Where a segment
 //! stores a narrower type than the predicate compares in, bounds are widened first, by maps that keep order.
 
+pub mod partitions;
+
 use std::borrow::Cow;
 use std::cmp::Ordering;
 

@@ -160,7 +160,7 @@ pub fn run<'a>(fragment: &'a Fragment, snapshot: &Snapshot, context: &'a Context
         && fragment.conditions.is_empty()
         && let Some(columns) = metadata::answer(fragment, aggregates, snapshot)?
     {
-        let counted = metadata::counters(snapshot, clock.lap())?;
+        let counted = metadata::counters(snapshot, context.timed, clock.lap())?;
         context.recorder.update(|sum| sum.add(&counted));
         return Answer::of(&fragment.schema, columns);
     }

@@ -21,6 +21,7 @@ use self::counting::Decoded;
 use super::aggregate::DictionaryDecimals;
 use super::filter::OnCodes;
 use super::group::{CodeMap, CodeMaps};
+use super::prune::partitions::ruled_out_by_partition;
 use super::prune::{Cause, Evidence, Verdict, ruled_out, verdict};
 use super::stats::{Counters, Pruned, Statistic};
 use super::{Condition, Fragment};
@@ -101,7 +102,7 @@ pub(crate) struct Survivors {
 pub(crate) struct Opener<'a> {
     fragment: &'a Fragment,
     snapshot: &'a Snapshot,
-    pub(crate) entries: Arc<[SegmentEntry]>,
+    pub(crate) entries: Arc<Vec<SegmentEntry>>,
     /// As for [`matching_blocks`].
     sized: bool,
 }
@@ -113,7 +114,8 @@ impl<'a> Opener<'a> {
 
     /// Numbers of the segments that may hold rows that meet the conditions, in order.
     pub(crate) fn matching(&self, counters: &mut Counters) -> Result<Vec<usize>> {
-        matching_segments(&predicate(&self.fragment.conditions), self.snapshot, &self.entries, counters)
+        let conditions = &self.fragment.conditions;
+        matching_segments(&predicate(conditions), &partitions(conditions), self.snapshot, &self.entries, counters)
     }
 
     /// Adds those segments whose blocks may hold such rows.
@@ -160,43 +162,80 @@ pub(crate) fn predicate(conditions: &[Condition]) -> Predicate {
     Predicate::And(conditions.iter().map(|condition| condition.predicate.clone()).collect())
 }
 
-/// Numbers of the segments that the manifest does not rule out, in order.
+/// What all conditions together say of partitions.
+pub(crate) fn partitions(conditions: &[Condition]) -> Predicate {
+    Predicate::And(conditions.iter().map(|condition| condition.partitions.clone()).collect())
+}
+
+/// Numbers of the segments that the manifest does not rule out, in order. `partitions` is over partition keys.
 pub(crate) fn matching_segments(
     predicate: &Predicate,
+    partitions: &Predicate,
     snapshot: &Snapshot,
     entries: &[SegmentEntry],
     counters: &mut Counters,
 ) -> Result<Vec<usize>> {
-    let manifest = Manifest::of(predicate, snapshot)?;
-    let mut kept = Vec::new();
-    for (at, entry) in entries.iter().enumerate() {
-        counters.segments += 1;
-        counters.blocks += manifest.blocks(entry);
-        counters.scan.rows_in += entry.rows;
-        if manifest.keeps(predicate, at, entry, counters) {
-            kept.push(at);
+    let keys = &snapshot.root().arrangement.partition_by;
+    let excluded = match partitions.is_opaque() {
+        true => Vec::new(),
+        false => ruled_out_by_partition(partitions, keys, entries)?,
+    };
+    let (mut kept, mut start) = (Vec::new(), 0);
+    let block_rows = u64::from(snapshot.options().block_rows.max(1));
+    // Chunk by chunk, so that what is known of segments stays in the caches.
+    for chunk in 0..snapshot.chunks().len() {
+        let end = start + snapshot.segments_of_chunk(chunk)?;
+        let mut manifest = None;
+        for (at, entry) in (start..end).zip(entries.get(start..end).unwrap_or_default()) {
+            counters.segments += 1;
+            counters.blocks += entry.rows.div_ceil(block_rows);
+            counters.scan.rows_in += entry.rows;
+            if let Some(part) = excluded.get(at).copied().flatten() {
+                counters.prune(Statistic::Partition, Some(part), segment_pruned(entry, block_rows));
+                continue;
+            }
+            let manifest = match &mut manifest {
+                Some(manifest) => manifest,
+                none => none.insert(Manifest::of_chunk(predicate, snapshot, chunk, start)?),
+            };
+            if manifest.keeps(predicate, at, entry, counters) {
+                kept.push(at);
+            }
         }
+        start = end;
     }
     Ok(kept)
 }
 
-/// What the manifest knows of the columns of a predicate.
+fn segment_pruned(entry: &SegmentEntry, block_rows: u64) -> Pruned {
+    Pruned { segments: 1, blocks: entry.rows.div_ceil(block_rows), rows: entry.rows, bytes: entry.length }
+}
+
+/// What the manifest knows of the columns of a predicate, over some segments.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     block_rows: u64,
+    /// The first of the segments.
+    start: usize,
     /// Of each segment; `None` inside where it lacks the column.
     known: HashMap<ColumnId, Vec<Option<ColumnStats>>>,
 }
 
 impl Manifest {
+    /// Of all segments.
+    #[cfg(feature = "sql")]
     pub(crate) fn of(predicate: &Predicate, snapshot: &Snapshot) -> Result<Self> {
         let known = columns_of(predicate).into_iter().map(|column| Ok((column, snapshot.column_stats(column)?)));
         let block_rows = u64::from(snapshot.options().block_rows.max(1));
-        Ok(Manifest { block_rows, known: known.collect::<Result<_>>()? })
+        Ok(Manifest { block_rows, start: 0, known: known.collect::<Result<_>>()? })
     }
 
-    fn blocks(&self, entry: &SegmentEntry) -> u64 {
-        entry.rows.div_ceil(self.block_rows)
+    /// Of the segments of one chunk.
+    fn of_chunk(predicate: &Predicate, snapshot: &Snapshot, chunk: usize, start: usize) -> Result<Self> {
+        let columns = columns_of(predicate).into_iter();
+        let known = columns.map(|column| Ok((column, snapshot.column_stats_of_chunk(column, chunk)?)));
+        let block_rows = u64::from(snapshot.options().block_rows.max(1));
+        Ok(Manifest { block_rows, start, known: known.collect::<Result<_>>()? })
     }
 
     /// Whether the segment with this number may hold rows that meet the predicate; if not, it is counted as pruned.
@@ -207,7 +246,11 @@ impl Manifest {
         entry: &SegmentEntry,
         counters: &mut Counters,
     ) -> bool {
-        let judged = ruled_out(predicate, entry.rows, &mut |column| match self.known.get(&column)?.get(number)? {
+        let judged = ruled_out(predicate, entry.rows, &mut |column| match self
+            .known
+            .get(&column)?
+            .get(number.checked_sub(self.start)?)?
+        {
             Some(found) => {
                 Some(Evidence { data_type: Cow::Borrowed(&found.data_type), stats: Cow::Borrowed(&found.stats) })
             }
@@ -218,8 +261,7 @@ impl Manifest {
             Cause::Bounds => Statistic::ManifestBounds,
             Cause::Nulls => Statistic::ManifestNulls,
         };
-        let pruned = Pruned { segments: 1, blocks: self.blocks(entry), rows: entry.rows, bytes: entry.length };
-        counters.prune(statistic, Some(part), pruned);
+        counters.prune(statistic, Some(part), segment_pruned(entry, self.block_rows));
         false
     }
 }

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 /// What ruled rows out before they were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statistic {
+    /// The values of its partition's keys.
+    Partition,
     /// Minimum and maximum of a segment, in the manifest.
     ManifestBounds,
     /// How many nulls a segment has, in the manifest.
@@ -27,7 +29,8 @@ pub enum Statistic {
 
 impl Statistic {
     /// All of them, in the order in which they are asked.
-    pub const ALL: [Statistic; 6] = [
+    pub const ALL: [Statistic; 7] = [
+        Statistic::Partition,
         Statistic::ManifestBounds,
         Statistic::ManifestNulls,
         Statistic::ZoneBounds,
@@ -39,6 +42,7 @@ impl Statistic {
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
+            Statistic::Partition => "partition",
             Statistic::ManifestBounds => "manifest_min_max",
             Statistic::ManifestNulls => "manifest_null_count",
             Statistic::ZoneBounds => "zone_map_min_max",

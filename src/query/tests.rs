@@ -266,12 +266,10 @@ fn groups_of_every_kind() {
         comparison,
         value: Scalar::Int(value),
     };
-    let word = || Condition { expression: positive(), predicate: compare(0, Comparison::Greater, 0) };
-    let codes = || Condition {
-        expression: computed(vec![1], ArrowType::Boolean, Traits::default(), is_a),
-        predicate: Predicate::Unknown,
-    };
-    let general = || Condition { expression: positive(), predicate: Predicate::Unknown };
+    let word = || Condition::new(positive(), compare(0, Comparison::Greater, 0));
+    let codes =
+        || Condition::new(computed(vec![1], ArrowType::Boolean, Traits::default(), is_a), Predicate::Unknown);
+    let general = || Condition::new(positive(), Predicate::Unknown);
     let is_word = |r: &Row| r.few.is_some_and(|v| v > 0);
     let is_code = |r: &Row| r.text.is_some_and(|v| v == "aa" || v == "zebra");
     check(vec![column(1)], vec![word()], &|r| is_word(r).then(|| format!("{}|", text(r.text))));
@@ -291,7 +289,7 @@ fn groups_of_every_kind() {
         let predicate = Predicate::Compare { operand, comparison, value: Scalar::Float(1.25) };
         // The predicate alone must do: this expression would let nothing pass.
         let expression = computed(vec![2], ArrowType::Boolean, Traits::default(), never);
-        check(vec![column(0)], vec![Condition { expression, predicate }], &|r| {
+        check(vec![column(0)], vec![Condition::new(expression, predicate)], &|r| {
             r.decimal.is_some_and(holds).then(|| format!("{}|", text(r.few)))
         });
     }
@@ -331,7 +329,7 @@ fn comparisons_of_stored_doubles() {
                 let expression = computed(vec![2], ArrowType::Boolean, Traits::default(), never);
                 let output =
                     Output::Aggregate { keys: vec![], aggregates: vec![aggregate(AggregateFunction::Count, None)] };
-                let batch = answer(&snapshot, vec![Condition { expression, predicate }], output);
+                let batch = answer(&snapshot, vec![Condition::new(expression, predicate)], output);
                 let passed = all.iter().filter(|row| row.decimal.is_some_and(|v| holds(&v, &limit))).count();
                 let found = batch.column(0).as_primitive::<Int64Type>().value(0);
                 assert_eq!(found, passed as i64, "{force:?} {comparison:?} {limit}");
@@ -362,13 +360,13 @@ fn patterns_of_stored_texts() {
             let compute = if negated { not } else { holds };
             let predicate = if negated { Predicate::Not(Box::new(like)) } else { like };
             let expression = computed(vec![1], ArrowType::Boolean, Traits::default(), compute);
-            let mut conditions = vec![Condition { expression, predicate }];
+            let mut conditions = vec![Condition::new(expression, predicate)];
             if few {
                 let operand = Operand { column: column_of(3).id, data_type: column_of(3).data_type };
                 let value = Scalar::Int(i128::from(all[100].rising));
                 let predicate = Predicate::Compare { operand, comparison: Comparison::Less, value };
                 let expression = computed(vec![3], ArrowType::Boolean, Traits::default(), never);
-                conditions.push(Condition { expression, predicate });
+                conditions.push(Condition::new(expression, predicate));
             }
             let output =
                 Output::Aggregate { keys: vec![], aggregates: vec![aggregate(AggregateFunction::Count, None)] };

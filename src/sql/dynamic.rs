@@ -131,7 +131,12 @@ fn condition(part: &Arc<dyn PhysicalExpr>, scan: &Scan) -> DataFusionResult<Cond
         choice: None,
         text: part.to_string().into(),
     };
-    Ok(Condition { expression, predicate: to_predicate(&logical(part), scan.table.snapshot().schema()) })
+    let logical = logical(part);
+    let predicate = to_predicate(&logical, scan.table.snapshot().schema());
+    Ok(Condition {
+        partitions: scan.table.partition_keys().predicate(&logical),
+        ..Condition::new(expression, predicate)
+    })
 }
 
 /// Whether a part of a hint leaves rows out, but none that its owner would keep, and cannot fail for one that something

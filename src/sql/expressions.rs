@@ -44,18 +44,30 @@ impl Compile for SqlExpressions {
         let fields = columns.iter().map(|column| Field::new(&*column.name, column.data_type.to_arrow(), true));
         let schema = ArrowSchema::new(fields.collect::<Vec<_>>());
         let known = DFSchema::try_from(schema).map_err(from_datafusion)?;
-        let logical = self.state.create_logical_expr(expression, &known).map_err(from_datafusion)?;
+        Ok(self.simplified(expression, &known)?.1)
+    }
+}
+
+impl SqlExpressions {
+    /// An expression as it is in a plan once the optimiser has seen it, and compiled.
+    pub(super) fn simplified(&self, expression: &str, known: &DFSchema) -> Result<(Expr, partition::Compiled)> {
+        let logical = self.state.create_logical_expr(expression, known).map_err(from_datafusion)?;
         if logical.is_volatile() {
             return Err(Error::InvalidInput(format!(
                 "'{expression}' is not the same each time it is computed, so it cannot say where a row belongs"
             )));
         }
-        compile(logical, &known, &self.state)
+        let simplified = simplify(logical, known, &self.state)?;
+        Ok((simplified.clone(), compile_simplified(simplified, known, &self.state)?))
     }
 }
 
 /// Compiles an expression over the columns of a schema.
 pub(super) fn compile(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<partition::Compiled> {
+    compile_simplified(simplify(expression, schema, state)?, schema, state)
+}
+
+fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<Expr> {
     let context = SimplifyContext::builder()
         .with_schema(Arc::new(schema.clone()))
         .with_config_options(Arc::clone(state.config_options()))
@@ -63,8 +75,11 @@ pub(super) fn compile(expression: Expr, schema: &DFSchema, state: &SessionState)
         .build();
     let simplifier = ExprSimplifier::new(context);
     let expression = simplifier.coerce(expression, schema).and_then(|expression| simplifier.simplify(expression));
-    let physical = expression.and_then(|expression| state.create_physical_expr(expression, schema));
-    let physical = physical.map_err(from_datafusion)?;
+    expression.map_err(from_datafusion)
+}
+
+fn compile_simplified(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<partition::Compiled> {
+    let physical = state.create_physical_expr(expression, schema).map_err(from_datafusion)?;
     let mut inputs: Vec<usize> = collect_columns(&physical).iter().map(|column| column.index()).collect();
     inputs.sort_unstable();
     let schema = schema.as_arrow().project(&inputs).map_err(|error| from_datafusion(error.into()))?;

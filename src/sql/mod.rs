@@ -25,6 +25,7 @@ mod lower;
 mod modify;
 mod node;
 mod parameters;
+mod partition_keys;
 mod queue;
 mod runs;
 mod scan;

@@ -14,7 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::convert::{from_datafusion, to_predicate};
 use super::expressions::{SqlExpressions, compile};
-use super::table::StoreProvider;
+use super::table::{StoreProvider, StoreTable};
 use super::write::count;
 use crate::error::{Error, Result};
 use crate::expr::Predicate;
@@ -59,9 +59,9 @@ impl Modify {
         check_scan(scan)?;
         condition.into_iter().chain(new.into_iter().flatten()).try_for_each(check_expression)?;
         let compiled = condition.map(|condition| compile(condition.clone(), scan.schema(), state)).transpose()?;
-        let predicate = match condition {
-            Some(_) => predicate(rows, schema, state),
-            None => Predicate::And(Vec::new()),
+        let (predicate, partitions) = match condition {
+            Some(_) => predicates(rows, &provider.table, state),
+            None => (Predicate::And(Vec::new()), Predicate::Unknown),
         };
         let set = match (is_update, new) {
             (true, Some(new)) => Some(changes(new, scan, schema, state)?),
@@ -69,7 +69,7 @@ impl Modify {
             (false, _) => None,
         };
         let compile: Arc<dyn crate::ingest::partition::Compile> = Arc::new(SqlExpressions::default());
-        let modification = Modification { condition: compiled, predicate, set, compile: Some(compile) };
+        let modification = Modification { condition: compiled, predicate, partitions, set, compile: Some(compile) };
         let table = snapshot.table_name().to_owned();
         Ok(Some(Modify { table, schema: schema.clone(), modification }))
     }
@@ -114,20 +114,22 @@ fn check_expression(expr: &Expr) -> Result<()> {
     }
 }
 
-/// What the optimiser makes of the filter says most to statistics.
-fn predicate(rows: &Arc<LogicalPlan>, schema: &Schema, state: &SessionState) -> Predicate {
-    let Ok(optimised) = state.optimize(rows) else { return Predicate::Unknown };
-    let mut parts = Vec::new();
+/// What the optimiser makes of the filter says most to statistics, and of partition keys.
+fn predicates(rows: &Arc<LogicalPlan>, table: &StoreTable, state: &SessionState) -> (Predicate, Predicate) {
+    let unknown = (Predicate::Unknown, Predicate::Unknown);
+    let Ok(optimised) = state.optimize(rows) else { return unknown };
+    let (mut parts, mut partitions) = (Vec::new(), Vec::new());
     let mut at = &optimised;
     loop {
         at = match at {
             LogicalPlan::Filter(filter) => {
-                parts.push(to_predicate(&filter.predicate, schema));
+                parts.push(to_predicate(&filter.predicate, table.snapshot().schema()));
+                partitions.push(table.partition_keys().predicate(&filter.predicate));
                 &filter.input
             }
             LogicalPlan::SubqueryAlias(alias) => &alias.input,
-            LogicalPlan::TableScan(_) => return Predicate::And(parts),
-            _ => return Predicate::Unknown,
+            LogicalPlan::TableScan(_) => return (Predicate::And(parts), Predicate::And(partitions)),
+            _ => return unknown,
         };
     }
 }

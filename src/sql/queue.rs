@@ -12,7 +12,7 @@ use crate::query::Condition;
 use crate::query::filter::OnCodes;
 use crate::query::order::ranks::{best_of_block, best_of_segment};
 use crate::query::scan::ahead::{AHEAD, Ahead, LEAST};
-use crate::query::scan::{Manifest, OpenSegment, matching_blocks, matching_segments};
+use crate::query::scan::{Manifest, OpenSegment, matching_blocks, matching_segments, partitions};
 use crate::query::stats::{Clock, Counters, Recorder};
 use crate::store::{SegmentEntry, Snapshot};
 
@@ -140,7 +140,8 @@ impl Queue {
             Some(segments) => segments,
             None => {
                 self.ahead = Arc::new(Ahead::of(&scan.conditions, 0..scan.columns.len()));
-                let mut kept = matching_segments(&now.predicate, snapshot, &entries, counters)?;
+                let mut kept =
+                    matching_segments(&now.predicate, &partitions(&now.conditions), snapshot, &entries, counters)?;
                 match &scan.visit {
                     Visit::Stored => kept.reverse(),
                     Visit::Backwards => {}

@@ -1,6 +1,6 @@
 //! A table of the store under DataFusion: schema, filters that zone maps can judge, statistics, scans.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
@@ -11,6 +11,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::convert::to_predicate;
 use super::dynamic::DynamicFilters;
+use super::partition_keys::PartitionKeys;
 use super::scan::{Scan, ScanExec, Visit};
 use crate::expr::Predicate;
 use crate::model::Column;
@@ -22,11 +23,18 @@ use crate::store::Snapshot;
 pub(crate) struct StoreTable {
     snapshot: Snapshot,
     schema: SchemaRef,
+    partition_keys: OnceLock<PartitionKeys>,
 }
 
 impl StoreTable {
     pub(crate) fn new(snapshot: Snapshot) -> Self {
-        StoreTable { schema: snapshot.schema().to_arrow(), snapshot }
+        StoreTable { schema: snapshot.schema().to_arrow(), snapshot, partition_keys: OnceLock::new() }
+    }
+
+    /// What it is partitioned by.
+    pub(crate) fn partition_keys(&self) -> &PartitionKeys {
+        let keys = &self.snapshot.root().arrangement.partition_by;
+        self.partition_keys.get_or_init(|| PartitionKeys::of(keys, self.snapshot.schema()))
     }
 
     pub(crate) fn snapshot(&self) -> &Snapshot {

@@ -30,7 +30,7 @@ struct Inner {
     caches: Arc<Caches>,
     root: Root,
     chunks: Vec<OnceLock<Arc<Chunk>>>,
-    segments: OnceLock<Arc<[SegmentEntry]>>,
+    segments: OnceLock<Arc<Vec<SegmentEntry>>>,
     /// Shared, on the root; it dies with the process.
     _lock: Lock,
 }
@@ -129,15 +129,17 @@ impl Snapshot {
     }
 
     /// All segments, in the order of their rows.
-    pub fn segments(&self) -> Result<Arc<[SegmentEntry]>> {
+    pub fn segments(&self) -> Result<Arc<Vec<SegmentEntry>>> {
         if let Some(segments) = self.inner.segments.get() {
             return Ok(Arc::clone(segments));
         }
-        let mut all = Vec::new();
+        let mut count = 0;
         self.each_chunk(|chunk| {
-            all.extend_from_slice(chunk.segments()?);
+            count += chunk.count();
             Ok(())
         })?;
+        let mut all = Vec::with_capacity(count);
+        self.each_chunk(|chunk| chunk.append_segments(&mut all))?;
         Ok(Arc::clone(self.inner.segments.get_or_init(|| all.into())))
     }
 
@@ -145,14 +147,24 @@ impl Snapshot {
     /// lacks the column (all its rows are null). Only this column's part of each chunk is read.
     pub fn column_stats(&self, column: ColumnId) -> Result<Vec<Option<ColumnStats>>> {
         let mut all = Vec::new();
-        self.each_chunk(|chunk| {
-            match chunk.column_stats(column)? {
-                Some(known) => all.extend(known),
-                None => all.resize(all.len() + chunk.segments()?.len(), None),
-            }
-            Ok(())
-        })?;
+        for at in 0..self.inner.root.chunks.len() {
+            all.extend(self.column_stats_of_chunk(column, at)?);
+        }
         Ok(all)
+    }
+
+    /// How many segments a chunk lists.
+    pub fn segments_of_chunk(&self, at: usize) -> Result<usize> {
+        Ok(self.chunk(at)?.map_or(0, |chunk| chunk.count()))
+    }
+
+    /// [`Snapshot::column_stats`] of one chunk.
+    pub fn column_stats_of_chunk(&self, column: ColumnId, at: usize) -> Result<Vec<Option<ColumnStats>>> {
+        let (Some(chunk), Some(reference)) = (self.chunk(at)?, self.inner.root.chunks.get(at)) else {
+            return Ok(Vec::new());
+        };
+        let known = chunk.column_stats(column).map_err(|error| error.at(self.inner.dir.chunk(&reference.id), 0))?;
+        Ok(known.unwrap_or_else(|| vec![None; chunk.count()]))
     }
 
     /// All entries of the ledger, oldest first.

@@ -69,7 +69,7 @@ fn verify_chunk(
     report.chunks += 1;
     report.bytes += reference.length;
     let sound = chunk.verify(reference).map_err(|error| error.at(&path, 0));
-    for segment in chunk.segments().map_err(|error| error.at(&path, 0))? {
+    for segment in &chunk.segments().map_err(|error| error.at(&path, 0))? {
         report.segments += 1;
         report.rows += segment.rows;
         report.bytes += segment.length;

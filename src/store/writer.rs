@@ -29,6 +29,8 @@ pub struct TableWriter {
     options: TableOptions,
     files: DataFiles,
     state: State,
+    /// Whether there may be data files that neither the generation in force needs nor `retired` names.
+    strays: bool,
     /// Data files that are no longer in the table, each with the last generation that had it.
     retired: Vec<(u64, PathBuf)>,
     _lock: WriterLock,
@@ -101,6 +103,7 @@ impl TableWriter {
         }
         durable::create_dir(&**disk, dir.path())?;
         let lock = WriterLock::acquire(&**disk, &dir.lock(), &what)?;
+        let unswept = disk.exists(&dir.unswept())?;
         let base = recover::recover(&**disk, dir)?;
         if let Some(unknown) = base.as_ref().map(|root| root.unknown).filter(|unknown| *unknown != 0) {
             return Err(Error::Unsupported(format!(
@@ -108,7 +111,8 @@ impl TableWriter {
             )));
         }
         let keep = base.as_ref().map_or(0, |root| root.history.keep);
-        recover::sweep(&**disk, dir, base.as_ref(), Scope::Everything, Retention { now: now(), keep })?;
+        let scope = if unswept || base.is_none() { Scope::Everything } else { Scope::Manifest };
+        let swept = recover::sweep(&**disk, dir, base.as_ref(), scope, Retention { now: now(), keep })?;
         let (schema, options) = match (&base, create) {
             (Some(root), _) => (root.schema.clone(), root.options),
             (None, Some(created)) => created,
@@ -132,6 +136,7 @@ impl TableWriter {
         Ok(TableWriter {
             dir: dir.clone(),
             disk: Arc::clone(disk),
+            strays: base.as_ref().is_some_and(|root| root.generation != swept.oldest),
             base,
             schema,
             options,
@@ -187,7 +192,7 @@ impl TableWriter {
         let mut all = Vec::new();
         for reference in self.base.iter().flat_map(|root| &root.chunks) {
             let chunk = commit::open(&*self.disk, &self.dir, reference)?;
-            all.extend_from_slice(chunk.segments().map_err(|error| error.at(self.dir.chunk(&reference.id), 0))?);
+            chunk.append_segments(&mut all).map_err(|error| error.at(self.dir.chunk(&reference.id), 0))?;
         }
         Ok(all)
     }
@@ -309,42 +314,59 @@ impl TableWriter {
 
     fn sweep(&mut self, scope: Scope, keep: u64) -> Result<Swept> {
         let retention = Retention { now: now(), keep };
+        let before = std::mem::replace(&mut self.strays, true);
         let mut swept = recover::sweep(&*self.disk, &self.dir, self.base.as_ref(), scope, retention)?;
+        self.strays = match scope {
+            Scope::Manifest => before,
+            // Generations that are kept may need files that the one in force does not.
+            Scope::Everything => self.base.as_ref().is_some_and(|root| root.generation != swept.oldest),
+        };
         for (last, path) in std::mem::take(&mut self.retired) {
             if last >= swept.oldest {
                 self.retired.push((last, path));
             } else if self.disk.remove(&path).is_ok() {
                 swept.files += 1;
+                // The directories of its partition too, once they are empty.
+                let data = self.dir.data();
+                let mut dirs = path.ancestors().skip(1).take_while(|dir| *dir != data);
+                while dirs.next().is_some_and(|dir| self.disk.remove_dir(dir).is_ok()) {}
+            } else {
+                self.strays |= scope == Scope::Manifest;
             }
         }
         Ok(swept)
     }
 
-    /// Remembers files that only generations up to `last` need. A file with other segments too is left to the next writer,
-    /// who looks at all of them.
+    /// Remembers files that only generations up to `last` need. A file with other segments too is left to a writer who looks at
+    /// all of them.
     fn retire(&mut self, last: u64, removed: &[SegmentEntry]) {
         for segment in removed {
             let path = self.dir.data_file(&segment.partition, &segment.file);
             let whole = segment.offset == 0 && self.disk.len(&path).is_ok_and(|len| len == segment.length);
             if whole {
                 self.retired.push((last, path));
+            } else {
+                self.strays = true;
             }
         }
     }
 
     /// Removes the files that are not among `named`, best effort: they were made, and are not needed after all.
-    fn remove_made_but(&self, named: &HashSet<Id>) {
-        let mut written = self.files.lock();
-        let written = &mut *written;
+    fn remove_made_but(&mut self, named: &HashSet<Id>) {
+        let mut failed = false;
+        let mut lock = self.files.lock();
+        let written = &mut *lock;
         written.made.retain(|file, partition| {
             let keep = named.contains(file);
             if !keep {
                 let path = self.dir.data_file(partition, file);
-                let _ = self.disk.remove(&path);
+                failed |= self.disk.remove(&path).is_err();
                 written.unsynced.remove(&path);
             }
             keep
         });
+        drop(lock);
+        self.strays |= failed;
     }
 
     /// Ids are permanent: none is issued twice, and old columns keep theirs.
@@ -400,11 +422,15 @@ impl Drop for TableWriter {
             return;
         }
         self.remove_made_but(&HashSet::new());
+        if self.base.is_some() && !self.strays && self.retired.is_empty() {
+            let _ = self.disk.remove(&self.dir.unswept());
+        }
         if self.base.is_none() {
             let _ = self.disk.remove_dir(&self.dir.data());
             let _ = self.disk.remove_dir(&self.dir.manifest());
             // Last of what there may be: without it, a root would be a table that lost its CURRENT.
             let _ = self.disk.remove(&self.dir.creating());
+            let _ = self.disk.remove(&self.dir.unswept());
             let _ = self.disk.remove(&self.dir.lock());
             let _ = self.disk.remove_dir(self.dir.path());
         }

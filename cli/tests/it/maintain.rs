@@ -117,3 +117,46 @@ fn tables_are_exported_and_come_back() {
     assert!(code != 0 && stderr.contains("--force"), "{stderr}");
     assert_eq!(shell.sh("sty export -q db/t -o - --format csv | head -1").1, "id,day,kind,number\n");
 }
+
+/// Functions that keep no order, and values that imply theirs, prune; the answers are those of a table without partitions.
+#[test]
+fn partitions_prune_by_the_values_of_any_function() {
+    let shell = Shell::new();
+    let row = |i: u32| if i % 50 == 7 { format!(",k{}\n", i % 5) } else { format!("{i},k{}\n", i % 5) };
+    let rows = "id,kind\n".to_owned() + &(0..700).map(row).collect::<String>();
+    shell.file("a.csv", rows);
+    shell.stdout("ingest -q db/plain a.csv");
+    // Seven values of the first key and two of the second, and null, which comes with one.
+    let (code, _, stderr) =
+        shell.sh("sty ingest -q db/t a.csv --partition-by \"id % 7 AS rest,kind = 'k1' AS is_one\"");
+    assert_eq!(code, 0, "{stderr}");
+    for (filter, read) in [
+        ("id % 7 = 3", 2),
+        ("id % 7 <> 3", 12),
+        ("id % 7 IN (3, 5) AND id > 650", 4),
+        ("id = 500", 2),
+        ("500 = id OR id IN (3, 10, 7)", 4),
+        ("NOT (id = 500)", 14),
+        ("NOT (id % 7 = 3)", 12),
+        ("id % 7 IS NULL", 1),
+        ("id % 7 = 3 OR id % 7 IS NULL", 3),
+        ("id % 7 = 100", 0),
+        ("id IS DISTINCT FROM 500", 15),
+        ("coalesce(id, 3) % 7 = 3", 15),
+        ("id % 7 = 3 OR kind = 'k2'", 15),
+    ] {
+        let query = |table: &str| format!("SELECT count(*), sum(id), max(kind) FROM {table} WHERE {filter}");
+        let plain = shell.sh(&format!("sty query db \"{}\"", query("plain"))).1;
+        let (_, answer, stats) = shell.sh(&format!("sty query db \"{}\" --stats", query("t")));
+        assert_eq!(answer, plain, "{filter}");
+        assert!(stats.contains(&format!("segments  {read} of 15 read")), "{filter}: {stats}");
+        let rows = |table: &str| format!("sty query db \"SELECT id FROM {table} WHERE {filter} ORDER BY id\"");
+        assert_eq!(shell.sh(&rows("t")).1, shell.sh(&rows("plain")).1, "{filter}");
+    }
+    shell.stdout("alter -q db/t rename id number");
+    let (_, answer, stats) = shell.sh("sty query db 'SELECT count(*) FROM t WHERE number % 7 = 3' --stats");
+    assert!(answer.ends_with("\n98\n") && stats.contains("2 of 15 read"), "{answer} {stats}");
+    let (_, _, stats) = shell.sh("sty query db 'DELETE FROM t WHERE number % 7 = 3'");
+    assert!(stats.contains("98 rows"), "{stats}");
+    assert!(shell.stdout("partitions db/t --format csv").lines().count() == 14);
+}

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn columns_that_decide_come_first_and_others_while_rows_pass() {
-        let conditions = [Condition { expression: column(1), predicate: Predicate::Unknown }];
+        let conditions = [Condition::new(column(1), Predicate::Unknown)];
         let ahead = Ahead::of(&conditions, [2, 1, 0, 2].into_iter());
         assert_eq!((&ahead.first[..], &ahead.then[..]), (&[1][..], &[0, 2][..]));
         assert!(ahead.others().is_empty(), "nothing is known yet");

@@ -1,6 +1,8 @@
 //! Filters as predicates over zone maps. What has no counterpart becomes [`Predicate::Unknown`], and is left to
 //! DataFusion, which evaluates the whole filter again on the rows that are left.
 
+use datafusion::common::Column;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::expr::{InList, Like, ScalarFunction};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
 use datafusion::scalar::ScalarValue;
@@ -15,11 +17,58 @@ const MAX_DEPTH: usize = 64;
 
 /// A filter over a table of this schema.
 pub(crate) fn to_predicate(filter: &Expr, schema: &Schema) -> Predicate {
-    Lowering { schema }.predicate(filter, 0)
+    Lowering { columns: Columns::Stored(schema) }.predicate(filter, 0)
+}
+
+/// An expression that stands for a column of predicates.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyOperand {
+    /// Over columns without the name of their table.
+    pub(crate) expression: Expr,
+    /// What stands for it.
+    pub(crate) operand: Operand,
+}
+
+/// What a filter says of some expressions.
+pub(crate) fn to_key_predicate(filter: &Expr, keys: &[&KeyOperand]) -> Predicate {
+    Lowering { columns: Columns::Keys(keys) }.predicate(filter, 0)
 }
 
 struct Lowering<'a> {
-    schema: &'a Schema,
+    columns: Columns<'a>,
+}
+
+/// What predicates are about.
+enum Columns<'a> {
+    Stored(&'a Schema),
+    Keys(&'a [&'a KeyOperand]),
+}
+
+impl Columns<'_> {
+    fn find(&self, expr: &Expr) -> Option<Operand> {
+        match (self, expr) {
+            (Columns::Stored(schema), Expr::Column(name)) => {
+                let column = schema.columns().get(schema.position(&name.name)?)?;
+                Some(Operand { column: column.id, data_type: column.data_type.clone() })
+            }
+            (Columns::Stored(_), _) | (Columns::Keys(_), Expr::Literal(..)) => None,
+            (Columns::Keys(keys), expr) => {
+                let plain = unqualified(expr)?;
+                keys.iter().find(|key| key.expression == plain).map(|key| key.operand.clone())
+            }
+        }
+    }
+}
+
+/// An expression without the names of tables.
+fn unqualified(expr: &Expr) -> Option<Expr> {
+    let plain = expr.clone().transform(|expr| {
+        Ok(match expr {
+            Expr::Column(name) => Transformed::yes(Expr::Column(Column::new_unqualified(name.name))),
+            other => Transformed::no(other),
+        })
+    });
+    plain.ok().map(|plain| plain.data)
 }
 
 /// A literal: null, or a value in a type.
@@ -74,12 +123,11 @@ impl Lowering<'_> {
 
     /// A column, or a cast of one that loses nothing.
     fn operand(&self, expr: &Expr) -> Option<Operand> {
+        if let Some(found) = self.columns.find(expr) {
+            return Some(found);
+        }
         match expr {
             Expr::Alias(alias) => self.operand(&alias.expr),
-            Expr::Column(name) => {
-                let column = self.schema.columns().get(self.schema.position(&name.name)?)?;
-                Some(Operand { column: column.id, data_type: column.data_type.clone() })
-            }
             Expr::Cast(cast) => {
                 let operand = self.operand(&cast.expr)?;
                 let data_type = DataType::from_arrow(cast.field.data_type())?;

@@ -51,7 +51,8 @@ impl<'a> Compiler<'a> {
     pub(super) fn conditions(&mut self) -> Result<Vec<Condition>, Refusal> {
         let schema = self.source.table.snapshot().schema();
         let condition = |compiler: &mut Self, expr: &Expr| {
-            Ok(Condition { expression: compiler.compile(expr)?, predicate: to_predicate(expr, schema) })
+            let condition = Condition::new(compiler.compile(expr)?, to_predicate(expr, schema));
+            Ok(Condition { partitions: compiler.source.table.partition_keys().predicate(expr), ..condition })
         };
         self.source.conditions.iter().map(|expr| condition(self, expr)).collect()
     }
