@@ -145,7 +145,7 @@ fn partitions_prune_by_the_values_of_any_function() {
         ("coalesce(id, 3) % 7 = 3", 15),
         ("id % 7 = 3 OR kind = 'k2'", 15),
     ] {
-        let query = |table: &str| format!("SELECT count(*), sum(id), max(kind) FROM {table} WHERE {filter}");
+        let query = |table: &str| format!("SELECT count(*) c, sum(id) s, max(kind) k FROM {table} WHERE {filter}");
         let plain = shell.sh(&format!("sty query db \"{}\"", query("plain"))).1;
         let (_, answer, stats) = shell.sh(&format!("sty query db \"{}\" --stats", query("t")));
         assert_eq!(answer, plain, "{filter}");
@@ -156,7 +156,6 @@ fn partitions_prune_by_the_values_of_any_function() {
     shell.stdout("alter -q db/t rename id number");
     let (_, answer, stats) = shell.sh("sty query db 'SELECT count(*) FROM t WHERE number % 7 = 3' --stats");
     assert!(answer.ends_with("\n98\n") && stats.contains("2 of 15 read"), "{answer} {stats}");
-    let (_, _, stats) = shell.sh("sty query db 'DELETE FROM t WHERE number % 7 = 3'");
-    assert!(stats.contains("98 rows"), "{stats}");
+    assert_eq!(shell.sh("sty query db 'DELETE FROM t WHERE number % 7 = 3'").1, "count\n98\n");
     assert!(shell.stdout("partitions db/t --format csv").lines().count() == 14);
 }
