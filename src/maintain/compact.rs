@@ -165,9 +165,11 @@ impl Work {
             return Ok(());
         }
         self.report.partitions += 1;
-        let changes = writer.changes();
-        // The order that the table has, until all partitions are in the new one.
-        let changes = Changes { edits: edits.into_values().collect(), ..changes };
+        let mut changes = Changes { edits: edits.into_values().collect(), ..writer.changes() };
+        if changes.arrangement.sort_by != self.arrangement.sort_by {
+            // While some segments are in the old order, the table is in neither.
+            changes.arrangement.sort_by.clear();
+        }
         self.report.bytes_metadata += writer.commit_changes(changes)?.metadata_bytes;
         Ok(())
     }

@@ -6,6 +6,8 @@
 //! that pass the threshold are compared by all keys, as bytes; the other columns of the answer are fetched for its rows
 //! alone.
 
+#[cfg(feature = "sql")]
+pub(crate) mod chains;
 pub(crate) mod ranks;
 mod threshold;
 

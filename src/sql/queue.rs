@@ -1,6 +1,7 @@
 //! The blocks of a scan that are still to be read, after pruning.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use super::convert::from_datafusion;
@@ -72,9 +73,10 @@ impl Now {
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     now: Option<Arc<Now>>,
-    /// Segments that may match, the next one last; listed when the first block is asked for.
-    segments: Option<Vec<usize>>,
-    open: Option<Open>,
+    /// In each lane, the segments that may match, the next one last; listed when the first block is asked for.
+    segments: Option<Vec<Vec<usize>>>,
+    /// In each lane, the segment at hand.
+    open: HashMap<usize, Open>,
     ahead: Arc<Ahead>,
 }
 
@@ -88,12 +90,18 @@ struct Open {
 }
 
 impl Queue {
-    /// The next block; `None` when there are no more. `recorder` is told of what was pruned, and with `timed` of how
-    /// long it took.
-    pub(crate) fn next(&mut self, scan: &Scan, recorder: &Recorder, timed: bool) -> Result<Option<Work>> {
+    /// The next block of a lane ([`Visit::lanes`]); `None` when there are no more. `recorder` is told of what was pruned, and
+    /// with `timed` of how long it took.
+    pub(crate) fn next(
+        &mut self,
+        scan: &Scan,
+        lane: usize,
+        recorder: &Recorder,
+        timed: bool,
+    ) -> Result<Option<Work>> {
         loop {
             let now = self.now(scan)?;
-            if let Some(Open { segment, blocks, asked, on_codes }) = &mut self.open {
+            if let Some(Open { segment, blocks, asked, on_codes }) = self.open.get_mut(&lane) {
                 // No more than a limit lets through, if all rows pass.
                 let most = scan.limit.map_or(AHEAD, |limit| AHEAD.min((limit / BLOCK_ROWS as u64) as usize + 1));
                 if *asked < LEAST.min(most) {
@@ -106,10 +114,10 @@ impl Queue {
                     let (segment, on_codes) = (Arc::clone(segment), Arc::clone(on_codes));
                     return Ok(Some(Work { segment, block, now, on_codes, ahead: Arc::clone(&self.ahead) }));
                 }
-                self.open = None;
+                self.open.remove(&lane);
             }
             let (mut clock, mut counters) = (Clock::start(timed), Counters::new(now.conditions.len()));
-            let more = self.open_next(scan, &now, timed, &mut counters)?;
+            let more = self.open_next(scan, lane, &now, timed, &mut counters)?;
             counters.prune = clock.lap();
             counters.fold_conditions(scan.conditions.len());
             recorder.update(|sum| sum.add(&counters));
@@ -125,14 +133,21 @@ impl Queue {
             return Ok(Arc::clone(now));
         }
         let now = Arc::new(Now::of(scan)?);
-        if let Some(open) = &mut self.open {
+        for open in self.open.values_mut() {
             open.on_codes = later(scan, &now);
         }
         Ok(Arc::clone(self.now.insert(now)))
     }
 
-    /// Opens the next segment that may match, of which no block may be left; false where there is none.
-    fn open_next(&mut self, scan: &Scan, now: &Arc<Now>, timed: bool, counters: &mut Counters) -> Result<bool> {
+    /// Opens the next segment of a lane that may match, of which no block may be left; false where there is none.
+    fn open_next(
+        &mut self,
+        scan: &Scan,
+        lane: usize,
+        now: &Arc<Now>,
+        timed: bool,
+        counters: &mut Counters,
+    ) -> Result<bool> {
         let snapshot = scan.table.snapshot();
         let entries = snapshot.segments()?;
         let listed = self.segments.is_some();
@@ -142,18 +157,28 @@ impl Queue {
                 self.ahead = Arc::new(Ahead::of(&scan.conditions, 0..scan.columns.len()));
                 let mut kept =
                     matching_segments(&now.predicate, &partitions(&now.conditions), snapshot, &entries, counters)?;
-                match &scan.visit {
-                    Visit::Stored => kept.reverse(),
-                    Visit::Backwards => {}
+                let lanes = match &scan.visit {
+                    Visit::Stored => {
+                        kept.reverse();
+                        vec![kept]
+                    }
+                    Visit::Backwards => vec![kept],
+                    Visit::Merged(sorted) => {
+                        let is_kept = |number: &&usize| kept.binary_search(number).is_ok();
+                        let lane = |chain: &Vec<usize>| chain.iter().rev().filter(is_kept).copied().collect();
+                        sorted.chains.iter().map(lane).collect()
+                    }
                     Visit::BestFirst(by) => {
                         let column = by.expression.as_column().and_then(|at| scan.columns.get(at));
                         let known = column.map_or(Ok(Vec::new()), |column| snapshot.column_stats(column.id))?;
                         kept.sort_by_cached_key(|number| Reverse(best_of_segment(by, &known, *number)));
+                        vec![kept]
                     }
-                }
-                self.segments.insert(kept)
+                };
+                self.segments.insert(lanes)
             }
         };
+        let Some(segments) = segments.get_mut(lane) else { return Ok(false) };
         let Some(number) = segments.pop() else { return Ok(false) };
         let Some(entry) = entries.get(number) else { return Ok(true) };
         // Filters may have found out more since the segments were listed.
@@ -164,12 +189,13 @@ impl Queue {
         let mut blocks = matching_blocks(&now.predicate, &segment, &scan.columns, timed, counters)?;
         let segment = OpenSegment::open(segment, number, &scan.columns, scan.conditions.len())?;
         match &scan.visit {
-            Visit::Stored => {}
-            Visit::Backwards => blocks.reverse(),
+            visit if visit.is_backwards() => blocks.reverse(),
+            Visit::Stored | Visit::Backwards | Visit::Merged(_) => {}
             Visit::BestFirst(by) => blocks.sort_by_cached_key(|block| best_of_block(by, &segment.columns, *block)),
         }
         let on_codes = later(scan, now);
-        self.open = Some(Open { segment: Arc::new(segment), blocks: blocks.into_iter(), asked: 0, on_codes });
+        let open = Open { segment: Arc::new(segment), blocks: blocks.into_iter(), asked: 0, on_codes };
+        self.open.insert(lane, open);
         if let Some(next) = segments.last().and_then(|number| entries.get(*number)) {
             snapshot.ask_for(next);
         }

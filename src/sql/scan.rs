@@ -23,6 +23,7 @@ use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
 };
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SortOrderPushdownResult,
@@ -35,9 +36,11 @@ use super::runs::Runs;
 use super::statistics::{StoreOperator, Timed, with_counters};
 use super::table::StoreTable;
 use crate::block::Order;
+use crate::error::Result;
 use crate::expr::{Expression, Predicate};
 use crate::limits::BLOCK_ROWS;
-use crate::model::Column;
+use crate::model::{Column, SortKey};
+use crate::query::order::chains::{Chains, chains};
 use crate::query::{Condition, OrderBy, Recorder};
 pub(super) use worker::Visit;
 use worker::{Run, Worker};
@@ -149,6 +152,19 @@ impl ScanExec {
         Some(OrderBy { expression, descending, nulls_first })
     }
 
+    /// The chains of segments that are sorted by all keys of an order.
+    fn chains(&self, order: &[PhysicalSortExpr]) -> Result<Option<Chains>> {
+        let key = |key: &PhysicalSortExpr| {
+            let column = self.scan.columns.get(key.expr.downcast_ref::<Key>()?.index())?;
+            let SortOptions { descending, nulls_first } = key.options;
+            Some(SortKey { column: column.id, descending, nulls_first })
+        };
+        match order.iter().map(key).collect::<Option<Vec<_>>>() {
+            Some(keys) => chains(self.scan.table.snapshot(), &keys),
+            None => Ok(None),
+        }
+    }
+
     /// What it has done so far.
     pub(crate) fn done(&self) -> StoreOperator {
         StoreOperator {
@@ -185,6 +201,10 @@ impl DisplayAs for ScanExec {
             Visit::Stored => {}
             Visit::Backwards => f.write_str(", backwards")?,
             Visit::BestFirst(by) => write!(f, ", best_first={by}")?,
+            Visit::Merged(sorted) => {
+                let backwards = if sorted.backwards { ", backwards" } else { "" };
+                write!(f, ", merged={}{backwards}", sorted.chains.len())?;
+            }
         }
         if let Some(limit) = self.scan.limit {
             write!(f, ", limit={limit}")?;
@@ -281,19 +301,31 @@ impl ExecutionPlan for ScanExec {
         let visit = match (with && alone, against && alone) {
             (true, _) => Visit::Stored,
             (_, true) => Visit::Backwards,
-            _ => {
-                let inner = Arc::new(self.again(scan(Visit::BestFirst(by)), None));
-                return Ok(SortOrderPushdownResult::Inexact { inner });
-            }
+            _ => match self.chains(order).map_err(external)? {
+                Some(sorted) => Visit::Merged(Arc::new(sorted)),
+                None => {
+                    let inner = Arc::new(self.again(scan(Visit::BestFirst(by)), None));
+                    return Ok(SortOrderPushdownResult::Inexact { inner });
+                }
+            },
         };
-        let order = LexOrdering::new(order.to_vec());
-        Ok(SortOrderPushdownResult::Exact { inner: Arc::new(self.again(scan(visit), order)) })
+        let ordering = LexOrdering::new(order.to_vec());
+        let (lanes, before) = (visit.lanes(), self.properties.partitioning.partition_count());
+        let partitions = lanes * (before / lanes).max(1);
+        let inner = ScanExec::with_order(Arc::new(scan(visit)), partitions, ordering.clone());
+        // Where there was one partition, nobody above expects more.
+        let inner: Arc<dyn ExecutionPlan> = match ordering.filter(|_| before == 1 && partitions > 1) {
+            Some(ordering) => Arc::new(SortPreservingMergeExec::new(ordering, Arc::new(inner))),
+            None => Arc::new(inner),
+        };
+        Ok(SortOrderPushdownResult::Exact { inner })
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
         let worker = Worker {
             scan: Arc::clone(&self.scan),
             run: self.runs.start(partition, Run::default),
+            lane: partition % self.scan.visit.lanes(),
             baseline: BaselineMetrics::new(&self.metrics, partition),
             recorder: Arc::clone(&self.recorder),
             timed: context.session_config().get_extension::<Timed>().is_some(),

@@ -11,8 +11,10 @@ use arrow_array::{
 
 use super::tests::rows;
 use super::{BatchStream, Parameters, Session, SessionOptions};
+use crate::ingest::arrange::{Arrange, SortBy};
 use crate::ingest::load::{LoadOptions, load};
 use crate::ingest::sources::Input;
+use crate::maintain::compact::{CompactOptions, compact};
 use crate::model::Schema;
 use crate::store::{Store, TableOptions};
 
@@ -100,15 +102,20 @@ fn write(path: &Path, batch: &RecordBatch) {
 }
 
 fn ingest(store: &Store, table: &str, file: &Path) {
+    ingest_sorted(store, table, file, Vec::new());
+}
+
+fn ingest_sorted(store: &Store, table: &str, file: &Path, sort_by: Vec<SortBy>) {
     let options = TableOptions { block_rows: 2048, segment_rows: 16_384, ..TableOptions::default() };
     let writer = store.table(table).unwrap().writer(Some((Schema::default(), options))).unwrap();
-    let load_options = LoadOptions { threads: 2, ..LoadOptions::default() };
+    let arrange = Arrange { sort_by, ..Arrange::default() };
+    let load_options = LoadOptions { threads: 2, arrange, ..LoadOptions::default() };
     load(writer, vec![Input::path(file)], &load_options).unwrap();
 }
 
 pub(super) struct Both {
     pub(super) session: Session,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Both {
@@ -133,7 +140,7 @@ impl Both {
             at("new.parquet").display()
         );
         rows(&session, &view, &[]).unwrap();
-        Both { session, _directory: directory }
+        Both { session, directory }
     }
 
     fn same(&self, sql: &str) {
@@ -370,4 +377,46 @@ fn groups_in_little_memory_come_out_in_large_batches() {
     let sorted = rows(&session, &sorted, &[]).unwrap();
     assert_eq!(sorted.len(), 10_000);
     assert!(sorted.is_sorted());
+}
+
+/// Segments that are each sorted, and overlap, are merged; so are the few that compaction leaves, which do not.
+#[test]
+fn sorted_segments_are_merged_and_not_sorted_again() {
+    let both = Both::new();
+    let at = |name: &str| both.directory.path().join(name);
+    let store = Store::open(at("db"));
+    let by = |column: &str, descending| SortBy { column: column.to_owned(), descending, nulls_first: descending };
+    for file in ["old.parquet", "new.parquet"] {
+        ingest_sorted(&store, "s", &at(file), vec![by("money", true), by("id", false)]);
+    }
+    let queries = [
+        ("SELECT money FROM @ ORDER BY money DESC", ", merged=", false),
+        ("SELECT money, word FROM @ WHERE small < 5 ORDER BY money DESC, id", ", merged=", false),
+        ("SELECT money FROM @ WHERE money > 500 ORDER BY money", ", backwards", false),
+        ("SELECT id, money FROM @ ORDER BY money, id DESC", ", backwards", false),
+        ("SELECT id FROM @ ORDER BY money DESC, id LIMIT 20000 OFFSET 10000", "", false),
+        (
+            "SELECT id, row_number() OVER (ORDER BY money DESC, id) FROM @ ORDER BY money DESC, id",
+            ", merged=",
+            false,
+        ),
+        ("SELECT id, money FROM @ ORDER BY money DESC, id DESC", "best_first", true),
+        ("SELECT id, money FROM @ ORDER BY id, money", "best_first", true),
+    ];
+    let check = |compacted: bool| {
+        for (sql, scan, sorts) in queries {
+            let plan = both.explain(&format!("EXPLAIN {}", sql.replace('@', "s")));
+            assert_eq!(plan.contains("SortExec"), sorts, "{sql}\n{plan}");
+            assert!(compacted || plan.contains(scan), "{sql}\n{plan}");
+            let answer = |table: &str| rows(&both.session, &sql.replace('@', table), &[]).unwrap();
+            assert!(answer("s") == answer("p"), "{sql}");
+        }
+    };
+    check(false);
+    let plan = both.explain("EXPLAIN SELECT money FROM s ORDER BY money DESC");
+    assert!(plan.contains("merged=4"), "{plan}");
+    compact(&store.table("s").unwrap(), &CompactOptions { threads: 2, ..CompactOptions::default() }).unwrap();
+    check(true);
+    let plan = both.explain("EXPLAIN SELECT money FROM s ORDER BY money DESC, id");
+    assert!(plan.contains("merged=1"), "{plan}");
 }

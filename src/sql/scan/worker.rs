@@ -16,6 +16,7 @@ use super::Scan;
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 use crate::query::filter::{Filter, Marks, Tests};
+use crate::query::order::chains::Chains;
 use crate::query::scan::ahead::Ahead;
 use crate::query::scan::{self, OpenBlock, SLICE_ROWS};
 use crate::query::slice::Slice;
@@ -31,32 +32,45 @@ pub(crate) enum Visit {
     Backwards,
     /// Those first that may have the first rows by this column.
     BestFirst(OrderBy),
+    /// Each partition those of one chain of sorted segments, or a part of them.
+    Merged(Arc<Chains>),
 }
 
 impl Visit {
+    /// How many sequences of blocks there are.
+    pub(crate) fn lanes(&self) -> usize {
+        match self {
+            Visit::Stored | Visit::Backwards | Visit::BestFirst(_) => 1,
+            Visit::Merged(sorted) => sorted.chains.len().max(1),
+        }
+    }
+
+    /// Whether rows of a segment come out from the last to the first.
+    pub(crate) fn is_backwards(&self) -> bool {
+        match self {
+            Visit::Backwards => true,
+            Visit::Merged(sorted) => sorted.backwards,
+            Visit::Stored | Visit::BestFirst(_) => false,
+        }
+    }
+
     /// About `step` of the rows of a block that are left, from a vector's first on, and those that are left then.
     fn cut(&self, left: &Range<usize>, step: usize) -> (Range<usize>, Range<usize>) {
-        match self {
-            Visit::Backwards => {
-                let at = left.end.saturating_sub(step).next_multiple_of(VECTOR).max(left.start);
-                (at..left.end, left.start..at)
-            }
-            Visit::Stored | Visit::BestFirst(_) => {
-                let at = left.end.min(left.start + step);
-                (left.start..at, at..left.end)
-            }
+        if self.is_backwards() {
+            let at = left.end.saturating_sub(step).next_multiple_of(VECTOR).max(left.start);
+            return (at..left.end, left.start..at);
         }
+        let at = left.end.min(left.start + step);
+        (left.start..at, at..left.end)
     }
 
     /// The rows of a slice in the order in which they come out.
     fn turned(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        match self {
-            Visit::Backwards => {
-                let rows = UInt32Array::from_iter_values((0..batch.num_rows() as u32).rev());
-                take_record_batch(&batch, &rows).map_err(|error| from_datafusion(error.into()))
-            }
-            Visit::Stored | Visit::BestFirst(_) => Ok(batch),
+        if !self.is_backwards() {
+            return Ok(batch);
         }
+        let rows = UInt32Array::from_iter_values((0..batch.num_rows() as u32).rev());
+        take_record_batch(&batch, &rows).map_err(|error| from_datafusion(error.into()))
     }
 }
 
@@ -71,6 +85,8 @@ pub(super) struct Run {
 pub(super) struct Worker {
     pub(super) scan: Arc<Scan>,
     pub(super) run: Arc<Run>,
+    /// The sequence of blocks that it takes from.
+    pub(super) lane: usize,
     pub(super) baseline: BaselineMetrics,
     pub(super) recorder: Arc<Recorder>,
     pub(super) timed: bool,
@@ -96,7 +112,7 @@ impl Worker {
         while !self.is_satisfied() {
             let work = {
                 let mut queue = self.run.queue.lock().unwrap_or_else(PoisonError::into_inner);
-                queue.next(&self.scan, &self.recorder, self.timed)?
+                queue.next(&self.scan, self.lane, &self.recorder, self.timed)?
             };
             let Some(work) = work else { break };
             self.block(&work, &output).await?;
