@@ -32,6 +32,8 @@ const SEGMENT_BYTES: usize = 192 << 20;
 const MIN_SEGMENT_BYTES: usize = 4 << 20;
 /// What one text chunk takes while it is parsed: its text, and the arrays made of it.
 pub(super) const TASK_BYTES: usize = 16 << 20;
+/// What a process takes before it has read a row.
+const PROCESS_BYTES: u64 = 48 << 20;
 /// Bytes of a write, unless a part of a segment is longer.
 const WRITE_BYTES: usize = 8 << 20;
 /// What is being parsed takes at most this, unless a memory limit asks for less.
@@ -324,16 +326,17 @@ pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
 /// What the pipeline is told, so that it keeps within the memory that there is.
 pub(crate) fn pipeline_options(writer: &TableWriter, options: &LoadOptions) -> PipelineOptions {
     let table = writer.options();
-    // One segment fills, one is encoded (and doubled while its bytes appear), a quarter is input on its way.
+    // One segment fills, one is encoded (and doubled while its bytes appear), a part is input on its way, and one is what the
+    // allocator has not given back.
     let limit = options.memory_limit.unwrap_or_else(|| memory::available() / 10 * 7);
-    let quarter = usize::try_from(limit / 4).unwrap_or(usize::MAX);
-    let bytes = quarter.clamp(MIN_SEGMENT_BYTES, SEGMENT_BYTES);
+    let part = usize::try_from(limit.saturating_sub(PROCESS_BYTES) / 5).unwrap_or(usize::MAX);
+    let bytes = part.clamp(MIN_SEGMENT_BYTES, SEGMENT_BYTES);
     PipelineOptions {
         segment: SegmentLimits { rows: table.segment_rows as usize, bytes, block_rows: table.block_rows as usize },
         encoding: Options { force: options.force, ..Options::new(options.profile.unwrap_or(table.profile)) },
         in_flight: options.threads * 2,
-        in_flight_bytes: quarter.clamp(TASK_BYTES, IN_FLIGHT_BYTES),
-        waiting_bytes: quarter.clamp(MIN_SEGMENT_BYTES, WAITING_BYTES),
+        in_flight_bytes: part.clamp(TASK_BYTES, IN_FLIGHT_BYTES),
+        waiting_bytes: part.clamp(MIN_SEGMENT_BYTES, WAITING_BYTES),
     }
 }
 

@@ -9,25 +9,67 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema as ArrowSchema};
 
+use super::columns::value_bytes;
 use super::pipeline::Task;
 use super::sort;
 use crate::error::{Error, Result};
+use crate::limits::VECTOR;
 use crate::model::{Column, Schema};
 use crate::segment::{Segment, SegmentInput};
 
-/// Bytes that a decoded value takes, about: what a block weighs is not known before it is decoded.
-const VALUE_BYTES: usize = 12;
+/// Bytes of a batch, about, where memory allows: a block of most tables.
+const BATCH_BYTES: usize = 48 << 20;
 
-/// Tasks that decode the blocks of a segment, in order, each to one batch. Columns that the schema no longer has are left out.
-pub fn tasks(segment: Arc<Segment>, schema: &Schema) -> impl Iterator<Item = Result<Task>> + use<> {
-    let known = |column: &&Column| segment.footer().columns.iter().any(|entry| entry.column == column.id);
-    let columns: Arc<[Column]> = schema.columns().iter().filter(known).cloned().collect();
-    (0..segment.blocks()).map(move |block| {
+/// Tasks that decode the blocks of a segment, in order, each to batches of at most half of `most` bytes. Columns that the schema
+/// no longer has are left out.
+pub fn tasks(
+    segment: Arc<Segment>,
+    schema: &Schema,
+    most: usize,
+) -> Result<impl Iterator<Item = Result<Task>> + use<>> {
+    let columns: Arc<[Column]> = stored_columns(&segment, schema).into();
+    let row_bytes = row_bytes(&segment, &columns)?;
+    let step = (BATCH_BYTES.min(most / 2) / row_bytes / VECTOR).max(1) * VECTOR;
+    Ok((0..segment.blocks()).flat_map(move |block| {
         let rows = block_rows(&segment, block);
         let (segment, columns) = (Arc::clone(&segment), Arc::clone(&columns));
-        let weight = rows.saturating_mul(columns.len()).saturating_mul(VALUE_BYTES);
-        Ok(Task::new(weight, move || Ok(decode(&segment, block, 0..rows, &columns)?.into())))
-    })
+        (0..rows).step_by(step).map(move |start| {
+            let (segment, columns, part) =
+                (Arc::clone(&segment), Arc::clone(&columns), start..rows.min(start + step));
+            let weight = part.len().saturating_mul(row_bytes);
+            Ok(Task::new(weight, move || Ok(decode(&segment, block, part, &columns)?.into())))
+        })
+    }))
+}
+
+/// The columns of a table that a segment has.
+pub(crate) fn stored_columns(segment: &Segment, schema: &Schema) -> Vec<Column> {
+    let known = |column: &&Column| segment.footer().columns.iter().any(|entry| entry.column == column.id);
+    schema.columns().iter().filter(known).cloned().collect()
+}
+
+/// Bytes that a decoded row takes, on average and about. How long texts are is not known before they are decoded: it is measured
+/// on the first vector of three blocks.
+pub(crate) fn row_bytes(segment: &Segment, columns: &[Column]) -> Result<usize> {
+    let last = segment.blocks().saturating_sub(1);
+    let mut sum = 0;
+    for column in columns {
+        let Some(stored) = segment.column(column.id)? else { continue };
+        if let Some(width) = stored.data_type().to_arrow().primitive_width() {
+            sum += width;
+            continue;
+        }
+        let (mut bytes, mut rows) = (0, 0);
+        let mut blocks = vec![0, last / 2, last];
+        blocks.dedup();
+        for block in blocks {
+            let some = 0..block_rows(segment, block).min(VECTOR);
+            rows += some.len();
+            bytes += value_bytes(&stored.block(block)?.decode(some)?);
+        }
+        sum += bytes / rows.max(1);
+    }
+    Ok(sum.max(1))
 }
 
 /// Rows of a block of a segment as a batch with the table's names.
@@ -61,7 +103,7 @@ pub fn to_batch(input: SegmentInput, schema: &Schema) -> Result<RecordBatch> {
         .map_err(|error| Error::InvalidInput(error.to_string()))
 }
 
-fn block_rows(segment: &Segment, block: usize) -> usize {
+pub(crate) fn block_rows(segment: &Segment, block: usize) -> usize {
     let range = segment.block_range(block);
     (range.end - range.start) as usize
 }

@@ -181,7 +181,9 @@ fn merge(
         written.push(store_segment(&files, partition, segment)?);
         Ok(())
     };
-    let tasks = segments.into_iter().flat_map(|segment| rewrite::tasks(segment, schema));
+    let most = options.in_flight_bytes;
+    let each = segments.into_iter().map(|segment| rewrite::tasks(segment, schema, most));
+    let tasks = each.collect::<Result<Vec<_>>>()?.into_iter().flatten();
     pipeline::run(pool, tasks, &mut schema.clone(), &arrange, options, &mut Tally::default(), &mut sink)?;
     Ok(written)
 }

@@ -204,7 +204,9 @@ impl Work {
         self.report.bytes_read += group.iter().map(|candidate| candidate.entry.length).sum::<u64>();
         let schema = writer.schema().clone();
         if self.arrangement.sort_by.is_empty() {
-            let tasks = segments.into_iter().flat_map(|segment| rewrite::tasks(segment, &schema));
+            let most = self.pipeline.in_flight_bytes;
+            let each = segments.into_iter().map(|segment| rewrite::tasks(segment, &schema, most));
+            let tasks = each.collect::<Result<Vec<_>>>()?.into_iter().flatten();
             return self.write(writer, path, tasks, &[], &self.pipeline.clone());
         }
         let keys = self.arrangement.sort_by.clone();
@@ -229,7 +231,8 @@ impl Work {
         keys: &[SortKey],
     ) -> Result<Vec<SortedRun>> {
         let pipeline = PipelineOptions { encoding: Options::new(Profile::Fast), ..self.pipeline };
-        let sorted = self.write(writer, path, rewrite::tasks(segment, schema), keys, &pipeline)?;
+        let tasks = rewrite::tasks(segment, schema, pipeline.in_flight_bytes)?;
+        let sorted = self.write(writer, path, tasks, keys, &pipeline)?;
         let open = |new: &NewSegment| {
             let run = SortedRun::open(writer.open_new(new)?, schema, keys)?;
             run.ok_or_else(|| Error::corrupt(0, "a segment that was just sorted is not"))

@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_row::{OwnedRow, RowConverter, Rows, SortField};
 use arrow_schema::SortOptions;
 
@@ -24,8 +25,8 @@ use crate::segment::Segment;
 const RANGE_ROWS: usize = 1 << 17;
 /// The fewest rows that a range takes from a segment on average: less would decode much more than it needs.
 const SLICE_ROWS: usize = 4 * VECTOR;
-/// Bytes that a row takes while it is sorted, for each column: decoded, joined and taken.
-const VALUE_BYTES: usize = 40;
+/// How often a row is in memory while it is sorted: decoded, joined and taken.
+const COPIES: usize = 3;
 
 /// A segment whose rows are in order.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(super) struct SortedRun {
     keys: Arc<Keys>,
     /// The key of every [`VECTOR`]th row, from the first on.
     samples: Vec<OwnedRow>,
+    /// Of a decoded row, about.
+    row_bytes: usize,
 }
 
 /// How keys become bytes.
@@ -85,7 +88,8 @@ impl SortedRun {
             samples.extend((0..count).step_by(VECTOR).map(|row| rows.row(row).owned()));
             before = count.checked_sub(1).map(|last| rows.row(last).owned()).or(before);
         }
-        Ok(Some(SortedRun { segment, keys, samples }))
+        let row_bytes = rewrite::row_bytes(&segment, &rewrite::stored_columns(&segment, schema))?;
+        Ok(Some(SortedRun { segment, keys, samples, row_bytes }))
     }
 
     /// How many rows come before `key`.
@@ -116,8 +120,10 @@ pub(super) fn ranges(
     bytes: usize,
     most: usize,
 ) -> Result<impl Iterator<Item = Result<Task>> + use<>> {
-    let row_bytes = (VALUE_BYTES * schema.columns().len()).max(1);
     let rows: usize = runs.iter().map(|run| run.segment.rows() as usize).sum();
+    let decoded: usize = runs.iter().map(|run| run.row_bytes.saturating_mul(run.segment.rows() as usize)).sum();
+    let decoded = decoded / rows.max(1);
+    let row_bytes = (COPIES * decoded + 2 * size_of::<OwnedRow>()).max(1);
     let wanted = RANGE_ROWS.max(runs.len().saturating_mul(SLICE_ROWS)).min(most).min(bytes / row_bytes).max(VECTOR);
     let mut samples: Vec<&OwnedRow> = runs.iter().flat_map(|run| &run.samples).collect();
     samples.sort_unstable();
@@ -144,42 +150,56 @@ pub(super) fn ranges(
         }
     }
     debug_assert_eq!(parts.iter().flatten().map(|(_, range)| range.len()).sum::<usize>(), rows);
-    let columns: Arc<[Column]> = schema.columns().into();
     let (schema, keys): (Arc<Schema>, Arc<[SortKey]>) = (Arc::new(schema.clone()), keys.into());
     Ok(parts.into_iter().map(move |part| {
         let rows: usize = part.iter().map(|(_, range)| range.len()).sum();
-        let (columns, schema, keys) = (Arc::clone(&columns), Arc::clone(&schema), Arc::clone(&keys));
-        let weight = rows.saturating_mul(row_bytes);
-        Ok(Task::new(weight, move || Ok(read(&part, &columns, &schema, &keys)?.into())))
+        let (schema, keys) = (Arc::clone(&schema), Arc::clone(&keys));
+        // Whole vectors are decoded, of one segment at a time.
+        let weight = rows.saturating_mul(row_bytes) + 2 * VECTOR * decoded;
+        Ok(Task::new(weight, move || Ok(read(&part, &schema, &keys)?.into())))
     }))
 }
 
 /// Rows of several segments, sorted.
-fn read(
-    part: &[(Arc<Segment>, std::ops::Range<usize>)],
-    columns: &[Column],
-    schema: &Schema,
-    keys: &[SortKey],
-) -> Result<RecordBatch> {
+fn read(part: &[(Arc<Segment>, std::ops::Range<usize>)], schema: &Schema, keys: &[SortKey]) -> Result<RecordBatch> {
     let limits = SegmentLimits { rows: usize::MAX, bytes: usize::MAX, block_rows: VECTOR };
     let (mut builder, mut known) = (SegmentBuilder::new(limits), schema.clone());
     for (segment, range) in part {
+        let present = rewrite::stored_columns(segment, schema);
         let block_rows = (segment.block_rows() as usize).max(1);
         for block in range.start / block_rows..range.end.div_ceil(block_rows) {
             let first = block * block_rows;
             let rows = range.start.max(first) - first..range.end.min(first + block_rows) - first;
-            let has = |column: &&Column| segment.footer().columns.iter().any(|entry| entry.column == column.id);
-            let present: Vec<Column> = columns.iter().filter(has).cloned().collect();
             // Blocks are decoded from multiples of a vector on.
             let aligned = rows.start / VECTOR * VECTOR;
             let batch = rewrite::decode(segment, block, aligned..rows.end, &present)?;
-            let batch = batch.slice(rows.start - aligned, rows.len());
+            let batch = copied(&batch, rows.start - aligned, rows.len())?;
             let ids = match_columns(&mut known, &batch)?;
             let _ = builder.push(&batch, &ids)?;
         }
     }
     let input = sorted(builder.finish()?, keys)?;
     rewrite::to_batch(input, schema)
+}
+
+/// Some rows of a batch, without holding on to the others if these are the smaller part.
+fn copied(batch: &RecordBatch, start: usize, rows: usize) -> Result<RecordBatch> {
+    if rows > batch.num_rows() / 2 {
+        return Ok(batch.slice(start, rows));
+    }
+    let wanted = UInt32Array::from_iter_values((start as u32)..(start + rows) as u32);
+    let copy = |array: &ArrayRef| -> Result<ArrayRef> {
+        if let Some(views) = array.as_string_view_opt() {
+            return Ok(Arc::new(views.slice(start, rows).gc()));
+        }
+        if let Some(views) = array.as_binary_view_opt() {
+            return Ok(Arc::new(views.slice(start, rows).gc()));
+        }
+        arrow_select::take::take(array, &wanted, None).map_err(failed)
+    };
+    let columns = batch.columns().iter().map(copy).collect::<Result<_>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options).map_err(failed)
 }
 
 fn failed(error: arrow_schema::ArrowError) -> Error {

@@ -114,7 +114,7 @@ pub fn modify(
                 edit.insert.push(store_segment(&files, partition, segment)?);
                 Ok(())
             };
-            let tasks = tasks(&segment, schema, modification);
+            let tasks = tasks(&segment, schema, modification)?;
             pipeline::run(
                 &pool,
                 tasks,
@@ -161,15 +161,16 @@ fn tasks<'a>(
     segment: &'a Arc<Segment>,
     schema: &'a Schema,
     modification: &'a Modification,
-) -> impl Iterator<Item = Result<Task>> + 'a {
+) -> Result<impl Iterator<Item = Result<Task>> + 'a> {
     let shared = Arc::new((schema.clone(), modification.clone()));
-    (0..segment.blocks()).map(move |block| {
+    let row_bytes = rewrite::row_bytes(segment, &rewrite::stored_columns(segment, schema))?;
+    Ok((0..segment.blocks()).map(move |block| {
         let (segment, shared) = (Arc::clone(segment), Arc::clone(&shared));
         let range = segment.block_range(block);
         let rows = (range.end - range.start) as usize;
-        let weight = rows * shared.0.columns().len() * 24;
+        let weight = rows.saturating_mul(2 * row_bytes);
         Ok(Task::new(weight, move || Ok(modified(&segment, block, rows, &shared.0, &shared.1)?.into())))
-    })
+    }))
 }
 
 /// A block's rows as they are to be.
@@ -185,9 +186,7 @@ fn modified(
         Some(condition) => mask(condition, &mut inputs)?,
         None => BooleanArray::from(vec![true; rows]),
     };
-    let has = |column: &&Column| segment.footer().columns.iter().any(|entry| entry.column == column.id);
-    let present: Vec<Column> = schema.columns().iter().filter(has).cloned().collect();
-    let batch = rewrite::decode(segment, block, 0..rows, &present)?;
+    let batch = rewrite::decode(segment, block, 0..rows, &rewrite::stored_columns(segment, schema))?;
     let Some(set) = &modification.set else {
         let keep = arrow_array::BooleanArray::from_unary(&mask, |chosen| !chosen);
         return filter_record_batch(&batch, &keep).map_err(failed);
