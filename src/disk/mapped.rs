@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 
 /// Files of up to so many bytes are copied: that takes no longer than mapping them and touching their pages, and a process
 /// may have only 65,530 mappings on Linux.
-const MAX_COPIED: u64 = 64 << 10;
+const MAX_COPIED: u64 = 16 << 10;
 
 /// The bytes of a whole file.
 pub enum Mapped {

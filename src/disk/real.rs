@@ -69,10 +69,10 @@ impl Disk for RealDisk {
             let entry = at(dir, entry)?;
             if let Ok(name) = entry.file_name().into_string() {
                 // Follows symbolic links: a table or a data directory may be one.
-                let is_dir = match at(dir, entry.file_type())? {
-                    kind if kind.is_symlink() => entry.path().is_dir(),
-                    kind => kind.is_dir(),
-                };
+                let is_dir = entry.file_type().is_ok_and(|kind| match kind.is_symlink() {
+                    true => entry.path().is_dir(),
+                    false => kind.is_dir(),
+                });
                 entries.push(Entry { name, is_dir });
             }
         }

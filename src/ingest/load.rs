@@ -1,4 +1,4 @@
-//! A whole ingest: inputs → segments of a table → one commit, all or nothing.
+//! A whole ingest: inputs → segments of a table → one commit, all or nothing, or several on the way.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -157,11 +157,18 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
     let tally = Tally::open(&options.on_error, options.max_errors, plan.rejected)?;
     let mut remarks = Remarks::default();
     let pipeline = pipeline_options(&writer, options);
-    let before: Vec<u64> =
+    let pieces_before: Vec<u64> =
         plan.sources.iter().map(|source| source.as_ref().map_or(0, |source| source.pieces)).collect();
     let (most, pool) = (pipeline.in_flight_bytes, Arc::new(thread_pool(options.threads)?));
-    let tasks =
-        Tasks::new(plan.inputs, writer.schema(), options, Arc::clone(&pool), most, before.clone(), &mut remarks)?;
+    let tasks = Tasks::new(
+        plan.inputs,
+        writer.schema(),
+        options,
+        Arc::clone(&pool),
+        most,
+        pieces_before.clone(),
+        &mut remarks,
+    )?;
     let mut feed = Feed::new(tasks);
     let mut loading = Loading::new(writer, pool, pipeline, options, tally);
     let mut begun = 0;
@@ -170,7 +177,7 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
         // Inputs before that of the next piece are read to their ends.
         let next = feed.position();
         let (end, pieces) = next.unwrap_or((plan.sources.len(), 0));
-        let pieces = before.get(end).copied().unwrap_or(0) + pieces;
+        let pieces = pieces_before.get(end).copied().unwrap_or(0) + pieces;
         let mut sources = Vec::new();
         for number in begun..=end.min(plan.sources.len().saturating_sub(1)) {
             let Some(source) = plan.sources.get(number).and_then(Option::as_ref) else { continue };
@@ -302,7 +309,7 @@ impl<'a> Loading<'a> {
     }
 
     fn finish(mut self) -> Result<(LoadReport, Tally)> {
-        self.tally.finish()?;
+        self.tally.finish();
         let counts = self.tally.total();
         (self.report.rows_stored, self.report.rows_rejected) = (counts.stored, counts.rejected);
         self.report.rows_read = counts.stored + counts.rejected;

@@ -40,7 +40,7 @@ use crate::segment::writer::{self, EncodedSegment, SegmentInput};
 pub struct Task {
     /// Bytes that the input and the result take in memory, about.
     pub weight: usize,
-    /// Bytes of the input, without its compression.
+    /// Bytes of the input without its compression, or of what was decoded of it.
     pub bytes: u64,
     /// Number of the input that the piece is of, from 0.
     pub input: usize,
@@ -135,7 +135,8 @@ impl<I: Iterator<Item = Result<Task>>> Feed<I> {
         Feed { tasks, exhausted: false, held: None, in_flight: VecDeque::new(), weight: 0, taken: (0, 0) }
     }
 
-    /// The input of the task that would be taken next, and how many pieces of that were taken; `None` at the end.
+    /// After [`run_part`]: the input of the task that would be taken next, and how many pieces of that were taken; `None` at the
+    /// end. All inputs before it are read to their ends.
     pub fn position(&self) -> Option<(usize, u64)> {
         let next = self.in_flight.front()?.input;
         Some((next, if next == self.taken.0 { self.taken.1 } else { 0 }))
@@ -150,7 +151,9 @@ impl<I: Iterator<Item = Result<Task>>> Feed<I> {
                 Some(Err(error)) => {
                     self.exhausted = true;
                     deliver(&done, Err(error));
-                    self.in_flight.push_back(Parsing { weight: 0, bytes: 0, input: 0, begins: false, result });
+                    // A commit that is due comes first.
+                    let input = self.in_flight.back().map_or(self.taken.0, |last| last.input);
+                    self.in_flight.push_back(Parsing { weight: 0, bytes: 0, input, begins: true, result });
                 }
                 Some(Ok(task)) => {
                     let full = self.in_flight.len() >= options.in_flight

@@ -11,7 +11,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -195,9 +195,14 @@ impl Tally {
         &self.first
     }
 
-    /// Makes what was written down durable: to be called before a commit.
+    /// Makes what was written down durable: to be called before a commit. A file that continues one which is there has its name
+    /// by then: what it holds beyond the ledger's count means nothing.
     pub fn seal(&mut self) -> Result<()> {
-        self.file.as_mut().map_or(Ok(()), RejectsFile::seal)
+        let continues = self.before > 0;
+        self.file.as_mut().map_or(Ok(()), |file| {
+            file.seal()?;
+            if continues && !file.stream { file.publish() } else { Ok(()) }
+        })
     }
 
     /// Gives the file its name, if there are rejected rows: to be called after a commit.
@@ -207,10 +212,9 @@ impl Tally {
         self.file.as_mut().filter(|_| any).map_or(Ok(()), RejectsFile::publish)
     }
 
-    /// After the last commit.
-    pub fn finish(&mut self) -> Result<()> {
-        let any = self.total().rejected > 0;
-        self.file.take().filter(|_| any).map_or(Ok(()), RejectsFile::finish)
+    /// After the last commit: what has no name by now is gone.
+    pub fn finish(&mut self) {
+        self.file = None;
     }
 
     fn counts_mut(&mut self, input: usize) -> &mut Counts {
@@ -240,8 +244,10 @@ struct RejectsFile {
     temporary: Option<TempPath>,
     target: PathBuf,
     replace: bool,
-    /// A pipe or a device: copied to in the end.
+    /// A pipe or a device: copied to after each commit.
     stream: bool,
+    /// So many bytes were.
+    copied: u64,
 }
 
 impl RejectsFile {
@@ -262,6 +268,7 @@ impl RejectsFile {
                 // Through a symbolic link, so that the link stays.
                 (path.canonicalize().map_err(|e| Error::io(path, e))?, false)
             }
+            Err(_) if before > 0 && !replace => return gone(path, before),
             Err(_) => (path.to_path_buf(), false),
         };
         let directory = if stream { std::env::temp_dir() } else { durable::parent(&target).to_path_buf() };
@@ -277,13 +284,10 @@ impl RejectsFile {
             Some(known) => copy_rows(BufReader::new(known), &mut writer, before),
         };
         if !begun.map_err(|e| Error::io(&target, e))? {
-            return refused(&format!(
-                "the part of this load that is in the table rejected {before} rows, and the file does not hold them; \
-                 --force begins a new one"
-            ));
+            return gone(path, before);
         }
         let replace = replace || known.is_some();
-        Ok(RejectsFile { writer, temporary: Some(temporary), target, replace, stream })
+        Ok(RejectsFile { writer, temporary: Some(temporary), target, replace, stream, copied: 0 })
     }
 
     fn write(&mut self, reject: &Reject) -> Result<()> {
@@ -297,7 +301,9 @@ impl RejectsFile {
 
     /// Gives it its name, which it keeps while it grows.
     fn publish(&mut self) -> Result<()> {
-        if self.stream {
+        if let Some(temporary) = self.temporary.as_ref().filter(|_| self.stream) {
+            let copied = copy(temporary, &self.target, self.copied);
+            self.copied = copied.map_err(|e| Error::io(&self.target, e))?;
             return Ok(());
         }
         let Some(temporary) = self.temporary.take() else { return Ok(()) };
@@ -317,14 +323,14 @@ impl RejectsFile {
             }
         }
     }
+}
 
-    fn finish(mut self) -> Result<()> {
-        self.publish()?;
-        match self.temporary.filter(|_| self.stream) {
-            Some(temporary) => copy(&temporary, &self.target).map_err(|e| Error::io(&self.target, e)),
-            None => Ok(()),
-        }
-    }
+fn gone<T>(path: &Path, before: u64) -> Result<T> {
+    Err(Error::InvalidInput(format!(
+        "{}: the part of this load that is in the table rejected {before} rows, and the file does not hold them; \
+         --force begins a new one",
+        path.display()
+    )))
 }
 
 /// Copies the header and so many rows; false if they are not all there.
@@ -349,9 +355,12 @@ fn copy_rows(mut from: impl BufRead, to: &mut impl Write, rows: u64) -> io::Resu
     Ok(true)
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+/// Copies what comes after the first `done` bytes. Returns how many are done then.
+fn copy(from: &Path, to: &Path, done: u64) -> io::Result<u64> {
     let mut to = std::fs::OpenOptions::new().write(true).open(to)?;
-    io::copy(&mut std::fs::File::open(from)?, &mut to).map(|_| ())
+    let mut from = File::open(from)?;
+    from.seek(io::SeekFrom::Start(done))?;
+    io::copy(&mut from, &mut to).map(|more| done + more)
 }
 
 fn write_row(to: &mut impl Write, reject: &Reject) -> io::Result<()> {

@@ -87,7 +87,7 @@ fn a_file_is_replaced_on_request_and_not_made_without_rejects() {
     let mut nothing = to_file(&directory.path().join("none.csv"), false, None).unwrap();
     nothing.seal().unwrap();
     nothing.publish().unwrap();
-    nothing.finish().unwrap();
+    nothing.finish();
     assert_eq!(names(directory.path()), ["bad.csv"]);
     assert!(to_file(directory.path(), true, None).unwrap_err().to_string().contains("directory"));
     assert!(to_file(&directory.path().join("no/such"), false, None).is_err());
@@ -128,7 +128,7 @@ fn a_load_that_goes_on_continues_the_file_behind_the_rows_that_the_ledger_counts
     tally.reject(0, vec![reject(4, "found")].into()).unwrap();
     tally.seal().unwrap();
     tally.publish().unwrap();
-    tally.finish().unwrap();
+    tally.finish();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), before.replace("lost", "found"));
     let error = tally.reject(0, vec![reject(5, "more")].into()).unwrap_err().to_string();
     assert!(error.contains("4 rows rejected") && error.contains("committed before stays"), "{error}");

@@ -61,10 +61,13 @@ pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) ->
     }
     // A load that was stopped, if these inputs are of it.
     let is_open = |source: &&Source| !source.done && found.iter().any(|(_, new)| same_path(new.as_ref(), source));
-    let load = known.iter().rev().find(is_open).map(|source| source.load);
+    let goes_on = if_loaded != IfLoaded::Again;
+    let load = known.iter().rev().find(is_open).map(|source| source.load).filter(|_| goes_on);
     let id = load.unwrap_or_else(layout::new_id);
     let before = known.iter().filter(|source| load.is_some_and(|load| source.load == load));
-    let rejected = before.map(|source| source.rejected).sum();
+    // The ledger does not know pipes: with one among the inputs it does not tell which rows were rejected before.
+    let all_known = found.iter().all(|(_, new)| new.is_some());
+    let rejected = before.map(|source| source.rejected).filter(|_| all_known).sum();
     let mut plan =
         Plan { inputs: Vec::new(), sources: Vec::new(), skipped: Vec::new(), resumed: Vec::new(), rejected };
     let mut named = HashSet::new();

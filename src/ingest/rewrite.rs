@@ -42,6 +42,16 @@ pub fn tasks(
     }))
 }
 
+/// The tasks of several segments, one after the other.
+pub fn all_tasks(
+    segments: Vec<Arc<Segment>>,
+    schema: &Schema,
+    most: usize,
+) -> Result<impl Iterator<Item = Result<Task>> + use<>> {
+    let each = segments.into_iter().map(|segment| tasks(segment, schema, most));
+    Ok(each.collect::<Result<Vec<_>>>()?.into_iter().flatten())
+}
+
 /// The columns of a table that a segment has.
 pub(crate) fn stored_columns(segment: &Segment, schema: &Schema) -> Vec<Column> {
     let known = |column: &&Column| segment.footer().columns.iter().any(|entry| entry.column == column.id);

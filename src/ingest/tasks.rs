@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::ThreadPool;
 
+use super::columns::value_bytes;
 use super::load::{LoadOptions, TASK_BYTES};
 use super::pipeline::{Again, Parsed, Task};
 use super::rejects::{OnError, Reject, Rejects};
@@ -231,7 +232,7 @@ impl<'a> Tasks<'a> {
             if in_place.is_some() {
                 consumed.fetch_add(source.stored_bytes(group), Ordering::Relaxed);
             }
-            let (bytes, weight) = (source.stored_bytes(group), source.memory_bytes(group));
+            let (bytes, weight) = (source.plain_bytes(group), source.memory_bytes(group));
             let tasks: Box<dyn Iterator<Item = Result<Task>>> = if weight <= most {
                 let source = source.clone();
                 let work = move || source.read(group, threads)?.read_all().map(Parsed::from);
@@ -302,7 +303,8 @@ impl<'a> Tasks<'a> {
         let skip = usize::try_from(self.skip_now()).unwrap_or(usize::MAX);
         Ok(Current::Other(Box::new(batches.skip(skip).map(|batch| {
             let batch = batch?;
-            let bytes = batch.get_array_memory_size();
+            // Columns are parts of one allocation, which is not to be counted for each of them.
+            let bytes: usize = batch.columns().iter().map(value_bytes).sum();
             Ok(Task { bytes: bytes as u64, ..Task::new(bytes, move || Ok(batch.into())) })
         }))))
     }

@@ -181,9 +181,7 @@ fn merge(
         written.push(store_segment(&files, partition, segment)?);
         Ok(())
     };
-    let most = options.in_flight_bytes;
-    let each = segments.into_iter().map(|segment| rewrite::tasks(segment, schema, most));
-    let tasks = each.collect::<Result<Vec<_>>>()?.into_iter().flatten();
+    let tasks = rewrite::all_tasks(segments, schema, options.in_flight_bytes)?;
     pipeline::run(pool, tasks, &mut schema.clone(), &arrange, options, &mut Tally::default(), &mut sink)?;
     Ok(written)
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::columns::EXACT_IN_F64;
 use crate::block::{Bound, Stats};
 use crate::error::{Error, Result};
-use crate::model::{Column, ColumnId, DataType, Scalar, Schema};
+use crate::model::{Column, ColumnId, DataType, PartitionKey, Scalar, Schema};
 use crate::store::{NewSegment, TableWriter};
 
 /// Where the table's type is wider than that of a segment, whether one written before or by this load, reading has to
@@ -33,15 +33,18 @@ pub(crate) fn check_widening<'a>(
     Ok(())
 }
 
-/// A partition is named by the text of its value, which is the same in all integer types and in no others.
+/// A partition is named by the text of its value, which is the same in all integer types and in no others; a function of a
+/// wider integer may have another value, for it overflows later.
 fn check_partition_keys(writer: &TableWriter, before: &Schema, after: &HashMap<ColumnId, &Column>) -> Result<()> {
     let arrangement = writer.arrangement();
-    let keys = arrangement.partition_by.iter().flat_map(|key| &key.columns).map(|(_, id)| *id);
-    for id in keys {
+    let is_plain = |key: &PartitionKey, name: &str| key.expression.trim_matches('"') == name;
+    let keys = arrangement.partition_by.iter();
+    let keys = keys.flat_map(|key| key.columns.iter().map(move |(name, id)| (*id, is_plain(key, name))));
+    for (id, is_plain) in keys {
         let old = before.columns().iter().find(|column| column.id == id).map(|column| &column.data_type);
         let Some((old, new)) = old.zip(after.get(&id)) else { continue };
         let integers = old.to_arrow().is_integer() && new.data_type.to_arrow().is_integer();
-        let same = *old == new.data_type || *old == DataType::Null || integers;
+        let same = *old == new.data_type || *old == DataType::Null || (integers && is_plain);
         if !same {
             return Err(Error::InvalidInput(format!(
                 "column '{}' is {old} and cannot become {}: the table is partitioned by it; give its type with \

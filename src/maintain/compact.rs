@@ -204,9 +204,7 @@ impl Work {
         self.report.bytes_read += group.iter().map(|candidate| candidate.entry.length).sum::<u64>();
         let schema = writer.schema().clone();
         if self.arrangement.sort_by.is_empty() {
-            let most = self.pipeline.in_flight_bytes;
-            let each = segments.into_iter().map(|segment| rewrite::tasks(segment, &schema, most));
-            let tasks = each.collect::<Result<Vec<_>>>()?.into_iter().flatten();
+            let tasks = rewrite::all_tasks(segments, &schema, self.pipeline.in_flight_bytes)?;
             return self.write(writer, path, tasks, &[], &self.pipeline.clone());
         }
         let keys = self.arrangement.sort_by.clone();

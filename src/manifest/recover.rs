@@ -52,9 +52,12 @@ pub fn recover(disk: &dyn Disk, dir: &TableDir) -> Result<Option<Root>> {
     let Some(generation) = current(disk, dir)? else {
         return no_generation(disk, dir).map(|()| None);
     };
-    mark(disk, dir)?;
-    disk.sync_dir(dir.path())?;
     let root = read_root(disk, dir, generation);
+    // What this build must not write it does not mark.
+    if root.as_ref().is_ok_and(|root| root.unknown == 0) {
+        mark(disk, dir)?;
+    }
+    disk.sync_dir(dir.path())?;
     root.map(Some).map_err(|error| match error {
         error if is_missing(&error) => {
             Error::corrupt(0, format!("it names generation {generation}, whose root is missing"))

@@ -13,8 +13,9 @@ use datafusion::scalar::ScalarValue;
 
 use super::convert::{KeyOperand, to_key_predicate};
 use super::expressions::SqlExpressions;
+use crate::block::{Bound, Stats};
 use crate::expr::{Function, Operand, Predicate};
-use crate::model::{Column, DataType, PartitionKey, Schema};
+use crate::model::{Column, DataType, PartitionKey, Scalar, Schema};
 use crate::query::prune::partitions::{key_column, one};
 
 /// The most nodes down that are looked at for implications.
@@ -131,6 +132,11 @@ impl Key {
             let array = arrow_cast::cast(&array, &column.data_type.to_arrow()).ok()?;
             // What does not convert to the column's type would be null.
             if array.logical_null_count() > 0 {
+                return None;
+            }
+            // Of two zeros that are equal a function may make two values.
+            let is_zero = |row| matches!(one(&array, row, &column.data_type), Ok(Stats { min: Some(Bound { value: Scalar::Float(v), .. }), .. }) if v == 0.0);
+            if (0..rows).any(is_zero) {
                 return None;
             }
             let keys = function.evaluate(&[array], rows).ok()?;

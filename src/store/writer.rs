@@ -360,7 +360,8 @@ impl TableWriter {
             let keep = named.contains(file);
             if !keep {
                 let path = self.dir.data_file(partition, file);
-                failed |= self.disk.remove(&path).is_err();
+                // The directory of a partition may be left empty.
+                failed |= self.disk.remove(&path).is_err() || !partition.is_empty();
                 written.unsynced.remove(&path);
             }
             keep

@@ -70,6 +70,7 @@ fn value(at: usize, column: &Column) -> Expression {
         function: None,
         data_type: column.data_type.to_arrow(),
         traits: Traits::default(),
+        choice: None,
         text: (&*column.name).into(),
     }
 }
@@ -103,6 +104,7 @@ fn fragments(criterion: &mut Criterion) {
             comparison: Comparison::Less,
             value: Scalar::Int(LIMIT.into()),
         },
+        partitions: Predicate::Unknown,
     };
     let (few, some, fare) = (column(&snapshot, "few"), column(&snapshot, "some"), column(&snapshot, "fare"));
     let average = aggregate(AggregateFunction::Average, Some(value(1, &fare)), DataType::Float64);

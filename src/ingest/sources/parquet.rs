@@ -1,22 +1,27 @@
 //! Parquet files: row groups and their columns decoded in parallel, in order, in bounded memory.
 //!
-//! The columns of a row group are dealt out to a few readers of about equal work, each with a handle of its own: writers like
+//! The columns of a row group are dealt out to a few readers of about equal work: writers like
 //! row groups so large that only one of them fits into memory at a time.
 //!
 //! Texts and bytes are read as views: a value of a dictionary is in memory once, however many rows have it. How many
 //! rows a batch has is decided for each row group, by the bytes that its rows take on average.
 
 use std::fs::File;
+use std::io::{BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType as ArrowType, Field, Schema, SchemaRef};
+use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 use parquet::basic::Encoding;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
 use rayon::iter::{IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 
 use super::Opened;
@@ -62,11 +67,55 @@ impl Spooled {
     }
 }
 
+/// A file that many readers read at places of their own, without a descriptor for each.
+#[derive(Clone, Debug)]
+struct SharedFile(Arc<File>);
+
+/// The bytes of a shared file from a place on.
+struct FromPlace {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for FromPlace {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.file.read_at(buffer, self.at)?;
+        self.at += n as u64;
+        Ok(n)
+    }
+}
+
+impl Length for SharedFile {
+    fn len(&self) -> u64 {
+        self.0.metadata().map_or(0, |found| found.len())
+    }
+}
+
+impl ChunkReader for SharedFile {
+    type T = BufReader<FromPlace>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        Ok(BufReader::new(FromPlace { file: Arc::clone(&self.0), at: start }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let mut bytes = Vec::new();
+        // As much as there is, whatever the file says of itself.
+        let read =
+            FromPlace { file: Arc::clone(&self.0), at: start }.take(length as u64).read_to_end(&mut bytes)?;
+        if read < length {
+            return Err(ParquetError::EOF(format!("{length} bytes at {start} reach beyond the file")));
+        }
+        Ok(bytes.into())
+    }
+}
+
 /// An open Parquet file.
 #[derive(Clone, Debug)]
 pub struct ParquetSource {
     /// Stays while any task may read it.
     file: Arc<Spooled>,
+    opened: SharedFile,
     metadata: ArrowReaderMetadata,
     /// Positions of the columns that are read.
     columns: Arc<Vec<usize>>,
@@ -76,12 +125,13 @@ impl ParquetSource {
     /// Opens a file. A column of a type that a table cannot hold is an error that names it or, with
     /// `skip_unsupported`, left out and named in the second result.
     pub fn open(spooled: Spooled, skip_unsupported: bool) -> Result<(Self, Vec<String>)> {
-        let (file, path) = (spooled.open()?, spooled.name.as_path());
+        let (file, path) = (SharedFile(Arc::new(spooled.open()?)), spooled.name.as_path());
         let metadata =
             ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| bad(path, &e.to_string()))?;
         let metadata = with_views(metadata);
         let (columns, skipped) = supported_columns(path, metadata.schema(), skip_unsupported)?;
-        Ok((ParquetSource { file: Arc::new(spooled), metadata, columns: Arc::new(columns) }, skipped))
+        let columns = Arc::new(columns);
+        Ok((ParquetSource { file: Arc::new(spooled), opened: file, metadata, columns }, skipped))
     }
 
     /// Bytes of the file, if it is read where it is; a copy was counted while it was made.
@@ -137,6 +187,11 @@ impl ParquetSource {
         (BATCH_BYTES / self.row_bytes(group).max(1)).clamp(1, BATCH_ROWS)
     }
 
+    /// Bytes of a row group without its compression.
+    pub fn plain_bytes(&self, group: usize) -> u64 {
+        u64::try_from(self.metadata.metadata().row_group(group).total_byte_size()).unwrap_or(0)
+    }
+
     /// Bytes of a row group in the file.
     pub fn stored_bytes(&self, group: usize) -> u64 {
         u64::try_from(self.metadata.metadata().row_group(group).compressed_size()).unwrap_or(0)
@@ -148,7 +203,7 @@ impl ParquetSource {
         for columns in self.dealt_out(group, threads.saturating_mul(PARTS_A_THREAD)) {
             let mask = ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied());
             let reader =
-                ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.open()?, self.metadata.clone())
+                ParquetRecordBatchReaderBuilder::new_with_metadata(self.opened.clone(), self.metadata.clone())
                     .with_row_groups(vec![group])
                     .with_projection(mask)
                     .with_batch_size(self.batch_rows(group))

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 use crate::block::Bound;
 use crate::error::Result;
-use crate::model::SortKey;
+use crate::model::{DataType, SortKey};
 use crate::store::Snapshot;
 
 /// More chains than this are no better than sorting.
@@ -29,15 +29,15 @@ struct Range {
 
 /// The chains of a table by these keys; `None` if some segment is not sorted by them, or there would be too many.
 ///
-/// That a segment is sorted by one column was measured when it was written; that it is by several follows from the table's
-/// arrangement.
+/// That a segment is sorted by the first key was measured when it was written; that it is by the others follows from the table's
+/// arrangement. Segments of a narrower type than the table's keep their order in it: no type widens to one that turns it.
 pub(crate) fn chains(snapshot: &Snapshot, keys: &[SortKey]) -> Result<Option<Chains>> {
     let Some(key) = keys.first() else { return Ok(None) };
     let known = snapshot.column_stats(key.column)?;
     let Some(data_type) = known.iter().flatten().map(|known| known.data_type.clone()).next() else {
         return Ok(None);
     };
-    let (mut rising, mut falling) = (keys.len() == 1, keys.len() == 1);
+    let (mut rising, mut falling) = (true, true);
     let mut ranges = Vec::with_capacity(known.len());
     for (number, known) in known.into_iter().enumerate() {
         let Some(known) = known.filter(|known| known.data_type == data_type) else { return Ok(None) };
@@ -50,13 +50,21 @@ pub(crate) fn chains(snapshot: &Snapshot, keys: &[SortKey]) -> Result<Option<Cha
         let (first, last) = if key.descending { (max, min) } else { (min, max) };
         ranges.push(Range { number, first, last });
     }
+    // The order of truth values is not measured.
+    let unmeasured = data_type == DataType::Bool;
     let (with, against) = if key.descending { (falling, rising) } else { (rising, falling) };
     let sort_by = &snapshot.root().arrangement.sort_by;
     let opposite =
         |key: &SortKey| SortKey { column: key.column, descending: !key.descending, nulls_first: !key.nulls_first };
-    let backwards = if with || sort_by.starts_with(keys) {
+    let promised = |keys: &[SortKey]| sort_by.starts_with(keys);
+    let proven = |measured: bool, keys: &[SortKey]| match (unmeasured, keys) {
+        (false, [_]) => measured,
+        (false, _) => measured && promised(keys),
+        (true, _) => promised(keys),
+    };
+    let backwards = if proven(with, keys) {
         false
-    } else if against || sort_by.starts_with(&keys.iter().map(opposite).collect::<Vec<_>>()) {
+    } else if proven(against, &keys.iter().map(opposite).collect::<Vec<_>>()) {
         true
     } else {
         return Ok(None);

@@ -60,8 +60,12 @@ fn values(at: usize, key: &PartitionKey, paths: &[Vec<(String, Option<String>)>]
         return Ok(vec![None; paths.len()]);
     };
     let stats = |row: usize| -> Result<Option<Stats>> {
+        // Bytes that are no text have no name but that of null.
+        let may_be_null = texts.is_null(row) && key.data_type == DataType::Binary;
         let is_known = found.get(row).is_some_and(Option::is_some) && values.is_null(row) == texts.is_null(row);
-        is_known.then(|| one(&values, row, &key.data_type)).transpose()
+        let known = (is_known && !may_be_null).then(|| one(&values, row, &key.data_type)).transpose()?;
+        // The sign of NaN is not in its text.
+        Ok(known.filter(|stats| stats.nans == 0))
     };
     (0..paths.len()).map(stats).collect()
 }
@@ -119,6 +123,11 @@ mod tests {
         let all = Predicate::And(vec![is_one, text]);
         assert_eq!(out(all), [None, None, Some(0), Some(0), Some(1), Some(1), None]);
         let null = Predicate::IsNull(key_column(0));
-        assert_eq!(out(null), [Some(0), Some(0), Some(0), None, None, None, None]);
+        assert_eq!(out(null.clone()), [Some(0), Some(0), Some(0), None, None, None, None]);
+        // Bytes that are no text are called null, and not all that is called null is.
+        let binary = [key("b", DataType::Binary)];
+        let entries = [entry(&format!("b={NULL_PARTITION}").as_str()), entry(&"b=x")];
+        let is_not_null = Predicate::Not(Box::new(null));
+        assert_eq!(ruled_out_by_partition(&is_not_null, &binary, &entries).unwrap(), [None, None]);
     }
 }
