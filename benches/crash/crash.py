@@ -76,14 +76,17 @@ class Test:
         table = f"{self.store}/t"
         if kind == "ingest" or not self.whole:
             batch, self.next = self.next, self.next + 1
-            command = [self.sty, "ingest", table, str(self.file(batch)), "-q", "--partition-by", "part"]
-            return "ingest", command + ["--sort-by", "number"], self.whole | {batch}
+            return "ingest", [self.sty, "ingest", table, str(self.file(batch)), "-q"], self.whole | {batch}
         if kind == "delete":
             batch = self.random.choice(sorted(self.whole))
-            sql = f"DELETE FROM t WHERE batch = {batch}"
+            sql = self.random.choice([
+                f"DELETE FROM t WHERE batch = {batch}",
+                f"DELETE FROM t WHERE id IN (SELECT id FROM t WHERE batch = {batch})",
+            ])
             return kind, [self.sty, "query", str(self.store), sql, "-q"], self.whole - {batch}
         if kind == "compact":
-            return kind, [self.sty, "compact", table, "-q", "--all"], self.whole
+            how = self.random.choice(["--all", "--profile=small", "--sort-by=number", "--sort-by=id DESC"])
+            return kind, [self.sty, "compact", table, "-q", how], self.whole
         return kind, [self.sty, "gc", table, "-q", "--keep", "0s"], self.whole
 
     def kill_one(self, longest):

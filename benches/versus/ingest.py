@@ -6,6 +6,9 @@ import csv
 import io
 import json
 import math
+import os
+import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,10 +23,10 @@ FORMATS = ["csv", "csv.gz", "parquet"]
 def contenders(options, versions):
     """Name, store, and the command that ingests files of a format into it."""
 
-    def sty(profile):
+    def sty(profile, *more):
         def command(format, files, store):
             header = [] if format == "parquet" else ["--no-header", "--names", ",".join(COLUMNS)]
-            return [options.sty, "ingest", store / "trips", *header, "--profile", profile, *files]
+            return [options.sty, "ingest", store / "trips", *header, "--profile", profile, *more, *files]
 
         return command
 
@@ -36,7 +39,11 @@ def contenders(options, versions):
         return command
 
     found = {f"sty {profile}": sty(profile) for profile in ["balanced", "small", "fast"]}
-    found |= {engine: other(engine) for engine in ["duckdb", "chdb"] if versions.get(engine)}
+    found["sty sorted"] = sty("balanced", "--sort-by", "cab_type,vendor_id,pickup_datetime")
+    if shutil.which("eatmydata"):
+        without = sty("balanced")
+        found["sty without fsync"] = lambda *arguments: ["eatmydata", *without(*arguments)]
+    found |= {engine: other(engine) for engine in ["duckdb", "chdb", "hyper"] if versions.get(engine)}
     return found
 
 
@@ -61,15 +68,20 @@ def ingest(options, names, format):
             remove(store)
             if name.startswith("sty"):
                 store.mkdir(parents=True)
-            done = run(command(format, files, store), timeout=options.timeout)
+            with tempfile.TemporaryFile("w+") as output:
+                done = run(command(format, files, store), output, options.timeout)
+                output.seek(0)
+                said = output.read()
             done["disk_bytes"] = size(store) if "error" not in done else None
+            # What the engine took, without the start of Python and of a server.
+            done["phases"] = json.loads(said) if said.startswith("{") else {}
             print(f"  {format} round {round + 1} {name}: {done}", file=sys.stderr)
             known = results.setdefault(name, done)
             known.setdefault("all_seconds", []).append(done["seconds"])
             if "error" in done:
                 known["error"] = done["error"]
             elif done["seconds"] < known["seconds"]:
-                known.update(seconds=done["seconds"], cpu_seconds=done["cpu_seconds"])
+                known.update(seconds=done["seconds"], cpu_seconds=done["cpu_seconds"], phases=done["phases"])
             known["peak_bytes"] = max(known["peak_bytes"], done["peak_bytes"])
     return {"input_bytes": sum(size(file) for file in files), "engines": results}
 
@@ -155,6 +167,47 @@ def disk(options, ingested):
     return sizes
 
 
+def written(path):
+    """Bytes that the device of a path has written since the machine started; None where that is not told."""
+    device = os.stat(path).st_dev
+    counts = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
+    return int(counts.read_text().split()[6]) * 512 if counts.exists() else None
+
+
+def traffic(options):
+    """What a load and what compactions after it write, as `sty` counts it and as the device does."""
+    store, results = options.work / "store-traffic", []
+    header = ["--no-header", "--names", ",".join(COLUMNS)]
+    steps = {
+        "load, a file at a time": [["ingest", "TABLE", *header, file] for file in data(options, "csv")],
+        "compact": [["compact", "TABLE", "--all"]],
+        "compact by another order": [["compact", "TABLE", "--sort-by", "cab_type,vendor_id,pickup_datetime"]],
+        "compact --profile small": [["compact", "TABLE", "--profile", "small"]],
+    }
+    remove(store)
+    store.mkdir(parents=True)
+    for step, commands in steps.items():
+        os.sync()
+        before, seconds = written(store), 0
+        for command in commands:
+            done = run([options.sty, *[store / "trips" if part == "TABLE" else part for part in command]])
+            if "error" in done:
+                sys.exit(f"{step}: {done['error']}")
+            seconds += done["seconds"]
+        os.sync()
+        after = written(store)
+        run([options.sty, "gc", store])
+        manifest = subprocess.run([options.sty, "manifest", store / "trips", "--format", "json"], capture_output=True)
+        said = json.loads(manifest.stdout)
+        results.append({"step": step, "seconds": round(seconds, 2), "stored_bytes": size(store),
+                        "loaded_bytes": said["bytes_loaded"], "written_bytes": said["bytes_written"],
+                        "write_amplification": said["write_amplification"],
+                        "device_bytes": None if before is None or after is None else after - before})
+        print(f"  {results[-1]}", file=sys.stderr)
+    remove(store)
+    return results
+
+
 def markdown(report):
     """The report as tables."""
     rows = report["rows"]
@@ -165,20 +218,30 @@ def markdown(report):
            + "; ".join(f"{name} {text}" for name, text in report["versions"].items() if text) + ".", ""]
     for format, result in report["ingest"].items():
         out += [f"## {format}, {result['input_bytes'] / 1e6:,.0f} MB", "",
-                "| | seconds | rows/s | MB/s in | CPU s | peak memory, MiB | bytes a row on disk |",
-                "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+                "| | seconds | of these insert | merge | rows/s | MB/s in | CPU s | peak memory, MiB | bytes a row on disk |",
+                "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
         for name, done in result["engines"].items():
             if "error" in done:
-                out.append(f"| {name} | failed: {done['error']} | | | | | |")
+                out.append(f"| {name} | failed: {done['error']} | | | | | | | |")
                 continue
             seconds = done["seconds"]
-            out.append(f"| {name} | {seconds:.2f} | {rows / seconds:,.0f} | {result['input_bytes'] / 1e6 / seconds:,.0f} "
+            phases = [f"{done['phases'][phase]:.2f}" if phase in done["phases"] else "" for phase in ["insert", "merge"]]
+            out.append(f"| {name} | {seconds:.2f} | {phases[0]} | {phases[1]} | {rows / seconds:,.0f} | {result['input_bytes'] / 1e6 / seconds:,.0f} "
                        f"| {done['cpu_seconds']:.2f} | {done['peak_bytes'] / 2**20:,.0f} | {done['disk_bytes'] / rows:.1f} |")
         out.append("")
     base = report["disk"].get("Parquet, zstd (DuckDB)")
     out += ["## Bytes on disk", "", "| | bytes | a row | of Parquet-zstd |", "| --- | ---: | ---: | ---: |"]
     for name, count in sorted(report["disk"].items(), key=lambda item: item[1]):
         out.append(f"| {name} | {count:,} | {count / rows:.1f} | {f'{count / base:.2f}' if base else ''} |")
+    out += ["", "## What is written", "",
+            "Since the table was made, as `sty manifest` tells it; and by the device during the step (of all processes).", "",
+            "| after | seconds | stored | loaded | written | write amplification | device, in this step |",
+            "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    for step in report["traffic"]:
+        device = f"{step['device_bytes'] / 1e6:,.1f} MB" if step["device_bytes"] is not None else ""
+        out.append(f"| {step['step']} | {step['seconds']:.2f} | {step['stored_bytes'] / 1e6:,.1f} MB "
+                   f"| {step['loaded_bytes'] / 1e6:,.1f} MB | {step['written_bytes'] / 1e6:,.1f} MB "
+                   f"| {step['write_amplification']:.2f} | {device} |")
     out += ["", "## The nine queries: sty beside DuckDB", "",
             "Times are of whole processes (DuckDB's includes starting Python) and are given for orientation only.", "",
             "| | rows | answers | sty, s | DuckDB, s |", "| --- | ---: | --- | ---: | ---: |"]
@@ -199,7 +262,7 @@ def options():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=3, help="rounds, of which the best counts")
     parser.add_argument("--formats", default=",".join(FORMATS), help="comma-separated: " + ", ".join(FORMATS))
-    parser.add_argument("--engines", help="comma-separated, of: sty balanced, sty small, sty fast, duckdb, chdb")
+    parser.add_argument("--engines", help="comma-separated, of: sty balanced, sty small, sty fast, sty sorted, duckdb, chdb, hyper")
     parser.add_argument("--timeout", type=float, default=3600, help="seconds for any one run")
     parser.add_argument("--keep", action="store_true", help="keep the stores")
     parsed = parser.parse_args()
@@ -218,7 +281,7 @@ def main():
     for directory in (chosen.work, chosen.out):
         directory.mkdir(parents=True, exist_ok=True)
     versions = {"sty": (version([chosen.sty, "--version"]) or "").removeprefix("sty ")}
-    versions |= {engine: version(peer(engine, "version")) for engine in ["duckdb", "chdb"]}
+    versions |= {engine: version(peer(engine, "version")) for engine in ["duckdb", "chdb", "hyper"]}
     names = contenders(chosen, versions)
     if chosen.engines:
         names = {name: command for name, command in names.items() if name in chosen.engines.split(",")}
@@ -227,6 +290,7 @@ def main():
     report["ingest"] = {format: ingest(chosen, names, format) for format in chosen.formats}
     report["queries"] = compare(chosen)
     report["disk"] = disk(chosen, report["ingest"])
+    report["traffic"] = traffic(chosen)
     (chosen.out / "ingest.json").write_text(json.dumps(report, indent=1) + "\n")
     (chosen.out / "ingest.md").write_text(markdown(report))
     print(markdown(report))

@@ -65,6 +65,11 @@ impl Output {
         Ok(Output::File { temporary, target, force })
     }
 
+    /// Writes what programs read, in a line.
+    pub(crate) fn print_line(mut self, object: &serde_json::Value) -> Result<(), Failure> {
+        self.write_all(format!("{object}\n").as_bytes()).map_err(|error| self.failure(&error))
+    }
+
     /// Whether a person looks at it.
     pub(crate) fn is_terminal(&self) -> bool {
         matches!(self, Output::Stream(file) if file.is_terminal())

@@ -1,12 +1,13 @@
 //! A bar on stderr that counts input bytes, so that compressed input has an honest estimate too.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::terminal::When;
 
-/// Shows how far an ingest is; does nothing if no bar is wanted.
+/// Shows how far an ingest or a compaction is; does nothing if no bar is wanted.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
 }
@@ -30,17 +31,23 @@ impl Progress {
         Progress { bar: Some(bar) }
     }
 
-    /// Input bytes read so far, of all files.
-    pub(crate) fn set(&self, bytes: u64) {
-        if let Some(bar) = &self.bar {
-            bar.set_position(bytes);
-        }
-    }
-
-    /// Takes the bar away.
-    pub(crate) fn finish(self) {
-        if let Some(bar) = self.bar {
-            bar.finish_and_clear();
-        }
+    /// Shows how far `work` is, by how many bytes it has `read`, and takes the bar away at its end.
+    pub(crate) fn watch<T>(self, read: impl Fn() -> u64 + Sync, work: impl FnOnce() -> T) -> T {
+        let Some(bar) = self.bar else { return work() };
+        let done = AtomicBool::new(false);
+        let result = std::thread::scope(|scope| {
+            let ticker = scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    bar.set_position(read());
+                    std::thread::park_timeout(Duration::from_millis(100));
+                }
+            });
+            let result = work();
+            done.store(true, Ordering::Relaxed);
+            ticker.thread().unpark();
+            result
+        });
+        bar.finish_and_clear();
+        result
     }
 }

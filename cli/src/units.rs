@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use stylobate::manifest::Traffic;
+
 /// Parses a size: a number and an optional unit. `K M G T` and `KiB MiB …` are powers of 1024, `kB MB GB TB`
 /// powers of 1000, as in `ls` and `dd`; without a unit, bytes.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
@@ -111,6 +113,13 @@ fn scale(number: &str, factor: f64) -> Option<f64> {
     let value: f64 = number.replace('_', "").parse().ok()?;
     let scaled = value * factor;
     (scaled.is_finite() && scaled >= 0.0).then_some(scaled)
+}
+
+/// What was written for each byte that was loaded, as the end of a sentence; nothing where that is unknown.
+pub(crate) fn show_amplification(traffic: &Traffic) -> String {
+    traffic
+        .amplification()
+        .map_or_else(String::new, |times| format!("; the table's write amplification is {times:.2}"))
 }
 
 #[cfg(test)]

@@ -5,10 +5,8 @@ use std::path::Path;
 /// Bytes. 2 GiB where nothing can be found out.
 pub fn available() -> u64 {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| machine_total(&text));
-    let group = std::fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| {
-        let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
-        group_limit(Path::new("/sys/fs/cgroup"), path)
-    });
+    let groups = std::fs::read_to_string("/proc/self/cgroup");
+    let group = groups.ok().and_then(|text| groups_limit(&text, Path::new("/sys/fs/cgroup")));
     machine.into_iter().chain(group).min().unwrap_or(2 << 30)
 }
 
@@ -18,13 +16,27 @@ fn machine_total(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The least `memory.max` from the group up to the root.
-fn group_limit(root: &Path, path: &str) -> Option<u64> {
+/// The least limit of the groups that a process is in, as `/proc/self/cgroup` names them: one for all controllers (version 2),
+/// or one that the memory controller has for itself (version 1), and the groups around it.
+fn groups_limit(groups: &str, mounted: &Path) -> Option<u64> {
+    let limit = |line: &str| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        if controllers.is_empty() {
+            return least(mounted, path, "memory.max");
+        }
+        let is_memory = controllers.split(',').any(|controller| controller == "memory");
+        is_memory.then(|| least(&mounted.join("memory"), path, "memory.limit_in_bytes"))?
+    };
+    groups.lines().filter_map(limit).min()
+}
+
+/// The least number in a file of this name, from the group up to the root.
+fn least(root: &Path, path: &str, file: &str) -> Option<u64> {
     let group = root.join(path.trim_start_matches('/'));
     group
         .ancestors()
         .take_while(|at| at.starts_with(root))
-        .filter_map(|at| std::fs::read_to_string(at.join("memory.max")).ok()?.trim().parse().ok())
+        .filter_map(|at| std::fs::read_to_string(at.join(file)).ok()?.trim().parse().ok())
         .min()
 }
 
@@ -37,5 +49,28 @@ mod tests {
         assert_eq!(machine_total("MemTotal:       24627416 kB\nMemFree: 1 kB\n"), Some(24_627_416 << 10));
         assert_eq!(machine_total("nothing"), None);
         assert!(available() > 1 << 20);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "need not be durable")]
+    fn knows_both_versions_of_groups() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let limit = |groups: &str| groups_limit(groups, dir.path());
+        write("a/b/memory.max", "max\n");
+        assert_eq!(limit("0::/a/b\n"), None);
+        write("a/memory.max", "1000\n");
+        assert_eq!(limit("0::/a/b\n"), Some(1000));
+        write("memory/memory.limit_in_bytes", "9223372036854771712\n");
+        write("memory/x/memory.limit_in_bytes", "500\n");
+        assert_eq!(limit("4:cpuset:/x\n3:memory:/x\n"), Some(500));
+        // In a container, the path is that of the host, and what there is to see is its end.
+        assert_eq!(limit("12:memory,hugetlb:/docker/1234\n0::/a\n"), Some(1000));
+        assert_eq!(limit("3:memory:/nowhere\n"), Some(9_223_372_036_854_771_712));
+        assert_eq!(limit("nothing\n:\n"), None);
     }
 }

@@ -21,7 +21,7 @@ use super::widening::check_widening;
 use crate::disk::memory;
 use crate::encoding::{Encoding, Options, Profile};
 use crate::error::{Error, Result};
-use crate::manifest::Source;
+use crate::manifest::{Source, Traffic};
 use crate::model::{Arrangement, Schema};
 use crate::segment::EncodedSegment;
 use crate::store::{Changes, DataFile, DataFiles, NewSegment, TableWriter};
@@ -34,6 +34,9 @@ const MIN_SEGMENT_BYTES: usize = 4 << 20;
 pub(super) const TASK_BYTES: usize = 16 << 20;
 /// What a process takes before it has read a row.
 const PROCESS_BYTES: u64 = 48 << 20;
+/// In how many parts the rest of the memory is used: one segment fills, one is encoded (and doubled while its bytes appear), a
+/// part is input on its way, and two are what the allocator has not given back.
+const PARTS: u64 = 6;
 /// Bytes of a write, unless a part of a segment is longer.
 const WRITE_BYTES: usize = 8 << 20;
 /// What is being parsed takes at most this, unless a memory limit asks for less.
@@ -119,6 +122,10 @@ pub struct LoadReport {
     pub bytes_stored: u64,
     /// Bytes of the new manifest files.
     pub bytes_metadata: u64,
+    /// All bytes that were written: segments, what they were merged to with others, manifest files.
+    pub bytes_written: u64,
+    /// What was written for the table since it was made.
+    pub traffic: Traffic,
     /// Commits; none if there was nothing to change.
     pub commits: u64,
     /// Inputs that were left out, for they were loaded before.
@@ -295,8 +302,9 @@ impl<'a> Loading<'a> {
     fn commit(&mut self, stored: Stored, sources: Vec<Source>) -> Result<()> {
         let Stored { schema, arrangement, segments } = stored;
         self.report.segments += segments.len() as u64;
-        self.report.bytes_stored += segments.iter().map(|(_, segment)| segment.length).sum::<u64>();
-        let mut changes = Changes { schema, sources, ..self.writer.changes() };
+        let loaded = segments.iter().map(|(_, segment)| segment.length).sum();
+        self.report.bytes_stored += loaded;
+        let mut changes = Changes { schema, sources, loaded, ..self.writer.changes() };
         changes.arrangement = arrangement.unwrap_or(changes.arrangement);
         let (schema, arrangement) = (&changes.schema, &changes.arrangement);
         changes.edits = tiers::append(&self.writer, segments, schema, arrangement, &self.pool, &self.pipeline)?;
@@ -304,6 +312,8 @@ impl<'a> Loading<'a> {
         let commit = self.writer.commit_changes(changes)?;
         self.report.generation = commit.generation;
         self.report.bytes_metadata += commit.metadata_bytes;
+        self.report.bytes_written += commit.written_bytes;
+        self.report.traffic = commit.traffic;
         self.report.commits += 1;
         self.tally.publish()
     }
@@ -333,10 +343,8 @@ pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
 /// What the pipeline is told, so that it keeps within the memory that there is.
 pub(crate) fn pipeline_options(writer: &TableWriter, options: &LoadOptions) -> PipelineOptions {
     let table = writer.options();
-    // One segment fills, one is encoded (and doubled while its bytes appear), a part is input on its way, and one is what the
-    // allocator has not given back.
     let limit = options.memory_limit.unwrap_or_else(|| memory::available() / 10 * 7);
-    let part = usize::try_from(limit.saturating_sub(PROCESS_BYTES) / 5).unwrap_or(usize::MAX);
+    let part = usize::try_from(limit.saturating_sub(PROCESS_BYTES) / PARTS).unwrap_or(usize::MAX);
     let bytes = part.clamp(MIN_SEGMENT_BYTES, SEGMENT_BYTES);
     PipelineOptions {
         segment: SegmentLimits { rows: table.segment_rows as usize, bytes, block_rows: table.block_rows as usize },
@@ -380,7 +388,7 @@ pub(crate) fn store_segment(files: &DataFiles, partition: &str, segment: Encoded
 }
 
 /// Writes small parts together and large ones as they are, and lets go of each as soon as it is written.
-fn write_parts(file: &mut DataFile, parts: Vec<Vec<u8>>) -> Result<()> {
+pub(crate) fn write_parts(file: &mut DataFile, parts: Vec<Vec<u8>>) -> Result<()> {
     let mut together = Vec::new();
     for part in parts {
         if !together.is_empty() && together.len() + part.len() > WRITE_BYTES {

@@ -20,7 +20,7 @@ use crate::segment::{Segment, SegmentInput};
 /// Bytes of a batch, about, where memory allows: a block of most tables.
 const BATCH_BYTES: usize = 48 << 20;
 
-/// Tasks that decode the blocks of a segment, in order, each to batches of at most half of `most` bytes. Columns that the schema
+/// Tasks that decode the blocks of a segment, in order, each to batches of at most a quarter of `most` bytes. Columns that the schema
 /// no longer has are left out.
 pub fn tasks(
     segment: Arc<Segment>,
@@ -29,7 +29,7 @@ pub fn tasks(
 ) -> Result<impl Iterator<Item = Result<Task>> + use<>> {
     let columns: Arc<[Column]> = stored_columns(&segment, schema).into();
     let row_bytes = row_bytes(&segment, &columns)?;
-    let step = (BATCH_BYTES.min(most / 2) / row_bytes / VECTOR).max(1) * VECTOR;
+    let step = (BATCH_BYTES.min(most / 4) / row_bytes / VECTOR).max(1) * VECTOR;
     Ok((0..segment.blocks()).flat_map(move |block| {
         let rows = block_rows(&segment, block);
         let (segment, columns) = (Arc::clone(&segment), Arc::clone(&columns));

@@ -4,25 +4,27 @@
 //! runs of neighbours are joined and rows stay in order. In a sorted one, segments whose ranges of the first key overlap form a
 //! cluster; a cluster is read range by range of its keys, each range from all segments at once, sorted, and cut into segments.
 //! The ranges come from a sample of the keys, so a cluster may be any number of times larger than memory. Segments that are not
-//! yet sorted are first sorted one by one into temporary segments, as an external merge sort writes its runs.
+//! yet sorted are first sorted, as many at a time as memory allows, into temporary segments, as an external merge sort writes its runs, and where memory
+//! is small for their number, neighbours among them are merged to longer ones first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::compact_ranges::{SortedRun, ranges};
+use super::compact_ranges::{Order, SortedRun, fan_in, groups, ranges};
 use super::partitions::no_partition;
 use crate::block::Bound;
 use crate::encoding::{Options, Profile};
 use crate::error::{Error, Result};
 use crate::ingest::arrange::{Arrange, SortBy, sort_keys};
-use crate::ingest::load::{LoadOptions, pipeline_options, store_segment, thread_pool};
+use crate::ingest::load::{LoadOptions, pipeline_options, store_segment, thread_pool, write_parts};
 use crate::ingest::pipeline::{self, PipelineOptions, Task};
 use crate::ingest::rejects::Tally;
 use crate::ingest::rewrite;
 use crate::ingest::tiers::LARGE_BYTES;
+use crate::manifest::Traffic;
 use crate::model::{Arrangement, Schema, SortKey};
-use crate::segment::Segment;
+use crate::segment::writer::EncodedSegment;
 use crate::store::{Changes, ColumnStats, Edit, NewSegment, SegmentEntry, Table, TableWriter};
 
 /// How to compact.
@@ -42,6 +44,15 @@ pub struct CompactOptions {
     pub memory_limit: Option<u64>,
     /// Set from outside to stop; what is committed by then stays.
     pub cancelled: Arc<AtomicBool>,
+    /// Told on the way: how many bytes of the segments of all chosen partitions are done with.
+    pub done: Arc<AtomicU64>,
+}
+
+impl CompactOptions {
+    /// Whether a partition is to be compacted.
+    pub fn cover(&self, partition: &str) -> bool {
+        self.partition.as_deref().is_none_or(|wanted| is_within(partition, wanted))
+    }
 }
 
 /// What a compaction did.
@@ -57,10 +68,10 @@ pub struct CompactReport {
     pub rows: u64,
     /// Bytes of segments read.
     pub bytes_read: u64,
-    /// Bytes of segments written, temporary ones among them.
+    /// Bytes written: new segments, temporary ones, manifest files.
     pub bytes_written: u64,
-    /// Bytes of manifest files written.
-    pub bytes_metadata: u64,
+    /// What was written for the table since it was made.
+    pub traffic: Traffic,
 }
 
 /// A segment that may be rewritten.
@@ -74,6 +85,7 @@ struct Candidate {
 pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport> {
     let mut writer = table.writer(None)?;
     let arrangement = arrangement(&writer, options)?;
+    let traffic = writer.base().map(|root| root.traffic).unwrap_or_default();
     let sorted_anew = arrangement.sort_by != writer.arrangement().sort_by;
     let everything = options.all || options.profile.is_some() || sorted_anew;
     let load = LoadOptions {
@@ -83,16 +95,16 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
         ..LoadOptions::default()
     };
     let mut work = Work {
-        pool: thread_pool(load.threads)?,
+        pool: Arc::new(thread_pool(load.threads)?),
         pipeline: pipeline_options(&writer, &load),
         arrangement,
         everything,
         cancelled: Arc::clone(&options.cancelled),
-        report: CompactReport::default(),
+        done: Arc::clone(&options.done),
+        report: CompactReport { traffic, ..CompactReport::default() },
     };
-    let chosen = |path: &str| options.partition.as_deref().is_none_or(|wanted| is_within(path, wanted));
     let mut paths: Vec<Arc<str>> = writer.segments()?.into_iter().map(|entry| entry.partition).collect();
-    paths.retain(|path| chosen(path));
+    paths.retain(|path| options.cover(path));
     paths.sort();
     paths.dedup();
     if let (Some(partition), []) = (&options.partition, paths.as_slice()) {
@@ -105,7 +117,7 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
         // New rows are sorted from now on, whether there were any or not.
         let arrangement = work.arrangement.clone();
         let changes = writer.changes();
-        writer.commit_changes(Changes { arrangement, ..changes })?;
+        work.commit(&mut writer, Changes { arrangement, ..changes })?;
     }
     Ok(work.report)
 }
@@ -129,11 +141,12 @@ fn arrangement(writer: &TableWriter, options: &CompactOptions) -> Result<Arrange
 
 /// What stays the same from partition to partition.
 struct Work {
-    pool: rayon::ThreadPool,
+    pool: Arc<rayon::ThreadPool>,
     pipeline: PipelineOptions,
     arrangement: Arrangement,
     everything: bool,
     cancelled: Arc<AtomicBool>,
+    done: Arc<AtomicU64>,
     report: CompactReport,
 }
 
@@ -144,6 +157,7 @@ impl Work {
         let mine = entries.filter(|(_, entry)| entry.partition == *path);
         let mine: Vec<Candidate> = mine.map(|(at, entry)| Candidate { at, entry }).collect();
         self.report.segments_before += mine.len() as u64;
+        let goal = self.done.load(Ordering::Relaxed) + mine.iter().map(|one| one.entry.length).sum::<u64>();
         let mut after = mine.len() as u64;
         let mut edits: BTreeMap<usize, Edit<NewSegment>> = BTreeMap::new();
         for group in self.groups(writer, mine)? {
@@ -161,6 +175,7 @@ impl Work {
             }
         }
         self.report.segments_after += after;
+        self.done.store(goal, Ordering::Relaxed);
         if edits.is_empty() {
             return Ok(());
         }
@@ -170,7 +185,14 @@ impl Work {
             // While some segments are in the old order, the table is in neither.
             changes.arrangement.sort_by.clear();
         }
-        self.report.bytes_metadata += writer.commit_changes(changes)?.metadata_bytes;
+        self.commit(writer, changes)?;
+        Ok(())
+    }
+
+    fn commit(&mut self, writer: &mut TableWriter, changes: Changes) -> Result<()> {
+        let commit = writer.commit_changes(changes)?;
+        self.report.bytes_written += commit.written_bytes;
+        self.report.traffic = commit.traffic;
         Ok(())
     }
 
@@ -200,65 +222,101 @@ impl Work {
     fn rewrite(&mut self, writer: &TableWriter, path: &str, group: &[Candidate]) -> Result<Vec<NewSegment>> {
         let segments = group.iter().map(|candidate| writer.open_segment(&candidate.entry));
         let segments = segments.collect::<Result<Vec<_>>>()?;
-        self.report.rows += segments.iter().map(|segment| segment.rows()).sum::<u64>();
-        self.report.bytes_read += group.iter().map(|candidate| candidate.entry.length).sum::<u64>();
-        let schema = writer.schema().clone();
+        let rows: u64 = segments.iter().map(|segment| segment.rows()).sum();
+        let bytes: u64 = group.iter().map(|candidate| candidate.entry.length).sum();
+        self.report.rows += rows;
+        self.report.bytes_read += bytes;
+        let goal = self.done.load(Ordering::Relaxed) + bytes;
+        let of_a_row = |bytes: u64| bytes as f64 / rows.max(1) as f64;
+        let (schema, files) = (writer.schema().clone(), writer.data_files());
         if self.arrangement.sort_by.is_empty() {
             let tasks = rewrite::all_tasks(segments, &schema, self.pipeline.in_flight_bytes)?;
-            return self.write(writer, path, tasks, &[], &self.pipeline.clone());
+            return self.write(tasks, &[], self.pipeline, &schema, of_a_row(bytes), |segment| {
+                store_segment(&files, path, segment)
+            });
         }
-        let keys = self.arrangement.sort_by.clone();
-        let mut runs = Vec::with_capacity(segments.len());
-        for segment in segments {
-            match SortedRun::open(Arc::clone(&segment), &schema, &keys)? {
-                Some(run) => runs.push(run),
-                None => runs.extend(self.sort_one(writer, path, segment, &schema, &keys)?),
+        let room = self.pipeline.in_flight_bytes;
+        let order = Order::new(&schema, &self.arrangement.sort_by, rows)?;
+        let (mut runs, mut unsorted) = (Vec::with_capacity(segments.len()), Vec::new());
+        for segment in segments.into_iter().filter(|segment| segment.rows() > 0) {
+            match SortedRun::open(Arc::clone(&segment), &order, runs.len())? {
+                Some(run) => {
+                    let tasks = rewrite::all_tasks(std::mem::take(&mut unsorted), &schema, room)?;
+                    self.sort(writer, path, tasks, &order, of_a_row(bytes) / 2.0, &mut runs)?;
+                    runs.push(run);
+                }
+                None => unsorted.push(segment),
             }
         }
-        let tasks = ranges(&runs, &schema, &keys, self.pipeline.in_flight_bytes, self.pipeline.segment.rows)?;
-        self.write(writer, path, tasks, &[], &self.pipeline.clone())
+        let tasks = rewrite::all_tasks(unsorted, &schema, room)?;
+        self.sort(writer, path, tasks, &order, of_a_row(bytes) / 2.0, &mut runs)?;
+        let most = fan_in(&runs, room);
+        loop {
+            let mut groups = groups(runs, most);
+            if groups.len() <= 1 {
+                runs = groups.pop().unwrap_or_default();
+                break;
+            }
+            runs = Vec::new();
+            for group in groups {
+                let tasks = ranges(group, &order, Arc::clone(&self.pool), room, self.pipeline.segment.rows);
+                self.sort(writer, path, tasks, &order, 0.0, &mut runs)?;
+            }
+        }
+        let tasks = ranges(runs, &order, Arc::clone(&self.pool), room, self.pipeline.segment.rows);
+        let rest = of_a_row(goal.saturating_sub(self.done.load(Ordering::Relaxed)));
+        self.write(tasks, &[], self.pipeline, &schema, rest, |segment| store_segment(&files, path, segment))
     }
 
-    /// Sorts a segment by itself, into one or more that are thrown away once the partition is done.
-    fn sort_one(
-        &mut self,
-        writer: &TableWriter,
-        path: &str,
-        segment: Arc<Segment>,
-        schema: &Schema,
-        keys: &[SortKey],
-    ) -> Result<Vec<SortedRun>> {
-        let pipeline = PipelineOptions { encoding: Options::new(Profile::Fast), ..self.pipeline };
-        let tasks = rewrite::tasks(segment, schema, pipeline.in_flight_bytes)?;
-        let sorted = self.write(writer, path, tasks, keys, &pipeline)?;
-        let open = |new: &NewSegment| {
-            let run = SortedRun::open(writer.open_new(new)?, schema, keys)?;
-            run.ok_or_else(|| Error::corrupt(0, "a segment that was just sorted is not"))
-        };
-        sorted.iter().map(open).collect()
-    }
-
-    /// Runs rows through the pipeline, each segment sorted by `keys`.
-    fn write(
+    /// Writes rows to sorted segments that are not for long, and adds them to `runs`. They have no names any more when this
+    /// returns: nothing is left of them once nobody reads them.
+    fn sort(
         &mut self,
         writer: &TableWriter,
         path: &str,
         tasks: impl Iterator<Item = Result<Task>>,
+        order: &Arc<Order>,
+        done_with: f64,
+        runs: &mut Vec<SortedRun>,
+    ) -> Result<()> {
+        let pipeline = PipelineOptions { encoding: Options::new(Profile::Fast), ..self.pipeline };
+        let keys = self.arrangement.sort_by.clone();
+        let files = writer.data_files();
+        let sorted = self.write(tasks, &keys, pipeline, writer.schema(), done_with, |segment| {
+            let mut file = files.create_in(path)?;
+            write_parts(&mut file, segment.parts)?;
+            writer.open_nameless(file, segment.len)
+        })?;
+        for new in sorted {
+            let run = SortedRun::open(new, order, runs.len())?;
+            runs.push(run.ok_or_else(|| Error::corrupt(0, "a segment that was just sorted is not"))?);
+        }
+        Ok(())
+    }
+
+    /// Runs rows through the pipeline, each segment sorted by `keys`, and hands what becomes of them to `store`. With each row,
+    /// `done_with` bytes of what there was are done with.
+    fn write<T>(
+        &self,
+        tasks: impl Iterator<Item = Result<Task>>,
         keys: &[SortKey],
-        pipeline: &PipelineOptions,
-    ) -> Result<Vec<NewSegment>> {
+        pipeline: PipelineOptions,
+        schema: &Schema,
+        done_with: f64,
+        mut store: impl FnMut(EncodedSegment) -> Result<T>,
+    ) -> Result<Vec<T>> {
         let table = Some(Arrangement { partition_by: Vec::new(), sort_by: keys.to_vec() });
         let arrange = Arrange { table, ..Arrange::default() };
-        let (files, mut written) = (writer.data_files(), Vec::new());
-        let mut sink = |_, segment| {
-            written.push(store_segment(&files, path, segment)?);
+        let mut written = Vec::new();
+        let mut sink = |_, segment: EncodedSegment| {
+            self.done.fetch_add((segment.rows as f64 * done_with) as u64, Ordering::Relaxed);
+            written.push(store(segment)?);
             Ok(())
         };
         let stop = || if self.cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) };
         let tasks = tasks.map(|task| stop().and(task));
-        let mut schema = writer.schema().clone();
-        pipeline::run(&self.pool, tasks, &mut schema, &arrange, pipeline, &mut Tally::default(), &mut sink)?;
-        self.report.bytes_written += written.iter().map(|new| new.length).sum::<u64>();
+        let mut schema = schema.clone();
+        pipeline::run(&self.pool, tasks, &mut schema, &arrange, &pipeline, &mut Tally::default(), &mut sink)?;
         Ok(written)
     }
 }

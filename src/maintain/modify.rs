@@ -40,6 +40,8 @@ pub struct Modification {
     pub set: Option<Vec<(usize, Compiled)>>,
     /// Makes functions of the expressions that the table is partitioned by.
     pub compile: Option<Arc<dyn Compile>>,
+    /// The only generation that the expressions are right for, where they hold what was found in it.
+    pub generation: Option<u64>,
 }
 
 /// What to do it with.
@@ -66,7 +68,7 @@ pub struct ModifyReport {
     pub bytes_written: u64,
 }
 
-/// Modifies a table. Where the schema is no longer that which the expressions were compiled for, nothing is done.
+/// Modifies a table. Where the schema or the generation is no longer that which the expressions were made for, nothing is done.
 pub fn modify(
     table: &Table,
     schema: &Schema,
@@ -74,7 +76,8 @@ pub fn modify(
     options: &ModifyOptions,
 ) -> Result<(Option<Commit>, ModifyReport)> {
     let mut writer = table.writer(None)?;
-    if writer.schema() != schema {
+    let is_other = |made_for: u64| writer.base().map(|root| root.generation) != Some(made_for);
+    if writer.schema() != schema || modification.generation.is_some_and(is_other) {
         return Err(Error::InvalidInput(format!("table '{}' has changed meanwhile; try again", table.name())));
     }
     // The writer's lock is held: this is the generation that the commit will follow.

@@ -140,6 +140,30 @@ fn a_sorted_table_is_sorted_as_a_whole() {
 }
 
 #[test]
+fn many_runs_are_merged_in_groups_where_memory_is_small() {
+    let dir = tempfile::tempdir().unwrap();
+    let (table, mut state, mut all) = (table(dir.path()), 3, Vec::new());
+    for _ in 0..3 {
+        // A row of 16 KB, of which few fit into a range: two runs are merged at a time.
+        let mut new = rows(all.len() as i64, 700, &mut state);
+        new.iter_mut().for_each(|row| row.1 = row.1.repeat(8000));
+        add(&table, &new, Arrange::default());
+        all.extend(new);
+    }
+    let limited = CompactOptions { sort_by: vec![by("a", false)], memory_limit: Some(1), ..options() };
+    let report = compact(&table, &limited).unwrap();
+    // Sorted runs of 4 MiB, their merging and the result: the rows were written at least four times.
+    let written =
+        report.bytes_written / table.snapshot().unwrap().segments().unwrap().iter().map(|s| s.length).sum::<u64>();
+    assert!(written >= 4, "{report:?}");
+    // Nulls last; rows with one key stay in their order.
+    all.sort_by_key(|row| (row.0.is_none(), row.0));
+    assert_eq!(read(&table.snapshot().unwrap()), all);
+    let files = std::fs::read_dir(dir.path().join("t/data")).unwrap().count();
+    assert_eq!(files, report.segments_after as usize);
+}
+
+#[test]
 fn an_order_is_given_afterwards_and_kept_by_new_rows() {
     let dir = tempfile::tempdir().unwrap();
     let (table, mut state) = (table(dir.path()), 9);
@@ -253,6 +277,7 @@ fn rows_are_deleted_and_changed() {
         partitions: Predicate::Unknown,
         set,
         compile: None,
+        generation: None,
     };
     let options = ModifyOptions { threads: 2, ..ModifyOptions::default() };
     let held = table.snapshot().unwrap();

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use super::ledger::{self, Ledger, LedgerRef};
 use super::{
-    Chunk, ChunkBuilder, ChunkRef, ColumnStats, History, Root, SegmentEntry, Source, TableDir, TableOptions, codec,
-    layout,
+    Chunk, ChunkBuilder, ChunkRef, ColumnStats, History, Root, SegmentEntry, Source, TableDir, TableOptions,
+    Traffic, codec, layout,
 };
 use crate::disk::{Disk, durable};
 use crate::error::{Error, Result};
@@ -57,6 +57,8 @@ pub struct Change<'a> {
     pub edits: Vec<Edit>,
     /// What was loaded from where.
     pub sources: Vec<Source>,
+    /// What was written since the base, without what this commit writes.
+    pub traffic: Traffic,
 }
 
 /// What a commit did.
@@ -95,7 +97,8 @@ pub fn commit(disk: &dyn Disk, dir: &TableDir, change: Change<'_>) -> Result<Com
     let sources = change.sources.into_iter().map(|source| Source { generation, ..source }).collect();
     let old = change.base.map_or_else(Ledger::default, |base| base.ledger.clone());
     let ledger = extended(disk, dir, old, sources, &mut bytes)?;
-    let root = Root {
+    let before = change.base.map_or_else(Traffic::default, |base| base.traffic);
+    let mut root = Root {
         generation,
         table: change.base.map_or_else(layout::new_id, |base| base.table),
         schema: change.schema,
@@ -103,15 +106,23 @@ pub fn commit(disk: &dyn Disk, dir: &TableDir, change: Change<'_>) -> Result<Com
         arrangement: change.arrangement,
         history: change.history,
         ledger,
+        traffic: Traffic {
+            loaded: before.loaded.saturating_add(change.traffic.loaded),
+            written: before.written.saturating_add(change.traffic.written),
+        },
         rows,
         chunks,
         unknown: 0,
     };
-    let (encoded, current) = (root.encode(), codec::write_current(generation));
+    let current = codec::write_current(generation);
+    // A root counts itself: its length does not depend on the numbers, but on whether there are any.
+    root.traffic.written = root.traffic.written.max(1);
+    bytes += (root.encode().len() + current.len()) as u64;
+    root.traffic.written = before.written.saturating_add(change.traffic.written).saturating_add(bytes);
+    let encoded = root.encode();
     durable::write_new(disk, &dir.root(generation), &encoded)?;
     disk.sync_dir(&dir.manifest())?;
     durable::replace(disk, &dir.current(), &current)?;
-    bytes += (encoded.len() + current.len()) as u64;
     Ok(Committed { root, bytes, removed })
 }
 

@@ -27,7 +27,7 @@ pub use chunk::{Chunk, ChunkBuilder, SegmentEntry};
 pub use columns::ColumnStats;
 pub use layout::TableDir;
 pub use ledger::{Ledger, LedgerRef, Source};
-pub use root::{ChunkRef, History, Root, TableOptions};
+pub use root::{ChunkRef, History, Root, TableOptions, Traffic};
 
 /// An identifier as its 16 bytes.
 pub type Id = [u8; 16];

@@ -9,6 +9,7 @@
 //!   5 arrangement  see `arrangement.rs`; left out if there is none
 //!   6 history  committed u64: milliseconds since 1970 · keep u64: for so many milliseconds older generations stay
 //!   7 ledger   see `ledger.rs`; left out if nothing was loaded
+//!   8 traffic  loaded u64: bytes of segments as loads wrote them · written u64: bytes of all files ever written
 //! ```
 //!
 //! Sections of other kinds are skipped: what must not be skipped is announced by a must-understand feature.
@@ -37,7 +38,8 @@ const REQUIRED: u32 = 4;
 const ARRANGEMENT: u32 = 5;
 const HISTORY: u32 = 6;
 const LEDGER: u32 = 7;
-const SECTIONS: usize = 7;
+const TRAFFIC: u32 = 8;
+const SECTIONS: usize = 8;
 /// Bytes of a chunk reference without partitions.
 const CHUNK_REF_BYTES: usize = 48;
 
@@ -97,6 +99,8 @@ pub struct Root {
     pub history: History,
     /// What was loaded from where.
     pub ledger: Ledger,
+    /// What was written for the table since it was made.
+    pub traffic: Traffic,
     /// Rows of all segments.
     pub rows: u64,
     /// The chunks, in the order of their rows.
@@ -112,6 +116,23 @@ pub struct History {
     pub committed: u64,
     /// For so long after another has taken its place, a generation stays readable.
     pub keep: u64,
+}
+
+/// Bytes that went into a table's files since it was made, this generation's among them; 0 if unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Segments as loads wrote them, before any was merged with others.
+    pub loaded: u64,
+    /// All files: segments, what they were merged, sorted and rewritten to, temporary ones, manifests.
+    pub written: u64,
+}
+
+impl Traffic {
+    /// Bytes written for each byte that was loaded, over the table's life: what RocksDB calls W-Amp. `None` where nothing was
+    /// loaded.
+    pub fn amplification(&self) -> Option<f64> {
+        (self.loaded > 0).then(|| self.written as f64 / self.loaded as f64)
+    }
 }
 
 /// What a root says of a chunk.
@@ -155,6 +176,12 @@ impl Root {
         }
         if self.ledger != Ledger::default() {
             sections.push((LEDGER, self.ledger.encode()));
+        }
+        if self.traffic != Traffic::default() {
+            let mut out = Writer::new();
+            out.u64(self.traffic.loaded);
+            out.u64(self.traffic.written);
+            sections.push((TRAFFIC, out));
         }
         out.count(sections.len());
         for (kind, payload) in sections {
@@ -228,7 +255,8 @@ impl Root {
             }
         }
         cursor.finish()?;
-        let [Some(table), Some(schema), Some(chunks), required, arrangement, history, ledger] = sections else {
+        let [Some(table), Some(schema), Some(chunks), required, arrangement, history, ledger, traffic] = sections
+        else {
             return Err(cursor.corrupt("a section is missing"));
         };
         let (table, options, rows) = parse_table(table)?;
@@ -240,9 +268,22 @@ impl Root {
             arrangement.map(|payload| arrangement::parse(payload, &schema)).transpose()?.unwrap_or_default();
         let history = history.map(parse_history).transpose()?.unwrap_or_default();
         let ledger = ledger.map(Ledger::parse).transpose()?.unwrap_or_default();
+        let traffic = traffic.map(parse_traffic).transpose()?.unwrap_or_default();
         let chunks = parse_chunks(chunks)?;
         let unknown = may_read & !ARRANGED;
-        let root = Root { generation, table, schema, options, arrangement, history, ledger, rows, chunks, unknown };
+        let root = Root {
+            generation,
+            table,
+            schema,
+            options,
+            arrangement,
+            history,
+            ledger,
+            traffic,
+            rows,
+            chunks,
+            unknown,
+        };
         let counted = root.chunks.iter().try_fold(0u64, |sum, chunk| sum.checked_add(chunk.rows));
         if counted != Some(rows) {
             return Err(cursor.corrupt(format!("the root counts {rows} rows, its chunks do not add up to them")));
@@ -281,6 +322,13 @@ fn parse_history(payload: &[u8]) -> Result<History> {
     let history = History { committed: cursor.u64()?, keep: cursor.u64()? };
     cursor.finish()?;
     Ok(history)
+}
+
+fn parse_traffic(payload: &[u8]) -> Result<Traffic> {
+    let mut cursor = Cursor::new(payload);
+    let traffic = Traffic { loaded: cursor.u64()?, written: cursor.u64()? };
+    cursor.finish()?;
+    Ok(traffic)
 }
 
 fn parse_required(payload: &[u8], schema: &mut Schema) -> Result<()> {
@@ -370,6 +418,7 @@ mod tests {
             arrangement: Arrangement { partition_by: vec![year], sort_by: vec![by_name] },
             history: History { committed: 1_700_000_000_000, keep: 60_000 },
             ledger: super::super::ledger::tests::sample(),
+            traffic: Traffic { loaded: 1000, written: 2345 },
             rows: 30,
             chunks: vec![chunk],
             unknown: 0,

@@ -33,6 +33,7 @@ mod session;
 mod settings;
 mod statement;
 mod statistics;
+mod subqueries;
 mod stream;
 mod table;
 mod text;

@@ -6,14 +6,14 @@
 use std::sync::Arc;
 
 use datafusion::catalog::default_table_source::source_as_provider;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::DmlStatement;
-use datafusion::logical_expr::{Expr, LogicalPlan, WriteOp};
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan, WriteOp};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::convert::{from_datafusion, to_predicate};
 use super::expressions::{SqlExpressions, compile};
+use super::subqueries;
 use super::table::{StoreProvider, StoreTable};
 use super::write::count;
 use crate::error::{Error, Result};
@@ -33,7 +33,7 @@ pub(super) struct Modify {
 
 impl Modify {
     /// Of a statement that deletes or updates; `None` for others.
-    pub(super) fn of(statement: &DmlStatement, state: &SessionState) -> Result<Option<Modify>> {
+    pub(super) async fn of(statement: &DmlStatement, state: &SessionState) -> Result<Option<Modify>> {
         let is_update = match statement.op {
             WriteOp::Delete => false,
             WriteOp::Update => true,
@@ -58,18 +58,26 @@ impl Modify {
         };
         check_scan(scan)?;
         condition.into_iter().chain(new.into_iter().flatten()).try_for_each(check_expression)?;
-        let compiled = condition.map(|condition| compile(condition.clone(), scan.schema(), state)).transpose()?;
-        let (predicate, partitions) = match condition {
-            Some(_) => predicates(rows, &provider.table, state),
+        let asks = |expr: &Expr| subqueries::asked_in(expr);
+        let generation =
+            condition.into_iter().chain(new.into_iter().flatten()).any(asks).then(|| snapshot.generation());
+        let condition = match condition {
+            Some(condition) => Some(subqueries::answered(condition, scan.schema(), state).await?),
+            None => None,
+        };
+        let (predicate, partitions) = match &condition {
+            Some(condition) => predicates(condition, scan, &provider.table, state),
             None => (Predicate::And(Vec::new()), Predicate::Unknown),
         };
+        let compiled = condition.map(|condition| compile(condition, scan.schema(), state)).transpose()?;
         let set = match (is_update, new) {
-            (true, Some(new)) => Some(changes(new, scan, schema, state)?),
+            (true, Some(new)) => Some(changes(new, scan, schema, state).await?),
             (true, None) => return Err(Error::Unsupported("an UPDATE of this form".into())),
             (false, _) => None,
         };
         let compile: Arc<dyn crate::ingest::partition::Compile> = Arc::new(SqlExpressions::default());
-        let modification = Modification { condition: compiled, predicate, partitions, set, compile: Some(compile) };
+        let modification =
+            Modification { condition: compiled, predicate, partitions, set, compile: Some(compile), generation };
         let table = snapshot.table_name().to_owned();
         Ok(Some(Modify { table, schema: schema.clone(), modification }))
     }
@@ -95,29 +103,24 @@ fn check_scan(plan: &LogicalPlan) -> Result<()> {
 }
 
 fn check_expression(expr: &Expr) -> Result<()> {
-    let mut subquery = false;
-    let visited = expr.apply(|node| {
-        subquery |= matches!(node, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_));
-        Ok(TreeNodeRecursion::Continue)
-    });
-    visited.map_err(from_datafusion)?;
     if expr.is_volatile() {
         return Err(Error::Unsupported(format!(
             "{expr} in DELETE or UPDATE, for it is not the same each time it is computed"
         )));
     }
-    match subquery {
-        true => Err(Error::Unsupported(
-            "a subquery in DELETE or UPDATE; ask for its values first and write them as a list".into(),
-        )),
-        false => Ok(()),
-    }
+    Ok(())
 }
 
 /// What the optimiser makes of the filter says most to statistics, and of partition keys.
-fn predicates(rows: &Arc<LogicalPlan>, table: &StoreTable, state: &SessionState) -> (Predicate, Predicate) {
+fn predicates(
+    condition: &Expr,
+    scan: &Arc<LogicalPlan>,
+    table: &StoreTable,
+    state: &SessionState,
+) -> (Predicate, Predicate) {
     let unknown = (Predicate::Unknown, Predicate::Unknown);
-    let Ok(optimised) = state.optimize(rows) else { return unknown };
+    let rows = Filter::try_new(condition.clone(), Arc::clone(scan)).map(LogicalPlan::Filter);
+    let Ok(optimised) = rows.and_then(|rows| state.optimize(&rows)) else { return unknown };
     let (mut parts, mut partitions) = (Vec::new(), Vec::new());
     let mut at = &optimised;
     loop {
@@ -135,7 +138,7 @@ fn predicates(rows: &Arc<LogicalPlan>, table: &StoreTable, state: &SessionState)
 }
 
 /// The columns that get new values, by position.
-fn changes(
+async fn changes(
     new: &[Expr],
     scan: &LogicalPlan,
     schema: &Schema,
@@ -151,7 +154,8 @@ fn changes(
             other => other,
         };
         if !matches!(value, Expr::Column(same) if *same.name == *column.name) {
-            changes.push((at, compile(value.clone(), scan.schema(), state)?));
+            let value = subqueries::answered(value, scan.schema(), state).await?;
+            changes.push((at, compile(value, scan.schema(), state)?));
         }
     }
     Ok(changes)

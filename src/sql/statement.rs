@@ -73,7 +73,7 @@ impl StatementPlanner<'_> {
                 &format!("{} is a generation of the past, and stays as it is", statement.table_name.table()),
                 "leave out its number",
             ),
-            LogicalPlan::Dml(statement) => match Modify::of(&statement, &state)? {
+            LogicalPlan::Dml(statement) => match Modify::of(&statement, &state).await? {
                 Some(modify) => Ok(Planned::Modify(Box::new(modify))),
                 None => self.run(LogicalPlan::Dml(statement)).await,
             },

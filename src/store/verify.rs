@@ -50,6 +50,8 @@ pub(super) fn verify_with(snapshot: &Snapshot, check: &mut SegmentCheck<'_>) -> 
         Ok(_) => {}
         Err(error) => report.problems.push(error),
     }
+    // Files of the ledger are read whole, and checked as they are.
+    report.problems.extend(snapshot.sources().err());
     for at in 0..snapshot.chunks().len() {
         if let Err(error) = verify_chunk(snapshot, at, check, &mut report) {
             report.problems.push(error);

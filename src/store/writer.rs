@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::manifest::commit::{self, Change, Edit};
 use crate::manifest::layout::{check_partition, new_id};
 use crate::manifest::recover::{self, Retention, Scope, Swept};
-use crate::manifest::{History, Id, Root, Source, TableDir};
+use crate::manifest::{History, Id, Root, Source, TableDir, Traffic};
 use crate::model::{Arrangement, Column, ColumnId, DataType, Schema};
 use crate::segment::Segment;
 
@@ -77,6 +77,8 @@ pub struct Changes {
     pub edits: Vec<Edit<NewSegment>>,
     /// What was loaded from where.
     pub sources: Vec<Source>,
+    /// Bytes of the segments of a load, as it wrote them.
+    pub loaded: u64,
 }
 
 /// What a commit did.
@@ -86,6 +88,10 @@ pub struct Commit {
     pub generation: u64,
     /// Bytes of manifest files written for it.
     pub metadata_bytes: u64,
+    /// All bytes written for it since the commit before, these and temporary ones among them.
+    pub written_bytes: u64,
+    /// What was written for the table since it was made.
+    pub traffic: Traffic,
 }
 
 impl TableWriter {
@@ -225,6 +231,20 @@ impl TableWriter {
         Ok(Arc::new(Segment::open(mapped, path, segment.offset, segment.length)?))
     }
 
+    /// Opens a file that holds one segment of `length` bytes and takes its name away: once the segment is dropped, nothing is
+    /// left of it.
+    pub fn open_nameless(&self, file: DataFile, length: u64) -> Result<Arc<Segment>> {
+        let (uuid, path) = (file.uuid, file.path.clone());
+        drop(file);
+        let mapped = Arc::new(self.disk.map(&path)?);
+        let segment = Segment::open(mapped, path.clone(), 0, length)?;
+        self.disk.remove(&path)?;
+        let mut written = self.files.lock();
+        written.made.remove(&uuid);
+        written.unsynced.remove(&path);
+        Ok(Arc::new(segment))
+    }
+
     /// All entries of the ledger, oldest first.
     pub fn sources(&self) -> Result<Vec<Source>> {
         self.base.as_ref().map_or_else(|| Ok(Vec::new()), |root| commit::sources(&*self.disk, &self.dir, root))
@@ -238,6 +258,7 @@ impl TableWriter {
             keep: self.base.as_ref().map_or(0, |root| root.history.keep),
             edits: Vec::new(),
             sources: Vec::new(),
+            loaded: 0,
         }
     }
 
@@ -264,14 +285,15 @@ impl TableWriter {
         if self.state == State::Unknown {
             return Err(Error::InvalidInput("a commit failed before; open the table for writing again".into()));
         }
-        let Changes { schema, arrangement, keep, edits, sources } = changes;
+        let Changes { schema, arrangement, keep, edits, sources, loaded } = changes;
         self.check_schema(&schema)?;
         let unchanged = edits.is_empty() && sources.is_empty();
         let same = |base: &&Root| {
             unchanged && base.schema == schema && base.arrangement == arrangement && base.history.keep == keep
         };
         if let Some(base) = self.base.as_ref().filter(same) {
-            return Ok(Commit { generation: base.generation, metadata_bytes: 0 });
+            let (generation, traffic) = (base.generation, base.traffic);
+            return Ok(Commit { generation, metadata_bytes: 0, written_bytes: 0, traffic });
         }
         let new = || edits.iter().flat_map(|edit| &edit.insert);
         new().try_for_each(|segment| check_required(&schema, segment))?;
@@ -285,6 +307,7 @@ impl TableWriter {
         let edits = edits.into_iter().map(list).collect::<Result<Vec<_>>>()?;
         self.state = State::Unknown;
         self.files.sync()?;
+        let written = std::mem::take(&mut self.files.lock().bytes);
         let change = Change {
             base: self.base.as_ref(),
             schema,
@@ -293,6 +316,7 @@ impl TableWriter {
             history: History { committed: now(), keep },
             edits,
             sources,
+            traffic: Traffic { loaded, written },
         };
         let done = commit::commit(&*self.disk, &self.dir, change)?;
         self.state = State::Known;
@@ -300,11 +324,11 @@ impl TableWriter {
         let before = done.root.generation.saturating_sub(1);
         self.retire(before, &done.removed);
         self.schema = done.root.schema.clone();
-        let generation = done.root.generation;
+        let (generation, traffic) = (done.root.generation, done.root.traffic);
         self.base = Some(done.root);
         // Best effort: what stays goes with the next commit or the next writer.
         let _ = self.sweep(Scope::Manifest, keep);
-        Ok(Commit { generation, metadata_bytes: done.bytes })
+        Ok(Commit { generation, metadata_bytes: done.bytes, written_bytes: written + done.bytes, traffic })
     }
 
     /// Frees the generations that nobody reads and that were out of force for `keep` milliseconds, and their files.
@@ -454,6 +478,8 @@ struct Written {
     unsynced: BTreeSet<PathBuf>,
     /// Directories whose names may not be durable.
     dirs: BTreeSet<PathBuf>,
+    /// Bytes written since the last commit.
+    bytes: u64,
 }
 
 impl DataFiles {
@@ -526,7 +552,11 @@ impl DataFile {
 
     /// Appends bytes.
     pub fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).unsynced.insert(self.path.clone());
+        {
+            let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+            written.unsynced.insert(self.path.clone());
+            written.bytes += bytes.len() as u64;
+        }
         self.file.write_all(bytes)
     }
 

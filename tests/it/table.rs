@@ -1,14 +1,17 @@
-//! The golden table: a directory as version 1 of the format writes it, with two generations behind it, a widened and an
-//! added column, a partition, and a file of two segments. Delete `tests/golden/v1/store` and run with
-//! `STY_WRITE_GOLDEN=1` to write it anew; its identifiers, and so its bytes, will be others.
+//! The golden tables: directories as version 1 of the format writes them. `trees` has two generations behind it, a widened and an
+//! added column, a partition, and a file of two segments; `nights` an arrangement, a retention, a ledger that is partly in a
+//! file, and a record of what was written. Delete one of them in `tests/golden/v1/store` and run with `STY_WRITE_GOLDEN=1` to
+//! write it anew; its identifiers, and so its bytes, will be others.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
 
 use arrow_array::{ArrayRef, new_null_array};
 use stylobate::encoding::{Options, Profile};
-use stylobate::model::{ColumnId, DataType, Scalar, Schema};
+use stylobate::manifest::Source;
+use stylobate::model::{Arrangement, ColumnId, DataType, PartitionKey, Scalar, Schema, SortKey};
 use stylobate::segment::writer::{InputColumn, SegmentInput, encode};
-use stylobate::store::{DataFile, NewSegment, Snapshot, Store, TableOptions, verify};
+use stylobate::store::{Changes, DataFile, Edit, NewSegment, Snapshot, Store, TableOptions, verify};
 
 use crate::columns::{array, assert_same, bytes_of};
 
@@ -16,8 +19,20 @@ const ROWS: usize = 40;
 const NAME: ColumnId = ColumnId(1);
 const EXTRA: ColumnId = ColumnId(2);
 
+/// The store of the golden tables.
 fn golden() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1/store")
+    static WRITTEN: Once = Once::new();
+    let store = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1/store");
+    let write = |table: &str, write: fn(&Path)| {
+        if std::env::var_os("STY_WRITE_GOLDEN").is_some() && !store.join(table).exists() {
+            write(&store);
+        }
+    };
+    WRITTEN.call_once(|| {
+        write("trees", write_trees);
+        write("nights", write_nights);
+    });
+    store
 }
 
 /// Segment `i`: shapes differ, and the last one holds a wider type and one more column.
@@ -51,10 +66,10 @@ fn put(file: &mut DataFile, at: &mut u64, i: usize) -> NewSegment {
     }
 }
 
-fn write() {
+fn write_trees(store: &Path) {
     let mut schema = Schema::from_names([("number", DataType::Int16), ("name", DataType::Utf8)]).unwrap();
     let options = TableOptions { block_rows: 1024, ..TableOptions::default() };
-    let table = Store::open(golden()).table("trees").unwrap();
+    let table = Store::open(store).table("trees").unwrap();
     let mut writer = table.writer(Some((schema.clone(), options))).unwrap();
     let (mut file, mut at) = (writer.new_data_file().unwrap(), 0);
     let segments = vec![put(&mut file, &mut at, 0), put(&mut file, &mut at, 1)];
@@ -64,6 +79,56 @@ fn write() {
     let mut file = writer.data_files().create_in("kind=wide/year=2015").unwrap();
     let segment = put(&mut file, &mut 0, 2);
     writer.commit(schema, vec![segment]).unwrap();
+}
+
+/// How rows of `nights` are arranged.
+fn arrangement() -> Arrangement {
+    let kind = PartitionKey {
+        name: Arc::from("kind"),
+        expression: Arc::from("number % 2"),
+        columns: vec![(Arc::from("number"), ColumnId(0))],
+        data_type: DataType::Int16,
+    };
+    let key = |column, descending| SortKey { column: ColumnId(column), descending, nulls_first: descending };
+    Arrangement { partition_by: vec![kind], sort_by: vec![key(1, true), key(0, false)] }
+}
+
+/// Loaded sources of `nights`: more than a root keeps, and the last one not to its end.
+fn sources() -> Vec<Source> {
+    let source = |number: u64| Source {
+        path: format!("/nights/{number}.csv").into(),
+        size: 1000 + number,
+        modified: number as i64 - 5,
+        hash: (!number.is_multiple_of(3)).then_some([number as u8; 16]),
+        load: [number as u8 / 4; 16],
+        rows: number * 7,
+        rejected: number % 5,
+        pieces: if number == 139 { 12 } else { 0 },
+        generation: 0,
+        done: number != 139,
+    };
+    (0..140).map(source).collect()
+}
+
+fn write_nights(store: &Path) {
+    let schema = Schema::from_names([("number", DataType::Int16), ("name", DataType::Utf8)]).unwrap();
+    let options = TableOptions { block_rows: 1024, ..TableOptions::default() };
+    let table = Store::open(store).table("nights").unwrap();
+    let mut writer = table.writer(Some((schema.clone(), options))).unwrap();
+    let segment = |i: usize| {
+        let mut file = writer.data_files().create_in(&format!("kind={i}")).unwrap();
+        put(&mut file, &mut 0, i)
+    };
+    let segments = vec![segment(0), segment(1)];
+    let changes = Changes {
+        arrangement: arrangement(),
+        keep: 3_600_000,
+        loaded: segments.iter().map(|segment| segment.length).sum(),
+        edits: vec![Edit { at: 0, remove: 0, insert: segments }],
+        sources: sources(),
+        ..writer.changes()
+    };
+    writer.commit_changes(changes).unwrap();
 }
 
 /// All rows of all columns as queries see them, segment by segment.
@@ -81,7 +146,10 @@ fn read(snapshot: &Snapshot) -> stylobate::Result<Vec<ArrayRef>> {
     Ok(arrays)
 }
 
-fn expected() -> Vec<ArrayRef> {
+fn expected(table: &str) -> Vec<ArrayRef> {
+    if table == "nights" {
+        return (0..2).flat_map(|i| rows(i).columns).map(|column| column.arrays[0].clone()).collect();
+    }
     let int64 = DataType::Int64.to_arrow();
     let segment = |i: usize| {
         let columns = rows(i).columns;
@@ -96,17 +164,34 @@ fn expected() -> Vec<ArrayRef> {
 }
 
 #[test]
+fn a_golden_table_keeps_its_arrangement_and_ledger() {
+    let snapshot = Store::open(golden()).table("nights").unwrap().snapshot().unwrap();
+    let root = snapshot.root();
+    assert_eq!((&root.arrangement, root.history.keep), (&arrangement(), 3_600_000));
+    // Written in 2026 or later.
+    assert!(root.history.committed > 1_767_000_000_000);
+    let sources: Vec<Source> = sources().into_iter().map(|source| Source { generation: 1, ..source }).collect();
+    let mut found = snapshot.sources().unwrap();
+    found.sort_by_key(|source| source.size);
+    assert_eq!(found, sources);
+    let stored: u64 = snapshot.segments().unwrap().iter().map(|segment| segment.length).sum();
+    assert_eq!(root.traffic.loaded, stored);
+    let manifest = std::fs::read_dir(golden().join("nights/manifest")).unwrap();
+    let manifest: u64 = manifest.map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
+    let current = std::fs::metadata(golden().join("nights/CURRENT")).unwrap().len();
+    assert_eq!(root.traffic.written, stored + manifest + current);
+    assert_same(&read(&snapshot).unwrap(), &expected("nights"), "golden table");
+    assert!(verify::verify(&snapshot).problems.is_empty());
+}
+
+#[test]
 fn the_golden_table_reads_as_it_was_written() {
-    if std::env::var_os("STY_WRITE_GOLDEN").is_some() && !golden().exists() {
-        write();
-    }
     let store = Store::open(golden());
-    assert_eq!(store.tables().unwrap(), ["trees"]);
     let snapshot = store.table("trees").unwrap().snapshot().unwrap();
     assert_eq!((snapshot.generation(), snapshot.rows()), (2, 3 * ROWS as u64));
     let names: Vec<&str> = snapshot.schema().columns().iter().map(|c| &*c.name).collect();
     assert_eq!(names, ["number", "name", "extra"]);
-    assert_same(&read(&snapshot).unwrap(), &expected(), "golden table");
+    assert_same(&read(&snapshot).unwrap(), &expected("trees"), "golden table");
     let report = verify::verify(&snapshot);
     assert_eq!((report.segments, report.rows, report.problems.len()), (3, 120, 0), "{:?}", report.problems);
     let stats = snapshot.column_stats(NAME).unwrap();
@@ -129,19 +214,23 @@ fn copy(from: &Path, to: &Path) {
 
 /// Damage to the manifest gives an error or the right rows; `verify` finds all of it but in bytes that mean nothing.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "damages a copy, and need not be durable")]
 fn damaged_manifests_are_refused() {
+    ["trees", "nights"].into_iter().for_each(damaged_manifest_is_refused);
+}
+
+#[expect(clippy::disallowed_methods, reason = "damages a copy, and need not be durable")]
+fn damaged_manifest_is_refused(table: &str) {
     let dir = tempfile::tempdir().unwrap();
     copy(&golden(), dir.path());
-    let right = expected();
-    let manifest = std::fs::read_dir(dir.path().join("trees/manifest")).unwrap();
-    let files = manifest.map(|entry| entry.unwrap().path()).chain([dir.path().join("trees/CURRENT")]);
+    let right = expected(table);
+    let manifest = std::fs::read_dir(dir.path().join(table).join("manifest")).unwrap();
+    let files = manifest.map(|entry| entry.unwrap().path()).chain([dir.path().join(table).join("CURRENT")]);
     for path in files {
         let bytes = std::fs::read(&path).unwrap();
         let check = |damaged: &[u8], what: &str| {
             std::fs::write(&path, damaged).unwrap();
             // A store of its own each time: mappings are cached.
-            let Ok(snapshot) = Store::open(dir.path()).table("trees").unwrap().snapshot() else { return };
+            let Ok(snapshot) = Store::open(dir.path()).table(table).unwrap().snapshot() else { return };
             if let Ok(read) = read(&snapshot) {
                 assert_same(&read, &right, what);
             }

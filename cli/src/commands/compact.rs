@@ -1,17 +1,24 @@
 //! `sty compact`: small and overlapping segments into large, sorted ones.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use clap::Args;
+use serde_json::{Value, json};
 use stylobate::encoding::Profile;
-use stylobate::maintain::{CompactOptions, compact};
+use stylobate::maintain::{CompactOptions, CompactReport, compact};
 use stylobate::store::Store;
 
 use super::arrange_args::{SortList, parse_sort};
-use super::ingest::{ProfileArg, parse_threads};
+use super::ingest::{ProfileArg, ReportFormat, parse_threads};
 use super::paths::TablePath;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::output::Output;
+use crate::progress::Progress;
 use crate::signals;
-use crate::units::{parse_size, show_count, show_counted, show_size};
+use crate::terminal::When;
+use crate::units::{parse_size, show_amplification, show_count, show_counted, show_size};
 
 /// Merge small and overlapping segments into large ones, sorted as a whole
 ///
@@ -47,6 +54,12 @@ pub(crate) struct CompactArgs {
     /// Memory to use at most, such as 1GiB
     #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "STY_MEMORY_LIMIT", hide_env = true)]
     memory_limit: Option<u64>,
+    /// A progress bar on stderr; `auto` shows it on a terminal
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    progress: When,
+    /// Also print what was done to stdout, for programs
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    report: Option<ReportFormat>,
 }
 
 /// Runs `sty compact`.
@@ -60,15 +73,40 @@ pub(crate) fn run(args: &CompactArgs, context: &Context) -> Result<(), Failure> 
         threads: args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         memory_limit: args.memory_limit,
         cancelled: signals::cancellation(),
+        done: Arc::default(),
     };
-    let report = compact(&table, &options)?;
+    let snapshot = table.snapshot()?;
+    let segments = snapshot.segments()?;
+    let total =
+        segments.iter().filter(|segment| options.cover(&segment.partition)).map(|segment| segment.length).sum();
+    let progress = Progress::new(args.progress, context.quiet, Some(total));
+    let report = progress.watch(|| options.done.load(Ordering::Relaxed), || compact(&table, &options))?;
     context.note(&format!(
-        "{} → {}: {} rows written anew, {} read, {} written",
+        "{} → {}: {} rows written anew, {} read, {} written{}",
         show_counted(report.segments_before, "segment"),
         show_count(report.segments_after),
         show_count(report.rows),
         show_size(report.bytes_read),
-        show_size(report.bytes_written + report.bytes_metadata),
+        show_size(report.bytes_written),
+        show_amplification(&report.traffic),
     ));
-    Ok(())
+    match args.report {
+        Some(ReportFormat::Json) => Output::stdout()?.print_line(&object(&args.table.table, &report)),
+        None => Ok(()),
+    }
+}
+
+fn object(table: &str, report: &CompactReport) -> Value {
+    json!({
+        "table": table,
+        "partitions": report.partitions,
+        "segments_before": report.segments_before,
+        "segments_after": report.segments_after,
+        "rows": report.rows,
+        "bytes_read": report.bytes_read,
+        "bytes_written": report.bytes_written,
+        "table_bytes_loaded": report.traffic.loaded,
+        "table_bytes_written": report.traffic.written,
+        "table_write_amplification": report.traffic.amplification(),
+    })
 }

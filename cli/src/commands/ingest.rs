@@ -4,8 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 use clap::{Args, ValueEnum};
 use stylobate::encoding::Profile;
@@ -306,21 +305,8 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     let total: Option<u64> = inputs.iter().map(Input::size).sum();
     let progress = Progress::new(args.progress, context.quiet, total);
     let options = args.load_options(profile, on_error);
-    let done = AtomicBool::new(false);
-    let loaded = std::thread::scope(|scope| {
-        let ticker = scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
-                progress.set(consumed.iter().map(|c| c.load(Ordering::Relaxed)).sum());
-                std::thread::park_timeout(Duration::from_millis(100));
-            }
-        });
-        let loaded = load(writer, inputs, &options);
-        done.store(true, Ordering::Relaxed);
-        ticker.thread().unpark();
-        loaded
-    });
-    progress.finish();
-    let report = loaded?;
+    let read = || consumed.iter().map(|c| c.load(Ordering::Relaxed)).sum();
+    let report = progress.watch(read, || load(writer, inputs, &options))?;
     tell(&report, args.errors.rejects.as_deref(), context);
     match args.report {
         Some(ReportFormat::Json) => print_json(&args.table.table, &report),

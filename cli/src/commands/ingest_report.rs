@@ -1,7 +1,6 @@
 //! What `sty ingest` says when it is done: a summary for people on stderr, and with `--report json` one object for
 //! programs on stdout.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -10,7 +9,7 @@ use stylobate::ingest::load::{InputReport, LoadReport};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::Output;
-use crate::units::{show_count, show_counted, show_duration, show_size};
+use crate::units::{show_amplification, show_count, show_counted, show_duration, show_size};
 
 /// Notes about guesses that are printed one by one.
 const SHOWN_GUESSES: usize = 5;
@@ -30,10 +29,12 @@ pub(super) fn tell(report: &LoadReport, rejects: Option<&Path>, context: &Contex
     note_rejects(report, rejects, context);
     context.note(&summary(report));
     context.detail(&format!(
-        "{}, {}; {} of manifest",
+        "{}, {}; {} of manifest; {} written{}",
         show_counted(report.segments, "segment"),
         show_size(report.bytes_stored),
-        show_size(report.bytes_metadata)
+        show_size(report.bytes_metadata),
+        show_size(report.bytes_written),
+        show_amplification(&report.traffic),
     ));
 }
 
@@ -86,9 +87,7 @@ pub(crate) fn summary(report: &LoadReport) -> String {
 
 /// Writes the report for programs to stdout, in one line.
 pub(super) fn print_json(table: &str, report: &LoadReport) -> Result<(), Failure> {
-    let mut output = Output::stdout()?;
-    let text = format!("{}\n", object(table, report));
-    output.write_all(text.as_bytes()).map_err(|error| output.failure(&error))
+    Output::stdout()?.print_line(&object(table, report))
 }
 
 fn object(table: &str, report: &LoadReport) -> Value {
@@ -109,6 +108,10 @@ fn object(table: &str, report: &LoadReport) -> Value {
         "bytes_in": report.bytes_in,
         "bytes_stored": report.bytes_stored,
         "bytes_metadata": report.bytes_metadata,
+        "bytes_written": report.bytes_written,
+        "table_bytes_loaded": report.traffic.loaded,
+        "table_bytes_written": report.traffic.written,
+        "table_write_amplification": report.traffic.amplification(),
         "segments": report.segments,
         "commits": report.commits,
         "loaded_before": report.loaded_before,

@@ -12,7 +12,7 @@ use super::paths::TablePath;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::Output;
-use crate::units::{show_count, show_counted, show_size};
+use crate::units::{show_amplification, show_count, show_counted, show_size};
 
 /// Show the manifest of a table: columns, arrangement, generations, segments and what is known of them, loaded sources
 ///
@@ -89,6 +89,10 @@ fn summary(snapshot: &Snapshot, generations: &[u64]) -> Result<String, Failure> 
             root.options.profile
         ),
     ];
+    if root.traffic.loaded > 0 {
+        let (loaded, written) = (show_size(root.traffic.loaded), show_size(root.traffic.written));
+        lines.push(format!("{loaded} loaded, {written} written{}", show_amplification(&root.traffic)));
+    }
     let arrangement = &root.arrangement;
     if !arrangement.partition_by.is_empty() {
         let keys: Vec<String> =
@@ -162,6 +166,9 @@ fn document(snapshot: &Snapshot, generations: &[u64]) -> Result<Value, Failure> 
         "committed_ms": root.history.committed,
         "keep_ms": root.history.keep,
         "rows": root.rows,
+        "bytes_loaded": root.traffic.loaded,
+        "bytes_written": root.traffic.written,
+        "write_amplification": root.traffic.amplification(),
         "block_rows": root.options.block_rows,
         "segment_rows": root.options.segment_rows,
         "profile": root.options.profile.to_string(),
