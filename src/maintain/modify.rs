@@ -134,6 +134,8 @@ pub fn modify(
     if edits.is_empty() {
         return Ok((None, report));
     }
+    // A generation that somebody reads is not freed.
+    drop(snapshot);
     let changes = Changes { edits, ..writer.changes() };
     Ok((Some(writer.commit_changes(changes)?), report))
 }

@@ -72,6 +72,12 @@ impl Tables {
         lock(&self.pinned).clear();
     }
 
+    /// Lets go of a table of the store that is about to change: its old files go with the commit only if nobody reads them.
+    pub(crate) fn release(&self, table: &str) {
+        self.begin_statement();
+        lock(&self.tables).remove(table);
+    }
+
     /// What `name` means, opened at most once in a statement.
     pub(crate) async fn find(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let registered = lock(&self.session).get(name).cloned();

@@ -26,7 +26,7 @@ use crate::store::Store;
 /// What a statement does to the rows of a table.
 #[derive(Debug)]
 pub(super) struct Modify {
-    table: String,
+    pub(super) table: String,
     schema: Schema,
     modification: Modification,
 }

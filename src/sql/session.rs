@@ -192,6 +192,7 @@ impl Session {
         let Some(store) = self.tables.store() else {
             return Err(Error::Unsupported("this session has no store to write to".into()));
         };
+        self.tables.release(&write.table);
         let share = self.memory / 2;
         let reservation = MemoryConsumer::new("Write").register(&self.context.runtime_env().memory_pool);
         reservation.try_grow(share.min(WRITE_BYTES) as usize).map_err(from_datafusion)?;
@@ -208,6 +209,7 @@ impl Session {
         };
         let memory_limit = Some(self.memory);
         let cancelled = self.canceller.clone();
+        self.tables.release(&modify.table);
         let options = ModifyOptions { threads: self.threads, memory_limit, cancelled: cancelled.flag() };
         self.start(modify.run(store, &options)?, timed, begun)
     }

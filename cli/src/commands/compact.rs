@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use stylobate::encoding::Profile;
 use stylobate::maintain::{CompactOptions, CompactReport, compact};
-use stylobate::store::Store;
+use stylobate::store::{Store, Table};
 
 use super::arrange_args::{SortList, parse_sort};
 use super::ingest::{ProfileArg, ReportFormat, parse_threads};
@@ -75,11 +75,7 @@ pub(crate) fn run(args: &CompactArgs, context: &Context) -> Result<(), Failure> 
         cancelled: signals::cancellation(),
         done: Arc::default(),
     };
-    let snapshot = table.snapshot()?;
-    let segments = snapshot.segments()?;
-    let total =
-        segments.iter().filter(|segment| options.cover(&segment.partition)).map(|segment| segment.length).sum();
-    let progress = Progress::new(args.progress, context.quiet, Some(total));
+    let progress = Progress::new(args.progress, context.quiet, Some(bytes_before(&table, &options)?));
     let report = progress.watch(|| options.done.load(Ordering::Relaxed), || compact(&table, &options))?;
     context.note(&format!(
         "{} → {}: {} rows written anew, {} read, {} written{}",
@@ -94,6 +90,12 @@ pub(crate) fn run(args: &CompactArgs, context: &Context) -> Result<(), Failure> 
         Some(ReportFormat::Json) => Output::stdout()?.print_line(&object(&args.table.table, &report)),
         None => Ok(()),
     }
+}
+
+/// What there is to do. The snapshot is gone when this returns: a generation that somebody reads is not freed.
+fn bytes_before(table: &Table, options: &CompactOptions) -> Result<u64, Failure> {
+    let segments = table.snapshot()?.segments()?;
+    Ok(segments.iter().filter(|segment| options.cover(&segment.partition)).map(|segment| segment.length).sum())
 }
 
 fn object(table: &str, report: &CompactReport) -> Value {

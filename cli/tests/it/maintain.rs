@@ -118,6 +118,34 @@ fn tables_are_exported_and_come_back() {
     assert_eq!(shell.sh("sty export -q db/t -o - --format csv | head -1").1, "id,day,kind,number\n");
 }
 
+#[test]
+fn what_is_rewritten_is_counted_and_leaves_no_files() {
+    let shell = partitioned();
+    let files = || shell.sh("find db/t/data -name '*.sty' | wc -l").1.trim().parse::<u64>().unwrap();
+    let json = |line: &str| -> serde_json::Value { serde_json::from_str(&shell.stdout(line)).unwrap() };
+    let (code, answer, stderr) =
+        shell.sh("sty query db \"DELETE FROM t WHERE id IN (SELECT id FROM 'a.csv' WHERE number < 500)\"");
+    assert!(code == 0 && answer.starts_with("count\n"), "{answer}{stderr}");
+    let segments = json("manifest db/t --format json")["segments"].as_array().unwrap().len() as u64;
+    assert_eq!(files(), segments);
+    let report = json("compact db/t --report json -q --progress never --sort-by id");
+    assert_eq!(
+        (report["segments_before"].as_u64().unwrap(), report["segments_after"].as_u64().unwrap()),
+        (segments, 6)
+    );
+    assert_eq!(files(), 6);
+    let manifest = json("manifest db/t --format json");
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    assert_eq!(number(&manifest["bytes_loaded"]), number(&report["table_bytes_loaded"]));
+    assert_eq!(number(&manifest["bytes_written"]), number(&report["table_bytes_written"]));
+    assert!(number(&report["bytes_written"]) < number(&manifest["bytes_written"]));
+    let times = number(&manifest["bytes_written"]) as f64 / number(&manifest["bytes_loaded"]) as f64;
+    assert!((manifest["write_amplification"].as_f64().unwrap() - times).abs() < 1e-9 && times > 2.0);
+    assert!(shell.stdout("manifest db/t").contains(&format!("the table's write amplification is {times:.2}\n")));
+    let (_, _, stderr) = shell.run("ingest db/u a.csv -v");
+    assert!(stderr.contains("; the table's write amplification is 1."), "{stderr}");
+}
+
 /// Functions that keep no order, and values that imply theirs, prune; the answers are those of a table without partitions.
 #[test]
 fn partitions_prune_by_the_values_of_any_function() {
