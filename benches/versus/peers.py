@@ -2,7 +2,7 @@
 """The work of the peer engines, one process per run, so that its time and peak memory are its own.
 
     peers.py ENGINE ingest FORMAT PATTERN STORE     rows into the engine's own files, and on stdout the seconds it took, by
-                                                    phase (engines: duckdb, chdb, chdb-lowcardinality, hyper)
+                                                    phase, and bytes where files tell more than there is (engines: duckdb, chdb, chdb-lowcardinality, hyper)
     peers.py duckdb parquet STORE FILE              the table as Parquet with zstd
     peers.py duckdb query STORE SQL                 an answer as CSV on stdout
     peers.py ENGINE version
@@ -86,9 +86,10 @@ def chdb_ingest(format, pattern, store, words="Nullable(String)"):
     # What a MergeTree would do in the background, at once.
     table.query("OPTIMIZE TABLE versus.trips FINAL")
     merged = time.monotonic()
-    print(table.query("SELECT count() FROM versus.trips", "CSV"), end="", file=sys.stderr)
+    # Merged parts stay on disk for some minutes.
+    bytes = table.query("SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = 'versus'", "CSV")
     table.close()
-    return {"insert": inserted - begun, "merge": merged - inserted}
+    return {"insert": inserted - begun, "merge": merged - inserted, "disk_bytes": int(str(bytes))}
 
 
 def chdb_lowcardinality_ingest(format, pattern, store):
@@ -107,7 +108,7 @@ def hyper_ingest(format, pattern, store):
             if format != "parquet":
                 columns = types("BIGINT", "TIMESTAMP", "TEXT", "TEXT", "DOUBLE PRECISION")
                 columns = ", ".join(f"{name} {type}" for name, type in columns.items())
-                shape = f"COLUMNS => DESCRIPTOR({columns}), FORMAT => 'csv', HEADER => false, NULL => ''"
+                shape = f"COLUMNS => DESCRIPTOR({columns}), FORMAT => 'csv', HEADER => false"
             begun = time.monotonic()
             connection.execute_command(f"CREATE TABLE trips AS (SELECT * FROM external(ARRAY[{files}], {shape}))")
     return {"insert": time.monotonic() - begun}

@@ -1,6 +1,7 @@
 //! A bar on stderr that counts input bytes, so that compressed input has an honest estimate too.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Thread;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -42,12 +43,23 @@ impl Progress {
                     std::thread::park_timeout(Duration::from_millis(100));
                 }
             });
-            let result = work();
-            done.store(true, Ordering::Relaxed);
-            ticker.thread().unpark();
-            result
+            let _end = End { done: &done, ticker: ticker.thread() };
+            work()
         });
         bar.finish_and_clear();
         result
+    }
+}
+
+/// Ends the ticker, also if the work panics.
+struct End<'a> {
+    done: &'a AtomicBool,
+    ticker: &'a Thread,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::Relaxed);
+        self.ticker.unpark();
     }
 }

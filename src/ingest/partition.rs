@@ -245,12 +245,12 @@ fn path(keys: &[PartitionKey], values: &[ArrayRef], row: usize) -> Result<Arc<st
         if !path.is_empty() {
             path.push('/');
         }
-        escape(&key.name, &mut path);
+        escape(key.name.as_bytes(), &mut path);
         path.push('=');
         let start = path.len();
         match shown(&values.slice(row, 1))? {
             None => path.push_str(NULL_PARTITION),
-            Some(text) if text == NULL_PARTITION => path.push_str(&text.replace('_', "%5F")),
+            Some(text) if text == NULL_PARTITION.as_bytes() => path.push_str(&NULL_PARTITION.replace('_', "%5F")),
             Some(text) => escape(&text, &mut path),
         }
         if path.len() - start > limits::MAX_PARTITION_VALUE_BYTES {
@@ -266,17 +266,19 @@ fn path(keys: &[PartitionKey], values: &[ArrayRef], row: usize) -> Result<Arc<st
     Ok(path.into())
 }
 
-/// A value as SQL shows it; `None` for null.
-fn shown(value: &ArrayRef) -> Result<Option<String>> {
-    let text = arrow_cast::cast(value, &ArrowType::Utf8);
-    let text = text.map_err(|error| Error::Unsupported(format!("no partition key: {error}")))?;
-    let text = text.as_string::<i32>();
-    Ok(text.is_valid(0).then(|| text.value(0).to_owned()))
+/// A value as SQL shows it, and one of bytes as these; `None` for null.
+fn shown(value: &ArrayRef) -> Result<Option<Vec<u8>>> {
+    let is_bytes = DataType::from_arrow(value.data_type()) == Some(DataType::Binary);
+    let text = if is_bytes { Ok(Arc::clone(value)) } else { arrow_cast::cast(value, &ArrowType::Utf8) };
+    let bytes = text.and_then(|text| arrow_cast::cast(&text, &ArrowType::Binary));
+    let bytes = bytes.map_err(|error| Error::Unsupported(format!("no partition key: {error}")))?;
+    let bytes = bytes.as_binary::<i32>();
+    Ok(bytes.is_valid(0).then(|| bytes.value(0).to_vec()))
 }
 
-fn escape(text: &str, out: &mut String) {
+fn escape(text: &[u8], out: &mut String) {
     use std::fmt::Write;
-    for byte in text.bytes() {
+    for &byte in text {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'+') {
             out.push(char::from(byte));
         } else {
@@ -285,13 +287,13 @@ fn escape(text: &str, out: &mut String) {
     }
 }
 
-/// The key and value texts of a path, in order; a value is `None` for null.
-pub fn parse_path(path: &str) -> Vec<(String, Option<String>)> {
+/// The keys of a path and their values, in order: the bytes of texts (or of a value of bytes), `None` for null.
+pub fn parse_path(path: &str) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
     let parts = path.split('/').filter_map(|part| part.split_once('='));
     parts.map(|(key, value)| (unescape(key), (value != NULL_PARTITION).then(|| unescape(value)))).collect()
 }
 
-fn unescape(text: &str) -> String {
+fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -307,12 +309,12 @@ fn unescape(text: &str) -> String {
             }
         }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    bytes
 }
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::{Date32Array, Int32Array, StringArray};
+    use arrow_array::{BinaryArray, Date32Array, Int32Array, StringArray};
 
     use super::*;
 
@@ -339,6 +341,12 @@ mod tests {
             Some("a/b"),
             Some("ü %"),
         ]));
+        let bytes: ArrayRef =
+            Arc::new(BinaryArray::from(vec![Some(&b"\xff/"[..]), None, Some(b"a"), Some(b"\xfe")]));
+        let (numbers, paths) = partitions(vec![("b", bytes)], &["b"]);
+        assert_eq!(numbers, [0, 1, 2, 3]);
+        assert_eq!(paths, ["b=%FF%2F", &format!("b={NULL_PARTITION}"), "b=a", "b=%FE"]);
+        assert_eq!(parse_path(&paths[0]), [(b"b".to_vec(), Some(b"\xff/".to_vec()))]);
         let days: ArrayRef =
             Arc::new(Date32Array::from(vec![Some(0), Some(0), Some(1), Some(1), None, Some(0), Some(0)]));
         let (numbers, paths) = partitions(vec![("t", texts), ("day of trip", days)], &["t AS x", "day of trip"]);
@@ -347,8 +355,8 @@ mod tests {
         assert_eq!(paths[3], format!("x={NULL_PARTITION}/day_of_trip=1970-01-02"));
         let back: Vec<_> = paths.iter().map(|path| parse_path(path)[0].1.clone()).collect();
         let values = [Some("a/b"), Some(".."), Some(""), None, Some(NULL_PARTITION), Some("ü %")];
-        assert_eq!(back, values.map(|value| value.map(str::to_owned)));
-        assert_eq!(parse_path(&paths[4])[1], ("day_of_trip".to_owned(), None));
+        assert_eq!(back, values.map(|value| value.map(|text| text.as_bytes().to_vec())));
+        assert_eq!(parse_path(&paths[4])[1], (b"day_of_trip".to_vec(), None));
         paths.iter().for_each(|path| crate::manifest::layout::check_partition(path).unwrap());
     }
 

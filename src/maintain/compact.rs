@@ -3,9 +3,10 @@
 //! One partition after another, each with a commit of its own, so that what is done stays done. In a table that is not sorted,
 //! runs of neighbours are joined and rows stay in order. In a sorted one, segments whose ranges of the first key overlap form a
 //! cluster; a cluster is read range by range of its keys, each range from all segments at once, sorted, and cut into segments.
-//! The ranges come from a sample of the keys, so a cluster may be any number of times larger than memory. Segments that are not
-//! yet sorted are first sorted, as many at a time as memory allows, into temporary segments, as an external merge sort writes its runs, and where memory
-//! is small for their number, neighbours among them are merged to longer ones first.
+//! The ranges come from a sample of the keys, so a cluster may be any number of times larger than memory.
+//!
+//! Segments that are not yet sorted are first sorted, as many at a time as memory allows, into temporary segments, as an external
+//! merge sort writes its runs. Where memory is small for their number, neighbours among them are merged to longer ones first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -236,7 +237,7 @@ impl Work {
             });
         }
         let room = self.pipeline.in_flight_bytes;
-        let order = Order::new(&schema, &self.arrangement.sort_by, rows)?;
+        let order = Order::new(&schema, &self.arrangement.sort_by, &segments)?;
         let (mut runs, mut unsorted) = (Vec::with_capacity(segments.len()), Vec::new());
         for segment in segments.into_iter().filter(|segment| segment.rows() > 0) {
             match SortedRun::open(Arc::clone(&segment), &order, runs.len())? {

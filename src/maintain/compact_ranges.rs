@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow_row::{Row, RowConverter, Rows, SortField};
+use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::SortOptions;
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -37,11 +37,13 @@ const LEAST_SLICE_ROWS: usize = VECTOR / 4;
 const COPIES: usize = 3;
 /// Keys to be kept, at most and about.
 const SAMPLES: usize = 1 << 16;
-/// Bytes of a kept key: rows that are the same in these come in one range.
-const SAMPLE_BYTES: usize = 256;
+/// Their bytes, at most and about.
+const SAMPLE_BYTES: usize = 16 << 20;
+/// Bytes of keys that are read at a time, about.
+const KEY_BYTES: usize = 4 << 20;
 
-/// A key as bytes that compare as rows do, or the beginning of them.
-type Key = Box<[u8]>;
+/// A key as bytes that compare as rows do. None is the beginning of another.
+type Key = Arc<[u8]>;
 
 /// The order of rows by some columns of a table.
 #[derive(Debug)]
@@ -52,11 +54,13 @@ pub(super) struct Order {
     converter: RowConverter,
     /// Rows from one kept key to the next.
     interval: usize,
+    /// How many keys are read at a time: whole vectors.
+    step: usize,
 }
 
 impl Order {
-    /// Of segments that have `rows` together.
-    pub(super) fn new(schema: &Schema, keys: &[SortKey], rows: u64) -> Result<Arc<Order>> {
+    /// The order of the rows of some segments.
+    pub(super) fn new(schema: &Schema, keys: &[SortKey], segments: &[Arc<Segment>]) -> Result<Arc<Order>> {
         let (mut columns, mut fields) = (Vec::new(), Vec::new());
         for key in keys {
             let Some(column) = schema.columns().iter().find(|column| column.id == key.column) else { continue };
@@ -65,8 +69,16 @@ impl Order {
             columns.push(column.clone());
         }
         let converter = RowConverter::new(fields).map_err(failed)?;
-        let interval = (usize::try_from(rows).unwrap_or(usize::MAX) / SAMPLES).max(1);
-        Ok(Arc::new(Order { schema: schema.clone(), keys: keys.to_vec(), columns, converter, interval }))
+        let (mut rows, mut bytes) = (0, 0);
+        for segment in segments {
+            let count = segment.rows() as usize;
+            rows += count;
+            bytes += rewrite::row_bytes(segment, &columns)?.saturating_mul(count);
+        }
+        let key_bytes = bytes / rows.max(1) + size_of::<Key>();
+        let interval = (rows / SAMPLES.min(SAMPLE_BYTES / key_bytes).max(1)).max(1);
+        let step = (KEY_BYTES / key_bytes / VECTOR).max(1) * VECTOR;
+        Ok(Arc::new(Order { schema: schema.clone(), keys: keys.to_vec(), columns, converter, interval, step }))
     }
 
     /// The keys of some rows of a segment, within one block and from a multiple of a vector on.
@@ -105,17 +117,22 @@ impl SortedRun {
         let phase = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let phase = (phase as usize * order.interval) >> 32;
         let (mut samples, mut first, mut last) = (Vec::new(), None, None::<Key>);
-        for block in 0..segment.blocks() {
-            let range = segment.block_range(block);
-            let rows = order.of(&segment, block, 0..(range.end - range.start) as usize)?;
+        let parts = (0..segment.blocks()).flat_map(|block| {
+            let rows = rewrite::block_rows(&segment, block);
+            (0..rows).step_by(order.step).map(move |start| (block, start..rows.min(start + order.step)))
+        });
+        for (block, part) in parts {
+            let start = segment.block_range(block).start as usize + part.start;
+            let rows = order.of(&segment, block, part)?;
             let count = rows.num_rows();
             let first_in_order = last.as_ref().is_none_or(|last| count == 0 || **last <= *rows.row(0).as_ref());
             if !first_in_order || (1..count).any(|row| rows.row(row - 1) > rows.row(row)) {
                 return Ok(None);
             }
-            let start = range.start as usize;
             let next = phase + start.saturating_sub(phase).next_multiple_of(order.interval);
-            samples.extend((next..start + count).step_by(order.interval).map(|row| kept(rows.row(row - start))));
+            samples.extend(
+                (next..start + count).step_by(order.interval).map(|row| rows.row(row - start).as_ref().into()),
+            );
             if count > 0 {
                 first.get_or_insert_with(|| rows.row(0).as_ref().into());
                 last = Some(rows.row(count - 1).as_ref().into());
@@ -159,11 +176,6 @@ impl SortedRun {
         }
         Ok(start)
     }
-}
-
-fn kept(row: Row<'_>) -> Key {
-    let bytes = row.as_ref();
-    bytes.get(..SAMPLE_BYTES).unwrap_or(bytes).into()
 }
 
 /// Of how many segments a range may take rows, where it takes about `bytes`.
@@ -221,15 +233,14 @@ pub(super) fn ranges(
     let mut samples: Vec<&Key> = runs.iter().flat_map(|run| &run.samples).collect();
     samples.sort_unstable();
     let step = (wanted / order.interval).max(1);
-    let mut splitters: Vec<Key> = samples.into_iter().skip(step).step_by(step).cloned().collect();
-    splitters.dedup();
+    let splitters: Vec<Key> = samples.into_iter().skip(step).step_by(step).cloned().collect();
     // Where the next range begins in each run.
     let mut starts: Vec<usize> = vec![0; runs.len()];
-    splitters.into_iter().map(Some).chain([None]).filter_map(move |splitter| {
+    boundaries(&splitters).into_iter().flat_map(move |boundary| {
         let next = |(run, start): (&SortedRun, &mut usize)| -> Result<Option<Slice>> {
-            let end = match &splitter {
+            let end = match &boundary.before {
                 _ if *start == run.rows() => *start,
-                Some(splitter) => run.rows_before(splitter)?.max(*start),
+                Some(key) => run.rows_before(key)?.max(*start),
                 None => run.rows(),
             };
             let rows = std::mem::replace(start, end)..end;
@@ -238,14 +249,62 @@ pub(super) fn ranges(
         let slices = pool.install(|| runs.par_iter().zip(&mut starts).map(next).collect::<Result<Vec<_>>>());
         let slices: Vec<Slice> = match slices {
             Ok(slices) => slices.into_iter().flatten().collect(),
-            Err(error) => return Some(Err(error)),
+            Err(error) => return vec![Err(error)],
         };
-        let rows: usize = slices.iter().map(|(_, rows)| rows.len()).sum();
-        // Whole vectors are decoded, of one segment at a time.
-        let weight = rows.saturating_mul(row_bytes) + 2 * VECTOR * decoded;
-        let order = Arc::clone(&order);
-        (rows > 0).then(|| Ok(Task::new(weight, move || Ok(read(&slices, &order)?.into()))))
+        // Rows of one key, however many, are in order as they come.
+        let parts = if boundary.one_key { cut(slices, wanted) } else { vec![slices] };
+        let task = |slices: Vec<Slice>| {
+            let rows: usize = slices.iter().map(|(_, rows)| rows.len()).sum();
+            // Whole vectors are decoded, of one segment at a time.
+            let weight = rows.saturating_mul(row_bytes) + 2 * VECTOR * decoded;
+            let order = Arc::clone(&order);
+            Ok(Task::new(weight, move || Ok(read(&slices, &order)?.into())))
+        };
+        parts.into_iter().filter(|slices| !slices.is_empty()).map(task).collect()
     })
+}
+
+/// Where a range ends and the next begins.
+struct Boundary {
+    /// The range has rows before this key; those to the end if `None`.
+    before: Option<Key>,
+    /// Whether all rows of the range have the same key.
+    one_key: bool,
+}
+
+/// Between what keys ranges lie. A key that is there more than once has many rows, which are a range of their own.
+fn boundaries(splitters: &[Key]) -> Vec<Boundary> {
+    let mut all = Vec::with_capacity(splitters.len() + 1);
+    for same in splitters.chunk_by(|a, b| a == b) {
+        let Some(key) = same.first() else { continue };
+        all.push(Boundary { before: Some(Arc::clone(key)), one_key: false });
+        if same.len() > 1 {
+            let behind = key.iter().copied().chain([0]).collect();
+            all.push(Boundary { before: Some(behind), one_key: true });
+        }
+    }
+    all.push(Boundary { before: None, one_key: false });
+    all
+}
+
+/// Rows in parts of at most so many, in the same order.
+fn cut(slices: Vec<Slice>, most: usize) -> Vec<Vec<Slice>> {
+    let (most, mut parts, mut room) = (most.max(1), Vec::new(), 0);
+    for (segment, mut rows) in slices {
+        while !rows.is_empty() {
+            if room == 0 {
+                parts.push(Vec::new());
+                room = most;
+            }
+            let part = rows.start..rows.end.min(rows.start + room);
+            rows.start = part.end;
+            room -= part.len();
+            if let Some(last) = parts.last_mut() {
+                last.push((Arc::clone(&segment), part));
+            }
+        }
+    }
+    parts
 }
 
 /// Some rows of a segment.
@@ -306,10 +365,11 @@ mod tests {
     use crate::model::{ColumnId, DataType};
     use crate::segment::writer::{InputColumn, SegmentInput, encode};
 
-    fn order(rows: u64) -> Arc<Order> {
+    fn order(interval: usize) -> Arc<Order> {
         let schema = Schema::from_names([("k", DataType::Int64)]).unwrap();
         let key = SortKey { column: ColumnId(0), descending: false, nulls_first: false };
-        Order::new(&schema, &[key], rows).unwrap()
+        let order = Arc::into_inner(Order::new(&schema, &[key], &[]).unwrap()).unwrap();
+        Arc::new(Order { interval, step: VECTOR, ..order })
     }
 
     fn segment(keys: &[i64]) -> Arc<Segment> {
@@ -323,7 +383,7 @@ mod tests {
     }
 
     fn run(keys: &[i64], number: usize) -> SortedRun {
-        SortedRun::open(segment(keys), &order(1_000_000), number).unwrap().unwrap()
+        SortedRun::open(segment(keys), &order(15), number).unwrap().unwrap()
     }
 
     #[test]
@@ -338,7 +398,7 @@ mod tests {
                 assert_eq!(run.rows_before(&probe).unwrap(), expected, "{key}");
             }
         }
-        assert!(SortedRun::open(segment(&[1, 3, 2]), &order(3), 0).unwrap().is_none());
+        assert!(SortedRun::open(segment(&[1, 3, 2]), &order(1), 0).unwrap().is_none());
     }
 
     fn run_key(key: i64) -> Key {
@@ -363,7 +423,7 @@ mod tests {
         let runs: Vec<SortedRun> = (0..32)
             .map(|number| {
                 let keys: Vec<i64> = (0..4096).map(|row| row * 32 + number).collect();
-                SortedRun::open(segment(&keys), &order(1 << 26), number as usize).unwrap().unwrap()
+                SortedRun::open(segment(&keys), &order(VECTOR), number as usize).unwrap().unwrap()
             })
             .collect();
         let (order, bytes) = (Arc::clone(&runs[0].order), 8192 * row_bytes(&runs));
@@ -378,5 +438,32 @@ mod tests {
             all.extend(keys.as_primitive::<arrow_array::types::Int64Type>().values().iter().copied());
         }
         assert_eq!(all, (0..4096 * 32).collect::<Vec<i64>>());
+    }
+
+    #[test]
+    fn rows_of_one_key_come_in_parts() {
+        // Two keys with most of the rows between some others.
+        let keys: Vec<i64> = (0..6000)
+            .map(|row| match row {
+                0..2000 => 5,
+                2000..2010 => row,
+                2010..5900 => 7000,
+                _ => row + 7000,
+            })
+            .collect();
+        let runs: Vec<SortedRun> =
+            (0..3).map(|number| SortedRun::open(segment(&keys), &order(8), number).unwrap().unwrap()).collect();
+        let (order, bytes) = (Arc::clone(&runs[0].order), 700 * row_bytes(&runs));
+        let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+        let mut all = Vec::new();
+        for task in ranges(runs, &order, pool, bytes, usize::MAX) {
+            let parsed = (task.unwrap().work)().unwrap();
+            let keys = arrow_cast::cast(parsed.batches[0].column(0), &arrow_schema::DataType::Int64).unwrap();
+            assert!((1..=3 * 768).contains(&keys.len()), "{}", keys.len());
+            all.extend(keys.as_primitive::<arrow_array::types::Int64Type>().values().iter().copied());
+        }
+        let mut expected = keys.repeat(3);
+        expected.sort_unstable();
+        assert_eq!(all, expected);
     }
 }

@@ -123,7 +123,8 @@ pub struct History {
 pub struct Traffic {
     /// Segments as loads wrote them, before any was merged with others.
     pub loaded: u64,
-    /// All files: segments, what they were merged, sorted and rewritten to, temporary ones, manifests.
+    /// All files: segments, what they were merged, sorted and rewritten to, temporary ones, manifests. What a load or compaction
+    /// wrote that ended without a commit is not in it.
     pub written: u64,
 }
 

@@ -18,7 +18,7 @@ use super::convert::{external, listed, suggestion};
 use super::files;
 use super::parameters::Parameters;
 use super::table::{StoreProvider, StoreTable};
-use super::views::{Definition, scans_newest};
+use super::views::{Definition, scans_newest, without_plan};
 use crate::error::{Error, Result};
 use crate::store::Store;
 
@@ -73,9 +73,16 @@ impl Tables {
     }
 
     /// Lets go of a table of the store that is about to change: its old files go with the commit only if nobody reads them.
+    /// Views hold on to what they scan, and are planned again when they are next used.
     pub(crate) fn release(&self, table: &str) {
         self.begin_statement();
         lock(&self.tables).remove(table);
+        for (name, definition) in lock(&self.definitions).iter_mut() {
+            if let Some(view) = lock(&self.session).get_mut(name) {
+                *view = without_plan(view.as_ref());
+                definition.changes = u64::MAX;
+            }
+        }
     }
 
     /// What `name` means, opened at most once in a statement.

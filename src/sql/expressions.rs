@@ -11,7 +11,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use super::convert::{Compiled, from_datafusion};
-use super::date_functions;
+use super::{date_functions, zeros};
 use crate::error::{Error, Result};
 use crate::ingest::partition::{self, Compile};
 use crate::model::Column;
@@ -75,7 +75,7 @@ fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result
         .build();
     let simplifier = ExprSimplifier::new(context);
     let expression = simplifier.coerce(expression, schema).and_then(|expression| simplifier.simplify(expression));
-    expression.map_err(from_datafusion)
+    expression.and_then(zeros::with_both).map(|expression| expression.data).map_err(from_datafusion)
 }
 
 fn compile_simplified(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<partition::Compiled> {

@@ -39,6 +39,7 @@ mod table;
 mod text;
 mod views;
 mod write;
+mod zeros;
 
 pub use expressions::SqlExpressions;
 pub use parameters::Parameters;

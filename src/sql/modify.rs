@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::execution::SessionState;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::dml::DmlStatement;
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, WriteOp};
 use datafusion::physical_plan::ExecutionPlan;
@@ -29,6 +30,8 @@ pub(super) struct Modify {
     pub(super) table: String,
     schema: Schema,
     modification: Modification,
+    /// What the answers of subqueries take.
+    memory: MemoryReservation,
 }
 
 impl Modify {
@@ -58,11 +61,16 @@ impl Modify {
         };
         check_scan(scan)?;
         condition.into_iter().chain(new.into_iter().flatten()).try_for_each(check_expression)?;
-        let asks = |expr: &Expr| subqueries::asked_in(expr);
-        let generation =
-            condition.into_iter().chain(new.into_iter().flatten()).any(asks).then(|| snapshot.generation());
+        let name = snapshot.table_name();
+        let mut generation = None;
+        for expr in condition.into_iter().chain(new.into_iter().flatten()) {
+            if subqueries::depends_on(expr, name)? {
+                generation = Some(snapshot.generation());
+            }
+        }
+        let memory = MemoryConsumer::new("Subqueries").register(&state.runtime_env().memory_pool);
         let condition = match condition {
-            Some(condition) => Some(subqueries::answered(condition, scan.schema(), state).await?),
+            Some(condition) => Some(subqueries::answered(condition, scan.schema(), state, &memory).await?),
             None => None,
         };
         let (predicate, partitions) = match &condition {
@@ -71,21 +79,22 @@ impl Modify {
         };
         let compiled = condition.map(|condition| compile(condition, scan.schema(), state)).transpose()?;
         let set = match (is_update, new) {
-            (true, Some(new)) => Some(changes(new, scan, schema, state).await?),
+            (true, Some(new)) => Some(changes(new, scan, schema, state, &memory).await?),
             (true, None) => return Err(Error::Unsupported("an UPDATE of this form".into())),
             (false, _) => None,
         };
         let compile: Arc<dyn crate::ingest::partition::Compile> = Arc::new(SqlExpressions::default());
         let modification =
             Modification { condition: compiled, predicate, partitions, set, compile: Some(compile), generation };
-        let table = snapshot.table_name().to_owned();
-        Ok(Some(Modify { table, schema: schema.clone(), modification }))
+        Ok(Some(Modify { table: name.to_owned(), schema: schema.clone(), modification, memory }))
     }
 
     /// Does it. Returns the plan of the statement's answer: how many rows.
     pub(super) fn run(self, store: &Store, options: &ModifyOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let table = store.table(&self.table)?;
-        let (_, report) = modify(&table, &self.schema, &self.modification, options)?;
+        let limit = options.memory_limit.map(|limit| limit.saturating_sub(self.memory.size() as u64));
+        let options = ModifyOptions { memory_limit: limit, ..options.clone() };
+        let (_, report) = modify(&table, &self.schema, &self.modification, &options)?;
         count(report.rows)
     }
 }
@@ -143,6 +152,7 @@ async fn changes(
     scan: &LogicalPlan,
     schema: &Schema,
     state: &SessionState,
+    memory: &MemoryReservation,
 ) -> Result<Vec<(usize, Compiled)>> {
     let mut changes = Vec::new();
     for (at, expr) in new.iter().enumerate() {
@@ -154,7 +164,7 @@ async fn changes(
             other => other,
         };
         if !matches!(value, Expr::Column(same) if *same.name == *column.name) {
-            let value = subqueries::answered(value, scan.schema(), state).await?;
+            let value = subqueries::answered(value, scan.schema(), state, memory).await?;
             changes.push((at, compile(value, scan.schema(), state)?));
         }
     }

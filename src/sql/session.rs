@@ -31,6 +31,7 @@ use super::statement::{Planned, StatementPlanner};
 use super::statistics::Timed;
 use super::stream::{BatchStream, Canceller, Workers};
 use super::write::Write;
+use super::zeros::BothZeros;
 use crate::error::{Error, Result};
 use crate::ingest::load::LoadOptions;
 use crate::maintain::ModifyOptions;
@@ -265,10 +266,12 @@ fn configuration(threads: usize) -> SessionConfig {
     config
 }
 
-/// DataFusion's, but for the one that hides count(DISTINCT …) from `lower`, which applies it to what it leaves.
+/// DataFusion's and that of zeros, but for the one that hides count(DISTINCT …) from `lower`, which applies it to what it leaves.
 fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Optimizer::new().rules;
     rules.retain(|rule| rule.name() != "single_distinct_aggregation_to_group_by");
+    // Last: literals have the type of their column by then.
+    rules.push(Arc::new(BothZeros));
     rules
 }
 

@@ -5,207 +5,367 @@
 //! to be changed has no answer of its own, and is refused.
 
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema as ArrowSchema};
+use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_row::{Row, RowConverter, Rows, SortField};
+use arrow_schema::DataType;
+use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{DFSchema, ScalarValue, exec_err, internal_err, plan_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SessionState;
-use datafusion::execution::memory_pool::MemoryConsumer;
-use datafusion::functions_aggregate::min_max::{MaxAccumulator, MinAccumulator};
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::expr::{InList, InSubquery};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{
-    Accumulator, ColumnarValue, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility, lit,
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Subquery, Volatility, cast, lit,
 };
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{Column, InListExpr};
 use datafusion::physical_plan::execute_stream;
 use futures::StreamExt;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::convert::from_datafusion;
+use super::table::StoreProvider;
+use super::zeros;
 use crate::error::{Error, Result};
 
 /// The most values that stand in an expression one by one.
 const LISTED: usize = 1024;
 
-/// Whether there are subqueries in an expression.
-pub(super) fn asked_in(expression: &Expr) -> bool {
-    let is_asked = |node: &Expr| {
-        Ok(matches!(node, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_)))
-    };
-    expression.exists(is_asked).unwrap_or(true)
+/// Whether an answer in an expression depends on what is in a table of the store.
+pub(super) fn depends_on(expression: &Expr, table: &str) -> Result<bool> {
+    let mut depends = false;
+    for subquery in subqueries(expression)? {
+        let visited = subquery.subquery.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node {
+                // A view may look at any table.
+                depends |= scan.source.get_logical_plan().is_some();
+                let provider = source_as_provider(&scan.source)?;
+                depends |= provider
+                    .downcast_ref::<StoreProvider>()
+                    .is_some_and(|found| found.table.snapshot().table_name() == table);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        visited.map_err(from_datafusion)?;
+    }
+    Ok(depends)
 }
 
-/// The expression with its subqueries answered. `schema` is that of the rows it looks at.
-pub(super) async fn answered(expression: &Expr, schema: &DFSchema, state: &SessionState) -> Result<Expr> {
+/// The expression with its subqueries answered. `schema` is that of the rows it looks at; `memory` is grown by what sets take.
+pub(super) async fn answered(
+    expression: &Expr,
+    schema: &DFSchema,
+    state: &SessionState,
+    memory: &MemoryReservation,
+) -> Result<Expr> {
     let mut answers = HashMap::new();
-    for (subquery, what) in subqueries(expression)? {
-        let plan = Arc::as_ptr(&subquery.subquery);
-        if let std::collections::hash_map::Entry::Vacant(place) = answers.entry(plan) {
-            place.insert(answer(&subquery, what, state).await?);
-        }
+    for subquery in subqueries(expression)? {
+        let answer = match subquery.of {
+            Asked::Value => Answer::Value(value(subquery.subquery, state).await?),
+            Asked::Rows => Answer::Rows(has_rows(subquery.subquery, state).await?),
+            Asked::SetFor(expr) => {
+                let of = expr.get_type(schema).map_err(from_datafusion)?;
+                Answer::Set(Arc::new(Set::of(subquery.subquery, &of, state, memory).await?))
+            }
+        };
+        answers.insert(Arc::as_ptr(subquery.subquery), answer);
     }
     if answers.is_empty() {
         return Ok(expression.clone());
     }
-    let put_in = |expr: Expr| match expr {
-        Expr::ScalarSubquery(subquery) => value(answers.get(&Arc::as_ptr(&subquery.subquery))),
-        Expr::Exists(exists) => {
-            let rows = answers.get(&Arc::as_ptr(&exists.subquery.subquery)).map_or(0, |answer| answer.len());
-            Ok(Transformed::yes(lit((rows > 0) != exists.negated)))
-        }
-        Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
-            let Some(values) = answers.get(&Arc::as_ptr(&subquery.subquery)) else { return unanswered() };
-            let is_in = among(*expr, values, schema)?;
-            Ok(Transformed::yes(if negated { !is_in } else { is_in }))
-        }
-        other => Ok(Transformed::no(other)),
+    let answer_of = |subquery: &Subquery| answers.get(&Arc::as_ptr(&subquery.subquery));
+    let put_in = |expr: Expr| match &expr {
+        Expr::ScalarSubquery(subquery) => match answer_of(subquery) {
+            Some(Answer::Value(value)) => Ok(Transformed::yes(lit(value.clone()))),
+            _ => internal_err!("a subquery was not answered"),
+        },
+        Expr::Exists(exists) => match answer_of(&exists.subquery) {
+            Some(Answer::Rows(found)) => Ok(Transformed::yes(lit(*found != exists.negated))),
+            _ => internal_err!("a subquery was not answered"),
+        },
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) => match answer_of(subquery) {
+            Some(Answer::Set(set)) => {
+                let is_in = among(expr, set, schema)?;
+                Ok(Transformed::yes(if *negated { !is_in } else { is_in }))
+            }
+            _ => internal_err!("a subquery was not answered"),
+        },
+        _ => Ok(Transformed::no(expr)),
     };
     expression.clone().transform_up(put_in).map(|changed| changed.data).map_err(from_datafusion)
 }
 
-/// What is asked of a subquery.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+/// A subquery of an expression.
+struct Found<'a> {
+    subquery: &'a Arc<LogicalPlan>,
+    of: Asked<'a>,
+}
+
+/// What is asked of it.
+enum Asked<'a> {
     /// One value.
     Value,
     /// Whether there is a row.
     Rows,
-    /// Its distinct values.
-    Set,
+    /// Its distinct values, to look for those of an expression among them.
+    SetFor(&'a Expr),
 }
 
-fn subqueries(expression: &Expr) -> Result<Vec<(Subquery, Asked)>> {
+/// What it answers.
+enum Answer {
+    Value(ScalarValue),
+    Rows(bool),
+    Set(Arc<Set>),
+}
+
+fn subqueries(expression: &Expr) -> Result<Vec<Found<'_>>> {
     let (mut found, mut refused) = (Vec::new(), None);
     let visited = expression.apply(|node| {
-        match node {
-            Expr::ScalarSubquery(subquery) => found.push((subquery.clone(), Asked::Value)),
-            Expr::Exists(exists) => found.push((exists.subquery.clone(), Asked::Rows)),
-            Expr::InSubquery(is_in) => found.push((is_in.subquery.clone(), Asked::Set)),
-            Expr::SetComparison(_) => refused = Some("a comparison with ANY or ALL rows of a subquery in DELETE or UPDATE; IN, or min() and max() in the subquery, do the same"),
-            _ => {}
+        let (subquery, of) = match node {
+            Expr::ScalarSubquery(subquery) => (subquery, Asked::Value),
+            Expr::Exists(exists) => (&exists.subquery, Asked::Rows),
+            Expr::InSubquery(is_in) => (&is_in.subquery, Asked::SetFor(&is_in.expr)),
+            Expr::SetComparison(_) => {
+                refused = Some(
+                    "a comparison with ANY or ALL rows of a subquery in DELETE or UPDATE; IN, or min() and max() in \
+                     the subquery, do the same",
+                );
+                return Ok(TreeNodeRecursion::Continue);
+            }
+            _ => return Ok(TreeNodeRecursion::Continue),
+        };
+        if !subquery.outer_ref_columns.is_empty() {
+            refused = Some(
+                "a subquery in DELETE or UPDATE that looks at the row to be changed; IN (SELECT …) compares with it \
+                 from outside",
+            );
         }
+        found.push(Found { subquery: &subquery.subquery, of });
         Ok(TreeNodeRecursion::Continue)
     });
     visited.map_err(from_datafusion)?;
-    if found.iter().any(|(subquery, _)| !subquery.outer_ref_columns.is_empty()) {
-        refused = Some(
-            "a subquery in DELETE or UPDATE that looks at the row to be changed; IN (SELECT …) compares with it from outside",
-        );
-    }
     match refused {
         Some(what) => Err(Error::Unsupported(what.into())),
         None => Ok(found),
     }
 }
 
-/// The first column of what a subquery gives.
-async fn answer(subquery: &Subquery, asked: Asked, state: &SessionState) -> Result<ArrayRef> {
-    let plan = LogicalPlan::clone(&subquery.subquery);
-    let builder = LogicalPlanBuilder::from(plan);
-    let builder = match asked {
-        // One more than there may be.
-        Asked::Value => builder.limit(0, Some(2)),
-        Asked::Rows => builder.limit(0, Some(1)),
-        Asked::Set => builder.distinct(),
-    };
-    let plan = builder.and_then(LogicalPlanBuilder::build).map_err(from_datafusion)?;
+/// The first column of what a plan gives, batch by batch.
+async fn for_each(
+    plan: LogicalPlan,
+    state: &SessionState,
+    mut each: impl FnMut(&ArrayRef) -> Result<()>,
+) -> Result<()> {
     let plan = state.create_physical_plan(&plan).await.map_err(from_datafusion)?;
-    let data_type = plan.schema().fields().first().map_or(DataType::Null, |field| field.data_type().clone());
-    let memory = MemoryConsumer::new("Subquery").register(&state.runtime_env().memory_pool);
     let mut stream = execute_stream(plan, state.task_ctx()).map_err(from_datafusion)?;
-    let mut arrays: Vec<ArrayRef> = Vec::new();
     while let Some(batch) = stream.next().await {
-        let batch = batch.map_err(from_datafusion)?;
-        let Some(first) = batch.columns().first() else { continue };
-        memory.try_grow(first.get_array_memory_size()).map_err(from_datafusion)?;
-        arrays.push(Arc::clone(first));
-    }
-    let arrays: Vec<&dyn Array> = arrays.iter().map(|array| &**array).collect();
-    if arrays.is_empty() {
-        return Ok(arrow_array::new_empty_array(&data_type));
-    }
-    arrow_select::concat::concat(&arrays).map_err(|error| from_datafusion(error.into()))
-}
-
-fn value(answer: Option<&ArrayRef>) -> DataFusionResult<Transformed<Expr>> {
-    match answer {
-        None => unanswered(),
-        Some(answer) if answer.len() > 1 => {
-            datafusion::common::exec_err!("a subquery that stands for one value gave more than one row")
+        if let Some(first) = batch.map_err(from_datafusion)?.columns().first() {
+            each(first)?;
         }
-        Some(answer) if answer.is_empty() => Ok(Transformed::yes(lit(ScalarValue::try_from(answer.data_type())?))),
-        Some(answer) => Ok(Transformed::yes(lit(ScalarValue::try_from_array(answer, 0)?))),
+    }
+    Ok(())
+}
+
+fn limited(plan: &LogicalPlan, rows: usize) -> Result<LogicalPlan> {
+    let builder = LogicalPlanBuilder::from(plan.clone()).limit(0, Some(rows));
+    builder.and_then(LogicalPlanBuilder::build).map_err(from_datafusion)
+}
+
+async fn has_rows(plan: &LogicalPlan, state: &SessionState) -> Result<bool> {
+    let mut rows = 0;
+    let count = |array: &ArrayRef| {
+        rows += array.len();
+        Ok(())
+    };
+    for_each(limited(plan, 1)?, state, count).await?;
+    Ok(rows > 0)
+}
+
+/// The value that a subquery stands for; null where it has no row.
+async fn value(plan: &LogicalPlan, state: &SessionState) -> Result<ScalarValue> {
+    let none = plan.schema().fields().first().map_or(&DataType::Null, |field| field.data_type());
+    let mut values = Vec::new();
+    let keep = |array: &ArrayRef| {
+        for row in 0..array.len() {
+            values.push(ScalarValue::try_from_array(array, row).map_err(from_datafusion)?);
+        }
+        Ok(())
+    };
+    // One more than there may be.
+    for_each(limited(plan, 2)?, state, keep).await?;
+    match (values.pop(), values.pop()) {
+        (Some(_), Some(_)) => {
+            exec_err!("a subquery that stands for one value gave more than one row").map_err(from_datafusion)
+        }
+        (Some(value), None) => Ok(value),
+        (None, _) => ScalarValue::try_from(none).map_err(from_datafusion),
     }
 }
 
-fn unanswered<T>() -> DataFusionResult<T> {
-    datafusion::common::internal_err!("a subquery was not answered")
+/// Different values as bytes that are the same for equal values, and compare as these do.
+struct Set {
+    data_type: DataType,
+    converter: RowConverter,
+    rows: Rows,
+    places: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    has_null: bool,
+}
+
+impl Set {
+    /// The values of a subquery in the type in which they are compared with values of type `of`.
+    async fn of(
+        plan: &LogicalPlan,
+        of: &DataType,
+        state: &SessionState,
+        memory: &MemoryReservation,
+    ) -> Result<Set> {
+        let Some((qualifier, field)) = plan.schema().iter().next() else {
+            return Err(Error::InvalidInput("a subquery without a column".into()));
+        };
+        let Some(common) = comparison_coercion(of, field.data_type()) else {
+            let what = format!("{of} cannot be among values of {}", field.data_type());
+            return plan_err!("{what}").map_err(from_datafusion);
+        };
+        let column = cast(Expr::from((qualifier, field)), common.clone());
+        let distinct =
+            LogicalPlanBuilder::from(plan.clone()).project([column]).and_then(LogicalPlanBuilder::distinct);
+        let plan = distinct.and_then(LogicalPlanBuilder::build).map_err(from_datafusion)?;
+        let failed = |error: arrow_schema::ArrowError| from_datafusion(error.into());
+        let converter = RowConverter::new(vec![SortField::new(common.clone())]).map_err(failed)?;
+        let mut set = Set {
+            data_type: common,
+            rows: converter.empty_rows(0, 0),
+            converter,
+            places: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            has_null: false,
+        };
+        let before = memory.size();
+        let add = |array: &ArrayRef| {
+            set.add(array).map_err(from_datafusion)?;
+            memory.try_resize(before + set.size()).map_err(from_datafusion)
+        };
+        for_each(plan, state, add).await?;
+        Ok(set)
+    }
+
+    fn add(&mut self, values: &ArrayRef) -> DataFusionResult<()> {
+        let values = zeros::one_zero(&arrow_cast::cast(values, &self.data_type)?);
+        let values = match values.logical_nulls() {
+            Some(nulls) => {
+                self.has_null = true;
+                arrow_select::filter::filter(&values, &BooleanArray::new(nulls.into_inner(), None))?
+            }
+            None => values,
+        };
+        let first = self.rows.num_rows();
+        self.converter.append(&mut self.rows, &[values])?;
+        let Set { rows, places, hasher, .. } = self;
+        let hash = |place: &u32| hasher.hash_one(rows.row(*place as usize).as_ref());
+        for place in first..rows.num_rows() {
+            let Ok(number) = u32::try_from(place) else {
+                return exec_err!("a subquery with more than 2³² values");
+            };
+            let row = rows.row(place);
+            let same = |known: &u32| rows.row(*known as usize) == row;
+            if places.find(hash(&number), same).is_none() {
+                places.insert_unique(hash(&number), number, hash);
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes.
+    fn size(&self) -> usize {
+        self.rows.size() + self.places.capacity() * 8
+    }
+
+    fn has(&self, row: Row<'_>) -> bool {
+        let hash = self.hasher.hash_one(row.as_ref());
+        self.places.find(hash, |known| self.rows.row(*known as usize) == row).is_some()
+    }
+
+    /// Some values, as literals.
+    fn literals<'a>(&'a self, rows: impl IntoIterator<Item = Row<'a>>) -> DataFusionResult<Vec<Expr>> {
+        let columns = self.converter.convert_rows(rows)?;
+        let values = columns.iter().flat_map(|array| (0..array.len()).map(move |row| (array, row)));
+        values.map(|(array, row)| ScalarValue::try_from_array(array, row).map(lit)).collect()
+    }
+
+    /// The least and the greatest; none of floats, of which NaN has no agreed place.
+    fn bounds(&self) -> DataFusionResult<Option<[Expr; 2]>> {
+        let (least, greatest) = (self.rows.iter().min(), self.rows.iter().max());
+        match least.zip(greatest) {
+            Some((least, greatest)) if !self.data_type.is_floating() => {
+                Ok(self.literals([least, greatest])?.try_into().ok())
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// For each value, whether it is in the set: null for null, and for what is not there, if null is.
+    fn find(&self, values: &ArrayRef) -> DataFusionResult<BooleanArray> {
+        let rows = self.converter.convert_columns(&[zeros::one_zero(values)])?;
+        let nulls = values.logical_nulls();
+        let find = |(at, row): (usize, Row<'_>)| {
+            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(at)) {
+                return None;
+            }
+            let found = self.has(row);
+            (found || !self.has_null).then_some(found)
+        };
+        Ok(rows.iter().enumerate().map(find).collect())
+    }
 }
 
 /// `expr IN (values)`.
-fn among(expr: Expr, values: &ArrayRef, schema: &DFSchema) -> DataFusionResult<Expr> {
-    let of = expr.get_type(schema)?;
-    let Some(common) = comparison_coercion(&of, values.data_type()) else {
-        return datafusion::common::plan_err!(
-            "{expr} is {of}, and cannot be among values of {}",
-            values.data_type()
-        );
-    };
-    let values = arrow_cast::cast(values, &common)?;
-    let expr = expr.cast_to(&common, schema)?;
-    if values.len() <= LISTED {
-        let list = (0..values.len()).map(|at| ScalarValue::try_from_array(&values, at).map(lit));
-        return Ok(Expr::InList(InList::new(Box::new(expr), list.collect::<DataFusionResult<_>>()?, false)));
+fn among(expr: &Expr, set: &Arc<Set>, schema: &DFSchema) -> DataFusionResult<Expr> {
+    if set.places.is_empty() && !set.has_null {
+        // Not even null is unknown among nothing.
+        return Ok(lit(false));
     }
-    let bounds = bounds(&values)?;
-    let is_in = ScalarUDF::from(Among::new(values)?).call(vec![expr.clone()]);
-    // What it says of blocks and segments. A null among the values makes null of no.
-    Ok(match bounds {
-        Some((least, greatest)) => expr.between(lit(least), lit(greatest)).and(is_in),
+    let expr = expr.clone().cast_to(&set.data_type, schema)?;
+    if set.places.len() <= LISTED {
+        let mut list = set.literals(set.places.iter().map(|place| set.rows.row(*place as usize)))?;
+        if set.has_null {
+            list.push(lit(ScalarValue::try_from(&set.data_type)?));
+        }
+        return Ok(Expr::InList(InList::new(Box::new(expr), list, false)));
+    }
+    let is_in = ScalarUDF::from(Among::new(Arc::clone(set))).call(vec![expr.clone()]);
+    // What it says of blocks and segments. Beside a null among the values, what is beyond them is not certainly missing.
+    Ok(match set.bounds()?.filter(|_| !set.has_null) {
+        Some([least, greatest]) => expr.between(least, greatest).and(is_in),
         None => is_in,
     })
 }
 
-/// The least and the greatest of values among which is no null; none of floats, of which NaN has no agreed place.
-fn bounds(values: &ArrayRef) -> DataFusionResult<Option<(ScalarValue, ScalarValue)>> {
-    let data_type = values.data_type();
-    if values.logical_null_count() > 0 || data_type.is_floating() || data_type.is_nested() {
-        return Ok(None);
-    }
-    let (mut least, mut greatest) = (MinAccumulator::try_new(data_type)?, MaxAccumulator::try_new(data_type)?);
-    least.update_batch(std::slice::from_ref(values))?;
-    greatest.update_batch(std::slice::from_ref(values))?;
-    Ok(Some((least.evaluate()?, greatest.evaluate()?)))
-}
-
 /// Whether a value is among many: a function in the place of a list, which no rule of the optimiser has to walk through.
-#[derive(Debug)]
 struct Among {
     signature: Signature,
-    schema: Arc<ArrowSchema>,
-    list: InListExpr,
+    set: Arc<Set>,
 }
 
 impl Among {
-    fn new(values: ArrayRef) -> DataFusionResult<Among> {
-        let schema = Arc::new(ArrowSchema::new(vec![Field::new(NAME, values.data_type().clone(), true)]));
-        let signature = Signature::exact(vec![values.data_type().clone()], Volatility::Immutable);
-        let list = InListExpr::try_new_from_array(Arc::new(Column::new(NAME, 0)), values, false, &schema)?;
-        Ok(Among { signature, schema, list })
+    fn new(set: Arc<Set>) -> Among {
+        Among { signature: Signature::exact(vec![set.data_type.clone()], Volatility::Immutable), set }
     }
 }
 
-const NAME: &str = "is_among";
+impl std::fmt::Debug for Among {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Among").field("values", &self.set.places.len()).finish_non_exhaustive()
+    }
+}
 
 impl PartialEq for Among {
     fn eq(&self, other: &Among) -> bool {
-        std::ptr::eq(self, other)
+        Arc::ptr_eq(&self.set, &other.set)
     }
 }
 
@@ -213,13 +373,13 @@ impl Eq for Among {}
 
 impl Hash for Among {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        std::ptr::hash(self, state);
+        Arc::as_ptr(&self.set).hash(state);
     }
 }
 
 impl ScalarUDFImpl for Among {
     fn name(&self) -> &str {
-        NAME
+        "is_among"
     }
 
     fn signature(&self) -> &Signature {
@@ -232,8 +392,9 @@ impl ScalarUDFImpl for Among {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         let rows = arguments.number_rows;
-        let columns = arguments.args.into_iter().map(|argument| argument.into_array(rows));
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns.collect::<DataFusionResult<_>>()?)?;
-        self.list.evaluate(&batch)
+        let Some(values) = arguments.args.into_iter().next() else {
+            return internal_err!("is_among without a value");
+        };
+        Ok(ColumnarValue::Array(Arc::new(self.set.find(&values.into_array(rows)?)?)))
     }
 }

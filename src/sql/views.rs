@@ -10,6 +10,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::empty::EmptyTable;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::optimizer::Analyzer;
@@ -50,6 +51,11 @@ impl Definition {
             .map_err(from_datafusion)?;
         Ok(Arc::new(ViewTable::new(coerced, view.definition)))
     }
+}
+
+/// A view's columns, without what it scans.
+pub(super) fn without_plan(view: &dyn TableProvider) -> Arc<dyn TableProvider> {
+    Arc::new(EmptyTable::new(view.schema()))
 }
 
 /// Whether every stored table that a view's plan scans is the one that `newest` gives.

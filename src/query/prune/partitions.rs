@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, StringArray};
+use arrow_array::{Array, ArrayRef, BinaryArray};
+use arrow_schema::DataType as ArrowType;
 
 use super::{Evidence, ruled_out};
 use crate::block::{Piece, Stats, gather, measure};
@@ -35,7 +36,7 @@ pub(crate) fn ruled_out_by_partition(
             _ => runs.push((&entry.partition, 1)),
         }
     }
-    let paths: Vec<Vec<(String, Option<String>)>> = runs.iter().map(|(path, _)| parse_path(path)).collect();
+    let paths: Vec<Vec<Named>> = runs.iter().map(|(path, _)| parse_path(path)).collect();
     let known = keys.iter().enumerate().map(|(at, key)| values(at, key, &paths)).collect::<Result<Vec<_>>>()?;
     let mut all = Vec::with_capacity(entries.len());
     for (run, (_, count)) in runs.iter().enumerate() {
@@ -50,20 +51,26 @@ pub(crate) fn ruled_out_by_partition(
     Ok(all)
 }
 
+/// A key of a path, and its value.
+type Named = (Vec<u8>, Option<Vec<u8>>);
+
 /// The value of a key in each partition, as the statistics of one row; `None` where its text is not understood.
-fn values(at: usize, key: &PartitionKey, paths: &[Vec<(String, Option<String>)>]) -> Result<Vec<Option<Stats>>> {
-    let of = |path: &Vec<(String, Option<String>)>| path.get(at).filter(|(name, _)| **name == *key.name).cloned();
-    let found: Vec<Option<Option<String>>> = paths.iter().map(|path| of(path).map(|(_, value)| value)).collect();
-    let texts: ArrayRef = Arc::new(found.iter().map(|value| value.clone().flatten()).collect::<StringArray>());
-    // A text that does not convert becomes null, which it is not.
-    let Ok(values) = arrow_cast::cast(&texts, &key.data_type.to_arrow()) else {
+fn values(at: usize, key: &PartitionKey, paths: &[Vec<Named>]) -> Result<Vec<Option<Stats>>> {
+    let of = |path: &Vec<Named>| path.get(at).filter(|(name, _)| **name == *key.name.as_bytes()).cloned();
+    let found: Vec<Option<Option<Vec<u8>>>> = paths.iter().map(|path| of(path).map(|(_, value)| value)).collect();
+    let bytes: ArrayRef = Arc::new(found.iter().map(|value| value.clone().flatten()).collect::<BinaryArray>());
+    // What does not convert becomes null, which it is not.
+    let named = if key.data_type == DataType::Binary {
+        Ok(Arc::clone(&bytes))
+    } else {
+        arrow_cast::cast(&bytes, &ArrowType::Utf8)
+    };
+    let Ok(values) = named.and_then(|named| arrow_cast::cast(&named, &key.data_type.to_arrow())) else {
         return Ok(vec![None; paths.len()]);
     };
     let stats = |row: usize| -> Result<Option<Stats>> {
-        // Bytes that are no text have no name but that of null.
-        let may_be_null = texts.is_null(row) && key.data_type == DataType::Binary;
-        let is_known = found.get(row).is_some_and(Option::is_some) && values.is_null(row) == texts.is_null(row);
-        let known = (is_known && !may_be_null).then(|| one(&values, row, &key.data_type)).transpose()?;
+        let is_known = found.get(row).is_some_and(Option::is_some) && values.is_null(row) == bytes.is_null(row);
+        let known = is_known.then(|| one(&values, row, &key.data_type)).transpose()?;
         // The sign of NaN is not in its text.
         Ok(known.filter(|stats| stats.nans == 0))
     };
@@ -124,10 +131,12 @@ mod tests {
         assert_eq!(out(all), [None, None, Some(0), Some(0), Some(1), Some(1), None]);
         let null = Predicate::IsNull(key_column(0));
         assert_eq!(out(null.clone()), [Some(0), Some(0), Some(0), None, None, None, None]);
-        // Bytes that are no text are called null, and not all that is called null is.
+        // Bytes that are no text.
         let binary = [key("b", DataType::Binary)];
-        let entries = [entry(&format!("b={NULL_PARTITION}").as_str()), entry(&"b=x")];
-        let is_not_null = Predicate::Not(Box::new(null));
-        assert_eq!(ruled_out_by_partition(&is_not_null, &binary, &entries).unwrap(), [None, None]);
+        let entries = [&format!("b={NULL_PARTITION}"), "b=x", "b=%FF%2F"].map(|path| entry(&path));
+        let out = |predicate| ruled_out_by_partition(&predicate, &binary, &entries).unwrap();
+        assert_eq!(out(Predicate::Not(Box::new(null))), [Some(0), None, None]);
+        let bytes = equal(0, DataType::Binary, Scalar::Bytes(b"\xff/"[..].into()));
+        assert_eq!(out(bytes), [Some(0), Some(0), None]);
     }
 }
