@@ -1,4 +1,4 @@
-//! A root, a chunk or `CURRENT` of any bytes; what they are is told by how they begin.
+//! A root, a chunk, a file of the ledger or `CURRENT` of any bytes; what they are is told by how they begin.
 
 #![no_main]
 
@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use stylobate::disk::Mapped;
-use stylobate::manifest::{Chunk, ChunkRef, Root, codec};
+use stylobate::manifest::ledger::parse_file;
+use stylobate::manifest::{Chunk, ChunkRef, LedgerRef, Root, codec};
 
-/// Where a root has its generation, and a chunk its id and its count of segments: behind the envelope of 40 bytes.
+/// Where a root has its generation, and a chunk or ledger its id and its count: behind the envelope of 40 bytes.
 const BODY: usize = 40;
 
 fuzz_target!(|bytes: &[u8]| match bytes.first_chunk::<8>() {
     Some(b"STYROOT\0") => root(bytes),
     Some(b"STYCHNK\0") => chunk(bytes),
+    Some(b"STYLEDG\0") => ledger(bytes),
     _ => {
         if let Ok(generation) = codec::read_current(bytes) {
             assert_eq!(codec::write_current(generation), bytes);
@@ -27,6 +29,16 @@ fn root(bytes: &[u8]) {
         let Ok(root) = Root::parse(bytes, generation) else { continue };
         // What is understood is written again as the same thing.
         assert_eq!(Root::parse(&root.encode(), generation).unwrap(), root);
+    }
+}
+
+fn ledger(bytes: &[u8]) {
+    let Some((id, rest)) = bytes.get(BODY..).and_then(|body| body.split_first_chunk::<16>()) else { return };
+    let Some(sources) = rest.first_chunk() else { return };
+    let sources = u32::from_le_bytes(*sources);
+    let expected = LedgerRef { id: *id, length: bytes.len() as u64, crc: 0, sources };
+    if let Ok(found) = parse_file(bytes, &expected) {
+        assert_eq!(found.len(), sources as usize);
     }
 }
 

@@ -177,7 +177,7 @@ fn compress(
     let level = options.zstd_level();
     let pack = |chunk: &Range<usize>| match codec {
         CODEC_LZ4 => Some(lz4_flex::block::compress(&bytes[chunk.clone()])),
-        _ => zstd::bulk::compress(&bytes[chunk.clone()], level).ok(),
+        _ => zstd(&bytes[chunk.clone()], level).ok(),
     };
     let stored: Option<Vec<Vec<u8>>> = chunks.iter().map(pack).collect();
     match stored {
@@ -413,11 +413,24 @@ impl<'a> Buffer<'a> {
 
 thread_local! {
     /// Making a context costs as much as unpacking a small chunk with it.
-    static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+    static UNPACKER: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+    /// And more for packing one.
+    static PACKER: RefCell<Option<(i32, zstd::bulk::Compressor<'static>)>> = const { RefCell::new(None) };
+}
+
+/// The same bytes whatever was packed before.
+fn zstd(bytes: &[u8], level: i32) -> std::io::Result<Vec<u8>> {
+    PACKER.with_borrow_mut(|context| {
+        let (_, packer) = match context {
+            Some(known) if known.0 == level => known,
+            _ => context.insert((level, zstd::bulk::Compressor::new(level)?)),
+        };
+        packer.compress(bytes)
+    })
 }
 
 fn unzstd(stored: &[u8], raw_len: usize) -> std::io::Result<Vec<u8>> {
-    ZSTD.with_borrow_mut(|context| match context {
+    UNPACKER.with_borrow_mut(|context| match context {
         Some(context) => context.decompress(stored, raw_len),
         None => context.insert(zstd::bulk::Decompressor::new()?).decompress(stored, raw_len),
     })

@@ -15,8 +15,10 @@ use super::alp::{self, Scale};
 use super::exceptions::{self, Corrected};
 use super::float::{Float, MAGIC};
 use super::ints;
+use super::kernels::dispatch::simd;
 use super::{Encoding, Options, Sink, Source, Word, floats};
 use crate::error::Result;
+use crate::limits::VECTOR;
 
 /// Values that are looked at to find the parameters.
 const SAMPLE: usize = 512;
@@ -49,32 +51,32 @@ impl Grid {
         let word = Word::to_i64(word) as u64;
         let int = (word.wrapping_add(BIAS) >> 1).wrapping_sub(BIAS >> 1);
         let decimal: F = self.scale.decode(Word::from_u64(int));
-        let above = (decimal.to_f64() * self.power + 0.5 + MAGIC) - MAGIC;
-        let multiple = F::from_f64(above * self.unit);
+        let multiple = self.multiple_above(decimal);
         if word & 1 == 0 { decimal } else { multiple }
     }
 
-    /// The word of a value, if it has one.
+    /// The word of a value, and whether it is one from which the value comes back. Without a branch, for what a value is (a
+    /// decimal or not) cannot be foretold.
     #[inline(always)]
-    fn encode<F: Float>(&self, value: F) -> Option<F::Bits> {
-        let near = Word::to_i64(self.scale.encode(value));
-        let decimal = |int: i64| -> F { self.scale.decode(Word::from_u64(int as u64)) };
+    fn encode<F: Float>(&self, value: F) -> (F::Bits, bool) {
+        let near = self.scale.encode(value);
         // Decimals around it lie within the range that decodes.
-        if near.unsigned_abs() as f64 >= F::MAX_INT / 2.0 - 1.0 {
-            return None;
-        }
-        let nearest = decimal(near);
-        let word = if nearest.to_word() == value.to_word() {
-            near << 1
-        } else {
-            let int = if nearest < value { near } else { near - 1 };
-            if decimal(int) >= value || decimal(int + 1) <= value {
-                return None;
-            }
-            int << 1 | 1
-        };
-        let word = F::Bits::from_u64(word as u64);
-        (self.decode::<F>(word).to_word() == value.to_word()).then_some(word)
+        let is_within = F::widen(near).abs() < F::MAX_INT / 2.0 - 1.0;
+        let decimal = |int: i64| -> F { self.scale.decode(Word::from_u64(int as u64)) };
+        let (near, nearest) = (Word::to_i64(near), self.scale.decode::<F>(near));
+        let is_decimal = nearest.to_word() == value.to_word();
+        let below = near.wrapping_sub(i64::from(nearest >= value));
+        let (low, high) = (decimal(below), decimal(below.wrapping_add(1)));
+        let is_multiple = low < value && value < high && self.multiple_above(low).to_word() == value.to_word();
+        let word = if is_decimal { near << 1 } else { below << 1 | 1 };
+        (F::Bits::from_u64(word as u64), is_within & (is_decimal | is_multiple))
+    }
+
+    /// The multiple of the unit above a decimal.
+    #[inline(always)]
+    fn multiple_above<F: Float>(&self, decimal: F) -> F {
+        let above = (decimal.to_f64() * self.power + 0.5 + MAGIC) - MAGIC;
+        F::from_f64(above * self.unit)
     }
 }
 
@@ -112,12 +114,22 @@ fn fraction(v: f64) -> Option<u8> {
 pub(super) fn encode<F: Float>(values: &[F], grid: Grid, child: &Options, sink: &mut Sink) {
     let mut ints: Vec<F::Bits> = Vec::with_capacity(values.len());
     let mut positions: Vec<u32> = Vec::new();
-    for (at, value) in (0u32..).zip(values) {
-        let word = grid.encode(*value);
-        if word.is_none() {
-            positions.push(at);
+    let mut fits = [false; VECTOR];
+    for piece in values.chunks(VECTOR) {
+        let base = ints.len();
+        ints.resize(base + piece.len(), F::Bits::default());
+        let fits = &mut fits[..piece.len()];
+        simd(
+            #[inline(always)]
+            || {
+                for ((value, int), fits) in piece.iter().zip(&mut ints[base..]).zip(&mut *fits) {
+                    (*int, *fits) = grid.encode(*value);
+                }
+            },
+        );
+        if fits.contains(&false) {
+            positions.extend(fits.iter().enumerate().filter(|(_, fits)| !**fits).map(|(at, _)| (base + at) as u32));
         }
-        ints.push(word.unwrap_or_default());
     }
     alp::fill(&mut ints, &positions);
     let words: Vec<F::Bits> = positions.iter().map(|&at| values[at as usize].to_word()).collect();
@@ -208,7 +220,7 @@ mod tests {
         let grid = dyadic.grid;
         values.sort_by(f64::total_cmp);
         values.dedup();
-        let words: Vec<i64> = values.iter().map(|v| grid.encode(*v).unwrap() as i64).collect();
+        let words: Vec<i64> = values.iter().map(|v| grid.encode(*v).0 as i64).collect();
         assert!(words.is_sorted_by(|a, b| a < b));
     }
 

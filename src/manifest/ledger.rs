@@ -142,7 +142,7 @@ pub(super) fn encode_file(sources: &[Source]) -> (Vec<u8>, LedgerRef) {
 }
 
 /// The entries of a file that a root names.
-pub(super) fn parse_file(bytes: &[u8], expected: &LedgerRef) -> Result<Vec<Source>> {
+pub fn parse_file(bytes: &[u8], expected: &LedgerRef) -> Result<Vec<Source>> {
     read_envelope(MAGIC, "ledger", &mut Cursor::new(bytes))?;
     let mut cursor = Cursor::new(unseal(bytes)?);
     read_envelope(MAGIC, "ledger", &mut cursor)?;
@@ -151,6 +151,9 @@ pub(super) fn parse_file(bytes: &[u8], expected: &LedgerRef) -> Result<Vec<Sourc
     }
     let sources = read_sources(&mut cursor)?;
     cursor.finish()?;
+    if sources.len() != expected.sources as usize {
+        return Err(cursor.corrupt(format!("{} entries, and {} by the root", sources.len(), expected.sources)));
+    }
     Ok(sources)
 }
 
