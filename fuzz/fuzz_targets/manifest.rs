@@ -27,7 +27,8 @@ fn root(bytes: &[u8]) {
     let number = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
     for generation in [1, 2].into_iter().chain(number(BODY)) {
         let Ok(root) = Root::parse(bytes, generation) else { continue };
-        // What is understood is written again as the same thing.
+        // What is understood is written again as the same thing; a writer never writes what it does not know.
+        let root = Root { unknown: 0, ..root };
         assert_eq!(Root::parse(&root.encode(), generation).unwrap(), root);
     }
 }
