@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::compact_ranges::{Order, SortedRun, fan_in, groups, ranges};
+use super::compact_ranges::{Order, SortedRun, fan_in, groups, in_order, ranges};
 use super::partitions::no_partition;
 use crate::block::Bound;
 use crate::encoding::{Options, Profile};
@@ -162,7 +162,7 @@ impl Work {
         let mut after = mine.len() as u64;
         let mut edits: BTreeMap<usize, Edit<NewSegment>> = BTreeMap::new();
         for group in self.groups(writer, mine)? {
-            let new = self.rewrite(writer, path, &group)?;
+            let Some(new) = self.rewrite(writer, path, &group)? else { continue };
             if !self.everything && self.arrangement.sort_by.is_empty() && new.len() >= group.len() {
                 // They are as large as their bytes allow; the new ones go with the commit, or with the writer.
                 continue;
@@ -199,18 +199,14 @@ impl Work {
 
     /// The groups of segments to be written anew, in the order of their rows or keys.
     fn groups(&self, writer: &TableWriter, mine: Vec<Candidate>) -> Result<Vec<Vec<Candidate>>> {
-        let full = self.pipeline.segment.rows as u64;
         let groups = match self.arrangement.sort_by.first() {
             Some(key) => clusters(mine, &self.arrangement.sort_by, &writer.column_stats_by_segment(key.column)?),
             None => mine.into_iter().map(|candidate| vec![candidate]).collect(),
         };
         // Neighbours that are small are joined; what overlaps is together already.
-        let is_small = |group: &[Candidate]| {
-            group.iter().all(|candidate| candidate.entry.rows < full && candidate.entry.length < LARGE_BYTES)
-        };
         let mut joined: Vec<(bool, Vec<Candidate>)> = Vec::new();
         for group in groups {
-            let small = is_small(&group);
+            let small = group.iter().all(|candidate| self.is_small(candidate));
             match joined.last_mut() {
                 Some((before, last)) if self.everything || (*before && small) => last.extend(group),
                 _ => joined.push((small, group)),
@@ -220,25 +216,43 @@ impl Work {
         Ok(joined.into_iter().map(|(_, group)| group).filter(|group| self.everything || group.len() > 1).collect())
     }
 
-    fn rewrite(&mut self, writer: &TableWriter, path: &str, group: &[Candidate]) -> Result<Vec<NewSegment>> {
+    fn is_small(&self, candidate: &Candidate) -> bool {
+        candidate.entry.rows < self.pipeline.segment.rows as u64 && candidate.entry.length < LARGE_BYTES
+    }
+
+    /// Whether two of a group could be one.
+    fn has_small_neighbours(&self, group: &[Candidate]) -> bool {
+        group.windows(2).any(|pair| pair.iter().all(|candidate| self.is_small(candidate)))
+    }
+
+    /// Writes a group anew; `None` if it turns out to be as it should be.
+    fn rewrite(
+        &mut self,
+        writer: &TableWriter,
+        path: &str,
+        group: &[Candidate],
+    ) -> Result<Option<Vec<NewSegment>>> {
         let segments = group.iter().map(|candidate| writer.open_segment(&candidate.entry));
         let segments = segments.collect::<Result<Vec<_>>>()?;
         let rows: u64 = segments.iter().map(|segment| segment.rows()).sum();
         let bytes: u64 = group.iter().map(|candidate| candidate.entry.length).sum();
-        self.report.rows += rows;
-        self.report.bytes_read += bytes;
         let goal = self.done.load(Ordering::Relaxed) + bytes;
         let of_a_row = |bytes: u64| bytes as f64 / rows.max(1) as f64;
         let (schema, files) = (writer.schema().clone(), writer.data_files());
         if self.arrangement.sort_by.is_empty() {
+            self.report.rows += rows;
+            self.report.bytes_read += bytes;
             let tasks = rewrite::all_tasks(segments, &schema, self.pipeline.in_flight_bytes)?;
-            return self.write(tasks, &[], self.pipeline, &schema, of_a_row(bytes), |segment| {
+            let new = self.write(tasks, &[], self.pipeline, &schema, of_a_row(bytes), |segment| {
                 store_segment(&files, path, segment)
             });
+            return new.map(Some);
         }
         let room = self.pipeline.in_flight_bytes;
         let order = Order::new(&schema, &self.arrangement.sort_by, &segments)?;
         let (mut runs, mut unsorted) = (Vec::with_capacity(segments.len()), Vec::new());
+        // Segments that share a first key overlap by it, and may be in order by all keys.
+        let mut as_it_should_be = !self.everything && !self.has_small_neighbours(group);
         for segment in segments.into_iter().filter(|segment| segment.rows() > 0) {
             match SortedRun::open(Arc::clone(&segment), &order, runs.len())? {
                 Some(run) => {
@@ -246,9 +260,17 @@ impl Work {
                     self.sort(writer, path, tasks, &order, of_a_row(bytes) / 2.0, &mut runs)?;
                     runs.push(run);
                 }
-                None => unsorted.push(segment),
+                None => {
+                    as_it_should_be = false;
+                    unsorted.push(segment);
+                }
             }
         }
+        if as_it_should_be && in_order(&runs) {
+            return Ok(None);
+        }
+        self.report.rows += rows;
+        self.report.bytes_read += bytes;
         let tasks = rewrite::all_tasks(unsorted, &schema, room)?;
         self.sort(writer, path, tasks, &order, of_a_row(bytes) / 2.0, &mut runs)?;
         let most = fan_in(&runs, room);
@@ -266,7 +288,8 @@ impl Work {
         }
         let tasks = ranges(runs, &order, Arc::clone(&self.pool), room, self.pipeline.segment.rows);
         let rest = of_a_row(goal.saturating_sub(self.done.load(Ordering::Relaxed)));
-        self.write(tasks, &[], self.pipeline, &schema, rest, |segment| store_segment(&files, path, segment))
+        let store = |segment| store_segment(&files, path, segment);
+        self.write(tasks, &[], self.pipeline, &schema, rest, store).map(Some)
     }
 
     /// Writes rows to sorted segments that are not for long, and adds them to `runs`. They have no names any more when this

@@ -195,6 +195,11 @@ fn decoded_bytes(runs: &[SortedRun]) -> usize {
     bytes / rows.max(1)
 }
 
+/// Whether each run comes after the one before it.
+pub(super) fn in_order(runs: &[SortedRun]) -> bool {
+    runs.windows(2).all(|pair| matches!(pair, [before, after] if before.last <= after.first))
+}
+
 /// Neighbouring runs in groups, of which each overlaps at most `most` times or so. One group is the end of merging.
 pub(super) fn groups(runs: Vec<SortedRun>, most: usize) -> Vec<Vec<SortedRun>> {
     let mut groups: Vec<Vec<SortedRun>> = Vec::new();

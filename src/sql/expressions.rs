@@ -11,7 +11,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use super::convert::{Compiled, from_datafusion};
-use super::{date_functions, zeros};
+use super::{date_functions, lists, precedence, zeros};
 use crate::error::{Error, Result};
 use crate::ingest::partition::{self, Compile};
 use crate::model::Column;
@@ -51,7 +51,10 @@ impl Compile for SqlExpressions {
 impl SqlExpressions {
     /// An expression as it is in a plan once the optimiser has seen it, and compiled.
     pub(super) fn simplified(&self, expression: &str, known: &DFSchema) -> Result<(Expr, partition::Compiled)> {
-        let logical = self.state.create_logical_expr(expression, known).map_err(from_datafusion)?;
+        let dialect = self.state.config_options().sql_parser.dialect;
+        let mut parsed = self.state.sql_to_expr_with_alias(expression, &dialect).map_err(from_datafusion)?;
+        precedence::correct_in(&mut parsed.expr);
+        let logical = self.state.create_logical_expr_from_sql_expr(parsed, known).map_err(from_datafusion)?;
         if logical.is_volatile() {
             return Err(Error::InvalidInput(format!(
                 "'{expression}' is not the same each time it is computed, so it cannot say where a row belongs"
@@ -74,7 +77,9 @@ fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result
         .with_query_execution_start_time(state.execution_props().query_execution_start_time)
         .build();
     let simplifier = ExprSimplifier::new(context);
-    let expression = simplifier.coerce(expression, schema).and_then(|expression| simplifier.simplify(expression));
+    let expression =
+        simplifier.coerce(expression, schema).and_then(lists::united).map(|expression| expression.data);
+    let expression = expression.and_then(|expression| simplifier.simplify(expression));
     expression.and_then(zeros::with_both).map(|expression| expression.data).map_err(from_datafusion)
 }
 

@@ -19,6 +19,7 @@ use datafusion::catalog::{Session, default_table_source::provider_as_source};
 use datafusion::common::tree_node::{Transformed, TreeNodeRewriter};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::context::ExecutionProps;
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, Extension, Filter, LogicalPlan};
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
@@ -27,6 +28,7 @@ use datafusion::optimizer::{OptimizerContext, OptimizerRule};
 use super::node::FragmentNode;
 use super::settings::Settings;
 use super::table::Conditions;
+use super::zeros;
 use expression::Compiler;
 use source::Source;
 pub(super) use source::store_provider;
@@ -109,7 +111,7 @@ impl Lowering<'_> {
 
     /// A filter and the scan below it as one scan, which decodes only what passes.
     fn filtered(&mut self, plan: LogicalPlan) -> LogicalPlan {
-        let LogicalPlan::Filter(Filter { input, .. }) = &plan else { return plan };
+        let LogicalPlan::Filter(Filter { input, predicate, .. }) = &plan else { return plan };
         let LogicalPlan::TableScan(scan) = input.as_ref() else { return plan };
         let Some(provider) = store_provider(scan).filter(|provider| !provider.is_filtered()) else { return plan };
         let Ok(source) = Source::of(&plan) else { return plan };
@@ -118,7 +120,9 @@ impl Lowering<'_> {
         let filtered = provider.filtered(Conditions { columns: compiler.columns(), conditions });
         let mut scan = scan.clone();
         scan.source = provider_as_source(Arc::new(filtered));
-        scan.filters.clear();
+        // The equality of plans does not see the source: without its filter in sight, a scan would be taken for another one.
+        let parts = split_conjunction(predicate).into_iter().filter(|part| !scan.filters.contains(part)).cloned();
+        scan.filters = parts.chain(scan.filters.iter().cloned()).collect();
         self.scans_changed = true;
         LogicalPlan::TableScan(scan)
     }
@@ -139,11 +143,15 @@ impl Lowering<'_> {
             Expr::AggregateFunction(function) => function.params.distinct,
             _ => false,
         };
-        match &plan {
-            LogicalPlan::Aggregate(aggregate) if aggregate.aggr_expr.iter().any(distinct) => {
+        match plan {
+            LogicalPlan::Aggregate(mut aggregate) if aggregate.aggr_expr.iter().any(distinct) => {
+                let schema = aggregate.input.schema();
+                let exprs = aggregate.aggr_expr.into_iter().map(|expr| zeros::distinct_values(expr, schema));
+                aggregate.aggr_expr = exprs.collect::<DataFusionResult<_>>()?;
+                let plan = LogicalPlan::Aggregate(aggregate);
                 SingleDistinctToGroupBy::new().rewrite(plan, &OptimizerContext::new())
             }
-            _ => Ok(Transformed::no(plan)),
+            other => Ok(Transformed::no(other)),
         }
     }
 }

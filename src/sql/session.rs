@@ -10,8 +10,11 @@ use datafusion::common::config::Dialect;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionStateBuilder, TaskContext};
-use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::analyze::AnalyzeExec;
+use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::{self, DFParserBuilder};
@@ -21,17 +24,26 @@ use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use super::catalog::Tables;
 use super::convert::from_datafusion;
 use super::date_functions;
+use super::decorrelate::Decorrelate;
 use super::exec::Engine;
+use super::extremes;
 use super::from_first;
+use super::lists::UniteLists;
 use super::modify::Modify;
 use super::node::Planner;
 use super::parameters::{Parameters, allow_names};
+use super::precedence;
+use super::pushdown::PositionalFilterPushdown;
+use super::repeated;
+use super::set_operations::CountEqualRows;
 use super::settings::Settings;
 use super::statement::{Planned, StatementPlanner};
 use super::statistics::Timed;
 use super::stream::{BatchStream, Canceller, Workers};
+use super::top_keys::TopKOfExactKeys;
+use super::using::UsingBoth;
 use super::write::Write;
-use super::zeros::BothZeros;
+use super::zeros::{BothZeros, OneZero};
 use crate::error::{Error, Result};
 use crate::ingest::load::LoadOptions;
 use crate::maintain::ModifyOptions;
@@ -112,11 +124,14 @@ impl Session {
             .with_config(configuration(threads))
             .with_runtime_env(environment(options, memory)?)
             .with_catalog_list(Arc::new(catalogs))
+            .with_analyzer_rules(analyzer_rules())
             .with_optimizer_rules(logical_rules())
+            .with_physical_optimizer_rules(physical_rules())
             .with_query_planner(Arc::new(Planner(engine)))
             .build();
         let context = SessionContext::new_with_state(state);
         date_functions::all().for_each(|function| context.register_udf(function));
+        extremes::all().into_iter().for_each(|function| context.register_udaf(function));
         let weak = context.state_weak_ref();
         tables.belong_to(move || Some(weak.upgrade()?.read().clone()));
         let workers = Arc::new(Workers::new(threads)?);
@@ -138,6 +153,8 @@ impl Session {
             .map_err(from_datafusion)?;
         let completed = |mut parsed| {
             from_first::complete(&mut parsed);
+            precedence::correct(&mut parsed);
+            repeated::leave_out(&mut parsed);
             allow_names(&mut parsed);
             Statement { parsed }
         };
@@ -266,12 +283,37 @@ fn configuration(threads: usize) -> SessionConfig {
     config
 }
 
+/// DataFusion's, and what makes subqueries such that its logical rules answer them rightly.
+fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let mut rules = Analyzer::new().rules;
+    rules.push(Arc::new(UsingBoth));
+    rules.push(Arc::new(UniteLists));
+    rules.push(Arc::new(CountEqualRows));
+    rules.push(Arc::new(OneZero));
+    rules.push(Arc::new(Decorrelate));
+    rules
+}
+
 /// DataFusion's and that of zeros, but for the one that hides count(DISTINCT …) from `lower`, which applies it to what it leaves.
 fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Optimizer::new().rules;
     rules.retain(|rule| rule.name() != "single_distinct_aggregation_to_group_by");
     // Last: literals have the type of their column by then.
     rules.push(Arc::new(BothZeros));
+    rules
+}
+
+/// DataFusion's, with filters pushed down by position in place of by name.
+fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules = PhysicalOptimizer::new().rules;
+    for rule in &mut rules {
+        match rule.name() {
+            "FilterPushdown" => *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Pre)),
+            "TopKAggregation" => *rule = Arc::new(TopKOfExactKeys(Arc::clone(rule))),
+            "FilterPushdown(Post)" => *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Post)),
+            _ => {}
+        }
+    }
     rules
 }
 

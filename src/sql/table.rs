@@ -121,8 +121,11 @@ impl TableProvider for StoreProvider {
         TableType::Base
     }
 
-    /// Zone maps only rule rows out: DataFusion filters what is left.
+    /// Zone maps only rule rows out: DataFusion filters what is left, but for what has become a condition of this scan.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DataFusionResult<Vec<TableProviderFilterPushDown>> {
+        if self.is_filtered() {
+            return Ok(vec![TableProviderFilterPushDown::Exact; filters.len()]);
+        }
         let judge = |filter: &&Expr| match to_predicate(filter, self.table.snapshot.schema()).is_opaque() {
             true => TableProviderFilterPushDown::Unsupported,
             false => TableProviderFilterPushDown::Inexact,
@@ -147,6 +150,8 @@ impl TableProvider for StoreProvider {
             None => Arc::clone(&self.table.schema),
         };
         let conditions = self.conditions.as_ref().map_or_else(Vec::new, |all| all.over(&mut columns));
+        // Those of a filtered scan are its conditions.
+        let filters = if self.is_filtered() { &[] } else { filters };
         let scan = Scan {
             table: Arc::clone(&self.table),
             columns,

@@ -1,19 +1,24 @@
 //! There is one zero: -0.0 and 0.0 are equal, in lists and sets too.
 //!
-//! DataFusion compares floats so that zeros are equal, but looks values of longer lists up by their bits. A list with one of the
-//! zeros gets the other beside it.
+//! DataFusion compares floats so that zeros are equal, but looks values of longer lists up by their bits, and compares bits in
+//! some other places (55.2). A list with one of the zeros gets the other beside it; the keys of windows and the
+//! arguments of a count of distinct values become sums with 0.0, which is the same for both; CASE with an operand and `nullif`
+//! become comparisons.
 
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
-use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use arrow_schema::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, lit};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit, when};
+use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 
 /// Adds the other zero to lists that have one.
 #[derive(Debug)]
@@ -35,6 +40,103 @@ impl OptimizerRule for BothZeros {
             Ok(with_both(expr)?.update_data(|expr| name.restore(expr)))
         })
     }
+}
+
+/// Makes comparisons of bits comparisons of values.
+#[derive(Debug)]
+pub(super) struct OneZero;
+
+impl AnalyzerRule for OneZero {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        let rewrite = |node: LogicalPlan| {
+            let mut found = false;
+            node.apply_expressions(|expr| {
+                found |= expr.exists(|expr| Ok(compares_bits(expr)))?;
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+            if !found {
+                return Ok(Transformed::no(node));
+            }
+            let mut schema = DFSchema::empty();
+            node.inputs().iter().for_each(|input| schema.merge(input.schema()));
+            let names = NamePreserver::new(&node);
+            node.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let rewritten = expr.transform_up(|expr| compared(expr, &schema))?;
+                Ok(rewritten.update_data(|expr| name.restore(expr)))
+            })
+        };
+        Ok(plan.transform_up_with_subqueries(rewrite)?.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "one_zero"
+    }
+}
+
+fn compares_bits(expr: &Expr) -> bool {
+    match expr {
+        Expr::Case(case) => case.expr.is_some(),
+        Expr::ScalarFunction(function) => function.func.name() == "nullif",
+        Expr::WindowFunction(window) => {
+            !window.params.partition_by.is_empty() || !window.params.order_by.is_empty()
+        }
+        _ => false,
+    }
+}
+
+fn compared(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+    let is_float = |expr: &Expr| expr.get_type(schema).is_ok_and(|of| of.is_floating());
+    match expr {
+        Expr::Case(Case { expr: Some(operand), when_then_expr, else_expr }) if is_float(&operand) => {
+            let when = |when: Box<Expr>| Box::new(operand.as_ref().clone().eq(*when));
+            let when_then_expr = when_then_expr.into_iter().map(|(value, then)| (when(value), then)).collect();
+            Ok(Transformed::yes(Expr::Case(Case { expr: None, when_then_expr, else_expr })))
+        }
+        Expr::ScalarFunction(function) if function.func.name() == "nullif" => match function.args.as_slice() {
+            [value, other] if is_float(value) => {
+                let null = lit(ScalarValue::try_from(&value.get_type(schema)?)?);
+                let case = when(value.clone().eq(other.clone()), null).otherwise(value.clone())?;
+                Ok(Transformed::yes(case))
+            }
+            _ => Ok(Transformed::no(Expr::ScalarFunction(function))),
+        },
+        Expr::WindowFunction(mut window) => {
+            let mut changed = false;
+            let params = &mut window.params;
+            let keys = params.partition_by.iter_mut().chain(params.order_by.iter_mut().map(|key| &mut key.expr));
+            for key in keys.filter(|key| is_float(key)) {
+                *key = sum_with_zero(key.clone(), schema)?;
+                changed = true;
+            }
+            Ok(Transformed::new_transformed(Expr::WindowFunction(window), changed))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// The expression, with 0.0 for -0.0.
+fn sum_with_zero(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
+    Ok(match expr.get_type(schema)? {
+        DataType::Float64 => expr + lit(0.0_f64),
+        DataType::Float32 => expr + lit(0.0_f32),
+        _ => expr,
+    })
+}
+
+/// Of an aggregate, counts of distinct floats that count one zero.
+pub(super) fn distinct_values(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
+    let name = expr.schema_name().to_string();
+    let rewritten = expr.transform_up(|expr| match expr {
+        Expr::AggregateFunction(mut function) if function.params.distinct => {
+            let args = function.params.args.into_iter().map(|arg| sum_with_zero(arg, schema));
+            function.params.args = args.collect::<DataFusionResult<_>>()?;
+            Ok(Transformed::yes(Expr::AggregateFunction(function)))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    let renamed = rewritten.data.schema_name().to_string() != name;
+    Ok(if renamed { rewritten.data.alias(name) } else { rewritten.data })
 }
 
 /// An expression with both zeros in lists that have one.

@@ -1,0 +1,431 @@
+//! Subqueries that look at the outer row in any way: computed for all distinct outer values at once, then joined.
+//!
+//! The *domain* is the distinct values of the outer columns that a subquery reads. It is joined to the subquery's plan where
+//! no outer column is read below, and carried up through each operator: a filter sees its columns in place of the outer
+//! ones, an aggregate groups by them, a limit counts rows for each of its values. What comes out has the answer for each
+//! value of the domain.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, ExprSchema, JoinType, NullEquality, ScalarValue};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::functions_window::row_number::row_number;
+use datafusion::logical_expr::expr::{AggregateFunction, Cast};
+use datafusion::logical_expr::logical_plan::{FetchType, SkipType};
+use datafusion::logical_expr::{
+    Aggregate, Distinct, Expr, ExprFunctionExt, Filter, Join, Limit, LogicalPlan, LogicalPlanBuilder, Operator,
+    Projection, SortExpr, Subquery, SubqueryAlias, Union, binary_expr, lit, when,
+};
+
+use super::only_value::only_value;
+use super::outer::{fresh, outer_columns, replaced, subquery_of};
+use super::suits_datafusion;
+
+/// The input of a filter or projection, joined to the answers of those subqueries in its expressions that DataFusion cannot
+/// make joins of; and the expressions over it.
+pub(super) fn joined(input: &Arc<LogicalPlan>, exprs: Vec<Expr>) -> DataFusionResult<(LogicalPlan, Vec<Expr>)> {
+    let mut plan = input.as_ref().clone();
+    let mut rewritten = Vec::with_capacity(exprs.len());
+    for expr in exprs {
+        let replace = |expr: Expr| {
+            let expr = match &expr {
+                Expr::InSubquery(_) | Expr::Exists(_) | Expr::ScalarSubquery(_) => expr,
+                _ => return Ok(Transformed::no(expr)),
+            };
+            match answer(&mut plan, input, &expr)? {
+                Some(answer) => Ok(Transformed::new(answer, true, TreeNodeRecursion::Jump)),
+                None => Ok(Transformed::no(expr)),
+            }
+        };
+        rewritten.push(expr.transform_down(replace)?.data);
+    }
+    Ok((plan, rewritten))
+}
+
+/// What stands for a subquery over a wider `plan`; `None` where it can stay.
+fn answer(plan: &mut LogicalPlan, input: &Arc<LogicalPlan>, expr: &Expr) -> DataFusionResult<Option<Expr>> {
+    let Some(subquery) = subquery_of(expr) else { return Ok(None) };
+    if outer_columns(&subquery.subquery).is_empty() || suits_datafusion(&above(input), expr, subquery) {
+        return Ok(None);
+    }
+    let counted = match expr {
+        Expr::ScalarSubquery(_) => expr.clone(),
+        // A test is a count that is not zero.
+        other => super::counted(other.clone(), input.schema())?,
+    };
+    let mut found = None;
+    let replace = |expr: Expr| match &expr {
+        Expr::ScalarSubquery(subquery) => match value(plan, input, subquery)? {
+            Some((wider, value)) => {
+                *plan = wider;
+                found = Some(());
+                Ok(Transformed::new(value, true, TreeNodeRecursion::Jump))
+            }
+            None => Ok(Transformed::no(expr)),
+        },
+        _ => Ok(Transformed::no(expr)),
+    };
+    let replaced = counted.transform_down(replace)?.data;
+    Ok(found.map(|()| replaced))
+}
+
+/// A node that DataFusion would see a subquery in.
+fn above(input: &Arc<LogicalPlan>) -> LogicalPlan {
+    let columns = input.schema().columns().into_iter().map(Expr::from).collect();
+    match Projection::try_new(columns, Arc::clone(input)) {
+        Ok(projection) => LogicalPlan::Projection(projection),
+        Err(_) => input.as_ref().clone(),
+    }
+}
+
+/// `plan` with one more column, the value of a subquery over the rows of `input`.
+fn value(
+    plan: &LogicalPlan,
+    input: &Arc<LogicalPlan>,
+    subquery: &Subquery,
+) -> DataFusionResult<Option<(LogicalPlan, Expr)>> {
+    let own = |column: &Column| input.schema().has_column(column);
+    let mut outer: Vec<Column> = outer_columns(&subquery.subquery).into_iter().map(|(_, column)| column).collect();
+    outer.retain(own);
+    outer.dedup();
+    if outer.is_empty() || is_volatile(input)? {
+        return Ok(None);
+    }
+    let domain = Domain::of(input, outer)?;
+    let Some(pushed) = domain.pushed(&subquery.subquery)? else { return Ok(None) };
+    let Some((qualifier, field)) = subquery.subquery.schema().iter().next() else { return Ok(None) };
+    let column = Expr::from((qualifier, field));
+    let answers = match gives_one_row(&subquery.subquery) {
+        true => LogicalPlanBuilder::from(pushed.plan)
+            .project(pushed.columns.iter().cloned().map(Expr::from).chain([column.alias(VALUE)]))?,
+        false => LogicalPlanBuilder::from(pushed.plan)
+            .aggregate(pushed.columns.iter().cloned().map(Expr::from), [only_value(column).alias(VALUE)])?,
+    };
+    let alias = fresh("answers");
+    let keys = pushed.columns.iter().map(|column| Column::new(Some(alias.clone()), &column.name)).collect();
+    let answers = answers.alias(alias.as_str())?.build()?;
+    let wider = LogicalPlanBuilder::from(plan.clone())
+        .join_detailed(answers, JoinType::Left, (domain.outer, keys), None, NullEquality::NullEqualsNull)?
+        .build()?;
+    // An outer value that has no row: what an aggregate says of none is in the answers already.
+    Ok(Some((wider, Expr::Column(Column::new(Some(alias), VALUE)))))
+}
+
+/// The column of an answer.
+const VALUE: &str = "value";
+
+/// Whether a plan gives one row for each outer row.
+fn gives_one_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => gives_one_row(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => gives_one_row(&alias.input),
+        LogicalPlan::Filter(filter) => gives_one_row(&filter.input),
+        LogicalPlan::Sort(sort) => gives_one_row(&sort.input),
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        LogicalPlan::Limit(limit) => matches!(limit.get_fetch_type(), Ok(FetchType::Literal(Some(0 | 1)))),
+        _ => false,
+    }
+}
+
+/// Whether to run a plan twice could give different rows.
+fn is_volatile(plan: &LogicalPlan) -> DataFusionResult<bool> {
+    plan.exists(|node| {
+        let mut volatile = matches!(node, LogicalPlan::Limit(_));
+        node.apply_expressions(|expr| {
+            volatile |= expr.is_volatile();
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(volatile)
+    })
+}
+
+/// The distinct values of some columns of an outer plan.
+struct Domain {
+    outer: Vec<Column>,
+    names: Vec<String>,
+    values: LogicalPlan,
+}
+
+/// A plan with the columns of the domain among its own.
+struct Pushed {
+    plan: LogicalPlan,
+    columns: Vec<Column>,
+}
+
+impl Pushed {
+    fn exprs(&self) -> impl Iterator<Item = Expr> + '_ {
+        self.columns.iter().cloned().map(Expr::Column)
+    }
+
+    /// The conditions under which its rows belong to the value of the domain that `other` has.
+    fn same_as<'a>(&'a self, other: &'a [Column]) -> impl Iterator<Item = Expr> + 'a {
+        let pairs = self.columns.iter().zip(other);
+        pairs.map(|(a, b)| same(Expr::Column(a.clone()), Expr::Column(b.clone())))
+    }
+}
+
+fn same(a: Expr, b: Expr) -> Expr {
+    binary_expr(a, Operator::IsNotDistinctFrom, b)
+}
+
+impl Domain {
+    fn of(input: &Arc<LogicalPlan>, outer: Vec<Column>) -> DataFusionResult<Domain> {
+        let names: Vec<String> = outer.iter().map(|_| fresh("outer")).collect();
+        let columns = outer.iter().zip(&names).map(|(column, name)| Expr::Column(column.clone()).alias(name));
+        let values = LogicalPlanBuilder::from(input.as_ref().clone()).project(columns)?.distinct()?.build()?;
+        Ok(Domain { outer, names, values })
+    }
+
+    /// The values under a name of their own.
+    fn values(&self) -> DataFusionResult<Pushed> {
+        let alias = fresh("domain");
+        let columns = self.names.iter().map(|name| Column::new(Some(alias.clone()), name)).collect();
+        let plan = LogicalPlanBuilder::from(self.values.clone()).alias(alias.as_str())?.build()?;
+        Ok(Pushed { plan, columns })
+    }
+
+    /// An expression of `node` in which the columns of `pushed` stand for the outer ones.
+    fn replaced(&self, expr: &Expr, node: &LogicalPlan, columns: &[Column]) -> DataFusionResult<Expr> {
+        let replacement = |outer: &Column| {
+            let at = self.outer.iter().position(|known| known == outer)?;
+            columns.get(at).cloned()
+        };
+        replaced(expr.clone(), &node.inputs(), &replacement)
+    }
+
+    fn all_replaced(&self, exprs: &[Expr], node: &LogicalPlan, columns: &[Column]) -> DataFusionResult<Vec<Expr>> {
+        exprs.iter().map(|expr| self.replaced(expr, node, columns)).collect()
+    }
+
+    fn is_read_in(&self, plan: &LogicalPlan) -> bool {
+        outer_columns(plan).iter().any(|(_, column)| self.outer.contains(column))
+    }
+
+    /// A plan with the rows that the subquery's plan has for each value of the domain; `None` where that cannot be said.
+    fn pushed(&self, plan: &LogicalPlan) -> DataFusionResult<Option<Pushed>> {
+        if !self.is_read_in(plan) {
+            let domain = self.values()?;
+            let plan = LogicalPlanBuilder::from(domain.plan).cross_join(plan.clone())?.build()?;
+            return Ok(Some(Pushed { plan, columns: domain.columns }));
+        }
+        match plan {
+            LogicalPlan::Filter(filter) => self.over_one(&filter.input, |below| {
+                let predicate = self.replaced(&filter.predicate, plan, &below.columns)?;
+                Ok((LogicalPlan::Filter(Filter::try_new(predicate, below.plan.into())?), below.columns))
+            }),
+            LogicalPlan::Projection(projection) => {
+                let Some(below) = self.pushed(&projection.input)? else { return Ok(None) };
+                self.projected(projection, plan, below).map(Some)
+            }
+            LogicalPlan::SubqueryAlias(alias) => self.over_one(&alias.input, |below| {
+                let columns = below.columns.into_iter();
+                let columns = columns.map(|column| Column::new(Some(alias.alias.clone()), column.name)).collect();
+                let plan = SubqueryAlias::try_new(below.plan.into(), alias.alias.clone())?;
+                Ok((LogicalPlan::SubqueryAlias(plan), columns))
+            }),
+            LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate, plan),
+            LogicalPlan::Distinct(Distinct::All(input)) => self.over_one(input, |below| {
+                Ok((LogicalPlan::Distinct(Distinct::All(below.plan.into())), below.columns))
+            }),
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.pushed(&sort.input),
+            LogicalPlan::Limit(limit) => self.limit(limit),
+            LogicalPlan::Join(join) => self.join(join, plan),
+            LogicalPlan::Union(union) => self.union(union),
+            _ => Ok(None),
+        }
+    }
+
+    fn over_one(
+        &self,
+        input: &LogicalPlan,
+        over: impl FnOnce(Pushed) -> DataFusionResult<(LogicalPlan, Vec<Column>)>,
+    ) -> DataFusionResult<Option<Pushed>> {
+        let Some(below) = self.pushed(input)? else { return Ok(None) };
+        let (plan, columns) = over(below)?;
+        Ok(Some(Pushed { plan, columns }))
+    }
+
+    fn projected(&self, projection: &Projection, node: &LogicalPlan, below: Pushed) -> DataFusionResult<Pushed> {
+        let mut outputs = Vec::with_capacity(projection.expr.len());
+        for (expr, (qualifier, field)) in projection.expr.iter().zip(projection.schema.iter()) {
+            outputs.push(super::named(self.replaced(expr, node, &below.columns)?, qualifier, field.name()));
+        }
+        outputs.extend(below.exprs());
+        let plan = LogicalPlan::Projection(Projection::try_new(outputs, below.plan.into())?);
+        Ok(Pushed { plan, columns: below.columns })
+    }
+
+    /// Groups by the domain too. An aggregate without keys has a row for no rows: the values without any get it back.
+    fn aggregate(&self, aggregate: &Aggregate, node: &LogicalPlan) -> DataFusionResult<Option<Pushed>> {
+        if aggregate.group_expr.iter().any(|key| matches!(key, Expr::GroupingSet(_))) {
+            return Ok(None);
+        }
+        let Some(below) = self.pushed(&aggregate.input)? else { return Ok(None) };
+        let group_expr = self.all_replaced(&aggregate.group_expr, node, &below.columns)?;
+        let aggr_expr = self.all_replaced(&aggregate.aggr_expr, node, &below.columns)?;
+        let keys = below.exprs().chain(group_expr).collect();
+        let columns = below.columns.clone();
+        let grouped = Aggregate::try_new(below.plan.into(), keys, aggr_expr.clone())?;
+        let outputs = grouped.schema.columns().into_iter().skip(columns.len());
+        let grouped = LogicalPlan::Aggregate(grouped);
+        let names = aggregate.schema.iter();
+        if !aggregate.group_expr.is_empty() {
+            let outputs = outputs.zip(names);
+            let outputs =
+                outputs.map(|(output, (qualifier, field))| super::named(output.into(), qualifier, field.name()));
+            let exprs = columns.iter().cloned().map(Expr::Column).chain(outputs).collect();
+            let plan = LogicalPlan::Projection(Projection::try_new(exprs, grouped.into())?);
+            return Ok(Some(Pushed { plan, columns }));
+        }
+        let domain = self.values()?;
+        let mut exprs: Vec<Expr> = domain.exprs().collect();
+        for ((output, expr), (qualifier, field)) in outputs.zip(&aggr_expr).zip(names) {
+            let output = match of_nothing(expr, field.data_type())? {
+                value if value.is_null() => Expr::Column(output),
+                value => when(Expr::Column(output.clone()).is_null(), lit(value)).otherwise(output.into())?,
+            };
+            exprs.push(super::named(output, qualifier, field.name()));
+        }
+        let (left, right) = (domain.columns.clone(), columns);
+        let plan = LogicalPlanBuilder::from(domain.plan)
+            .join_detailed(grouped, JoinType::Left, (left, right), None, NullEquality::NullEqualsNull)?
+            .build()?;
+        let plan = LogicalPlan::Projection(Projection::try_new(exprs, plan.into())?);
+        Ok(Some(Pushed { plan, columns: domain.columns }))
+    }
+
+    /// The first rows for each value of the domain.
+    fn limit(&self, limit: &Limit) -> DataFusionResult<Option<Pushed>> {
+        let (Ok(SkipType::Literal(skip)), Ok(FetchType::Literal(fetch))) =
+            (limit.get_skip_type(), limit.get_fetch_type())
+        else {
+            return Ok(None);
+        };
+        // Columns that only the order needs are taken out above it.
+        let (selected, ordered) = match limit.input.as_ref() {
+            LogicalPlan::Projection(selected) => (Some(selected), &selected.input),
+            _ => (None, &limit.input),
+        };
+        let first = match ordered.as_ref() {
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => {
+                self.pushed(&sort.input)?.map(|below| (below, &*sort.expr))
+            }
+            _ => self.pushed(&limit.input)?.map(|below| (below, &[][..])),
+        };
+        let Some((below, keys)) = first else { return Ok(None) };
+        let columns = below.columns.clone();
+        let key =
+            |key: &SortExpr| Ok(SortExpr { expr: self.replaced(&key.expr, ordered, &columns)?, ..key.clone() });
+        let keys = keys.iter().map(key).collect::<DataFusionResult<Vec<_>>>()?;
+        let is_sorted = matches!(ordered.as_ref(), LogicalPlan::Sort(_));
+        let rows = numbered(below, keys, skip, fetch)?;
+        match selected.filter(|_| is_sorted) {
+            Some(selected) => {
+                let node = LogicalPlan::Projection(selected.clone());
+                self.projected(selected, &node, Pushed { plan: rows, columns }).map(Some)
+            }
+            None => Ok(Some(Pushed { plan: rows, columns })),
+        }
+    }
+
+    /// Both sides of a join have the domain if they read it, and the one whose rows all come out has it in any case.
+    fn join(&self, join: &Join, node: &LogicalPlan) -> DataFusionResult<Option<Pushed>> {
+        let left_first = match join.join_type {
+            JoinType::Inner => self.is_read_in(&join.left) || !self.is_read_in(&join.right),
+            JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => true,
+            JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => false,
+            JoinType::Full => return Ok(None),
+        };
+        if join.null_aware {
+            return Ok(None);
+        }
+        let (first, second) = if left_first { (&join.left, &join.right) } else { (&join.right, &join.left) };
+        let Some(first) = self.pushed(first)? else { return Ok(None) };
+        let columns = first.columns.clone();
+        let mut conditions = Vec::new();
+        for (left, right) in &join.on {
+            let equal = match join.null_equality {
+                NullEquality::NullEqualsNothing => left.clone().eq(right.clone()),
+                NullEquality::NullEqualsNull => same(left.clone(), right.clone()),
+            };
+            conditions.push(self.replaced(&equal, node, &columns)?);
+        }
+        if let Some(filter) = &join.filter {
+            conditions.push(self.replaced(filter, node, &columns)?);
+        }
+        let second = match self.is_read_in(second) {
+            true => {
+                let Some(second) = self.pushed(second)? else { return Ok(None) };
+                conditions.extend(second.same_as(&columns));
+                second.plan
+            }
+            false => second.as_ref().clone(),
+        };
+        let (left, right) = if left_first { (first.plan, second) } else { (second, first.plan) };
+        if conditions.is_empty() {
+            conditions.push(lit(true));
+        }
+        let plan = LogicalPlanBuilder::from(left).join_on(right, join.join_type, conditions)?.build()?;
+        Ok(Some(Pushed { plan, columns }))
+    }
+
+    fn union(&self, union: &Union) -> DataFusionResult<Option<Pushed>> {
+        let mut inputs = Vec::with_capacity(union.inputs.len());
+        for input in &union.inputs {
+            let Some(below) = self.pushed(input)? else { return Ok(None) };
+            let mut outputs = Vec::with_capacity(union.schema.fields().len());
+            for (column, (qualifier, field)) in input.schema().columns().into_iter().zip(union.schema.iter()) {
+                let (from, to) = (input.schema().data_type(&column)?, field.data_type());
+                let plain = Expr::Column(column.clone());
+                let cast = if from == to { plain } else { Expr::Cast(Cast::new(plain.into(), to.clone())) };
+                outputs.push(super::named(cast, qualifier, field.name()));
+            }
+            let names = below.columns.iter().zip(&self.names);
+            outputs.extend(names.map(|(column, name)| Expr::Column(column.clone()).alias(name)));
+            inputs.push(Arc::new(LogicalPlan::Projection(Projection::try_new(outputs, below.plan.into())?)));
+        }
+        let united = Union::try_new_with_loose_types(inputs)?;
+        let width = union.schema.fields().len();
+        let own: Vec<Column> = united.schema.columns();
+        let columns: Vec<Column> = own.iter().skip(width).cloned().collect();
+        let outputs = own.into_iter().take(width).zip(union.schema.iter());
+        let outputs =
+            outputs.map(|(column, (qualifier, field))| super::named(column.into(), qualifier, field.name()));
+        let outputs = outputs.chain(columns.iter().cloned().map(Expr::Column)).collect();
+        let plan = LogicalPlan::Projection(Projection::try_new(outputs, LogicalPlan::Union(united).into())?);
+        Ok(Some(Pushed { plan, columns }))
+    }
+}
+
+/// The rows from `skip` on, at most `fetch`, for each value of the domain.
+fn numbered(
+    below: Pushed,
+    keys: Vec<SortExpr>,
+    skip: usize,
+    fetch: Option<usize>,
+) -> DataFusionResult<LogicalPlan> {
+    let name = fresh("row");
+    let number = row_number().partition_by(below.exprs().collect()).order_by(keys).build()?;
+    let kept: Vec<Expr> = below.plan.schema().columns().into_iter().map(Expr::Column).collect();
+    let rows = LogicalPlanBuilder::from(below.plan).window([number])?;
+    let computed = rows.schema().columns().pop().map(|column| Expr::Column(column).alias(&name));
+    let rows = rows.project(kept.iter().cloned().chain(computed))?;
+    let number = || Expr::Column(Column::new_unqualified(&name));
+    let count = |rows: usize| lit(u64::try_from(rows).unwrap_or(u64::MAX));
+    let rows = rows.filter(number().gt(count(skip)))?;
+    let rows = match fetch {
+        Some(fetch) => rows.filter(number().lt_eq(count(skip.saturating_add(fetch))))?,
+        None => rows,
+    };
+    rows.project(kept)?.build()
+}
+
+/// What an aggregate gives for no rows.
+fn of_nothing(expr: &Expr, data_type: &arrow_schema::DataType) -> DataFusionResult<ScalarValue> {
+    match expr {
+        Expr::Alias(alias) => of_nothing(&alias.expr, data_type),
+        Expr::AggregateFunction(AggregateFunction { func, .. }) => func.default_value(data_type),
+        _ => ScalarValue::try_from(data_type),
+    }
+}

@@ -1,0 +1,156 @@
+//! Columns of outer queries: which ones a plan looks at, and other columns in their place.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow_schema::FieldRef;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, Spans};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
+use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
+
+/// A name that no statement has.
+pub(in crate::sql) fn fresh(what: &str) -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    format!("__{what}_{}", NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A plan as a subquery.
+pub(super) fn as_subquery(plan: LogicalPlan) -> Subquery {
+    let reference = |(field, column)| Expr::OuterReferenceColumn(field, column);
+    let outer_ref_columns = outer_columns(&plan).into_iter().map(reference).collect();
+    Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Spans::new() }
+}
+
+/// Whether a subquery looks at columns of an outer query, of any level.
+pub(super) fn is_correlated(expr: &Expr) -> bool {
+    subquery_of(expr).is_some_and(|subquery| !outer_columns(&subquery.subquery).is_empty())
+}
+
+/// The subquery of an expression that is one.
+pub(super) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
+    match expr {
+        Expr::InSubquery(InSubquery { subquery, .. })
+        | Expr::Exists(Exists { subquery, .. })
+        | Expr::SetComparison(SetComparison { subquery, .. })
+        | Expr::ScalarSubquery(subquery) => Some(subquery),
+        _ => None,
+    }
+}
+
+/// The columns of queries around it that a plan looks at, by itself or in subqueries of its own.
+pub(super) fn outer_columns(plan: &LogicalPlan) -> Vec<(FieldRef, Column)> {
+    let mut found = Vec::new();
+    // Nothing in it fails.
+    let _ = plan.apply(|node| {
+        let inputs = node.inputs();
+        let _ = node.apply_expressions(|expr| {
+            for (field, column) in outer_columns_of(expr) {
+                let of_input = |input: &&LogicalPlan| input.schema().has_column(&column);
+                let nested = !is_direct(expr, &column);
+                if !(nested && inputs.iter().any(of_input))
+                    && !found.contains(&(Arc::clone(&field), column.clone()))
+                {
+                    found.push((field, column));
+                }
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found
+}
+
+/// The outer columns that an expression names, or a subquery in it.
+pub(super) fn outer_columns_of(expr: &Expr) -> Vec<(FieldRef, Column)> {
+    let mut found = Vec::new();
+    let _ = expr.apply(|expr| {
+        if let Expr::OuterReferenceColumn(field, column) = expr {
+            found.push((Arc::clone(field), column.clone()));
+        }
+        if let Some(subquery) = subquery_of(expr) {
+            found.extend(outer_columns(&subquery.subquery));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found
+}
+
+/// Whether an expression itself, and not only a subquery in it, names an outer column.
+fn is_direct(expr: &Expr, column: &Column) -> bool {
+    expr.exists(|expr| Ok(matches!(expr, Expr::OuterReferenceColumn(_, named) if named == column))).unwrap_or(false)
+}
+
+/// An expression over an outer row, for use within a subquery.
+pub(super) fn as_outer(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
+    let refer = |expr: Expr| match expr {
+        Expr::Column(column) => {
+            let at = schema.index_of_column(&column)?;
+            let (qualifier, field) = schema.qualified_field(at);
+            let column = Column::new(qualifier.cloned(), field.name());
+            Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), column)))
+        }
+        other => Ok(Transformed::no(other)),
+    };
+    Ok(expr.transform_up(refer)?.data)
+}
+
+/// An expression of a node with `inputs`, in which columns of the domain stand in place of outer ones; in its subqueries they are
+/// outer columns as before, but those of the node.
+pub(super) fn replaced(
+    expr: Expr,
+    inputs: &[&LogicalPlan],
+    replacement: &impl Fn(&Column) -> Option<Column>,
+) -> DataFusionResult<Expr> {
+    let replace = |expr: Expr| {
+        if let Expr::OuterReferenceColumn(_, column) = &expr {
+            return Ok(replacement(column).map_or(Transformed::no(expr.clone()), |to| Transformed::yes(to.into())));
+        }
+        let Some(subquery) = subquery_of(&expr) else { return Ok(Transformed::no(expr)) };
+        let further = |column: &Column| {
+            let own = inputs.iter().any(|input| input.schema().has_column(column));
+            if own { None } else { replacement(column) }
+        };
+        let plan = replaced_within(subquery.subquery.as_ref().clone(), &further)?;
+        Ok(Transformed::yes(with_subquery(expr, as_subquery(plan))))
+    };
+    Ok(expr.transform_up(replace)?.data)
+}
+
+/// A plan with other outer columns.
+fn replaced_within(
+    plan: LogicalPlan,
+    replacement: &dyn Fn(&Column) -> Option<Column>,
+) -> DataFusionResult<LogicalPlan> {
+    let rewrite = |node: LogicalPlan| {
+        let inputs: Vec<LogicalPlan> = node.inputs().into_iter().cloned().collect();
+        node.map_expressions(|expr| {
+            let replace = |expr: Expr| {
+                if let Expr::OuterReferenceColumn(field, column) = &expr {
+                    let Some(to) = replacement(column) else { return Ok(Transformed::no(expr)) };
+                    return Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), to)));
+                }
+                let Some(subquery) = subquery_of(&expr) else { return Ok(Transformed::no(expr)) };
+                let further = |column: &Column| {
+                    let own = inputs.iter().any(|input| input.schema().has_column(column));
+                    if own { None } else { replacement(column) }
+                };
+                let plan = replaced_within(subquery.subquery.as_ref().clone(), &further)?;
+                Ok(Transformed::yes(with_subquery(expr, as_subquery(plan))))
+            };
+            expr.transform_up(replace)
+        })
+    };
+    Ok(plan.transform_up(rewrite)?.data)
+}
+
+fn with_subquery(expr: Expr, subquery: Subquery) -> Expr {
+    match expr {
+        Expr::InSubquery(test) => Expr::InSubquery(InSubquery { subquery, ..test }),
+        Expr::Exists(Exists { negated, .. }) => Expr::Exists(Exists { subquery, negated }),
+        Expr::SetComparison(comparison) => Expr::SetComparison(SetComparison { subquery, ..comparison }),
+        Expr::ScalarSubquery(_) => Expr::ScalarSubquery(subquery),
+        other => other,
+    }
+}

@@ -1,0 +1,101 @@
+//! The truth of `IN (subquery)`: true, false, or null.
+//!
+//! `x IN (S)` is true if a value of S equals x; false if none does and nothing is unknown; else null. DataFusion's mark says
+//! only whether a value is equal. Where a null does the same as false (a condition of a WHERE, and below AND and OR of
+//! such), the mark will do. Elsewhere S is asked two more things: whether it has rows, and whether it has a null.
+
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::expr::{Case, Exists, InSubquery};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, lit, not};
+
+use super::outer::{as_subquery, is_correlated};
+use super::{can_be_null, count_of};
+
+/// A condition of a WHERE, of which only the truth counts.
+pub(super) fn condition(condition: Expr, input: &LogicalPlan) -> DataFusionResult<Expr> {
+    match condition {
+        Expr::Not(negated) => match *negated {
+            Expr::InSubquery(test) => in_condition(InSubquery { negated: !test.negated, ..test }, input),
+            Expr::Exists(Exists { subquery, negated }) => exists(Exists { subquery, negated: !negated }),
+            other => value(not(other), input),
+        },
+        Expr::InSubquery(test) => in_condition(test, input),
+        Expr::Exists(test) => exists(test),
+        other => true_only(other, input),
+    }
+}
+
+/// A whole condition: DataFusion makes a semi join of it, or an anti join that knows of nulls but not of outer columns.
+fn in_condition(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
+    let reads_row = !test.expr.column_refs().is_empty();
+    let correlated = is_correlated(&Expr::InSubquery(test.clone()));
+    if !test.negated && reads_row || test.negated && reads_row && !correlated {
+        return Ok(Expr::InSubquery(test));
+    }
+    value(Expr::InSubquery(test), input)
+}
+
+/// An expression whose null does what false does.
+fn true_only(expr: Expr, input: &LogicalPlan) -> DataFusionResult<Expr> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+            let (left, right) = (true_only(*left, input)?, true_only(*right, input)?);
+            Ok(Expr::BinaryExpr(BinaryExpr::new(left.into(), op, right.into())))
+        }
+        Expr::InSubquery(test) if !test.negated && !test.expr.column_refs().is_empty() => {
+            Ok(Expr::InSubquery(test))
+        }
+        other => value(other, input),
+    }
+}
+
+/// An expression whose null is told from false.
+pub(super) fn value(expr: Expr, input: &LogicalPlan) -> DataFusionResult<Expr> {
+    let rewrite = |expr: Expr| match expr {
+        Expr::InSubquery(test) => Ok(Transformed::yes(in_value(test, input)?)),
+        Expr::Exists(test) => Ok(Transformed::yes(exists(test)?)),
+        other => Ok(Transformed::no(other)),
+    };
+    Ok(expr.transform_up(rewrite)?.data)
+}
+
+fn in_value(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
+    let InSubquery { expr, subquery, negated } = test;
+    let rows = subquery.subquery.as_ref().clone();
+    let Some((qualifier, field)) = rows.schema().iter().next() else {
+        return Ok(Expr::InSubquery(InSubquery { expr, subquery, negated }));
+    };
+    let (of, null_value, null_among) =
+        (Expr::from((qualifier, field)), can_be_null(&expr, input.schema()), field.is_nullable());
+    let reads_row = !expr.column_refs().is_empty();
+    let mark = InSubquery { expr: expr.clone(), subquery, negated: false };
+    let mark = if reads_row { Expr::InSubquery(mark) } else { super::count_in(mark, input.schema())? };
+    let mut known = Case { expr: None, when_then_expr: vec![], else_expr: Some(lit(false).into()) };
+    let mut when = |condition: Expr, then: Expr| known.when_then_expr.push((condition.into(), then.into()));
+    when(mark.clone(), lit(true));
+    let unknown = || lit(ScalarValue::Boolean(None));
+    if null_value {
+        when(exists_in(&rows, true)?, lit(false));
+        when(expr.is_null(), unknown());
+    }
+    if null_among {
+        let nulls = LogicalPlanBuilder::from(rows).filter(of.is_null())?.build()?;
+        when(exists_in(&nulls, false)?, unknown());
+    }
+    let truth = if null_value || null_among { Expr::Case(known) } else { mark };
+    Ok(if negated { not(truth) } else { truth })
+}
+
+/// A test for rows, as one that all outer rows share if they see the same.
+fn exists(test: Exists) -> DataFusionResult<Expr> {
+    match is_correlated(&Expr::Exists(test.clone())) {
+        true => Ok(Expr::Exists(test)),
+        false => count_of(&test.subquery.subquery, None, test.negated),
+    }
+}
+
+fn exists_in(plan: &LogicalPlan, negated: bool) -> DataFusionResult<Expr> {
+    exists(Exists { subquery: as_subquery(plan.clone()), negated })
+}

@@ -1,0 +1,46 @@
+//! Keys that are named again, left out: in `DISTINCT ON (a, a)` and the ORDER BY that goes with a DISTINCT ON.
+//!
+//! A key that comes again decides nothing. DataFusion (55.2) counts such keys differently in two places and fails.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{Distinct, Expr, OrderByKind, Query, SetExpr, VisitMut, VisitorMut};
+
+/// Leaves them out of every query of a statement.
+pub(crate) fn leave_out(statement: &mut Statement) {
+    match statement {
+        Statement::Statement(statement) => {
+            let _ = statement.visit(&mut Repeated);
+        }
+        Statement::Explain(explain) => leave_out(&mut explain.statement),
+        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => {}
+    }
+}
+
+struct Repeated;
+
+impl VisitorMut for Repeated {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let SetExpr::Select(select) = query.body.as_mut() else { return ControlFlow::Continue(()) };
+        let Some(Distinct::On(keys)) = &mut select.distinct else { return ControlFlow::Continue(()) };
+        keep_first(keys, |key| key);
+        if let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|order| &mut order.kind) {
+            keep_first(keys, |key| &key.expr);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn keep_first<T>(keys: &mut Vec<T>, expr: impl Fn(&T) -> &Expr) {
+    let mut known: Vec<Expr> = Vec::new();
+    keys.retain(|key| {
+        let new = !known.contains(expr(key));
+        if new {
+            known.push(expr(key).clone());
+        }
+        new
+    });
+}

@@ -1,0 +1,178 @@
+//! The columns that `RIGHT JOIN … USING (x)` and `FULL JOIN … USING (x)` (and NATURAL ones) make of two.
+//!
+//! Where this stands on the road of a query: an analyzer rule. DataFusion (55.2) takes the left side's column for `x` alone,
+//! which is null where a row of the right side has no match. It should be the right side's, or the first of both that is
+//! not null. What is written as `a.x` has its place in the statement noted in the plan, what is written as `x` or comes
+//! of a `*` has none: only the latter are the column of both.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, JoinConstraint, JoinType};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, when};
+use datafusion::optimizer::AnalyzerRule;
+
+/// The rule.
+#[derive(Debug)]
+pub(super) struct UsingBoth;
+
+impl AnalyzerRule for UsingBoth {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        let mut found = false;
+        plan.apply_with_subqueries(|node| {
+            found |= matches!(node, LogicalPlan::Join(join) if is_merging(join));
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if found { closed(plan) } else { Ok(plan) }
+    }
+
+    fn name(&self) -> &'static str {
+        "using_both"
+    }
+}
+
+/// A column of the left side, what is its column of the right side, and the column of both.
+struct Merged {
+    left: Column,
+    right: Column,
+    both: Column,
+}
+
+fn is_merging(join: &Join) -> bool {
+    join.join_constraint == JoinConstraint::Using && matches!(join.join_type, JoinType::Right | JoinType::Full)
+}
+
+/// A plan with the columns that it had.
+fn closed(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    let columns = plan.schema().columns();
+    let (plan, merged) = open(plan)?;
+    if merged.is_empty() {
+        return Ok(plan);
+    }
+    let columns = columns.into_iter().map(Expr::Column).collect();
+    Ok(LogicalPlan::Projection(Projection::try_new(columns, plan.into())?))
+}
+
+/// A plan that may have more columns, those of both sides.
+fn open(plan: LogicalPlan) -> DataFusionResult<(LogicalPlan, Vec<Merged>)> {
+    let within = |node: LogicalPlan| match node {
+        LogicalPlan::Subquery(mut subquery) => {
+            subquery.subquery = Arc::new(closed(subquery.subquery.as_ref().clone())?);
+            Ok(Transformed::yes(LogicalPlan::Subquery(subquery)))
+        }
+        other => Ok(Transformed::no(other)),
+    };
+    let plan = plan.map_subqueries(within)?.data;
+    let passes = matches!(
+        plan,
+        LogicalPlan::Filter(_)
+            | LogicalPlan::Sort(_)
+            | LogicalPlan::Limit(_)
+            | LogicalPlan::Window(_)
+            | LogicalPlan::Join(_)
+    );
+    let selects = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
+    let (mut merged, mut inputs) = (Vec::new(), Vec::new());
+    for input in plan.inputs() {
+        if passes || selects {
+            let (input, more) = open(input.clone())?;
+            merged.extend(more);
+            inputs.push(input);
+        } else {
+            inputs.push(closed(input.clone())?);
+        }
+    }
+    if inputs.is_empty() {
+        return Ok((plan, merged));
+    }
+    let original = match &plan {
+        LogicalPlan::Join(join) if is_merging(join) => Some(join.on.clone()),
+        _ => None,
+    };
+    let plan = with_both(plan, inputs, &merged)?;
+    match (plan, original) {
+        (LogicalPlan::Join(join), Some(original)) => {
+            let (plan, more) = merging(join, &original)?;
+            merged.extend(more);
+            Ok((plan, merged))
+        }
+        (plan, _) if selects => Ok((plan, Vec::new())),
+        (plan, _) => Ok((plan, merged)),
+    }
+}
+
+/// A node over new inputs, whose expressions read the columns of both sides.
+fn with_both(plan: LogicalPlan, inputs: Vec<LogicalPlan>, merged: &[Merged]) -> DataFusionResult<LogicalPlan> {
+    let exprs = plan.expressions();
+    let applicable: Vec<&Merged> = merged.iter().filter(|merged| !names_one_side(&plan, &exprs, merged)).collect();
+    let replace = |expr: Expr| match &expr {
+        Expr::Column(column) if column.spans().0.is_empty() => {
+            let merged = applicable.iter().find(|merged| merged.left == *column);
+            Ok(merged.map_or(Transformed::no(expr.clone()), |merged| {
+                Transformed::yes(Expr::Column(merged.both.clone()))
+            }))
+        }
+        _ => Ok(Transformed::no(expr)),
+    };
+    let selects = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
+    let mut rewritten = Vec::with_capacity(exprs.len());
+    for expr in exprs {
+        let name = expr.qualified_name();
+        let replaced = expr.transform_up(replace)?;
+        let keeps_name = !replaced.transformed || !selects || matches!(replaced.data, Expr::Alias(_));
+        rewritten.push(match keeps_name {
+            true => replaced.data,
+            false => replaced.data.alias_qualified(name.0, name.1),
+        });
+    }
+    plan.with_new_exprs(rewritten, inputs)
+}
+
+/// Whether the list of a SELECT has the columns of one side as `a.*`.
+fn names_one_side(plan: &LogicalPlan, exprs: &[Expr], merged: &Merged) -> bool {
+    let LogicalPlan::Projection(projection) = plan else { return false };
+    let listed = |column: &Column| {
+        let same =
+            |expr: &Expr| matches!(expr, Expr::Column(known) if known == column && known.spans().0.is_empty());
+        exprs.iter().any(same)
+    };
+    if listed(&merged.right) {
+        return true;
+    }
+    let columns = projection.input.schema().columns();
+    let (own, others): (Vec<&Column>, Vec<&Column>) =
+        columns.iter().partition(|column| column.relation == merged.left.relation);
+    let mut others = others.into_iter().filter(|column| **column != merged.right);
+    own.len() > 1 && own.iter().all(|column| listed(column)) && !others.all(listed)
+}
+
+/// A join, and the columns of both of its sides beside its own.
+fn merging(join: Join, original: &[(Expr, Expr)]) -> DataFusionResult<(LogicalPlan, Vec<Merged>)> {
+    let mut outputs: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
+    let mut merged = Vec::new();
+    for ((left, right), (left_before, right_before)) in join.on.iter().zip(original) {
+        let (Some(left_column), Some(right_column)) = (column_of(left_before), column_of(right_before)) else {
+            continue;
+        };
+        let both = match join.join_type {
+            JoinType::Right => right.clone(),
+            _ => when(left.clone().is_not_null(), left.clone()).otherwise(right.clone())?,
+        };
+        let name = super::decorrelate::fresh("both");
+        outputs.push(both.alias(&name));
+        merged.push(Merged { left: left_column, right: right_column, both: Column::new_unqualified(name) });
+    }
+    let plan = LogicalPlan::Projection(Projection::try_new(outputs, LogicalPlan::Join(join).into())?);
+    Ok((plan, merged))
+}
+
+/// The column that is compared, whatever type it is brought to.
+fn column_of(expr: &Expr) -> Option<Column> {
+    match expr {
+        Expr::Column(column) => Some(column.clone()),
+        Expr::Cast(cast) => column_of(&cast.expr),
+        _ => None,
+    }
+}
