@@ -11,6 +11,7 @@ import pyarrow.parquet as parquet
 from compare import difference
 from oracle import Oracle, TooMuch
 from statements import SEMI, for_oracle, for_sty
+from worlds import SQL
 
 try:
     import sqlglot
@@ -27,10 +28,10 @@ SECONDS = 90
 class Case:
     """Tables of rows, and whether the answers to a statement over them differ."""
 
-    def __init__(self, sty, work, native):
+    def __init__(self, sty, work, native, error=None):
         self.sty, self.work, self.native = sty, work, native
         self.until = time.time() + SECONDS
-        self.kept = None
+        self.kept, self.error = None, error
 
     def differ(self, sql, tables, ordered):
         """What differs over these tables, or None. They are stored anew unless they are those of the last time."""
@@ -45,23 +46,32 @@ class Case:
         except (TooMuch, duckdb.Error):
             return None
         answer = self.sty.answers(f"{folder.name}/db", [for_sty(sql)], self.native)[0]
-        return None if answer.error else difference(answer.rows, right, ordered)
+        if self.error or answer.error:
+            return answer.error if self.error and answer.error and self.error in answer.error else None
+        return difference(answer.rows, right, ordered)
 
     def stored(self, tables):
         folder, oracle = tempfile.TemporaryDirectory(dir=self.work), Oracle(seconds=2)
         for name, rows in tables.items():
-            file = Path(folder.name) / f"{name}.parquet"
-            parquet.write_table(rows, file)
-            self.sty.must("ingest", f"{folder.name}/db/{name}", file, "-q")
+            if len(rows):
+                file = Path(folder.name) / f"{name}.parquet"
+                parquet.write_table(rows, file)
+                self.sty.must("ingest", f"{folder.name}/db/{name}", file, "-q")
+            else:
+                self.sty.must("query", f"{folder.name}/db", *definition(name, rows))
             oracle.connection.register("arriving", rows)
             oracle.run(f"CREATE TABLE {name} AS SELECT * FROM arriving")
             oracle.connection.unregister("arriving")
         return folder, oracle
 
 
-def reproduction(sty, work, world, sql, ordered, native, folder):
-    """A text: statements that show the difference in an empty store, as small as they could be made."""
-    case = Case(sty, work, native)
+def reproduction(sty, work, world, sql, ordered, native, error=None):
+    """A text: statements that show the difference in an empty store, as small as they could be made.
+
+    `error` is a match in an error that is to be shown instead.
+    """
+    error = error and error.group()
+    case = Case(sty, work, native, error)
     tables = {name: rows for name, rows in world.arrow.items() if f" {name} " in sql + " "}
     if not case.differ(sql, tables, ordered):
         how = "; ".join(f"{name}: {world.how[name]}" for name in tables)
@@ -74,18 +84,16 @@ def reproduction(sty, work, world, sql, ordered, native, folder):
     case.until = time.time() + 5
     bad = case.differ(sql, tables, ordered)
     made = "\n".join("  " + line for name, rows in tables.items() for line in definition(name, rows))
-    other = Case(sty, work, not native).differ(sql, tables, ordered)
+    other = Case(sty, work, not native, error).differ(sql, tables, ordered)
     also = "wrong" if other else "right"
-    return f"  reproduction ({bad}; native {'off' if native else 'on'} is {also}):\n{made}\n  {for_sty(sql)};"
+    return f"  reproduction ({str(bad)[:300]}; native {'off' if native else 'on'} is {also}):\n{made}\n  {for_sty(sql)};"
 
 
 def definition(name, rows):
     """CREATE TABLE and INSERT; of a large table only its size."""
     if len(rows) > 50:
         return [f"-- {name}: {len(rows)} rows {rows.schema.to_string().replace(chr(10), ', ')}"]
-    types = {"int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "double": "DOUBLE", "string": "TEXT", "date32[day]": "DATE",
-             "decimal128(9, 2)": "DECIMAL(9,2)", "bool": "BOOLEAN"}
-    columns = ", ".join(f"{field.name} {types[str(field.type)]}" for field in rows.schema)
+    columns = ", ".join(f"{field.name} {SQL[str(field.type)]}" for field in rows.schema)
     values = ", ".join("(" + ", ".join(map(literal, row.values())) + ")" for row in rows.to_pylist())
     return [f"CREATE TABLE {name} ({columns});" + (f" INSERT INTO {name} VALUES {values};" if values else "")]
 

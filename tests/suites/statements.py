@@ -44,8 +44,8 @@ class Relation:
 class Statements(Expressions):
     """`tables`: name → list of (column, kind)."""
 
-    def __init__(self, rng, tables, large=False):
-        super().__init__(rng)
+    def __init__(self, rng, tables, large=False, leave_out=()):
+        super().__init__(rng, leave_out)
         self.tables, self.large, self.aliases, self.ctes, self.depth = tables, large, 0, {}, 1
 
     def alias(self):
@@ -82,17 +82,21 @@ class Statements(Expressions):
         kinds = {name: of for _, name, of in left.columns}
         common = sorted(name for name in both if kinds[name] == {n: of for _, n, of in right.columns}[name])
         columns = left.columns + right.columns
-        merged = {**left.merged, **right.merged}
+        # A merged column that the other side has once more is ambiguous from here on.
+        merged = {name: of for name, of in left.merged.items() if name not in right.names()}
+        merged |= {name: of for name, of in right.merged.items() if name not in left.names()}
         if common and self.chance(0.2):
             using = self.rng.sample(common, self.rng.randint(1, min(2, len(common))))
-            merged |= {name: kinds[name] for name in using}
+            if "merged" not in self.without:
+                merged |= {name: kinds[name] for name in using}
             return Relation(f"{left.sql} {kind} {right_sql} USING ({', '.join(using)})", columns, merged)
         shared = set(left.names()) & set(right.names())
         if shared and shared <= set(common) and self.chance(0.15) and not left.merged and not right.merged:
-            merged |= {name: kinds[name] for name in shared}
+            if "merged" not in self.without:
+                merged |= {name: kinds[name] for name in shared}
             return Relation(f"{left.sql} NATURAL {kind} {right_sql}", columns, merged)
         on = self.on(left, right)
-        if self.chance(0.1):
+        if self.chance(0.1) and "semi" not in self.without:
             return Relation(f"{left.sql} {self.rng.choice(list(SEMI))} {right_sql} ON {on}", left.columns, left.merged)
         return Relation(f"{left.sql} {kind} {right_sql} ON {on}", columns, merged)
 
@@ -188,7 +192,7 @@ class Statements(Expressions):
         if self.chance(0.35):
             return self.aggregated(source, scope, kinds)
         wanted = kinds or [self.rng.choice(scope)[1] for _ in range(self.rng.randint(1, 4))]
-        if self.chance(0.12) and not self.large:
+        if self.chance(0.12) and not self.large and "windows" not in self.without:
             windows = [(self.window(scope, kind), kind) if kind == "int" else (self.value(scope, kind, 1), kind) for kind in wanted]
             return lambda named: f"SELECT {listed(named)} {source}", windows
         plain = lambda kind: (self.column(scope, kind) if self.chance(0.7) else None) or self.value(scope, kind, 2)
@@ -198,8 +202,9 @@ class Statements(Expressions):
     def set_operation(self, depth, size, kinds):
         left, values = self.body(depth, False, size, kinds)
         right, others = self.body(depth, False, self.rng.choice([1, 2]), [kind for _, kind in values])
-        operator = self.rng.choice(["UNION", "UNION ALL", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"])
-        right_sql = right([(value, None) for value, _ in others])
+        rare = ["INTERSECT ALL", "EXCEPT ALL"] if "set-all" not in self.without else []
+        operator = self.rng.choice(["UNION", "UNION ALL", "INTERSECT", "EXCEPT", *rare])
+        right_sql = right([(value, f"c{at}") for at, (value, _) in enumerate(others)])
         return lambda named: f"{left(named)} {operator} {right_sql}", values
 
     def window(self, scope, kind):
@@ -290,4 +295,4 @@ class Statements(Expressions):
 
 
 def listed(named):
-    return ", ".join(f"{value} AS {name}" if name else value for value, name in named)
+    return ", ".join(f"{value} AS {name}" for value, name in named)

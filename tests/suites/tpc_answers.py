@@ -19,14 +19,17 @@ class Right:
         for row, rank in zip(rows, ranks or [0] * len(rows)):
             self.runs[rank].append(row)
 
-    def judge(self, table):
-        """None if the Arrow table is right; else (how bad, what): `scale` if only digits beyond a decimal's scale differ."""
+    def judge(self, table, digits=1):
+        """None if the Arrow table is right; else (how bad, what): `scale` if only the last of a decimal's digits differ.
+
+        By how much they may differ is `digits`, in units of the last one.
+        """
         if table.num_rows != self.wanted:
             return "wrong", f"{table.num_rows} rows, not {self.wanted}"
         if table.num_columns != len(self.names):
             return "wrong", f"{table.num_columns} columns, not {len(self.names)}"
         rows = [tuple(row) for row in zip(*(column.to_pylist() for column in table.columns))]
-        scales = [10.0 ** -field.type.scale if pyarrow.types.is_decimal(field.type) else 0.0 for field in table.schema]
+        scales = [digits * 10.0 ** -field.type.scale if pyarrow.types.is_decimal(field.type) else 0.0 for field in table.schema]
         strict = self.compare(rows, [0.0] * len(scales))
         if strict is None:
             return None

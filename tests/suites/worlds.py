@@ -11,6 +11,8 @@ from expressions import TEXTS
 
 ARROW = {"float": pyarrow.float64(), "text": pyarrow.string(), "date": pyarrow.date32(), "decimal": pyarrow.decimal128(9, 2),
          "bool": pyarrow.bool_()}
+SQL = {"int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "double": "DOUBLE", "string": "TEXT", "date32[day]": "DATE",
+       "decimal128(9, 2)": "DECIMAL(9,2)", "bool": "BOOLEAN"}
 COLUMNS = {"id": "int", "k": "int", "n": "int", "x": "float", "s": "text", "d": "date", "m": "decimal", "b": "bool"}
 # How likely a table has a column at all.
 SHARES = {"id": 0.9, "k": 0.9, "n": 0.7, "x": 0.5, "s": 0.6, "d": 0.25, "m": 0.25, "b": 0.2}
@@ -87,11 +89,19 @@ class World:
             if rng.random() < 0.15 and len(rows) <= 300 and "k" in names:
                 options += ["--partition-by", "k"]
             self.how[name] = f"{len(rows)} rows in {pieces} ingests {' '.join(options)}"
+            if not len(rows):
+                self.create(sty, folder, name)
+                continue
             step = max(1, math.ceil(len(rows) / pieces))
             for at in range(pieces):
                 file = folder / f"{name}-{at}.parquet"
                 parquet.write_table(rows.slice(at * step, step), file)
                 sty.must("ingest", folder / "db" / name, file, "-q", *(options if at == 0 else []))
+
+    def create(self, sty, folder, name):
+        """A table of no rows."""
+        columns = ", ".join(f"{field.name} {SQL[str(field.type)]}" for field in self.arrow[name].schema)
+        sty.must("query", folder / "db", f"CREATE TABLE {name} ({columns})")
 
     def load(self, oracle):
         for name, rows in self.arrow.items():
