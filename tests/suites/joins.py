@@ -48,7 +48,7 @@ class Suite:
     def world(self, number):
         """The world of this number, and the generator of its statements."""
         rng = random.Random(f"{self.options.seed} {number}")
-        world = World(rng, self.options.floats)
+        world = World(rng, self.options.floats, "shared-names" in self.options.leave_out)
         oracle = Oracle(seconds=2)
         world.load(oracle)
         return world, oracle, Statements(rng, world.tables, world.size == "large", self.options.leave_out)

@@ -168,8 +168,8 @@ class Statements(Expressions):
         """Names for the columns of a derived table: those of tables, so that they clash; swapped as it comes."""
         used, found = set(), []
         for _, kind in values:
-            free = [name for name in NAMES[kind] if name not in used]
-            name = self.rng.choice(free) if free else f"{NAMES[kind][0]}{len(used)}"
+            free = [name for name in NAMES[kind] if name not in used and "shared-names" not in self.without]
+            name = self.rng.choice(free) if free else f"{NAMES[kind][0]}{self.alias()}"
             used.add(name)
             found.append(name)
         return found
@@ -193,7 +193,8 @@ class Statements(Expressions):
             return self.aggregated(source, scope, kinds)
         wanted = kinds or [self.rng.choice(scope)[1] for _ in range(self.rng.randint(1, 4))]
         if self.chance(0.12) and not self.large and "windows" not in self.without:
-            windows = [(self.window(scope, kind), kind) if kind == "int" else (self.value(scope, kind, 1), kind) for kind in wanted]
+            windows = [(self.window(scope, kind, at == 0) if kind == "int" else self.value(scope, kind, 1), kind)
+                       for at, kind in enumerate(wanted)]
             return lambda named: f"SELECT {listed(named)} {source}", windows
         plain = lambda kind: (self.column(scope, kind) if self.chance(0.7) else None) or self.value(scope, kind, 2)
         distinct = "DISTINCT " if self.chance(0.15) else ""
@@ -207,7 +208,8 @@ class Statements(Expressions):
         right_sql = right([(value, f"c{at}") for at, (value, _) in enumerate(others)])
         return lambda named: f"{left(named)} {operator} {right_sql}", values
 
-    def window(self, scope, kind):
+    def window(self, scope, kind, first):
+        """Rows that are alike have row numbers in any order: two of them beside each other would pair up as it comes."""
         rng = self.rng
         scope = [pair for pair in scope if pair[1] != "bool"]
         partition = f"PARTITION BY {rng.choice(scope)[0]} " if self.chance(0.6) else ""
@@ -219,7 +221,7 @@ class Statements(Expressions):
             lambda: f"count(*) OVER ({partition})",
             lambda: f"sum({number}) OVER ({partition}ORDER BY {by})",
             lambda: f"max({number}) OVER ({partition}ORDER BY {by})",
-            lambda: f"row_number() OVER (ORDER BY {', '.join(f'{sql} {self.direction()}' for sql, _ in scope)})",
+            lambda: f"{'row_number' if first else 'rank'}() OVER (ORDER BY {', '.join(f'{sql} {self.direction()}' for sql, _ in scope)})",
         ])()
 
     def aggregated(self, source, scope, kinds):

@@ -23,8 +23,8 @@ SIZES = {"tiny": [0, 1, 2, 3, 5, 8, 12], "small": [0, 1, 10, 50, 100, 300], "med
 class World:
     """`tables`: name → list of (column, kind); `arrow`: name → rows; `how`: name → how it is stored."""
 
-    def __init__(self, rng, floats=False):
-        self.rng, self.floats = rng, floats
+    def __init__(self, rng, floats=False, unique=False):
+        self.rng, self.floats, self.unique = rng, floats, unique
         self.size = rng.choices(list(SIZES), [10, 5, 3, 2])[0]
         self.tables, self.arrow, self.how = {}, {}, {}
         for at in range(rng.randint(3, 6)):
@@ -37,9 +37,10 @@ class World:
             columns = ["id", "k"]
         rng.shuffle(columns)
         rows = rng.choice(SIZES[self.size])
-        self.tables[name] = [(column, COLUMNS[column]) for column in columns]
         arrays = [self.column(COLUMNS[column], rows, column == "id") for column in columns]
-        self.arrow[name] = pyarrow.table(dict(zip(columns, arrays)))
+        names = [f"{column}_{name}" if self.unique else column for column in columns]
+        self.tables[name] = [(named, COLUMNS[column]) for named, column in zip(names, columns)]
+        self.arrow[name] = pyarrow.table(dict(zip(names, arrays)))
 
     def column(self, kind, rows, key):
         rng = self.rng
