@@ -30,6 +30,25 @@ def expected(batch):
     return ROWS, ROWS, sum(range(first, first + ROWS))
 
 
+def leftovers(sty, store, table):
+    """What the next writer leaves that the manifest does not name, in words; and whether every byte can be read."""
+    path, faults = Path(store) / table, []
+    subprocess.run([sty, "gc", path, "-q", "--keep", "0s"], check=True)
+    shown = subprocess.run([sty, "manifest", path, "--format", "json"], capture_output=True, check=True)
+    manifest = json.loads(shown.stdout)
+    named = {segment["file"] for segment in manifest["segments"]} | {"CURRENT", "LOCK"}
+    there = {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
+    metadata = {file for file in there if file.startswith("manifest/")}
+    ledger = {file for file in metadata if file.endswith(".ledger")}
+    if len(metadata) != 1 + len(manifest["chunks"]) + len(ledger) or len(ledger) > 8:
+        faults.append(f"metadata files: {sorted(metadata)}")
+    if there - metadata != named:
+        faults.append(f"files: {sorted((there - metadata) ^ named)}")
+    if subprocess.run([sty, "verify", store, "-q"]).returncode != 0:
+        faults.append("verify failed")
+    return faults
+
+
 class Test:
     def __init__(self, options):
         self.sty, self.work = str(options.sty), Path(options.work)
@@ -108,22 +127,6 @@ class Test:
                 self.faults.append(f"after {kind}: {sorted(found)}, not {sorted(self.whole)} or {sorted(after)}")
             self.whole = found
 
-    def leftovers(self):
-        """What the next writer leaves that the manifest does not name."""
-        subprocess.run([self.sty, "gc", f"{self.store}/t", "-q", "--keep", "0s"], check=True)
-        shown = subprocess.run([self.sty, "manifest", f"{self.store}/t", "--format", "json"], capture_output=True, check=True)
-        manifest = json.loads(shown.stdout)
-        named = {segment["file"] for segment in manifest["segments"]} | {"CURRENT", "LOCK"}
-        there = {str(path.relative_to(self.store / "t")) for path in (self.store / "t").rglob("*") if path.is_file()}
-        metadata = {path for path in there if path.startswith("manifest/")}
-        ledger = {path for path in metadata if path.endswith(".ledger")}
-        if len(metadata) != 1 + len(manifest["chunks"]) + len(ledger) or len(ledger) > 8:
-            self.faults.append(f"metadata files: {sorted(metadata)}")
-        if there - metadata != named:
-            self.faults.append(f"files: {sorted((there - metadata) ^ named)}")
-        if subprocess.run([self.sty, "verify", str(self.store), "-q"]).returncode != 0:
-            self.faults.append("verify failed")
-
     def run(self, kills, readers):
         longest = {"ingest": 0.12, "compact": 0.25, "delete": 0.12, "gc": 0.03}
         # The table must be there for readers.
@@ -137,7 +140,7 @@ class Test:
             self.kill_one(longest)
         self.stop = True
         [thread.join() for thread in threads]
-        self.leftovers()
+        self.faults += leftovers(self.sty, self.store, "t")
         print(f"{sum(self.kills.values())} kills {self.kills}, {self.finished} commands finished first, "
               f"{self.reads} reads beside, {len(self.whole)} batches in the end, {time.time() - started:.0f} s")
         for fault in self.faults:

@@ -5,7 +5,6 @@
 
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Statistics};
-use datafusion::scalar::ScalarValue;
 
 use super::super::table::StoreTable;
 use super::scalar::from_scalar;
@@ -60,22 +59,10 @@ fn of_column(stats: &Stats, data_type: &DataType) -> ColumnStatistics {
         null_count: Precision::Exact(usize::try_from(stats.nulls).unwrap_or(usize::MAX)),
         min_value: bound(&stats.min),
         max_value: bound(&stats.max),
-        sum_value: sum(stats, data_type).map_or(Precision::Absent, Precision::Exact),
+        // Joins hand the sums of their sides on as if each row were met once, and a sum over a join is then answered by them.
+        // Sums over a table alone are answered by the manifest all the same, in a fragment.
+        sum_value: Precision::Absent,
         distinct_count: Precision::Absent,
         byte_size: Precision::Absent,
-    }
-}
-
-/// An integer sum in the type of SQL's `sum`, if it neither wraps nor is null.
-fn sum(stats: &Stats, data_type: &DataType) -> Option<ScalarValue> {
-    let sum = stats.sum.filter(|_| stats.nulls < stats.rows)?;
-    match data_type.physical() {
-        Physical::Word { signed: true, .. } if data_type.is_integer() => {
-            Some(ScalarValue::Int64(Some(i64::try_from(sum).ok()?)))
-        }
-        Physical::Word { signed: false, .. } if data_type.is_integer() => {
-            Some(ScalarValue::UInt64(Some(u64::try_from(sum).ok()?)))
-        }
-        _ => None,
     }
 }

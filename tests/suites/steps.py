@@ -1,0 +1,273 @@
+"""Random steps of maintenance: what `sty` is told, and what the mirror does of it."""
+
+import json
+from decimal import Decimal
+from urllib.parse import unquote
+
+import duckdb
+
+from expressions import COMPARISONS, Expressions
+from rows import TEXT_KINDS, random_rows, random_value, write
+
+WEIGHTS = {"ingest": 6, "insert": 2, "insert_select": 1, "delete": 5, "update": 5, "compact": 4, "alter_add": 1, "alter_drop": 0.7,
+           "alter_rename": 1, "alter_widen": 0.7, "drop_partition": 1.5, "gc": 1, "create_as": 1, "keep": 0.4}
+KINDS = ["int", "int", "float", "text", "date", "timestamp", "bool", "decimal"]
+
+
+class Conditions(Expressions):
+    """Conditions for DELETE and UPDATE: subqueries do not look at the row. `other` is a table that never changes."""
+
+    OTHER = [("id", "int"), ("n", "int"), ("x", "float"), ("s", "text"), ("d", "date"), ("m", "decimal")]
+
+    def constant(self, kind):
+        if kind == "timestamp":
+            return f"TIMESTAMP '2020-01-{self.rng.randint(1, 28):02} 13:07:00'"
+        return super().constant(kind)
+
+    def source(self, kind):
+        """FROM and a column of the kind in a subquery: over the table itself, or over the other one."""
+        other = self.chance(0.5) or self.column(self.scope, kind) is None
+        scope = self.OTHER if other else self.scope
+        column = self.column(scope, kind) or self.constant(kind)
+        saved, self.budget = self.budget, 0
+        where = f" WHERE {self.condition(scope, 1)}" if self.chance(0.6) else ""
+        self.budget = saved - 1
+        return f"FROM {'other' if other else '{t}'}{where}", column
+
+    def scalar_subquery(self, scope, kind):
+        source, column = self.source(kind)
+        return f"(SELECT {self.rng.choice(['max', 'min'])}({column}) {source})" if kind != "bool" else f"(SELECT count(*) > 1 {source})"
+
+    def subquery_condition(self, scope):
+        kind = self.rng.choice(sorted({kind for _, kind in scope if kind not in ("bool", "decimal")}) or ["int"])
+        left = self.column(scope, kind) or self.constant(kind)
+        if self.chance(0.3):
+            return f"{left} {self.rng.choice(COMPARISONS)} {self.scalar_subquery(scope, kind)}"
+        source, column = self.source(kind)
+        if self.chance(0.15):
+            return f"{self.rng.choice(['', 'NOT '])}EXISTS (SELECT 1 {source})"
+        return f"{left} {self.rng.choice(['', '', 'NOT '])}IN (SELECT {column} {source})"
+
+    def whole(self, scope):
+        """A WHERE; now and then one that binds its operators without parentheses."""
+        self.scope, self.budget = scope, self.rng.choice([0, 0, 1, 2])
+        if self.chance(0.1) and "distinct-from" not in self.without:
+            name, kind = self.rng.choice(scope)
+            no, join = self.rng.choice(["", "NOT "]), self.rng.choice(["AND", "OR"])
+            return f"{name} IS {no}DISTINCT FROM {self.constant(kind)} {join} {self.condition(scope, 1)}"
+        return self.condition(scope, self.rng.choice([0, 1, 1, 2]))
+
+
+class Step:
+    """`arguments` of the command, and `mirror`, a function that does the same to the mirror."""
+
+    def __init__(self, kind, arguments, mirror, text=None):
+        self.kind, self.arguments, self.mirror, self.text = kind, arguments, mirror, text
+        self.new_name = None
+
+
+class Steps:
+    def __init__(self, rng, sty, mirror, folder, leave_out=()):
+        self.rng, self.sty, self.mirror, self.folder = rng, sty, mirror, folder
+        self.conditions = Conditions(rng, leave_out)
+        self.name, self.partition, self.files = "t", None, 0
+        self.largest = rng.choice([5, 100, 100, 1000])
+
+    def table(self):
+        return self.folder / "db" / self.name
+
+    def scope(self):
+        return list(self.mirror.columns.items())
+
+    def next(self):
+        kind = self.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        return getattr(self, kind)() or self.ingest()
+
+    def done(self, step):
+        """A step has been done: a copy takes the table's place, and has neither order nor partitions."""
+        if step.new_name:
+            self.name, self.partition = step.new_name, None
+
+    def sql(self, kind, sql, mirror=None):
+        """A statement over {t}, which is the table's name here and another in the mirror."""
+        mirror = mirror or (lambda: self.mirror.execute(sql))
+        return Step(kind, ["query", self.folder / "db", "-q", "-f", "-"], mirror, sql.format(t=self.name))
+
+    # ---- rows in
+
+    def first(self):
+        """The ingest that makes the table, perhaps sorted, perhaps partitioned."""
+        rng = self.rng
+        names = rng.sample(["id", "k", "n", "x", "s", "d", "ts", "b", "m"], rng.randint(2, 7))
+        kinds = dict(zip(names, (rng.choice(KINDS) for _ in names)))
+        options = ["--profile", rng.choice(["fast", "balanced", "small"])] if rng.random() < 0.3 else []
+        if rng.random() < 0.4:
+            options += ["--sort-by", ",".join(f"{name}{rng.choice(['', ' DESC'])}" for name in rng.sample(names, rng.randint(1, 2)))]
+        if rng.random() < 0.4:
+            name = rng.choice(names)
+            # Partitions of numbers with many values would be many.
+            self.partition = {"int": f"{name} % 4", "date": f"date_part('year', {name})"}.get(kinds[name], name)
+            alias = self.partition if self.partition == name else f"{self.partition} AS part"
+            if kinds[name] in ("int", "date", "text", "bool"):
+                options += ["--partition-by", alias]
+            else:
+                self.partition = None
+        return self.ingest(kinds, options)
+
+    def ingest(self, kinds=None, options=()):
+        rng = self.rng
+        kinds = dict(kinds or self.arriving())
+        rows = random_rows(rng, kinds, rng.randint(1, self.largest))
+        formats = ["parquet", "arrow"]
+        if all(kind in TEXT_KINDS for kind in kinds.values()):
+            formats += ["csv", "csv", "jsonl"]
+        self.files += 1
+        file = write(rows, rng.choice(formats), self.folder, f"file-{self.files}")
+        return Step("ingest", ["ingest", self.table(), file, "-q", *options], lambda: self.mirror.append(rows, kinds))
+
+    def arriving(self):
+        """Columns of the next file: most of the table's, now and then a new one or a wider one."""
+        rng = self.rng
+        kinds = {name: kind for name, kind in self.mirror.columns.items() if rng.random() < 0.85}
+        if not kinds:
+            kinds = dict(self.mirror.columns)
+        for name, kind in kinds.items():
+            wider = {"int": "float", "date": "timestamp"}.get(kind)
+            if wider and rng.random() < 0.04 and not (self.partition and name in self.partition):
+                kinds[name] = wider
+        if rng.random() < 0.12:
+            kinds[f"new{self.files}"] = rng.choice(KINDS)
+        names = list(kinds)
+        rng.shuffle(names)
+        return {name: kinds[name] for name in names}
+
+    def insert(self):
+        rng = self.rng
+        names = [name for name in self.mirror.columns if rng.random() < 0.8] or list(self.mirror.columns)
+        kinds = self.mirror.columns
+        row = lambda: "(" + ", ".join("NULL" if rng.random() < 0.2 else literal(random_value(rng, kinds[name], 20), kinds[name])
+                                      for name in names) + ")"
+        values = ", ".join(row() for _ in range(rng.randint(1, 5)))
+        return self.sql("insert", f"INSERT INTO {{t}} ({', '.join(names)}) VALUES {values}")
+
+    def insert_select(self):
+        names = list(self.mirror.columns)
+        return self.sql("insert_select", f"INSERT INTO {{t}} SELECT {', '.join(names)} FROM {{t}} WHERE {self.where()}")
+
+    def create_as(self):
+        """The table goes on as a copy of itself under another name, without its order and its partitions."""
+        self.files += 1
+        new = f"t{self.files}"
+        where = self.where()
+        step = self.sql("create_as", f"CREATE TABLE {new} AS SELECT * FROM {{t}} WHERE {where}",
+                        lambda: self.mirror.execute(f"DELETE FROM {{t}} WHERE ({where}) IS NOT TRUE"))
+        step.new_name = new
+        return step
+
+    # ---- rows changed
+
+    def where(self):
+        return self.conditions.whole(self.scope())
+
+    def delete(self):
+        """Mostly of the conditions that leave half of the rows, so that there is something to go on with."""
+        for _ in range(6):
+            where = self.where()
+            try:
+                all_rows, gone = self.mirror.ask(f"SELECT count(*), count(*) FILTER (WHERE {where}) FROM {{t}}")[0]
+            except duckdb.Error:
+                continue
+            if gone and gone * 2 <= all_rows or self.rng.random() < 0.1:
+                break
+        return self.sql("delete", f"DELETE FROM {{t}} WHERE {where}")
+
+    def update(self):
+        rng, columns = self.rng, self.mirror.columns
+        names = rng.sample(list(columns), min(len(columns), rng.choice([1, 1, 2])))
+        where = f" WHERE {self.where()}" if rng.random() < 0.9 else ""
+        sets = [f"{name} = {self.new_value(columns[name])}" for name in names]
+        return self.sql("update", f"UPDATE {{t}} SET {', '.join(sets)}{where}")
+
+    def new_value(self, kind):
+        """What UPDATE sets: null, a constant, or something made of the row."""
+        rng = self.rng
+        self.conditions.scope, self.conditions.budget = self.scope(), rng.choice([0, 0, 1])
+        if rng.random() < 0.4:
+            return "NULL" if rng.random() < 0.2 else literal(random_value(rng, kind, 20), kind)
+        value = self.conditions.value(self.scope(), kind, 2)
+        return self.conditions.value(self.scope(), kind, 2) if value in self.mirror.columns else value
+
+    def drop_partition(self):
+        if not self.partition:
+            return None
+        listed = json.loads(self.sty.must("partitions", self.table(), "--format", "json").stdout)
+        if not listed:
+            return None
+        path = self.rng.choice(listed)["partition"]
+        return Step("drop_partition", ["drop-partition", "-q", self.table(), path], lambda: self.drop_rows(path))
+
+    def drop_rows(self, path):
+        """The value in a partition's path says which rows were in it."""
+        value = path.split("=", 1)[1]
+        name = self.partition
+        if value == "__HIVE_DEFAULT_PARTITION__":
+            self.mirror.execute(f"DELETE FROM {{t}} WHERE ({name}) IS NULL")
+        else:
+            self.mirror.execute(f"DELETE FROM {{t}} WHERE CAST(({name}) AS VARCHAR) = '{unescaped(value)}'")
+
+    # ---- files and columns
+
+    def compact(self):
+        rng = self.rng
+        how = rng.choice([[], ["--all"], ["--profile", rng.choice(["fast", "balanced", "small"])], ["--sort-by"], ["--sort-by"]])
+        if how == ["--sort-by"]:
+            names = rng.sample(list(self.mirror.columns), min(len(self.mirror.columns), rng.randint(1, 2)))
+            how = ["--sort-by", ",".join(f"{name}{rng.choice(['', ' DESC'])}" for name in names)]
+        return Step("compact", ["compact", self.table(), "-q", *how], lambda: None)
+
+    def gc(self):
+        return Step("gc", ["gc", self.table(), "-q", "--keep", "0s"], lambda: None)
+
+    def keep(self):
+        return Step("keep", ["alter", "-q", self.table(), "keep", self.rng.choice(["0s", "1h"])], lambda: None)
+
+    def alter_add(self):
+        kind, name = self.rng.choice(KINDS), f"added{self.files}"
+        if name in self.mirror.columns:
+            return None
+        of = {"int": "int64", "float": "float64", "text": "utf8", "date": "date", "timestamp": "timestamp(us)", "bool": "bool",
+              "decimal": "decimal(9,2)"}[kind]
+        return Step("alter_add", ["alter", "-q", self.table(), "add", f"{name}:{of}"], lambda: self.mirror.add(name, kind))
+
+    def alter_drop(self):
+        if len(self.mirror.columns) < 3:
+            return None
+        name = self.rng.choice(list(self.mirror.columns))
+        return Step("alter_drop", ["alter", "-q", self.table(), "drop", name], lambda: self.mirror.drop(name))
+
+    def alter_rename(self):
+        """To a new name, or to one that a column once had."""
+        name = self.rng.choice(list(self.mirror.columns))
+        to = self.rng.choice(["id", "k", "n", "x", f"renamed{self.files}"])
+        if to in self.mirror.columns or self.partition and name in self.partition:
+            return None
+        return Step("alter_rename", ["alter", "-q", self.table(), "rename", name, to], lambda: self.mirror.rename(name, to))
+
+    def alter_widen(self):
+        for name, kind in self.mirror.columns.items():
+            wider = {"int": ("float", "float64"), "date": ("timestamp", "timestamp(us)")}.get(kind)
+            if wider and not (self.partition and name in self.partition):
+                return Step("alter_widen", ["alter", "-q", self.table(), "widen", f"{name}:{wider[1]}"], lambda: self.mirror.widen(name, wider[0]))
+        return None
+
+
+def literal(value, kind):
+    if isinstance(value, (bool, int, Decimal)):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value!r}::double"
+    return f"'{value}'" if kind == "text" else f"{kind.upper()} '{value}'"
+
+
+def unescaped(value):
+    return unquote(value).replace("'", "''")
