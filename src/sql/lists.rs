@@ -198,9 +198,10 @@ fn members(expr: &Expr) -> impl Iterator<Item = Option<(&Expr, &[Expr])>> {
                 Expr::BinaryExpr(chain) if chain.op == Operator::Or => left.extend([&*chain.right, &*chain.left]),
                 Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
                     return Some(match (left.as_ref(), right.as_ref()) {
-                        (column @ Expr::Column(_), value @ Expr::Literal(..))
-                        | (value @ Expr::Literal(..), column @ Expr::Column(_)) => {
-                            Some((column, std::slice::from_ref(value)))
+                        (Expr::Literal(..), Expr::Literal(..)) => None,
+                        // A column may stand below a cast that is gone later.
+                        (expr, value @ Expr::Literal(..)) | (value @ Expr::Literal(..), expr) => {
+                            Some((expr, std::slice::from_ref(value)))
                         }
                         _ => None,
                     });

@@ -26,6 +26,7 @@ use super::convert::from_datafusion;
 use super::date_functions;
 use super::decorrelate::Decorrelate;
 use super::exec::Engine;
+use super::expressions::SqlExpressions;
 use super::extremes;
 use super::from_first;
 use super::lists::UniteLists;
@@ -45,6 +46,7 @@ use super::using::UsingBoth;
 use super::write::Write;
 use super::zeros::{BothZeros, OneZero};
 use crate::error::{Error, Result};
+use crate::ingest::arrange::Arrange;
 use crate::ingest::load::LoadOptions;
 use crate::maintain::ModifyOptions;
 use crate::store::Store;
@@ -215,7 +217,9 @@ impl Session {
         let reservation = MemoryConsumer::new("Write").register(&self.context.runtime_env().memory_pool);
         reservation.try_grow(share.min(WRITE_BYTES) as usize).map_err(from_datafusion)?;
         let limit = Some(share).filter(|share| *share < WRITE_BYTES);
-        let options = LoadOptions { threads: self.threads, memory_limit: limit, ..LoadOptions::default() };
+        // Of a table that is partitioned by expressions, these say where rows go.
+        let arrange = Arrange { compile: Some(Arc::new(SqlExpressions::default())), ..Arrange::default() };
+        let options = LoadOptions { arrange, threads: self.threads, memory_limit: limit, ..LoadOptions::default() };
         let answer = write.run(store, &options, |plan| self.start(plan, timed, begun))?;
         drop(reservation);
         self.start(answer, timed, begun)
