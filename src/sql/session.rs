@@ -242,6 +242,11 @@ impl Session {
         self.parse(sql)?.iter().try_for_each(|statement| each(self.execute(statement, parameters)?))
     }
 
+    /// What is to be said about the statements since the last call: what was taken for granted of a file, and the like.
+    pub fn take_notes(&self) -> Vec<String> {
+        self.tables.take_notes()
+    }
+
     /// A handle that stops this session's work from another thread.
     pub fn canceller(&self) -> Canceller {
         self.canceller.clone()
