@@ -21,6 +21,7 @@ use datafusion::sql::parser::{self, DFParserBuilder};
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
 
+use super::assignments;
 use super::catalog::Tables;
 use super::convert::from_datafusion;
 use super::date_functions;
@@ -132,6 +133,7 @@ impl Session {
         let context = SessionContext::new_with_state(state);
         date_functions::all().for_each(|function| context.register_udf(function));
         extremes::all().into_iter().for_each(|function| context.register_udaf(function));
+        context.register_udf(assignments::mark_function());
         let weak = context.state_weak_ref();
         tables.belong_to(move || Some(weak.upgrade()?.read().clone()));
         let workers = Arc::new(Workers::new(threads)?);
