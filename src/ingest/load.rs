@@ -12,7 +12,7 @@ use super::arrange::Arrange;
 use super::columns::SegmentLimits;
 use super::pipeline::{self, Feed, PipelineOptions, Task};
 use super::rejects::{OnError, Reject, Tally};
-use super::resume::{self, CommitEvery, IfLoaded};
+use super::resume::{self, Before, CommitEvery, IfLoaded};
 use super::sources::Input;
 use super::sources::csv::{CsvOptions, Guess};
 use super::tasks::{Remarks, Tasks};
@@ -161,7 +161,7 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
     let plan = resume::plan(inputs, &writer.sources()?, options.if_loaded)?;
     let read: Vec<_> =
         plan.inputs.iter().map(|input| (input.name().to_path_buf(), input.consumed(), input.hash())).collect();
-    let tally = Tally::open(&options.on_error, options.max_errors, plan.rejected)?;
+    let tally = Tally::open(&options.on_error, options.max_errors, &plan.before)?;
     let mut remarks = Remarks::default();
     let pipeline = pipeline_options(&writer, options);
     let pieces_before: Vec<u64> =
@@ -219,6 +219,11 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
     Ok(report)
 }
 
+/// How many rows of these inputs a load has rejected that was stopped, and that [`load`] would go on with.
+pub fn rejected_before(writer: &TableWriter, inputs: &[Input], if_loaded: IfLoaded) -> Result<u64> {
+    resume::rejected_before(inputs, &writer.sources()?, if_loaded)
+}
+
 /// Appends the rows of `batches`, whose columns are matched by name with those of the table that `writer` holds, and
 /// commits. Batches are asked for on this thread, as room for them appears; an error among them ends it, and nothing
 /// is committed.
@@ -232,7 +237,8 @@ pub fn load_batches(
         let batch = batch?;
         Ok(Task::new(batch.get_array_memory_size(), move || Ok(batch.into())))
     };
-    let (pool, tally) = (Arc::new(thread_pool(options.threads)?), Tally::open(&OnError::Fail, None, 0)?);
+    let (pool, tally) =
+        (Arc::new(thread_pool(options.threads)?), Tally::open(&OnError::Fail, None, &Before::default())?);
     let mut loading = Loading::new(writer, pool, pipeline, options, tally);
     let stored = loading.part(&mut Feed::new(batches.map(task)))?;
     loading.commit(stored, Vec::new())?;

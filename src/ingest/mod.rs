@@ -8,6 +8,7 @@ pub mod text; // numbers, dates and times in text
 pub mod infer; // types from a sample
 pub mod rejects; // rows that cannot be stored
 pub mod sources; // CSV, TSV, JSON, Arrow, Parquet
+pub mod assign; // values into a column of another type, exactly
 pub mod columns; // batches to the rows of a segment
 pub mod arrange; // where rows are to go
 pub mod partition; // which partition a row belongs to

@@ -398,6 +398,7 @@ mod tests {
     use super::*;
     use crate::encoding::Profile;
     use crate::ingest::rejects::OnError;
+    use crate::ingest::resume::Before;
 
     #[test]
     fn a_worker_that_panics_is_an_error() {
@@ -410,7 +411,7 @@ mod tests {
             waiting_bytes: 1,
         };
         let tasks = || (0..3).map(|_| Ok(Task::new(1, || panic!("a test of a bug"))));
-        let mut tally = Tally::open(&OnError::Fail, None, 0).unwrap();
+        let mut tally = Tally::open(&OnError::Fail, None, &Before::default()).unwrap();
         let (mut schema, arrange) = (Schema::default(), Arrange::default());
         let error =
             run(&pool, tasks(), &mut schema, &arrange, &options, &mut tally, &mut |_, _| Ok(())).unwrap_err();

@@ -5,10 +5,12 @@
 //! book: for every input, rows read = rows stored + rows rejected.
 //!
 //! The rejects file is CSV: `file,line,column,reason,raw`. It is written under a temporary name, made durable before
-//! each commit and gets its name right after the first, so that an ingest that fails or rejects nothing leaves none. What
+//! each commit and gets its name right after the first, so that an ingest that fails or rejects nothing leaves none. The
+//! temporary name is that of the load, so that what was killed between commit and name is found again. What
 //! follows the rows of the last commit is left by an ingest that was killed: the one that goes on with it takes over the rows
 //! that the ledger counts, and no more.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
@@ -18,6 +20,7 @@ use std::sync::Arc;
 
 use tempfile::TempPath;
 
+use super::resume::Before;
 use crate::disk::{Disk, RealDisk, durable};
 use crate::error::{Error, Result};
 
@@ -137,15 +140,15 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// An empty book, or one that goes on after `before` rejected rows. A rejects file that could not be written is an error
-    /// now, and not after the work.
-    pub fn open(on_error: &OnError, max_errors: Option<u64>, before: u64) -> Result<Self> {
+    /// An empty book, or one that goes on after rows that were rejected `before`. A rejects file that could not be written is
+    /// an error now, and not after the work.
+    pub(super) fn open(on_error: &OnError, max_errors: Option<u64>, before: &Before) -> Result<Self> {
         let (allowed, file) = match on_error {
             OnError::Fail => (Some(0), None),
             OnError::Skip => (max_errors, None),
             OnError::Reject { file, replace } => (max_errors, Some(RejectsFile::create(file, *replace, before)?)),
         };
-        Ok(Tally { allowed, before, file, ..Tally::default() })
+        Ok(Tally { allowed, before: before.total(), file, ..Tally::default() })
     }
 
     /// Notes rows of an input (by its number) that go into the table.
@@ -244,6 +247,8 @@ struct RejectsFile {
     temporary: Option<TempPath>,
     target: PathBuf,
     replace: bool,
+    /// Where the load that this one goes on with was killed before its rows had their name.
+    leftover: Option<PathBuf>,
     /// A pipe or a device: copied to after each commit.
     stream: bool,
     /// So many bytes were.
@@ -251,43 +256,82 @@ struct RejectsFile {
 }
 
 impl RejectsFile {
-    /// A file, with the first `before` rows of the one that is there.
-    fn create(path: &Path, replace: bool, before: u64) -> Result<Self> {
+    /// A file that begins with the rows that this load has rejected before, wherever they are.
+    fn create(path: &Path, replace: bool, before: &Before) -> Result<Self> {
         let refused = |what: &str| Err(Error::InvalidInput(format!("{}: {what}", path.display())));
-        let mut known = None;
-        let (target, stream) = match path.metadata() {
+        let taken = "the file for rejected rows exists already; --force replaces it";
+        let goes_on = before.total() > 0;
+        let (target, stream, exists) = match path.metadata() {
             Ok(found) if found.is_dir() => {
                 return refused("rejected rows cannot be written to a directory; name a file");
             }
-            Ok(found) if !found.is_file() => (path.to_path_buf(), true),
-            Ok(_) if !replace && before == 0 => {
-                return refused("the file for rejected rows exists already; --force replaces it");
-            }
-            Ok(_) => {
-                known = if replace { None } else { Some(File::open(path).map_err(|e| Error::io(path, e))?) };
-                // Through a symbolic link, so that the link stays.
-                (path.canonicalize().map_err(|e| Error::io(path, e))?, false)
-            }
-            Err(_) if before > 0 && !replace => return gone(path, before),
-            Err(_) => (path.to_path_buf(), false),
+            Ok(found) if !found.is_file() => (path.to_path_buf(), true, true),
+            Ok(_) if !replace && !goes_on => return refused(taken),
+            // Through a symbolic link, so that the link stays.
+            Ok(_) => (path.canonicalize().map_err(|e| Error::io(path, e))?, false, true),
+            Err(_) => (path.to_path_buf(), false, false),
         };
         let directory = if stream { std::env::temp_dir() } else { durable::parent(&target).to_path_buf() };
-        let temporary = tempfile::Builder::new()
-            .prefix(".sty-")
-            .permissions(std::fs::Permissions::from_mode(0o666))
-            .tempfile_in(&directory)
-            .map_err(|e| Error::io(&directory, e))?;
-        let (file, temporary) = temporary.into_parts();
-        let mut writer = BufWriter::with_capacity(1 << 16, file);
-        let begun = match &known {
-            None => writer.write_all(HEADER.as_bytes()).map(|()| true),
-            Some(known) => copy_rows(BufReader::new(known), &mut writer, before),
-        };
-        if !begun.map_err(|e| Error::io(&target, e))? {
-            return gone(path, before);
+        let by_load = directory.join(temporary_name(before));
+        let mut file = RejectsFile::temporary(&directory, &by_load, goes_on, target)?;
+        (file.replace, file.stream) = (replace, stream);
+        let failed = |file: &RejectsFile, e| Error::io(&file.target, e);
+        if goes_on && !stream {
+            if file.copy_rows(&by_load, before)? {
+                if exists && !replace && !file.holds(before)? {
+                    return refused(taken);
+                }
+                (file.replace, file.leftover) = (true, Some(by_load));
+                return Ok(file);
+            }
+            let target = file.target.clone();
+            if file.copy_rows(&target, before)? {
+                file.replace = true;
+                return Ok(file);
+            }
+            if !replace {
+                return gone(path, before.total());
+            }
         }
-        let replace = replace || known.is_some();
-        Ok(RejectsFile { writer, temporary: Some(temporary), target, replace, stream, copied: 0 })
+        file.writer.write_all(HEADER.as_bytes()).map_err(|e| failed(&file, e))?;
+        Ok(file)
+    }
+
+    /// An empty one, under the name that tells its load where it is the first of it.
+    fn temporary(directory: &Path, by_load: &Path, goes_on: bool, target: PathBuf) -> Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+        let name = by_load.file_name().unwrap_or_default();
+        let made = if goes_on {
+            builder.prefix(".sty-").tempfile_in(directory)
+        } else {
+            // Of this load nothing is in the table yet: what is there means nothing.
+            let _ = std::fs::remove_file(by_load);
+            builder.prefix(name).rand_bytes(0).tempfile_in(directory)
+        };
+        let (file, temporary) = made.map_err(|e| Error::io(directory, e))?.into_parts();
+        Ok(RejectsFile {
+            writer: BufWriter::with_capacity(1 << 16, file),
+            temporary: Some(temporary),
+            target,
+            replace: false,
+            leftover: None,
+            stream: false,
+            copied: 0,
+        })
+    }
+
+    /// Takes over the rows of a load from a file; false, and nothing is taken over, if they are not all there.
+    fn copy_rows(&mut self, from: &Path, before: &Before) -> Result<bool> {
+        if !holds(from, before, &mut io::sink())? {
+            return Ok(false);
+        }
+        holds(from, before, &mut self.writer)
+    }
+
+    /// Whether the file that has the name is one of this load.
+    fn holds(&self, before: &Before) -> Result<bool> {
+        holds(&self.target, before, &mut io::sink())
     }
 
     fn write(&mut self, reject: &Reject) -> Result<()> {
@@ -296,7 +340,12 @@ impl RejectsFile {
 
     fn seal(&mut self) -> Result<()> {
         let sealed = self.writer.flush().and_then(|()| self.writer.get_ref().sync_all());
-        sealed.map_err(|e| Error::io(&self.target, e))
+        sealed.map_err(|e| Error::io(&self.target, e))?;
+        // Until it has its name, it has to be found under the other one.
+        match self.temporary {
+            Some(_) if !self.stream => RealDisk.sync_dir(durable::parent(&self.target)),
+            _ => Ok(()),
+        }
     }
 
     /// Gives it its name, which it keeps while it grows.
@@ -310,7 +359,13 @@ impl RejectsFile {
         let target = &self.target;
         let kept = if self.replace { temporary.persist(target) } else { temporary.persist_noclobber(target) };
         match kept {
-            Ok(()) => RealDisk.sync_dir(durable::parent(target)),
+            Ok(()) => {
+                if let Some(leftover) = self.leftover.take() {
+                    // Its rows are in the file by now; if it stays, nobody looks at it again.
+                    let _ = std::fs::remove_file(leftover);
+                }
+                RealDisk.sync_dir(durable::parent(target))
+            }
             Err(failed) => {
                 // The table has been committed without these rows: they must not be lost.
                 let (reason, place) = (failed.error, failed.path.to_path_buf());
@@ -333,26 +388,62 @@ fn gone<T>(path: &Path, before: u64) -> Result<T> {
     )))
 }
 
-/// Copies the header and so many rows; false if they are not all there.
-fn copy_rows(mut from: impl BufRead, to: &mut impl Write, rows: u64) -> io::Result<bool> {
-    let mut line = Vec::new();
-    from.read_until(b'\n', &mut line)?;
-    if line != HEADER.as_bytes() {
+/// What a load calls its file until the first commit.
+fn temporary_name(before: &Before) -> String {
+    use fmt::Write as _;
+    before.load.iter().fold(String::from(".sty-rejects-"), |mut name, byte| {
+        let _ = write!(name, "{byte:02x}");
+        name
+    })
+}
+
+/// Whether a file begins with the rows that a load has rejected before, which are copied.
+fn holds(path: &Path, before: &Before, to: &mut impl Write) -> Result<bool> {
+    let Ok(file) = File::open(path) else { return Ok(false) };
+    copy_rows(BufReader::new(file), to, before).map_err(|e| Error::io(path, e))
+}
+
+/// Copies the header and the rows; false if they are not all there, as many of each input.
+fn copy_rows(mut from: impl BufRead, to: &mut impl Write, before: &Before) -> io::Result<bool> {
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let mut missing: HashMap<String, u64> = HashMap::new();
+    for (path, rows) in &before.rejected {
+        *missing.entry(name(path)).or_default() += rows;
+    }
+    let mut row = Vec::new();
+    from.read_until(b'\n', &mut row)?;
+    if row != HEADER.as_bytes() {
         return Ok(false);
     }
-    to.write_all(&line)?;
-    let (mut copied, mut quoted) = (0, false);
-    while copied < rows {
-        line.clear();
-        if from.read_until(b'\n', &mut line)? == 0 {
-            return Ok(false);
+    to.write_all(&row)?;
+    for _ in 0..before.total() {
+        row.clear();
+        let mut quoted = true;
+        while quoted {
+            if from.read_until(b'\n', &mut row)? == 0 {
+                return Ok(false);
+            }
+            // A row ends with a line outside quotes; quotes within one are doubled.
+            quoted = memchr::memchr_iter(b'"', &row).count() % 2 == 1;
         }
-        // A row ends with a line outside quotes; quotes within one are doubled.
-        quoted ^= memchr::memchr_iter(b'"', &line).count() % 2 == 1;
-        copied += u64::from(!quoted && line.ends_with(b"\n"));
-        to.write_all(&line)?;
+        let rows = missing.get_mut(&name(&first_field(&row))).filter(|rows| **rows > 0);
+        let Some(rows) = rows.filter(|_| row.ends_with(b"\n")) else { return Ok(false) };
+        *rows -= 1;
+        to.write_all(&row)?;
     }
     Ok(true)
+}
+
+/// The field at the start of a row.
+fn first_field(row: &[u8]) -> String {
+    let text = String::from_utf8_lossy(row);
+    match text.strip_prefix('"') {
+        Some(quoted) => {
+            let doubled = quoted.replace("\"\"", "\0");
+            doubled.split('"').next().unwrap_or_default().replace('\0', "\"")
+        }
+        None => text.split(',').next().unwrap_or_default().to_owned(),
+    }
 }
 
 /// Copies what comes after the first `done` bytes. Returns how many are done then.

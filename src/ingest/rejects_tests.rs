@@ -11,7 +11,12 @@ fn reject(line: u64, raw: &str) -> Reject {
 }
 
 fn to_file(path: &Path, replace: bool, max_errors: Option<u64>) -> Result<Tally> {
-    Tally::open(&OnError::Reject { file: path.to_path_buf(), replace }, max_errors, 0)
+    Tally::open(&OnError::Reject { file: path.to_path_buf(), replace }, max_errors, &Before::default())
+}
+
+/// So many rows of the input that [`reject`] names.
+fn rejected(rows: u64) -> Before {
+    Before { rejected: vec![(Arc::from("/in/a, b.csv"), rows)], ..Before::default() }
 }
 
 fn names(directory: &Path) -> Vec<String> {
@@ -64,7 +69,8 @@ fn the_bound_ends_it_with_the_count_and_the_first_reasons() {
     assert!(!message.contains("line 5"), "{message}");
     drop(tally);
     assert_eq!(names(directory.path()), [""; 0], "nothing is left of a failed ingest");
-    let none = Tally::open(&OnError::Fail, None, 0).unwrap().reject(0, vec![reject(2, "x")].into());
+    let none =
+        Tally::open(&OnError::Fail, None, &Before::default()).unwrap().reject(0, vec![reject(2, "x")].into());
     assert!(matches!(none, Err(Error::Rejected { rejected: 1, allowed: 0, .. })));
 }
 
@@ -124,7 +130,7 @@ fn a_load_that_goes_on_continues_the_file_behind_the_rows_that_the_ledger_counts
     let before = std::fs::read_to_string(&path).unwrap();
     assert!(before.contains("lost"));
     drop(killed);
-    let mut tally = Tally::open(&on_error, Some(3), 2).unwrap();
+    let mut tally = Tally::open(&on_error, Some(3), &rejected(2)).unwrap();
     tally.reject(0, vec![reject(4, "found")].into()).unwrap();
     tally.seal().unwrap();
     tally.publish().unwrap();
@@ -132,7 +138,40 @@ fn a_load_that_goes_on_continues_the_file_behind_the_rows_that_the_ledger_counts
     assert_eq!(std::fs::read_to_string(&path).unwrap(), before.replace("lost", "found"));
     let error = tally.reject(0, vec![reject(5, "more")].into()).unwrap_err().to_string();
     assert!(error.contains("4 rows rejected") && error.contains("committed before stays"), "{error}");
-    let refused = Tally::open(&on_error, None, 4).unwrap_err().to_string();
+    let refused = Tally::open(&on_error, None, &rejected(4)).unwrap_err().to_string();
     assert!(refused.contains("rejected 4 rows") && refused.contains("--force"), "{refused}");
     assert_eq!(names(directory.path()), ["bad.csv"]);
+}
+
+/// A load that was killed between its first commit and the name of its rejects finds them, and whose rows a file holds is told by
+/// their inputs.
+#[test]
+fn rows_of_a_killed_load_are_found_under_its_temporary_name_and_not_taken_from_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("bad.csv");
+    let on_error = |replace| OnError::Reject { file: path.clone(), replace };
+    let kill = |line: u64| {
+        let mut killed = to_file(&path, true, None).unwrap();
+        killed.reject(0, vec![reject(line, "a\n\"b\""), reject(3, "z")].into()).unwrap();
+        killed.seal().unwrap();
+        std::mem::forget(killed);
+    };
+    // Twice, for a load that did not come to its first commit leaves a file of that name, too.
+    kill(9);
+    kill(2);
+    for replace in [false, true] {
+        let mut tally = Tally::open(&on_error(replace), None, &rejected(2)).unwrap();
+        tally.reject(0, vec![reject(4, "more")].into()).unwrap();
+        tally.seal().unwrap();
+        tally.publish().unwrap();
+        tally.finish();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("csv\",2,id,") && text.ends_with(",more\n") && text.lines().count() == 5, "{text}");
+    }
+    assert_eq!(names(directory.path()), ["bad.csv"]);
+    let others = Before { rejected: vec![(Arc::from("/in/other.csv"), 2)], ..Before::default() };
+    assert!(Tally::open(&on_error(false), None, &others).unwrap_err().to_string().contains("rejected 2 rows"));
+    let mut anew = Tally::open(&on_error(true), None, &others).unwrap();
+    anew.seal().unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), HEADER);
 }

@@ -38,7 +38,7 @@ pub enum CommitEvery {
 }
 
 /// The inputs of a load, and what the ledger says of them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Plan {
     /// What is to be read.
     pub(super) inputs: Vec<Input>,
@@ -48,8 +48,24 @@ pub(super) struct Plan {
     pub(super) skipped: Vec<String>,
     /// Inputs of which a part was loaded before.
     pub(super) resumed: Vec<String>,
-    /// Rows that the part of this load which is in the table has rejected.
-    pub(super) rejected: u64,
+    /// The part of this load which is in the table.
+    pub(super) before: Before,
+}
+
+/// What the ledger says of the rows that a load has rejected already.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    /// Names the load, also one that only begins.
+    pub(super) load: Id,
+    /// Rejected rows, by the path of their input.
+    pub(super) rejected: Vec<(Arc<str>, u64)>,
+}
+
+impl Before {
+    /// Of all inputs.
+    pub(super) fn total(&self) -> u64 {
+        self.rejected.iter().map(|(_, rows)| rows).sum()
+    }
 }
 
 /// Finds out what is to be read.
@@ -59,17 +75,12 @@ pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) ->
         let identity = identity(&input)?;
         found.push((input, identity));
     }
-    // A load that was stopped, if these inputs are of it.
-    let is_open = |source: &&Source| !source.done && found.iter().any(|(_, new)| same_path(new.as_ref(), source));
-    let goes_on = if_loaded != IfLoaded::Again;
-    let load = known.iter().rev().find(is_open).map(|source| source.load).filter(|_| goes_on);
+    let load = stopped(found.iter().map(|(_, new)| new.as_ref()), known, if_loaded);
     let id = load.unwrap_or_else(layout::new_id);
-    let before = known.iter().filter(|source| load.is_some_and(|load| source.load == load));
     // The ledger does not know pipes: with one among the inputs it does not tell which rows were rejected before.
     let all_known = found.iter().all(|(_, new)| new.is_some());
-    let rejected = before.map(|source| source.rejected).filter(|_| all_known).sum();
-    let mut plan =
-        Plan { inputs: Vec::new(), sources: Vec::new(), skipped: Vec::new(), resumed: Vec::new(), rejected };
+    let before = Before { load: id, rejected: load.map_or_else(Vec::new, |load| rejected(load, known, all_known)) };
+    let mut plan = Plan { before, ..Plan::default() };
     let mut named = HashSet::new();
     for (input, new) in found {
         let name = input.name().display().to_string();
@@ -113,6 +124,30 @@ pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) ->
         }
     }
     Ok(plan)
+}
+
+/// The load that was stopped, if these inputs are of it.
+fn stopped<'a>(
+    inputs: impl Iterator<Item = Option<&'a Source>> + Clone,
+    known: &[Source],
+    if_loaded: IfLoaded,
+) -> Option<Id> {
+    let is_open = |source: &&Source| !source.done && inputs.clone().any(|new| same_path(new, source));
+    known.iter().rev().find(is_open).map(|source| source.load).filter(|_| if_loaded != IfLoaded::Again)
+}
+
+/// The rows that a load has rejected.
+fn rejected(load: Id, known: &[Source], all_known: bool) -> Vec<(Arc<str>, u64)> {
+    let of_load = known.iter().filter(|source| source.load == load && source.rejected > 0 && all_known);
+    of_load.map(|source| (Arc::clone(&source.path), source.rejected)).collect()
+}
+
+/// See [`super::load::rejected_before`].
+pub(super) fn rejected_before(inputs: &[Input], known: &[Source], if_loaded: IfLoaded) -> Result<u64> {
+    let found = inputs.iter().map(identity).collect::<Result<Vec<_>>>()?;
+    let load = stopped(found.iter().map(Option::as_ref), known, if_loaded);
+    let rows = load.map_or_else(Vec::new, |load| rejected(load, known, found.iter().all(Option::is_some)));
+    Ok(rows.iter().map(|(_, rows)| rows).sum())
 }
 
 fn same_path(new: Option<&Source>, known: &Source) -> bool {

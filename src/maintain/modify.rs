@@ -17,6 +17,7 @@ use crate::block::nothing;
 use crate::error::{Error, Result};
 use crate::expr::Predicate;
 use crate::ingest::arrange::Arrange;
+use crate::ingest::assign::assign;
 use crate::ingest::load::{LoadOptions, pipeline_options, store_segment, thread_pool};
 use crate::ingest::partition::{Compile, Compiled};
 use crate::ingest::pipeline::{self, Task};
@@ -241,10 +242,7 @@ fn chosen_values(
         values.push(filter(&inputs.column(*at)?, mask).map_err(failed)?);
     }
     let new = evaluate(expression, &values, mask.true_count())?;
-    let to = column.data_type.to_arrow();
-    let options = arrow_cast::CastOptions { safe: false, ..Default::default() };
-    arrow_cast::cast_with_options(&new, &to, &options)
-        .map_err(|error| Error::InvalidInput(format!("column '{}' is {to}: {error}", column.name)))
+    arrow_cast::cast(&assign(column, &new)?, &column.data_type.to_arrow()).map_err(failed)
 }
 
 /// The rows that meet a condition, without nulls.

@@ -45,6 +45,8 @@ pub(crate) struct Tables {
     opened: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
     /// The standard input, which is there once.
     stdin: Mutex<Option<Arc<dyn TableProvider>>>,
+    /// What the user should hear of.
+    notes: Mutex<Vec<String>>,
 }
 
 type StateOf = Box<dyn Fn() -> Option<SessionState> + Send + Sync>;
@@ -64,6 +66,19 @@ impl Tables {
     /// The store, if the session has one.
     pub(crate) fn store(&self) -> Option<&Store> {
         self.store.as_ref()
+    }
+
+    /// Adds something that the user should hear of, once.
+    pub(crate) fn note(&self, text: String) {
+        let mut notes = lock(&self.notes);
+        if !notes.contains(&text) {
+            notes.push(text);
+        }
+    }
+
+    /// What there is to hear.
+    pub(crate) fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.notes))
     }
 
     /// Forgets what the last statement opened.
@@ -108,14 +123,15 @@ impl Tables {
     /// The file that `name` means.
     async fn file(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let Some(state) = self.state() else { return Ok(None) };
+        let mut note = |text| self.note(text);
         if name != STDIN {
-            return files::open(name, &state).await;
+            return files::open(name, &state, &mut note).await;
         }
         let known = lock(&self.stdin).clone();
         if known.is_some() {
             return Ok(known);
         }
-        let opened = files::open(name, &state).await?;
+        let opened = files::open(name, &state, &mut note).await?;
         lock(&self.stdin).clone_from(&opened);
         Ok(opened)
     }

@@ -1,8 +1,8 @@
 //! Files as tables: `FROM 'x.csv'`, `FROM 'y.parquet'`, `FROM 'logs/*.jsonl'`, `FROM '-'`.
 //!
 //! A name is taken for a file when it has a known ending (or is `-`, the standard input); whether the file exists
-//! is asked then. CSV and TSV, also compressed, go through the reader of ingest (`text`); Parquet, Arrow and
-//! newline-delimited JSON are read by DataFusion.
+//! is asked then. CSV, TSV and JSON, also compressed, go through the reader of ingest (`text`); Parquet and Arrow are
+//! read by DataFusion.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,6 @@ use arrow_schema::Schema;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
-use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::execution::SessionState;
@@ -25,37 +24,44 @@ use crate::error::{Error, Result};
 enum Kind {
     Parquet,
     Arrow,
-    Json,
     Text,
+    /// Parquet or Arrow under a compression of its own, which ingest alone takes away.
+    Packed,
 }
 
 fn kind(name: &str) -> Option<Kind> {
     let lower = name.to_ascii_lowercase();
-    let plain = [".gz", ".zst"].iter().find_map(|packed| lower.strip_suffix(packed));
-    let (_, ending) = plain.unwrap_or(&lower).rsplit_once('.')?;
+    let packed = [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".lz4"].iter().find_map(|end| lower.strip_suffix(end));
+    let (_, ending) = packed.unwrap_or(&lower).rsplit_once('.')?;
     Some(match ending {
-        "csv" | "tsv" | "tab" => Kind::Text,
-        _ if plain.is_some() => return None,
+        "csv" | "tsv" | "tab" | "txt" | "json" | "jsonl" | "ndjson" => Kind::Text,
+        "parquet" | "pq" | "arrow" | "feather" | "ipc" if packed.is_some() => Kind::Packed,
         "parquet" | "pq" => Kind::Parquet,
         "arrow" | "feather" | "ipc" => Kind::Arrow,
-        "jsonl" | "ndjson" => Kind::Json,
         _ => return None,
     })
 }
 
 /// The table that `name` stands for if it is the name of a file, or a pattern for names.
-pub(crate) async fn open(name: &str, state: &SessionState) -> Result<Option<Arc<dyn TableProvider>>> {
+pub(crate) async fn open(
+    name: &str,
+    state: &SessionState,
+    note: &mut (dyn FnMut(String) + Send),
+) -> Result<Option<Arc<dyn TableProvider>>> {
     let threads = state.config().target_partitions();
     if name == "-" {
-        return Ok(Some(Arc::new(TextTable::open(None, threads)?)));
+        return Ok(Some(Arc::new(TextTable::open(None, threads, note)?)));
     }
     let Some(kind) = kind(name) else { return Ok(None) };
     let paths = expand(name)?;
     let format: Arc<dyn FileFormat> = match kind {
-        Kind::Text => return Ok(Some(Arc::new(TextTable::open(Some(&paths), threads)?))),
+        Kind::Text => return Ok(Some(Arc::new(TextTable::open(Some(&paths), threads, note)?))),
         Kind::Parquet => Arc::new(ParquetFormat::default()),
         Kind::Arrow => Arc::new(ArrowFormat),
-        Kind::Json => Arc::new(JsonFormat::default()),
+        Kind::Packed => {
+            let what = "a query reads this format only without compression around it; ingest it into a table first";
+            return Err(Error::Unsupported(format!("{name}: {what}")));
+        }
     };
     let listed = async {
         let urls = paths.iter().map(|path| ListingTableUrl::parse(url(path))).collect::<Result<Vec<_>, _>>()?;

@@ -11,6 +11,7 @@
 //! - [`Statistics`]: what a statement has read, and what it has not.
 //! - [`Parameters`]: values for `$name`.
 
+mod assignments;
 mod catalog;
 mod convert;
 mod date_functions;

@@ -10,7 +10,9 @@ use datafusion::sql::sqlparser::ast::{
     Expr, SetExpr, Statement as SqlStatement, Value, ValueWithSpan, visit_expressions,
 };
 
+use super::assignments::is_kept;
 use crate::error::{Error, Result};
+use crate::ingest::text::number::decimal;
 
 /// Named values. Positional placeholders `$1`, `$2` are the names `1`, `2`.
 #[derive(Clone, Debug, Default)]
@@ -19,8 +21,8 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Adds `name=value`. The value's type is read from its text: an integer, a float, `true` or `false`, `null`,
-    /// and else text. Quotes make text of anything: `id="'007'"`. An integer with a leading zero is text, as in ingest.
+    /// Adds `name=value`. The value's type is read from its text: an integer, a float (a decimal, where that would not keep all
+    /// digits), `true` or `false`, `null`, and else text. Quotes make text of anything: `id="'007'"`. An integer with a leading zero is text, as in ingest.
     pub fn add(&mut self, assignment: &str) -> Result<()> {
         let Some((name, text)) = assignment.split_once('=') else {
             return Err(Error::InvalidInput(format!("parameter '{assignment}' is not of the form name=value")));
@@ -82,6 +84,9 @@ fn typed(text: &str) -> ScalarValue {
         if let Ok(value) = text.parse::<u64>() {
             return ScalarValue::UInt64(Some(value));
         }
+        if let Some(value) = exact(text) {
+            return value;
+        }
         if let Ok(value) = fast_float2::parse::<f64, _>(text) {
             return ScalarValue::Float64(Some(value));
         }
@@ -92,6 +97,18 @@ fn typed(text: &str) -> ScalarValue {
         "null" => ScalarValue::Null,
         _ => ScalarValue::Utf8View(Some(text.to_owned())),
     }
+}
+
+/// A number of more digits than a double keeps.
+fn exact(text: &str) -> Option<ScalarValue> {
+    let digits = text.trim_start_matches(['-', '+']);
+    if is_kept(digits) {
+        return None;
+    }
+    let count =
+        u8::try_from(digits.bytes().filter(u8::is_ascii_digit).count()).ok().filter(|count| *count <= 38)?;
+    let scale = i8::try_from(digits.split_once('.').map_or(0, |(_, fraction)| fraction.len())).ok()?;
+    Some(ScalarValue::Decimal128(Some(decimal(text.into(), count, scale)?), count, scale))
 }
 
 #[cfg(test)]
@@ -105,6 +122,8 @@ mod tests {
             ("5", ScalarValue::Int64(Some(5))),
             ("-5", ScalarValue::Int64(Some(-5))),
             ("18446744073709551615", ScalarValue::UInt64(Some(u64::MAX))),
+            ("-18446744073709551616", ScalarValue::Decimal128(Some(-18_446_744_073_709_551_616), 20, 0)),
+            ("1234567890123456.78", ScalarValue::Decimal128(Some(123_456_789_012_345_678), 18, 2)),
             ("1e3", ScalarValue::Float64(Some(1000.0))),
             ("0.5", ScalarValue::Float64(Some(0.5))),
             ("True", ScalarValue::Boolean(Some(true))),

@@ -21,6 +21,7 @@ use datafusion::sql::parser::{self, DFParserBuilder};
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
 
+use super::assignments;
 use super::catalog::Tables;
 use super::convert::from_datafusion;
 use super::date_functions;
@@ -134,6 +135,7 @@ impl Session {
         let context = SessionContext::new_with_state(state);
         date_functions::all().for_each(|function| context.register_udf(function));
         extremes::all().into_iter().for_each(|function| context.register_udaf(function));
+        context.register_udf(assignments::mark_function());
         let weak = context.state_weak_ref();
         tables.belong_to(move || Some(weak.upgrade()?.read().clone()));
         let workers = Arc::new(Workers::new(threads)?);
@@ -244,6 +246,11 @@ impl Session {
         mut each: impl FnMut(BatchStream) -> Result<()>,
     ) -> Result<()> {
         self.parse(sql)?.iter().try_for_each(|statement| each(self.execute(statement, parameters)?))
+    }
+
+    /// What is to be said about the statements since the last call: what was taken for granted of a file, and the like.
+    pub fn take_notes(&self) -> Vec<String> {
+        self.tables.take_notes()
     }
 
     /// A handle that stops this session's work from another thread.

@@ -6,21 +6,23 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_schema::Field;
+use arrow_schema::{Field, Schema as ArrowSchema};
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
-    CreateMemoryTable, CreateView, DdlStatement, DmlStatement, LogicalPlan, Projection, Values, WriteOp,
+    CreateMemoryTable, CreateView, DdlStatement, DmlStatement, Expr, LogicalPlan, Projection, Values, WriteOp,
 };
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{CreateTable, Statement as SqlStatement};
 
+use super::assignments;
 use super::catalog::Tables;
-use super::convert::from_datafusion;
+use super::convert::{from_datafusion, listed};
 use super::modify::Modify;
 use super::parameters::Parameters;
 use super::session::{CATALOG, SCHEMA};
@@ -49,7 +51,7 @@ pub(super) struct StatementPlanner<'a> {
 impl StatementPlanner<'_> {
     pub(super) async fn plan(&self, statement: &Statement, parameters: &Parameters) -> Result<Planned> {
         let state = self.context.state();
-        let plan = match state.statement_to_plan(statement.clone()).await {
+        let plan = match assignments::plan(&state, statement).await {
             Ok(plan) => plan,
             Err(error) => return Err(self.unresolved(&state, statement, error).await),
         };
@@ -109,13 +111,26 @@ impl StatementPlanner<'_> {
         if self.tables.in_session(name) || self.tables.stored_name(name)?.is_some() {
             return exists(name, how).map(|()| Planned::Answer(nothing()));
         }
-        let (columns, rows) = if parsed.is_none_or(|parsed| parsed.query.is_some()) {
-            let rows = self.rows(&create.input).await?;
-            (table_columns(&rows.schema(), &required)?, Some(rows))
-        } else {
-            (table_columns(create.input.schema().as_arrow(), &required)?, None)
+        let has_rows = parsed.is_none_or(|parsed| parsed.query.is_some());
+        let rows = if has_rows { Some(self.rows(&create.input).await?) } else { None };
+        let columns = match (parsed.filter(|parsed| !parsed.columns.is_empty()), &rows) {
+            (Some(declared), Some(_)) => table_columns(&self.declared(declared).await?, &required)?,
+            (_, Some(rows)) => table_columns(&rows.schema(), &required)?,
+            (_, None) => table_columns(create.input.schema().as_arrow(), &required)?,
         };
         Ok(Planned::Write(Box::new(Write { table: name.to_owned(), create: Some(how), columns, rows })))
+    }
+
+    /// The columns that a CREATE TABLE names, without the rows of its query.
+    async fn declared(&self, parsed: &CreateTable) -> Result<ArrowSchema> {
+        let alone = SqlStatement::CreateTable(CreateTable { query: None, ..parsed.clone() });
+        let plan = self.context.state().statement_to_plan(Statement::Statement(Box::new(alone))).await;
+        match plan.map_err(from_datafusion)? {
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
+                Ok(create.input.schema().as_arrow().clone())
+            }
+            _ => refuse("CREATE TABLE of this form", "name the columns, or the query alone"),
+        }
     }
 
     async fn insert(&self, statement: &DmlStatement) -> Result<Planned> {
@@ -131,11 +146,15 @@ impl StatementPlanner<'_> {
             )));
         };
         let snapshot = provider.table.snapshot();
+        if let Some(note) = other_order(&statement.input) {
+            self.tables.note(note);
+        }
+        let rows = assignments::exactly(&statement.input, snapshot.schema()).and_then(|rows| with_nulls(&rows));
         Ok(Planned::Write(Box::new(Write {
             table: snapshot.table_name().to_owned(),
             create: None,
             columns: snapshot.schema().clone(),
-            rows: Some(self.rows(&with_nulls(&statement.input).map_err(from_datafusion)?).await?),
+            rows: Some(self.rows(&rows.map_err(from_datafusion)?).await?),
         })))
     }
 
@@ -220,6 +239,32 @@ fn allowed(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
         other => Ok(other),
     }
+}
+
+/// A note where a query has the columns that it fills by name, and other ones of them by position.
+fn other_order(rows: &LogicalPlan) -> Option<String> {
+    let LogicalPlan::Projection(projection) = rows else { return None };
+    let (mut given, mut filled) = (Vec::new(), Vec::new());
+    for (expr, field) in projection.expr.iter().zip(projection.schema.fields()) {
+        let Expr::Alias(alias) = expr else { return None };
+        if let Expr::Column(column) = alias.expr.as_ref() {
+            given.push(column.name.as_str());
+            filled.push(field.name().as_str());
+        }
+    }
+    let sorted = |names: &[&str]| {
+        let mut names = names.to_vec();
+        names.sort_unstable();
+        names.join(",")
+    };
+    if given == filled || sorted(&given) != sorted(&filled) {
+        return None;
+    }
+    Some(format!(
+        "INSERT goes by position, not by name: {} get the values of {}; INSERT INTO t (columns) SELECT … says the order",
+        listed(filled.iter().copied()),
+        listed(given.iter().copied()),
+    ))
 }
 
 /// The rows of an INSERT, of which VALUES may be null although the column is not: to refuse them with the column's name

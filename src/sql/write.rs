@@ -16,6 +16,7 @@ use datafusion::sql::sqlparser::ast::{ColumnOption, CreateTable, Statement as Sq
 
 use super::convert::from_datafusion;
 use crate::error::{Error, Result};
+use crate::ingest::assign::assign;
 use crate::ingest::load::{LoadOptions, load_batches};
 use crate::model::{DataType, Schema};
 use crate::store::writer::missing_value;
@@ -100,17 +101,20 @@ fn append(
     Ok(rows)
 }
 
-/// The batch with the table's names over its columns.
+/// The batch with the table's names over its columns, and the values as the table's types hold them.
 fn under_names(batch: &RecordBatch, columns: &Schema) -> Result<RecordBatch> {
     let mut fields = Vec::with_capacity(batch.num_columns());
+    let mut arrays = Vec::with_capacity(batch.num_columns());
     for (column, array) in columns.columns().iter().zip(batch.columns()) {
+        let array = assign(column, array)?;
         // The commit looks too, but only once all rows are written.
         if !column.nullable && array.logical_null_count() > 0 {
             return Err(missing_value(&column.name));
         }
         fields.push(Field::new(&*column.name, array.data_type().clone(), true));
+        arrays.push(array);
     }
-    RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), batch.columns().to_vec())
+    RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays)
         .map_err(|error| Error::InvalidInput(error.to_string()))
 }
 

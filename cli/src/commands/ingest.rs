@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use clap::{Args, ValueEnum};
 use stylobate::encoding::Profile;
 use stylobate::ingest::arrange::Arrange;
-use stylobate::ingest::load::{LoadOptions, load};
+use stylobate::ingest::load::{LoadOptions, load, rejected_before};
 use stylobate::ingest::rejects::OnError;
 use stylobate::ingest::resume::{CommitEvery, IfLoaded};
 use stylobate::ingest::sources::csv::INFER_ROWS;
@@ -148,7 +148,7 @@ pub(crate) struct ErrorArgs {
     #[arg(long, value_enum, value_name = "ACTION")]
     on_error: Option<OnErrorArg>,
     /// Write them to this CSV file: file, line, column, reason, raw. It appears when the ingest has committed, and
-    /// only if there are any
+    /// only if there are any. A load that goes on after a stop adds to the file of its earlier part
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
     /// Replace the file of --rejects if it exists
@@ -207,9 +207,6 @@ impl ErrorArgs {
             return Err(Failure::usage(
                 "--rejects needs the name of a file: stdout is not for rows that are left out",
             ));
-        }
-        if !self.force && file.is_file() {
-            return Err(exists(file));
         }
         Ok(OnError::Reject { file: file.to_path_buf(), replace: self.force })
     }
@@ -300,6 +297,12 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     let profile = args.profile.map(Profile::from);
     let options = TableOptions { profile: profile.unwrap_or_default(), ..TableOptions::default() };
     let writer = table.writer(Some((Schema::default(), options)))?;
+    if let OnError::Reject { file, replace: false } = &on_error
+        && file.is_file()
+        && rejected_before(&writer, &inputs, args.if_loaded.into())? == 0
+    {
+        return Err(exists(file));
+    }
 
     let consumed: Vec<_> = inputs.iter().map(Input::consumed).collect();
     let total: Option<u64> = inputs.iter().map(Input::size).sum();

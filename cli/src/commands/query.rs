@@ -146,6 +146,7 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
             Some(_) => session.execute_timed(statement, &parameters),
             None => session.execute(statement, &parameters),
         };
+        session.take_notes().iter().for_each(|note| context.note(note));
         let mut stream = stream.map_err(|e| watch.reason(e))?;
         if stream.schema().fields().is_empty() {
             // CREATE VIEW, SET: nothing to print, not even an empty result.

@@ -4,8 +4,10 @@
 
 mod bench;
 mod conventions;
+mod files;
 mod ingest;
 mod maintain;
+mod resume;
 mod shell;
 mod stats;
 mod write;

@@ -2,17 +2,20 @@
 //!
 //! Both are read from front to back, so that a pipe serves as well as a file; the file's footer, which says where
 //! batches lie, is not needed. Messages are taken apart here, so that what a length claims is read or refused before
-//! anything is allocated for it; what is in a message is decoded by `arrow-ipc`, which checks offsets and texts.
+//! anything is allocated for it; what is in a message is decoded by `arrow-ipc`, which checks offsets and texts. Each
+//! message is decoded by itself: a batch without a body, of null columns or of no rows, is a batch like any other.
 
+use std::collections::HashMap;
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
-use arrow_ipc::reader::StreamDecoder;
+use arrow_ipc::reader::{read_dictionary, read_record_batch};
 use arrow_ipc::{Message, MessageHeader, RecordBatch as Layout, root_as_message};
-use arrow_schema::Schema;
+use arrow_schema::{ArrowError, Schema, SchemaRef};
 
 use super::ahead::read_full;
 use super::input::{Bytes, read_error, supported_columns};
@@ -26,19 +29,23 @@ pub(super) const CONTINUATION: [u8; 4] = [0xff; 4];
 const MAX_METADATA: usize = 256 << 20;
 /// The most bytes of a batch, as they are and without their compression.
 const MAX_BODY: u64 = 8 << 30;
-/// Rows of a batch for which no column has bytes.
-const ROWS_WITHOUT_BYTES: u64 = 1 << 20;
-/// The end of a stream.
-const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+/// Rows that a batch may have beyond those for which it has bytes: null columns have none.
+const ROWS_WITHOUT_BYTES: u64 = 1 << 32;
+/// Rows of null columns that are handed on at a time: what is made of them does take memory.
+const SLICE_ROWS: usize = 1 << 20;
 
 /// The batches of one input, in order.
 pub struct ArrowBatches {
     name: PathBuf,
     bytes: Bytes,
     is_file: bool,
-    decoder: StreamDecoder,
+    schema: SchemaRef,
+    /// The dictionaries so far, by the numbers that fields have for them.
+    dictionaries: HashMap<i64, ArrayRef>,
     /// Positions of the columns that are read, where that is not all.
     columns: Option<Vec<usize>>,
+    /// Rows of the last batch that are still to be handed on.
+    rest: Option<RecordBatch>,
     done: bool,
 }
 
@@ -52,9 +59,16 @@ impl ArrowBatches {
     /// Reads the schema. A column of a type that a table cannot hold is an error that names it or, with
     /// `skip_unsupported`, left out and named in the second result.
     pub fn open(name: &Path, bytes: Bytes, skip_unsupported: bool) -> Result<(Self, Vec<String>)> {
-        let decoder = StreamDecoder::new();
-        let mut batches =
-            ArrowBatches { name: name.to_path_buf(), bytes, is_file: false, decoder, columns: None, done: false };
+        let mut batches = ArrowBatches {
+            name: name.to_path_buf(),
+            bytes,
+            is_file: false,
+            schema: Arc::new(Schema::empty()),
+            dictionaries: HashMap::new(),
+            columns: None,
+            rest: None,
+            done: false,
+        };
         let mut start = [0; 8];
         let mut n = batches.read(&mut start)?;
         batches.is_file = start.starts_with(FILE_MAGIC);
@@ -71,14 +85,13 @@ impl ArrowBatches {
         let rest = std::mem::replace(&mut batches.bytes, Box::new(std::io::empty()));
         let start = start.get(..n).unwrap_or_default().to_vec();
         batches.bytes = Box::new(std::io::Cursor::new(start).chain(rest));
-        let Some((framed, body)) = batches.message()? else {
+        let Some(first) = batches.message()? else {
             return Err(batches.bad("there is no schema"));
         };
-        let schema = batches.schema(framed.metadata())?;
+        let schema = batches.schema(&first.metadata)?;
         let (columns, skipped) = supported_columns(name, &schema, skip_unsupported)?;
         batches.columns = (!skipped.is_empty()).then_some(columns);
-        batches.decode(framed.bytes.into())?;
-        batches.decode(body.into())?;
+        batches.schema = Arc::new(schema);
         Ok((batches, skipped))
     }
 
@@ -88,85 +101,92 @@ impl ArrowBatches {
         let Some(schema) = message.header_as_schema() else {
             return Err(self.bad("it does not start with a schema"));
         };
+        if !schema.endianness().equals_to_target_endianness() {
+            return Err(self.bad("its numbers are big-endian, which is not read; write it on another machine"));
+        }
         self.guarded(|| Ok(arrow_ipc::convert::fb_to_schema(schema)))
     }
 
     /// Runs what trusts the input more than we do.
-    fn guarded<T>(&self, f: impl FnOnce() -> Result<T, arrow_schema::ArrowError>) -> Result<T> {
+    fn guarded<T>(&self, f: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
         match catch_unwind(AssertUnwindSafe(f)) {
             Ok(result) => result.map_err(|e| self.bad(&e.to_string())),
             Err(_) => Err(self.bad("it is damaged")),
         }
     }
 
-    fn decode(&mut self, bytes: Buffer) -> Result<Option<RecordBatch>> {
-        let mut decoder = std::mem::take(&mut self.decoder);
-        let mut bytes = bytes;
-        let decoded = self.guarded(|| decoder.decode(&mut bytes));
-        self.decoder = decoder;
+    /// The next batch, or as many of its rows as are handed on at a time.
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let batch = match self.rest.take() {
+            Some(rest) => rest,
+            None => match self.decode_batch()? {
+                Some(batch) => batch,
+                None => return Ok(None),
+            },
+        };
+        let (rows, bytes) = (batch.num_rows(), batch.get_array_memory_size());
+        if rows <= SLICE_ROWS || rows / 8 <= bytes {
+            return Ok(Some(batch));
+        }
+        self.rest = Some(batch.slice(SLICE_ROWS, rows - SLICE_ROWS));
+        Ok(Some(batch.slice(0, SLICE_ROWS)))
+    }
+
+    /// The batch of the next message that is one; `None` at the end.
+    fn decode_batch(&mut self) -> Result<Option<RecordBatch>> {
+        while let Some(message) = self.message()? {
+            if let Some(batch) = self.decode(message)? {
+                return Ok(Some(batch));
+            }
+        }
+        self.done = true;
+        Ok(None)
+    }
+
+    /// A batch; or nothing, and a dictionary is known or longer.
+    fn decode(&mut self, message: Framed) -> Result<Option<RecordBatch>> {
+        let mut dictionaries = std::mem::take(&mut self.dictionaries);
+        let decoded = self.guarded(|| {
+            let Framed { metadata, body } = message;
+            let message = root_as_message(&metadata).map_err(|e| ArrowError::IpcError(e.to_string()))?;
+            let (body, version) = (Buffer::from_vec(body), message.version());
+            if let Some(dictionary) = message.header_as_dictionary_batch() {
+                return read_dictionary(&body, dictionary, &self.schema, &mut dictionaries, &version)
+                    .map(|()| None);
+            }
+            let Some(batch) = message.header_as_record_batch() else {
+                return Err(ArrowError::IpcError("a second schema".to_owned()));
+            };
+            let (schema, columns) = (Arc::clone(&self.schema), self.columns.as_deref());
+            read_record_batch(&body, batch, schema, &dictionaries, columns, &version).map(Some)
+        });
+        self.dictionaries = dictionaries;
         decoded
     }
 
-    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        loop {
-            let batch = match self.message()? {
-                Some((framed, body)) => {
-                    // A message without a body is decoded when the next bytes come.
-                    match self.decode(framed.bytes.into())? {
-                        Some(batch) => {
-                            self.decode(body.into())?;
-                            Some(batch)
-                        }
-                        None => self.decode(body.into())?,
-                    }
-                }
-                None => {
-                    self.done = true;
-                    self.decode(Buffer::from(END.to_vec()))?
-                }
-            };
-            match batch {
-                Some(batch) => return self.chosen(batch).map(Some),
-                None if self.done => return Ok(None),
-                None => {}
-            }
-        }
-    }
-
-    fn chosen(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        match &self.columns {
-            Some(columns) => batch.project(columns).map_err(|e| self.bad(&e.to_string())),
-            None => Ok(batch),
-        }
-    }
-
     /// The next message and its body; `None` at the end.
-    fn message(&mut self) -> Result<Option<(Framed, Vec<u8>)>> {
-        let mut head = vec![0; 4];
+    fn message(&mut self) -> Result<Option<Framed>> {
+        let mut head = [0; 4];
         match self.read(&mut head)? {
             0 if !self.is_file => return Ok(None),
             4 => {}
             _ => return Err(self.cut_off()),
         }
         if head == CONTINUATION {
-            let mut size = [0; 4];
-            if self.read(&mut size)? < 4 {
+            if self.read(&mut head)? < 4 {
                 return Err(self.cut_off());
             }
-            head.extend_from_slice(&size);
         }
-        let size = head.last_chunk::<4>().map_or(0, |size| u32::from_le_bytes(*size)) as usize;
+        let size = u32::from_le_bytes(head) as usize;
         if size == 0 {
             return self.check_end().map(|()| None);
         }
         if size > MAX_METADATA {
             return Err(self.bad(&format!("a message describes itself in {size} bytes")));
         }
-        let start = head.len();
-        let mut bytes = head;
-        self.read_exactly(size as u64, &mut bytes)?;
-        let framed = Framed { bytes, start };
-        let message = root_as_message(framed.metadata()).map_err(|e| self.bad(&e.to_string()))?;
+        let mut metadata = Vec::new();
+        self.read_exactly(size as u64, &mut metadata)?;
+        let message = root_as_message(&metadata).map_err(|e| self.bad(&e.to_string()))?;
         let body_length = u64::try_from(message.bodyLength()).ok().filter(|length| *length <= MAX_BODY);
         let Some(body_length) = body_length else {
             return Err(self.bad(&format!("a batch has {} bytes; write smaller ones", message.bodyLength())));
@@ -174,7 +194,7 @@ impl ArrowBatches {
         let mut body = Vec::new();
         self.read_exactly(body_length, &mut body)?;
         check(message, &body).map_err(|what| self.bad(&what))?;
-        Ok(Some((framed, body)))
+        Ok(Some(Framed { metadata, body }))
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
@@ -224,17 +244,10 @@ impl Iterator for ArrowBatches {
     }
 }
 
-/// A message as it is framed, without its body.
+/// A message: what it says of itself, and the bytes of its arrays.
 struct Framed {
-    bytes: Vec<u8>,
-    /// Where the description starts, behind its length.
-    start: usize,
-}
-
-impl Framed {
-    fn metadata(&self) -> &[u8] {
-        self.bytes.get(self.start..).unwrap_or_default()
-    }
+    metadata: Vec<u8>,
+    body: Vec<u8>,
 }
 
 /// Refuses what the decoder would believe.

@@ -5,9 +5,14 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, DictionaryArray, Int64Array, ListArray, NullArray, StringArray};
+use arrow_array::{
+    BooleanArray, DictionaryArray, FixedSizeBinaryArray, Int8Array, Int32Array, Int64Array, ListArray, NullArray,
+    RecordBatchOptions, StringArray, StringViewArray,
+};
 use arrow_ipc::CompressionType;
-use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_schema::{DataType, Field};
+use proptest::prelude::*;
 
 use super::*;
 
@@ -24,7 +29,10 @@ fn batch() -> RecordBatch {
 }
 
 fn written(file: bool, compression: Option<CompressionType>, batches: &[RecordBatch]) -> Vec<u8> {
-    let options = IpcWriteOptions::default().try_with_compression(compression).unwrap();
+    written_with(file, IpcWriteOptions::default().try_with_compression(compression).unwrap(), batches)
+}
+
+fn written_with(file: bool, options: IpcWriteOptions, batches: &[RecordBatch]) -> Vec<u8> {
     let (mut bytes, schema) = (Vec::new(), batches[0].schema());
     if file {
         let mut writer = FileWriter::try_new_with_options(&mut bytes, &schema, options).unwrap();
@@ -119,5 +127,131 @@ fn lengths_are_not_believed() {
     };
     for claim in [i32::MAX, -1, 1 << 27, 64, 5] {
         assert!(matches!(read(&long(claim), false), Err(Error::InvalidInput(_))), "{claim}");
+    }
+}
+
+/// What a column of the random inputs holds.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Null,
+    Int,
+    Bool,
+    Text,
+    View,
+    Nothing,
+    Keyed,
+    KeyedAnew,
+    List,
+}
+
+const KINDS: [Kind; 9] = [
+    Kind::Null,
+    Kind::Int,
+    Kind::Bool,
+    Kind::Text,
+    Kind::View,
+    Kind::Nothing,
+    Kind::Keyed,
+    Kind::KeyedAnew,
+    Kind::List,
+];
+
+impl Kind {
+    fn data_type(self) -> DataType {
+        let keyed = |key| DataType::Dictionary(Box::new(key), Box::new(DataType::Utf8));
+        match self {
+            Kind::Null => DataType::Null,
+            Kind::Int => DataType::Int64,
+            Kind::Bool => DataType::Boolean,
+            Kind::Text => DataType::Utf8,
+            Kind::View => DataType::Utf8View,
+            Kind::Nothing => DataType::FixedSizeBinary(0),
+            Kind::Keyed => keyed(DataType::Int8),
+            Kind::KeyedAnew => keyed(DataType::Int32),
+            Kind::List => DataType::List(Arc::new(Field::new_list_field(DataType::Int32, true))),
+        }
+    }
+
+    /// Rows of the batch with this number. The dictionaries of `Keyed` grow from batch to batch, those of `KeyedAnew` have
+    /// other words each time.
+    fn array(self, rows: usize, batch: usize) -> ArrayRef {
+        let some = |row: usize| !(row * 7 + batch).is_multiple_of(5);
+        let word = |row: usize| some(row).then(|| format!("{}{row}", "a long word ".repeat(row % 3)));
+        let words = |from: usize, count: usize| -> ArrayRef {
+            Arc::new(StringArray::from_iter_values((from..from + count).map(|n| format!("word {n}"))))
+        };
+        match self {
+            Kind::Null => Arc::new(NullArray::new(rows)),
+            Kind::Int => Arc::new(Int64Array::from_iter((0..rows).map(|row| some(row).then_some(row as i64)))),
+            Kind::Bool => Arc::new(BooleanArray::from_iter((0..rows).map(|row| Some(some(row))))),
+            Kind::Text => Arc::new(StringArray::from_iter((0..rows).map(word))),
+            Kind::View => Arc::new(StringViewArray::from_iter((0..rows).map(word))),
+            Kind::Nothing => {
+                let empty = Buffer::from_vec(Vec::<u8>::new());
+                Arc::new(FixedSizeBinaryArray::try_new_with_len(0, empty, None, rows).unwrap())
+            }
+            Kind::Keyed => {
+                let count = 1 + 2 * batch;
+                let keys = Int8Array::from_iter((0..rows).map(|row| some(row).then_some((row % count) as i8)));
+                Arc::new(DictionaryArray::new(keys, words(0, count)))
+            }
+            Kind::KeyedAnew => {
+                let keys = Int32Array::from_iter((0..rows).map(|row| some(row).then_some((row % 2) as i32)));
+                Arc::new(DictionaryArray::new(keys, words(100 * batch, 2)))
+            }
+            Kind::List => Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(
+                (0..rows).map(|row| some(row).then(|| vec![Some(1); row % 3])),
+            )),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// Whatever the columns, and whatever the sizes of batches, all rows of all batches come out.
+    #[test]
+    fn rows_out_are_rows_in(
+        kinds in proptest::collection::vec(proptest::sample::select(&KINDS[..]), 0..4),
+        sizes in proptest::collection::vec(prop_oneof![Just(0_usize), Just(1), 0..40_usize], 0..6),
+        file in any::<bool>(),
+        delta in any::<bool>(),
+        compression in proptest::option::of(proptest::sample::select(
+            &[CompressionType::LZ4_FRAME, CompressionType::ZSTD][..],
+        )),
+    ) {
+        // A file has one dictionary a field, which may grow.
+        let kept = |kind: &Kind| !file || !matches!(kind, Kind::KeyedAnew) && (delta || !matches!(kind, Kind::Keyed));
+        let kinds: Vec<Kind> = kinds.into_iter().filter(kept).collect();
+        let fields = kinds.iter().enumerate().map(|(at, kind)| Field::new(format!("c{at}"), kind.data_type(), true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let batch = |(number, rows): (usize, &usize)| {
+            let arrays = kinds.iter().map(|kind| kind.array(*rows, number)).collect();
+            let options = RecordBatchOptions::new().with_row_count(Some(*rows));
+            RecordBatch::try_new_with_options(schema.clone(), arrays, &options).unwrap()
+        };
+        let batches: Vec<RecordBatch> = sizes.iter().enumerate().map(batch).collect();
+        let handling = if delta { DictionaryHandling::Delta } else { DictionaryHandling::Resend };
+        let options = IpcWriteOptions::default().try_with_compression(compression).unwrap();
+        let options = options.with_dictionary_handling(handling);
+        let first = [RecordBatch::new_empty(schema.clone())];
+        let bytes = written_with(file, options, if batches.is_empty() { &first } else { &batches });
+        let flat = kinds.iter().enumerate().filter(|(_, kind)| !matches!(kind, Kind::List)).map(|(at, _)| at);
+        let flat: Vec<usize> = flat.collect();
+        let expected: Vec<RecordBatch> = batches.iter().map(|batch| batch.project(&flat).unwrap()).collect();
+        let (found, skipped) = read(&bytes, true).unwrap();
+        prop_assert_eq!(skipped.len(), kinds.len() - flat.len());
+        prop_assert_eq!(if batches.is_empty() { &found[1..] } else { &found }, &expected[..]);
+    }
+}
+
+/// Millions of rows in no bytes are those of null columns, and come in parts.
+#[test]
+fn null_columns_of_any_length() {
+    let batch = RecordBatch::try_from_iter([("n", Arc::new(NullArray::new(5_000_000)) as ArrayRef)]).unwrap();
+    for file in [false, true] {
+        let (batches, _) = read(&written(file, None, &[batch.clone(), batch.slice(0, 3)]), false).unwrap();
+        assert!(batches.iter().all(|batch| batch.num_rows() <= SLICE_ROWS));
+        assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 5_000_003);
     }
 }

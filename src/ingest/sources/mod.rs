@@ -15,6 +15,7 @@ mod inputs;
 pub mod json;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+pub(in crate::ingest) mod texts;
 
 pub use constants::{Constants, constants};
 pub use csv::{

@@ -9,7 +9,7 @@ use super::Text;
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 /// Whole numbers up to this are exact in a double.
-const EXACT: u64 = 1 << 53;
+pub(in crate::ingest) const EXACT: u64 = 1 << 53;
 
 /// Powers of ten, as whole numbers.
 const TENS: [u64; 17] = {

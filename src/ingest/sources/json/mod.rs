@@ -31,7 +31,7 @@ mod schema;
 mod value;
 
 pub use chunks::{JsonChunk, JsonChunks};
-pub use parse::{BadRow, Parsed, parse_chunk, parse_rows};
+pub use parse::{BadRow, Parsed, parse_chunk, parse_columns, parse_rows};
 pub use scan::Layout;
 pub use schema::{JsonColumn, JsonSchema, infer};
 pub use value::MAX_DEPTH;

@@ -64,21 +64,54 @@ pub fn parse_chunk(schema: &JsonSchema, chunk: &JsonChunk) -> Result<RecordBatch
     }
 }
 
+/// The columns of a chunk at these positions, in this order. A key that is not among the schema's is left out or, if they are to
+/// be `complete`, an error.
+pub fn parse_columns(
+    schema: &JsonSchema,
+    chunk: &JsonChunk,
+    positions: &[usize],
+    complete: bool,
+) -> Result<RecordBatch> {
+    let table = read_table(schema, chunk, usize::MAX)?;
+    if let Some((name, entries)) = table.columns.get(schema.columns.len()).filter(|_| complete) {
+        let first = entries.iter().position(|entry| entry.kind() != Kind::Null).unwrap_or(0);
+        let start = table.rows.get(first).map_or(0, |(start, _)| *start);
+        let line = Lines { text: &chunk.text, at: 0, line: chunk.line }.of(start);
+        return Err(Error::InvalidInput(format!(
+            "{}: line {line}: the key '{name}' is in none of the first rows, which told the columns; name the columns that \
+             are wanted, or ingest it into a table, which takes in all",
+            schema.file.display()
+        )));
+    }
+    let Parsed { batch, bad } = build(schema, chunk, table, Some(positions))?;
+    match bad.first() {
+        Some(bad) => Err(bad.error(&schema.file)),
+        None => Ok(batch),
+    }
+}
+
 /// The rows of a chunk, apart from those that cannot be read.
 pub fn parse_rows(schema: &JsonSchema, chunk: &JsonChunk) -> Result<Parsed> {
-    let Table { text, columns, rows, mut bad } = read_table(schema, chunk, usize::MAX)?;
+    build(schema, chunk, read_table(schema, chunk, usize::MAX)?, None)
+}
+
+/// Arrays of all columns, or of those at some positions.
+fn build(schema: &JsonSchema, chunk: &JsonChunk, table: Table<'_>, positions: Option<&[usize]>) -> Result<Parsed> {
+    let Table { text, columns, rows, mut bad } = table;
     let (mut fields, mut arrays, mut unfit) = (Vec::new(), Vec::new(), Vec::new());
-    for (at, (name, entries)) in columns.into_iter().enumerate() {
+    let all: Vec<usize> = (0..columns.len()).collect();
+    for at in positions.unwrap_or(&all).iter().copied() {
+        let Some((name, entries)) = columns.get(at) else { continue };
         let known = schema.columns.get(at);
         let building = Building {
-            name: &name,
+            name,
             text: &text,
-            entries: &entries,
+            entries,
             fixed: known.is_some_and(|column| column.fixed),
-            found: |entries: &[Entry]| schema.type_of(&name, &text, entries),
+            found: |entries: &[Entry]| schema.type_of(name, &text, entries),
         };
         let array = building.array(known.map_or(DataType::Null, |column| column.data_type.clone()), &mut unfit);
-        fields.push(ArrowField::new(&*name, array.data_type().clone(), true));
+        fields.push(ArrowField::new(&**name, array.data_type().clone(), true));
         arrays.push(array);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));

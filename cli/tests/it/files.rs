@@ -1,0 +1,184 @@
+//! Files in queries: the rows, columns and types that `sty ingest` makes of the same bytes, and nothing lost on the way.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use super::shell::Shell;
+
+/// A random sequence that is the same each time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n
+    }
+
+    fn pick<'a>(&mut self, among: &[&'a str]) -> &'a str {
+        among[self.below(among.len())]
+    }
+}
+
+/// What a key has for values, which are of one kind or of several.
+const KINDS: [&[&str]; 12] = [
+    &["1", "-7", "null", "9223372036854775807"],
+    &["18446744073709551615", "0", "9223372036854775808"],
+    &["18446744073709551616", "1"],
+    &["1", "2.5", "1e3"],
+    &["1.10", "\"x\"", "true"],
+    &["\"2024-02-29\"", "\"2024-03-01\"", "null"],
+    &["\"2024-02-29\"", "\"2024-03-01 10:00:00.5\""],
+    &["\"007\"", "\"8\""],
+    &["true", "false"],
+    &["{\"a\":[1, 2]}", "[1]", "null"],
+    &["\"\"", "\"ü\\n\\\"x\"", "\"z\""],
+    &["\"10:00:00\"", "null"],
+];
+
+/// Rows of objects with keys in any order, some of them missing or late.
+fn objects(random: &mut Random) -> Vec<String> {
+    let names = ["x", "a", "m", "Z", "b c", "k"];
+    let kinds: Vec<_> = names.iter().map(|name| (*name, KINDS[random.below(KINDS.len())])).collect();
+    let rows = 1 + random.below(20);
+    (0..rows)
+        .map(|row| {
+            let mut fields = Vec::new();
+            let turn = random.below(kinds.len());
+            for at in 0..kinds.len() {
+                let (name, values) = kinds[(at + turn) % kinds.len()];
+                if random.below(4) > 0 || row == 0 && at == 0 {
+                    fields.push(format!("\"{name}\": {}", random.pick(values)));
+                }
+            }
+            format!("{{{}}}", fields.join(", "))
+        })
+        .collect()
+}
+
+/// A file is ingested, and stored by a query over it: both are the same table.
+fn check(shell: &Shell, number: usize, name: &str, about: &str) {
+    let said = shell.run(&format!("ingest -q db/i{number} {name}"));
+    assert_eq!(said.0, 0, "{about}: {said:?}");
+    let ingested = shell.stdout_of("query db -q", &format!("SELECT * FROM i{number}"));
+    let queried = shell.pipe("query db -q", format!("SELECT * FROM '{name}'"));
+    assert_eq!(queried, (0, ingested, String::new()), "{about}");
+    let types = |from: &str| {
+        let sql =
+            format!("SELECT column_name, data_type FROM information_schema.columns WHERE table_name = '{from}'");
+        shell.stdout_of("query db -q", &sql)
+    };
+    // A column without values has no type that a query could give it.
+    let (code, _, stderr) = shell.pipe("query db -q", format!("CREATE TABLE q{number} AS SELECT * FROM '{name}'"));
+    match code {
+        0 => assert_eq!(types(&format!("q{number}")), types(&format!("i{number}")), "{about}"),
+        _ => assert!(stderr.contains("has no type"), "{about}: {stderr}"),
+    }
+}
+
+#[test]
+fn a_query_over_json_reads_what_ingest_does() {
+    let shell = Shell::new();
+    for number in 0..30 {
+        let rows = objects(&mut Random(number as u64 * 977 + 5));
+        let (name, text) = match number % 3 {
+            0 => (format!("{number}.jsonl"), rows.join("\n")),
+            1 => (format!("{number}.json"), format!("[{}]", rows.join(",\n"))),
+            _ => (format!("{number}.ndjson"), rows.join("\r\n") + "\r\n"),
+        };
+        shell.file(&name, &text);
+        check(&shell, number, &name, &text);
+    }
+}
+
+#[test]
+fn a_query_over_csv_reads_what_ingest_does() {
+    let shell = Shell::new();
+    let texts = [
+        "a,b\n007,1\n8,2\n",
+        "a,b\n2024-02-29,2024-02-29 10:00:00\n,2024-02-29\n",
+        "a,b\n9223372036854775808,18446744073709551616\n1,2\n",
+        "a,b\n\"\",\n,\"\"\nx,y\n",
+        "1,2\n3,4.5\n",
+        "a;b\n1;2,5\n",
+        "alice,berlin\nbob,paris\n",
+        "b,a\n1,2\n",
+        "a,a,\n1,2,3\n",
+    ];
+    for (number, text) in texts.iter().enumerate() {
+        let name = format!("{number}.csv");
+        shell.file(&name, text);
+        check(&shell, number, &name, text);
+    }
+}
+
+#[test]
+fn json_fills_columns_by_the_order_of_its_keys_and_keeps_large_numbers() {
+    let shell = Shell::new();
+    shell.file("x.jsonl", "{\"x\":1,\"a\":2,\"m\":3}\n");
+    shell.file("big.json", "[{\"id\":18446744073709551615},{\"id\":9223372036854775808}]");
+    shell.stdout_of("query db", "CREATE TABLE t (x INT, a INT, m INT); INSERT INTO t SELECT * FROM 'x.jsonl'");
+    assert_eq!(shell.stdout_of("query db", "SELECT * FROM t"), "x,a,m\n1,2,3\n");
+    shell.stdout_of("query db", "CREATE TABLE u AS SELECT * FROM 'big.json'");
+    assert_eq!(shell.stdout_of("query db", "SELECT id FROM u"), "id\n18446744073709551615\n9223372036854775808\n");
+    // Compressed, by its first bytes, and from a pipe.
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(b"{\"x\":1}\n{\"x\":2.5}\n").unwrap();
+    shell.file("p.jsonl.gz", packed.finish().unwrap());
+    assert_eq!(shell.stdout_of("query db", "SELECT sum(x) FROM 'p.jsonl.gz'"), "sum(p.jsonl.gz.x)\n3.5\n");
+    let (code, stdout, stderr) = shell.sh("cat x.jsonl | sty query db \"SELECT m, a FROM '-'\"");
+    assert_eq!((code, stdout.as_str()), (0, "m,a\n3,2\n"), "{stderr}");
+}
+
+#[test]
+fn files_of_a_pattern_are_matched_by_name() {
+    let shell = Shell::new();
+    shell
+        .file("p1.jsonl", "{\"a\":1,\"b\":\"x\"}\n")
+        .file("p2.jsonl", "{\"b\":\"2024-01-01\",\"c\":true,\"a\":2.5}\n");
+    shell.file("p3.jsonl", "").file("r1.csv", "a,b\n1,x\n").file("r2.csv", "b,a\ny,2\n");
+    let rows = shell.stdout_of("query db", "SELECT 1; SELECT * FROM 'p*.jsonl' ORDER BY a");
+    assert!(rows.ends_with("a,b,c\n1.0,x,\n2.5,2024-01-01,true\n"), "{rows}");
+    assert_eq!(shell.stdout_of("query db", "SELECT * FROM 'r*.csv' ORDER BY a"), "a,b\n1,x\n2,y\n");
+}
+
+/// Beyond what is read for its types, a value of another type and a key that is new are errors, not losses.
+#[test]
+fn what_comes_late_in_a_large_file_is_not_lost() {
+    let shell = Shell::new();
+    let mut text = String::new();
+    let filler = "f".repeat(1000);
+    for row in 0..70_000 {
+        let _ = writeln!(text, "{{\"id\":{row},\"filler\":\"{filler}\"}}");
+    }
+    shell.file("key.jsonl", format!("{text}{{\"id\":1,\"late\":2}}\n"));
+    shell.file("type.jsonl", format!("{text}{{\"id\":1.5}}\n"));
+    let (code, _, stderr) = shell.pipe("query db", "CREATE TABLE t AS SELECT * FROM 'key.jsonl'");
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.contains("line 70001: the key 'late' is in none of the first rows"), "{stderr}");
+    assert_eq!(shell.stdout_of("query db", "SELECT 1; SELECT max(id) AS m FROM 'key.jsonl'"), "1\n1\nm\n69999\n");
+    let (code, _, stderr) = shell.pipe("query db", "SELECT max(id) FROM 'type.jsonl'");
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.contains("line 70001, column 'id': 1.5 is not of type int64; its first rows"), "{stderr}");
+    assert_eq!(shell.stdout_of("query db", "SELECT id FROM 'key.jsonl' LIMIT 1"), "id\n0\n");
+}
+
+#[test]
+fn what_is_taken_for_granted_is_told_once_on_stderr() {
+    let shell = Shell::new();
+    shell.file("people.csv", "alice,berlin\nbob,paris\n").file("swapped.csv", "b,a\n1,2\n");
+    let (code, _, stderr) = shell.pipe("query db", "SELECT * FROM 'people.csv' x, 'people.csv' y");
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("taken for column names (alice, berlin)") && stderr.lines().count() == 1, "{stderr}");
+    shell.stdout_of("query db", "CREATE TABLE t (a INT, b INT)");
+    let (code, _, stderr) = shell.pipe("query db", "INSERT INTO t SELECT * FROM 'swapped.csv'");
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.starts_with("INSERT goes by position, not by name: a, b get the values of b, a"), "{stderr}");
+    assert_eq!(shell.stdout_of("query db", "SELECT * FROM t"), "a,b\n1,2\n");
+    for sql in [
+        "INSERT INTO t (b, a) SELECT * FROM 'swapped.csv'",
+        "INSERT INTO t SELECT b AS x, a AS y FROM 'swapped.csv'",
+    ] {
+        let (code, _, stderr) = shell.pipe("query db", sql);
+        assert_eq!((code, stderr.as_str()), (0, ""), "{sql}");
+    }
+}

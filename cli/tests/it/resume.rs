@@ -1,0 +1,96 @@
+//! Loads that stop on the way and go on: every row is stored or in the rejects file, once.
+
+use std::fmt::Write as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::shell::Shell;
+
+const ROWS: usize = 400_000;
+
+/// Several chunks of text, in which every 1000th row is none; the number of those.
+fn rows_with_faults() -> (String, usize) {
+    let mut csv = String::from("id,v\n");
+    for row in 0..ROWS {
+        let _ = match row % 1000 {
+            7 => writeln!(csv, "x{row},\"a\"\"b, {row}\""),
+            _ => writeln!(csv, "{row},some text of row {row} that takes its room"),
+        };
+    }
+    (csv, ROWS / 1000)
+}
+
+const LOAD: &str = "ingest -q db/t --schema id:int64 --commit-every 30000 --rejects bad.csv a.csv";
+
+/// What is in the table and in the file, together all rows.
+fn check(shell: &Shell, bad: usize, about: &str) {
+    let stored = shell.stdout_of("query db", "SELECT count(*) AS n, count(DISTINCT id) AS d FROM t");
+    assert_eq!(stored, format!("n,d\n{0},{0}\n", ROWS - bad), "{about}");
+    let rejects = std::fs::read_to_string(shell.path("bad.csv")).unwrap();
+    let expected: String = (0..bad)
+        .map(|n| {
+            let row = n * 1000 + 7;
+            format!("a.csv,{},id,'x{row}' is not of type int64,\"x{row},\"\"a\"\"\"\"b, {row}\"\"\"\n", row + 2)
+        })
+        .collect();
+    assert!(
+        rejects == format!("file,line,column,reason,raw\n{expected}"),
+        "{about}: {} lines",
+        rejects.lines().count()
+    );
+}
+
+#[test]
+fn a_killed_load_goes_on_with_its_rejects() {
+    let (csv, bad) = rows_with_faults();
+    let mut stopped = 0;
+    for (at, force) in [(5_u64, ""), (40, ""), (60, ""), (80, " --force"), (110, ""), (150, ""), (200, " --force")]
+    {
+        let shell = Shell::new();
+        shell.file("a.csv", &csv);
+        let line = format!("{LOAD}{force}");
+        for wait in [at, at / 2 + 20] {
+            let mut child = Command::new(env!("CARGO_BIN_EXE_sty"))
+                .args(line.split_whitespace())
+                .current_dir(shell.path(""))
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            std::thread::sleep(Duration::from_millis(wait));
+            child.kill().unwrap();
+            stopped += usize::from(!child.wait().unwrap().success());
+        }
+        let (code, _, stderr) = shell.run(&line);
+        // A load that was done before it was killed is refused.
+        assert!(code == 0 || stderr.contains("was loaded before") || stderr.contains("exists already"), "{stderr}");
+        check(&shell, bad, &format!("killed after {at} ms{force}"));
+    }
+    assert!(stopped > 5, "{stopped}");
+}
+
+#[test]
+fn a_load_that_had_too_many_rejects_goes_on_with_them() {
+    let shell = Shell::new();
+    let (csv, bad) = rows_with_faults();
+    shell.file("a.csv", &csv);
+    for most in [150, 151, 300] {
+        let (code, _, stderr) = shell.run(&format!("{LOAD} --max-errors {most}"));
+        assert_eq!(code, 4, "{stderr}");
+        assert!(shell.path("bad.csv").exists(), "a commit came before");
+    }
+    // Another file does not have what the table counts; the rows of yet another one are not taken for those.
+    let (code, _, stderr) = shell.run(&LOAD.replace("bad.csv", "other.csv"));
+    assert!(code == 1 && stderr.contains("the file does not hold them"), "{stderr}");
+    let foreign = format!("file,line,column,reason,raw\n{}", "z.csv,1,,reason,raw\n".repeat(bad));
+    shell.file("foreign.csv", &foreign);
+    let (code, _, stderr) = shell.run(&LOAD.replace("bad.csv", "foreign.csv"));
+    assert!(code == 1 && stderr.contains("the file does not hold them"), "{stderr}");
+    assert_eq!(std::fs::read_to_string(shell.path("foreign.csv")).unwrap(), foreign);
+    assert_eq!(shell.run(LOAD), (0, String::new(), String::new()));
+    check(&shell, bad, "after three stops");
+    let left: Vec<_> = std::fs::read_dir(shell.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 4, "{left:?}");
+    // It is over: the file that is there belongs to it, and another load does not go on with it.
+    let (code, _, stderr) = shell.run(LOAD);
+    assert!(code == 2 && stderr.contains("bad.csv: exists already"), "{stderr}");
+}

@@ -1,0 +1,226 @@
+//! Values into a column of another type: as they are, or not at all.
+//!
+//! INSERT and UPDATE have values in the types of their expressions. One that the column cannot hold as it is becomes an error
+//! that names it, never another value: no fraction is cut off, no time of a date, no digit of a decimal, no whole number
+//! rounded. What an explicit CAST or round() in the statement makes of it is the user's word, and exact by the time it
+//! comes here. Floats are the exception that they are everywhere: fractions become the nearest one.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, Decimal128Array, Float32Array, Float64Array, StringArray};
+use arrow_cast::display::array_value_to_string;
+use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
+use arrow_schema::{DataType as ArrowType, TimeUnit};
+
+use super::sources::texts::{names_zone, parse_texts};
+use super::text::number;
+use crate::block::nothing;
+use crate::error::{Error, Result};
+use crate::model::{Column, DataType};
+
+/// Values that do not convert are null.
+const SAFE: CastOptions<'static> = CastOptions { safe: true, format_options: FORMAT };
+const FORMAT: arrow_cast::display::FormatOptions<'static> = arrow_cast::display::FormatOptions::new();
+
+/// The values in a layout of the column's type, which is left as it is where it is one already.
+pub fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
+    let to = column.data_type.to_arrow();
+    let plain = match values.data_type() {
+        ArrowType::Dictionary(_, of) if DataType::from_arrow(of).as_ref() != Some(&column.data_type) => {
+            convert(column, values, of)?
+        }
+        _ => Arc::clone(values),
+    };
+    let from = plain.data_type();
+    if DataType::from_arrow(from).as_ref() == Some(&column.data_type) {
+        return Ok(plain);
+    }
+    match (from, &column.data_type) {
+        (ArrowType::Null, data_type) => Ok(nothing(plain.len(), data_type)),
+        (ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View, DataType::Binary) => {
+            convert(column, &plain, &to)
+        }
+        (ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View, _) => from_texts(column, &plain),
+        (_, DataType::Utf8) if can_cast_types(from, &to) => {
+            let texts = convert(column, &plain, &to)?;
+            // Bytes that are no text.
+            kept(column, &plain, |row| texts.is_valid(row)).map(|()| texts)
+        }
+        _ if from.is_temporal() != to.is_temporal() || !can_cast_types(from, &to) => Err(no_way(column, from)),
+        (ArrowType::Float16 | ArrowType::Float32 | ArrowType::Float64, DataType::Decimal { .. }) => {
+            floats_to_decimals(column, &plain)
+        }
+        (ArrowType::Float64, DataType::Float32) => floats_to_single(column, &plain),
+        (ArrowType::Decimal32(..) | ArrowType::Decimal64(..), DataType::Float32 | DataType::Float64) => {
+            let wide = ArrowType::Decimal128(38, decimal_scale(from));
+            decimals_to_floats(column, &convert(column, &plain, &wide)?)
+        }
+        (ArrowType::Decimal128(..), DataType::Float32 | DataType::Float64) => decimals_to_floats(column, &plain),
+        _ => there_and_back(column, &plain, &to),
+    }
+}
+
+fn convert(column: &Column, values: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> {
+    cast_with_options(values, to, &SAFE)
+        .map_err(|error| Error::InvalidInput(format!("column '{}' is {}: {error}", column.name, column.data_type)))
+}
+
+/// Values that come back from the column's type as they went.
+fn there_and_back(column: &Column, values: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> {
+    if !can_cast_types(to, values.data_type()) {
+        return Err(no_way(column, values.data_type()));
+    }
+    let there = convert(column, values, to)?;
+    let back = convert(column, &there, values.data_type())?;
+    if same(values, &back) {
+        return Ok(there);
+    }
+    let row_is_same = |row: usize| {
+        there.is_valid(row)
+            && (is_zero(values, row) && is_zero(&back, row) || same(&values.slice(row, 1), &back.slice(row, 1)))
+    };
+    kept(column, values, row_is_same).map(|()| there)
+}
+
+fn same(a: &ArrayRef, b: &ArrayRef) -> bool {
+    a.to_data() == b.to_data()
+}
+
+/// Whether a float is zero, of either sign.
+fn is_zero(values: &ArrayRef, row: usize) -> bool {
+    match values.data_type() {
+        ArrowType::Float64 => values.as_primitive::<Float64Type>().value(row) == 0.0,
+        ArrowType::Float32 => values.as_primitive::<Float32Type>().value(row) == 0.0,
+        _ => false,
+    }
+}
+
+/// An error that names the first value that is not kept.
+fn kept(column: &Column, values: &ArrayRef, row_is_kept: impl Fn(usize) -> bool) -> Result<()> {
+    match (0..values.len()).find(|row| values.is_valid(*row) && !row_is_kept(*row)) {
+        Some(row) => Err(refused(column, values, row)),
+        None => Ok(()),
+    }
+}
+
+#[cold]
+fn refused(column: &Column, values: &ArrayRef, row: usize) -> Error {
+    let value = array_value_to_string(values, row).unwrap_or_default();
+    let is_text = matches!(values.data_type(), ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View);
+    let quote = if is_text { "'" } else { "" };
+    Error::InvalidInput(format!(
+        "column '{}' is {}, which does not hold {quote}{value}{quote} as it is; round() or CAST say what to store instead",
+        column.name, column.data_type
+    ))
+}
+
+#[cold]
+fn no_way(column: &Column, from: &ArrowType) -> Error {
+    let from: &dyn Display = match DataType::from_arrow(from) {
+        Some(known) => &known.to_string(),
+        None => from,
+    };
+    Error::InvalidInput(format!(
+        "column '{}' is {}, and {from} does not become that unasked; a CAST says how",
+        column.name, column.data_type
+    ))
+}
+
+/// What texts spell, as in a file whose column has this type; points of time in all ways that SQL writes them.
+fn from_texts(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
+    let texts = convert(column, values, &ArrowType::Utf8)?;
+    let texts: &StringArray = texts.as_string();
+    let whole = |row: usize| {
+        !matches!(column.data_type, DataType::Float32 | DataType::Float64) || is_kept(texts.value(row))
+    };
+    let row = match parse_texts(&column.data_type, texts) {
+        Ok(parsed) => return kept(column, values, whole).map(|()| parsed),
+        Err(row) => row,
+    };
+    let finest = match &column.data_type {
+        DataType::Date => ArrowType::Timestamp(TimeUnit::Nanosecond, None),
+        DataType::Timestamp { zone, .. } => ArrowType::Timestamp(TimeUnit::Nanosecond, zone.clone()),
+        DataType::Time { .. } => ArrowType::Time64(TimeUnit::Nanosecond),
+        _ => return Err(refused(column, values, row)),
+    };
+    let zoned = matches!(column.data_type, DataType::Timestamp { zone: Some(_), .. });
+    let points = convert(column, values, &finest)?;
+    let row_is_kept = |row: usize| points.is_valid(row) && (zoned || !names_zone(texts.value(row)));
+    kept(column, values, row_is_kept)?;
+    there_and_back(column, &points, &column.data_type.to_arrow())
+}
+
+/// Whether a double keeps what a text spells: a whole number to its last digit.
+fn is_kept(text: &str) -> bool {
+    let digits = text.trim_ascii().trim_start_matches(['+', '-']).trim_start_matches('0');
+    let whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    !whole || number::float64(digits.into()).is_some()
+}
+
+/// A float is the shortest text that means it, and that is what its decimal is: 0.7 and not what its bits add up to.
+fn floats_to_decimals(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
+    let DataType::Decimal { precision, scale } = column.data_type else {
+        return Err(no_way(column, values.data_type()));
+    };
+    let shortest = |row: usize| match values.data_type() {
+        ArrowType::Float32 => values.as_primitive::<Float32Type>().value(row).to_string(),
+        ArrowType::Float64 => values.as_primitive::<Float64Type>().value(row).to_string(),
+        _ => array_value_to_string(values, row).unwrap_or_default(),
+    };
+    let one = |row: usize| number::decimal(shortest(row).as_str().into(), precision, scale);
+    let all: Vec<Option<i128>> =
+        (0..values.len()).map(|row| values.is_valid(row).then(|| one(row)).flatten()).collect();
+    kept(column, values, |row| all.get(row).is_some_and(Option::is_some))?;
+    let decimals = Decimal128Array::from(all).with_data_type(column.data_type.to_arrow());
+    Ok(Arc::new(decimals))
+}
+
+/// Doubles as single floats: the nearest ones, but neither infinite nor nothing.
+fn floats_to_single(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
+    let doubles: &Float64Array = values.as_primitive();
+    let fits = |row: usize| {
+        let double = doubles.value(row);
+        let single = double as f32;
+        let whole = double.fract() == 0.0 && double.abs() <= number::EXACT as f64;
+        single.is_finite() == double.is_finite()
+            && (single == 0.0) == (double == 0.0)
+            && (!whole || f64::from(single) == double)
+    };
+    kept(column, values, fits)?;
+    convert(column, values, &ArrowType::Float32)
+}
+
+/// Decimals as floats: the nearest ones, and whole numbers to the last digit.
+fn decimals_to_floats(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
+    let decimals: &Decimal128Array = values.as_primitive();
+    let single = column.data_type == DataType::Float32;
+    let unit = u32::try_from(decimals.scale()).ok().and_then(|scale| 10_i128.checked_pow(scale));
+    let exact = |whole: i128| if single { whole as f32 as i128 == whole } else { whole as f64 as i128 == whole };
+    let fits = |row: usize| match unit {
+        Some(unit) if decimals.value(row) % unit == 0 => exact(decimals.value(row) / unit),
+        Some(_) => true,
+        None => false,
+    };
+    kept(column, values, fits)?;
+    let text = |row: usize| decimals.is_valid(row).then(|| decimals.value_as_string(row));
+    let texts = (0..decimals.len()).map(text);
+    Ok(if single {
+        Arc::new(texts.map(|text| fast_float2::parse::<f32, _>(text?).ok()).collect::<Float32Array>())
+    } else {
+        Arc::new(texts.map(|text| fast_float2::parse::<f64, _>(text?).ok()).collect::<Float64Array>())
+    })
+}
+
+fn decimal_scale(of: &ArrowType) -> i8 {
+    match of {
+        ArrowType::Decimal32(_, scale) | ArrowType::Decimal64(_, scale) | ArrowType::Decimal128(_, scale) => *scale,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+#[path = "assign_tests.rs"]
+mod tests;
