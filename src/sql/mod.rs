@@ -33,6 +33,7 @@ mod precedence;
 mod pushdown;
 mod queue;
 mod repeated;
+mod rewrite;
 mod runs;
 mod scan;
 mod session;
