@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
+#[cfg(feature = "sql")]
+mod both;
 mod columns;
 mod damage;
 #[cfg(feature = "sql")]
@@ -16,4 +18,6 @@ mod rejects;
 mod real_data;
 #[cfg(feature = "sql")]
 mod slt;
+#[cfg(feature = "sql")]
+mod sqlite;
 mod table;
