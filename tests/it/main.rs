@@ -13,6 +13,8 @@ mod golden;
 mod ingest;
 mod inputs;
 mod loading;
+#[cfg(feature = "sql")]
+mod oracle;
 mod rejects;
 #[cfg(feature = "parquet")]
 mod real_data;
