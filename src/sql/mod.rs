@@ -34,6 +34,7 @@ mod precedence;
 mod pushdown;
 mod queue;
 mod repeated;
+mod rewrite;
 mod runs;
 mod scan;
 mod session;

@@ -25,6 +25,7 @@ use super::catalog::Tables;
 use super::convert::{from_datafusion, listed};
 use super::modify::Modify;
 use super::parameters::Parameters;
+use super::rewrite;
 use super::session::{CATALOG, SCHEMA};
 use super::table::StoreProvider;
 use super::write::{Create, Write, create_table, exists, nothing, required_columns, table_columns};
@@ -42,6 +43,16 @@ pub(super) enum Planned {
     Modify(Box<Modify>),
 }
 
+impl Planned {
+    /// The same with other names for some columns of the answer.
+    fn under(self, names: &HashMap<String, String>) -> Result<Planned> {
+        match self {
+            Planned::Answer(plan) => rewrite::restore(plan, names).map(Planned::Answer).map_err(from_datafusion),
+            other => Ok(other),
+        }
+    }
+}
+
 /// Plans the statements of a session.
 pub(super) struct StatementPlanner<'a> {
     pub(super) context: &'a SessionContext,
@@ -51,10 +62,29 @@ pub(super) struct StatementPlanner<'a> {
 impl StatementPlanner<'_> {
     pub(super) async fn plan(&self, statement: &Statement, parameters: &Parameters) -> Result<Planned> {
         let state = self.context.state();
-        let plan = match assignments::plan(&state, statement).await {
-            Ok(plan) => plan,
-            Err(error) => return Err(self.unresolved(&state, statement, error).await),
+        let error = match assignments::plan(&state, statement).await {
+            Ok(plan) => return self.plan_read(plan, statement, parameters, &state).await,
+            Err(error) => error,
         };
+        if let Some(again) = rewrite::rewritten(statement, &error) {
+            // Where the other words fail too, the error is about what was written.
+            if let Ok(plan) = assignments::plan(&state, &again.statement).await {
+                let names = again.names(&plan).map_err(from_datafusion)?;
+                let planned = self.plan_read(plan, &again.statement, parameters, &state).await?;
+                return planned.under(&names);
+            }
+        }
+        Err(self.unresolved(&state, statement, error).await)
+    }
+
+    /// What is to be done, from a logical plan of the statement.
+    async fn plan_read(
+        &self,
+        plan: LogicalPlan,
+        statement: &Statement,
+        parameters: &Parameters,
+        state: &SessionState,
+    ) -> Result<Planned> {
         let plan = allowed(plan)?;
         let plan = match has_placeholders(&plan).map_err(from_datafusion)? {
             true => plan.with_param_values(parameters.to_datafusion()).map_err(from_datafusion)?,
@@ -62,9 +92,7 @@ impl StatementPlanner<'_> {
         };
         match plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => self.create(create, statement).await,
-            LogicalPlan::Ddl(DdlStatement::CreateView(view)) => {
-                self.view(view, statement, parameters, &state).await
-            }
+            LogicalPlan::Ddl(DdlStatement::CreateView(view)) => self.view(view, statement, parameters, state).await,
             LogicalPlan::Ddl(DdlStatement::DropView(drop)) if self.tables.drop_view(drop.name.table()) => {
                 Ok(Planned::Answer(nothing()))
             }
@@ -75,7 +103,7 @@ impl StatementPlanner<'_> {
                 &format!("{} is a generation of the past, and stays as it is", statement.table_name.table()),
                 "leave out its number",
             ),
-            LogicalPlan::Dml(statement) => match Modify::of(&statement, &state).await? {
+            LogicalPlan::Dml(statement) => match Modify::of(&statement, state).await? {
                 Some(modify) => Ok(Planned::Modify(Box::new(modify))),
                 None => self.run(LogicalPlan::Dml(statement)).await,
             },

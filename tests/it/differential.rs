@@ -7,7 +7,7 @@
 
 mod compare;
 mod expressions;
-mod random;
+pub(crate) mod random;
 mod regressions;
 mod statements;
 mod tables;

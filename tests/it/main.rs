@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
+#[cfg(feature = "sql")]
+mod both;
 mod columns;
 mod damage;
 #[cfg(feature = "sql")]
@@ -11,9 +13,13 @@ mod golden;
 mod ingest;
 mod inputs;
 mod loading;
+#[cfg(feature = "sql")]
+mod oracle;
 mod rejects;
 #[cfg(feature = "parquet")]
 mod real_data;
 #[cfg(feature = "sql")]
 mod slt;
+#[cfg(feature = "sql")]
+mod sqlite;
 mod table;

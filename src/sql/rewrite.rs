@@ -1,0 +1,257 @@
+//! What other databases accept and DataFusion's planner does not: columns of one name in a SELECT, and `+NULL`.
+//!
+//! A statement that fails for one of these is rewritten and planned once more, so that others pay nothing. Columns of a
+//! name that an earlier one has get a name of their own while the statement is planned (`a:1`), and the answer has the names
+//! that were asked for. A plus before what can only be NULL is left out.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow_schema::Schema as ArrowSchema;
+use datafusion::common::SchemaError;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{PhysicalExpr, projection::ProjectionExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, OrderByKind, Query, SelectItem, SetExpr,
+    Statement as SqlStatement, UnaryOperator, Value, VisitMut, VisitorMut,
+};
+
+/// A statement as it is planned, where that is not as it was written.
+pub(super) struct Rewritten {
+    pub(super) statement: Statement,
+    /// Names that columns have while it is planned, with those that were asked for; an expression has the name that
+    /// DataFusion gives it.
+    given: HashMap<String, Option<String>>,
+}
+
+/// The statement in other words, if it failed for something that these mend.
+pub(super) fn rewritten(statement: &Statement, error: &DataFusionError) -> Option<Rewritten> {
+    if !is_mended(error) {
+        return None;
+    }
+    let mut changed = statement.clone();
+    let inner = inner(&mut changed)?;
+    // The columns of a table or view that is made need names of their own.
+    let makes = matches!(inner, SqlStatement::CreateTable(_) | SqlStatement::CreateView(_));
+    let mut names = Names { given: HashMap::new(), text: inner.to_string(), renames: !makes };
+    let _ = inner.visit(&mut names);
+    (changed != *statement).then_some(Rewritten { statement: changed, given: names.given })
+}
+
+fn inner(statement: &mut Statement) -> Option<&mut SqlStatement> {
+    match statement {
+        Statement::Statement(statement) => Some(statement),
+        Statement::Explain(explain) => inner(&mut explain.statement),
+        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => None,
+    }
+}
+
+fn is_mended(error: &DataFusionError) -> bool {
+    match error.find_root() {
+        DataFusionError::SchemaError(schema, _) => matches!(
+            schema.as_ref(),
+            SchemaError::DuplicateQualifiedField { .. }
+                | SchemaError::DuplicateUnqualifiedField { .. }
+                | SchemaError::AmbiguousReference { .. }
+        ),
+        DataFusionError::Diagnostic(_, inner) => is_mended(inner),
+        DataFusionError::Plan(what) => {
+            what.contains("require unique expression names") || what.starts_with("Unary operator '+' only supports")
+        }
+        _ => false,
+    }
+}
+
+impl Rewritten {
+    /// The names that columns have while the statement is planned, with those that they would have had.
+    pub(super) fn names(&self, plan: &LogicalPlan) -> DataFusionResult<HashMap<String, String>> {
+        let known = |(given, asked): (&String, &Option<String>)| Some((given.clone(), asked.clone()?));
+        let mut names: HashMap<String, String> = self.given.iter().filter_map(known).collect();
+        if names.len() == self.given.len() {
+            return Ok(names);
+        }
+        plan.apply_with_subqueries(|node| {
+            node.apply_expressions(|expr| {
+                expr.apply(|expr| {
+                    if let PlannedExpr::Alias(alias) = expr {
+                        if self.given.get(&alias.name).is_some_and(Option::is_none) {
+                            names.insert(alias.name.clone(), alias.expr.qualified_name().1);
+                        }
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })
+        })?;
+        Ok(names)
+    }
+}
+
+/// The plan of an answer with the names that were asked for.
+pub(super) fn restore(
+    plan: Arc<dyn ExecutionPlan>,
+    names: &HashMap<String, String>,
+) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+    let schema = plan.schema();
+    let asked = |schema: &ArrowSchema| schema.fields().iter().any(|field| names.contains_key(field.name()));
+    if !asked(&schema) {
+        return Ok(plan);
+    }
+    let columns = schema.fields().iter().enumerate().map(|(at, field)| ProjectionExpr {
+        expr: Arc::new(Column::new(field.name(), at)) as Arc<dyn PhysicalExpr>,
+        alias: names.get(field.name()).unwrap_or(field.name()).clone(),
+    });
+    Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?))
+}
+
+/// Gives names to columns that need them, and takes pluses away.
+struct Names {
+    given: HashMap<String, Option<String>>,
+    /// The whole statement, in which a new name must not occur.
+    text: String,
+    renames: bool,
+}
+
+impl VisitorMut for Names {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if self.renames {
+            let order: Vec<String> = match query.order_by.as_ref().map(|order| &order.kind) {
+                Some(OrderByKind::Expressions(by)) => by.iter().filter_map(|by| name_of(&by.expr)).collect(),
+                _ => Vec::new(),
+            };
+            self.rename(&mut query.body, &order);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::UnaryOp { op: UnaryOperator::Plus, expr: operand } = expr {
+            if is_null(operand) {
+                *expr = Expr::Nested(operand.clone());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// A column of a SELECT.
+struct Item {
+    /// What it can be asked for by.
+    name: Option<String>,
+    /// What it computes.
+    text: String,
+}
+
+impl Names {
+    fn rename(&mut self, body: &mut SetExpr, order: &[String]) {
+        let select = match body {
+            // The columns of a table that SELECT … INTO makes need names of their own too.
+            SetExpr::Select(select) if select.into.is_none() => select,
+            SetExpr::SetOperation { left, right, .. } => {
+                self.rename(left, order);
+                return self.rename(right, &[]);
+            }
+            _ => return,
+        };
+        let wild = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
+        let any = select.projection.iter().any(wild);
+        let mut before: Vec<Item> = Vec::new();
+        for selected in &mut select.projection {
+            let Some((item, expr)) = item(selected) else { continue };
+            let same = |earlier: &&Item| earlier.name == item.name || item.name.is_none();
+            let twin = before.iter().find(same);
+            // Which of two different columns is meant by ORDER BY is for the statement to say.
+            let unclear = |twin: &&Item| {
+                twin.text != item.text && item.name.as_ref().is_some_and(|name| order.contains(name))
+            };
+            if (twin.is_some() || any) && twin.filter(unclear).is_none() {
+                let name = self.new_name(&item);
+                *selected = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
+            }
+            before.push(item);
+        }
+    }
+
+    fn new_name(&mut self, item: &Item) -> String {
+        let like = item.name.as_deref().unwrap_or(&item.text);
+        let mut number = 1;
+        loop {
+            let name = format!("{like}:{number}");
+            if !self.text.contains(&name) && !self.given.contains_key(&name) {
+                self.given.insert(name.clone(), item.name.clone());
+                return name;
+            }
+            number += 1;
+        }
+    }
+}
+
+/// A column of a SELECT, and the expression that gives it, under its old name where it has one.
+fn item(selected: &SelectItem) -> Option<(Item, Expr)> {
+    match selected {
+        SelectItem::UnnamedExpr(expr) => {
+            Some((Item { name: name_of(expr), text: bare(expr).to_string() }, expr.clone()))
+        }
+        SelectItem::ExprWithAlias { expr, alias } => {
+            Some((Item { name: Some(normal(alias)), text: bare(expr).to_string() }, expr.clone()))
+        }
+        _ => None,
+    }
+}
+
+/// The expression without parentheses and pluses around it, which DataFusion does not see either.
+fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } => bare(inner),
+        other => other,
+    }
+}
+
+/// The name of a column that is no more than that.
+fn name_of(expr: &Expr) -> Option<String> {
+    match bare(expr) {
+        Expr::Identifier(name) => Some(normal(name)),
+        Expr::CompoundIdentifier(parts) => parts.last().map(normal),
+        _ => None,
+    }
+}
+
+fn normal(name: &Ident) -> String {
+    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+}
+
+/// Whether an expression can be nothing but NULL, without a type.
+fn is_null(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => value.value == Value::Null,
+        Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Plus | UnaryOperator::Minus, expr: inner } => {
+            is_null(inner)
+        }
+        Expr::BinaryOp { left, right, .. } => is_null(left) && is_null(right),
+        Expr::Case { conditions, else_result, .. } => {
+            conditions.iter().all(|when| is_null(&when.result)) && else_result.as_deref().is_none_or(is_null)
+        }
+        Expr::Function(function) => {
+            let name = function.name.to_string().to_lowercase();
+            let FunctionArguments::List(list) = &function.args else { return false };
+            let null = |argument: &FunctionArg| match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => is_null(expr),
+                _ => false,
+            };
+            match name.as_str() {
+                "coalesce" => list.args.iter().all(null),
+                "nullif" => list.args.first().is_some_and(null),
+                _ => false,
+            }
+        }
+        _ => false,
+    }
+}
