@@ -47,6 +47,10 @@ const SEED: u64 = 20_150_601;
 const OTHERS_FAULT: &str = "bug in DataFusion's code";
 /// What is in statements of which a side need not be asked where the other has no rows.
 const SIDES: [&str; 8] = ["JOIN", "INTERSECT", "EXCEPT", "IN (SELECT", "EXISTS", " ANY (", " ALL (", " LIMIT "];
+const OFF: &str = "native off";
+const IN_MEMORY: &str = "rows in memory";
+const ONE_THREAD: &str = "one thread";
+const LITTLE_MEMORY: &str = "little memory";
 /// How an error begins that says what to do about memory.
 const TOO_LARGE: &str = "limit exceeded";
 /// Rows of an answer that a failure shows.
@@ -153,52 +157,18 @@ fn one(seed: u64, sql: &str) {
 /// What is wrong with the answers to a statement, and to the same in other spellings.
 fn check(ways: &Ways, statement: &Statement, others: &[Statement], tally: &mut Tally) -> Result<(), String> {
     let sql = &statement.sql;
-    let ((native, how), (alone, _)) = (ask(&ways.native, sql), ask(&ways.alone, sql));
-    let (off, memory, small) = (ask(&ways.off, sql).0, ways.memory(sql), ask(&ways.small, sql).0);
-    let sizes = |sql: &str| ways.memory(sql).ok();
-    let failed = |what: String, other: &Answer| {
-        Err(format!("{what}\n{}\n{}", shown("native", &native), shown("other", other)))
-    };
+    let (native, how) = ask(&ways.native, sql);
     tally.native += u64::from(how.partly || native.is_err());
-    let all =
-        [("native off", &off), ("rows in memory", &memory), ("one thread", &alone), ("little memory", &small)];
-    for (name, other) in all {
-        let threads = ["one thread", "little memory"].contains(&name);
-        match (&native, other) {
-            (Ok(a), Ok(b)) => {
-                let sums = if threads && how.sums { Vec::new() } else { statement.sums.clone() };
-                let statement = Statement { sums, ..statement.clone() };
-                let Err(what) = compare(&statement, a, b, &sizes) else { continue };
-                if name == "rows in memory" && is_theirs(ways, &statement, others, a) {
-                    tally.theirs += 1;
-                } else {
-                    return failed(format!("native and {name}: {what}"), other);
-                }
-            }
-            (_, Err(what)) if name == "little memory" && what.starts_with(TOO_LARGE) => tally.too_large += 1,
-            (Err(what), _) if what.contains(PANIC) || what.contains(OTHERS_FAULT) => {
-                return failed("a panic".into(), other);
-            }
-            // A side that DataFusion did not come to ask, or rows that a limit has made it leave out.
-            (Err(_), Ok(_)) if SIDES.iter().any(|word| sql.contains(word)) && !threads => tally.lenient += 1,
-            (Err(_), Ok(_)) => return failed(format!("an error, and none with {name}"), other),
-            (Ok(_), Err(what)) if what.contains(OTHERS_FAULT) && name == "rows in memory" => tally.lenient += 1,
-            (Ok(_), Err(_)) if statement.may_hide_errors => tally.lenient += 1,
-            (Ok(_), Err(_)) => return failed(format!("an answer, and an error with {name}"), other),
-            (Err(_), Err(_)) => {}
-        }
+    let (size, session) = if sql.len() % 2 == 0 { (ONE_THREAD, &ways.alone) } else { (LITTLE_MEMORY, &ways.small) };
+    let answers = [(OFF, ask(&ways.off, sql).0), (IN_MEMORY, ways.memory(sql)), (size, ask(session, sql).0)];
+    for (name, other) in &answers {
+        let exact = *name == size && how.sums;
+        let sums = if exact { Vec::new() } else { statement.sums.clone() };
+        let statement = Statement { sums, ..statement.clone() };
+        agree(ways, &statement, others, &native, (name, other), tally)
+            .map_err(|what| format!("{what}\n{}\n{}", shown("native", &native), shown(name, other)))?;
     }
-    if let (Ok(a), Some(other)) = (&native, others.first().filter(|other| other.sql != *sql)) {
-        let answer = ask(&ways.native, &other.sql).0;
-        match &answer {
-            Ok(b) => match compare(statement, a, b, &sizes) {
-                Ok(()) => tally.respelled += 1,
-                Err(what) => return failed(format!("spelled as\n{}\n{what}", other.sql), &answer),
-            },
-            Err(what) if what.contains(PANIC) => return failed(format!("a panic at\n{}", other.sql), &answer),
-            Err(_) => tally.lenient += 1,
-        }
-    }
+    respelled(ways, statement, others, &native, tally)?;
     match native {
         Ok(_) => tally.answered += 1,
         Err(what) => {
@@ -208,6 +178,70 @@ fn check(ways: &Ways, statement: &Statement, others: &[Statement], tally: &mut T
         }
     }
     Ok(())
+}
+
+/// What is wrong with the executor's answer, or with another.
+fn agree(
+    ways: &Ways,
+    statement: &Statement,
+    others: &[Statement],
+    native: &Answer,
+    (name, other): (&str, &Answer),
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let (sql, stored) = (&statement.sql, name != IN_MEMORY);
+    match (native, other) {
+        (Ok(a), Ok(b)) => {
+            let Err(what) = compare(statement, a, b, &|sql| ways.memory(sql).ok()) else { return Ok(()) };
+            if stored || !is_theirs(ways, statement, others, a) {
+                return Err(format!("native and {name}: {what}"));
+            }
+            tally.theirs += 1;
+        }
+        (_, Err(what)) if name == LITTLE_MEMORY && what.starts_with(TOO_LARGE) => tally.too_large += 1,
+        (Err(what), _) if what.contains(PANIC) => return Err("a panic".into()),
+        (_, Err(what)) if what.contains(PANIC) && stored => return Err(format!("a panic with {name}")),
+        // A side that DataFusion did not come to ask, or rows that a limit has made it leave out.
+        (Err(_), Ok(_)) if SIDES.iter().any(|word| sql.contains(word)) && [OFF, IN_MEMORY].contains(&name) => {
+            tally.lenient += 1;
+        }
+        (Err(_), Ok(_)) => return Err(format!("an error, and none with {name}")),
+        (Ok(_), Err(what)) if what.contains(OTHERS_FAULT) || what == PANIC => tally.lenient += 1,
+        (Ok(_), Err(_)) if statement.may_hide_errors => tally.lenient += 1,
+        (Ok(_), Err(_)) => return Err(format!("an answer, and an error with {name}")),
+        (Err(_), Err(_)) => {}
+    }
+    Ok(())
+}
+
+/// What is wrong with the executor's answer to the statement in another spelling.
+fn respelled(
+    ways: &Ways,
+    statement: &Statement,
+    others: &[Statement],
+    native: &Answer,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let (Ok(a), Some(other)) = (native, others.first().filter(|other| other.sql != statement.sql)) else {
+        return Ok(());
+    };
+    let answer = ask(&ways.native, &other.sql).0;
+    let what = match &answer {
+        Ok(b) => match compare(statement, a, b, &|sql| ways.memory(sql).ok()) {
+            Ok(()) => {
+                tally.respelled += 1;
+                return Ok(());
+            }
+            Err(what) => what,
+        },
+        Err(what) if what.contains(PANIC) => what.clone(),
+        Err(_) => {
+            tally.lenient += 1;
+            return Ok(());
+        }
+    };
+    let spelled = &other.sql;
+    Err(format!("spelled as\n{spelled}\n{what}\n{}\n{}", shown("native", native), shown("respelled", &answer)))
 }
 
 /// Whether another answer of DataFusion's is its own fault: it agrees where the same is said by other means.

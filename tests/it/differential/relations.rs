@@ -35,7 +35,7 @@ impl Maker<'_> {
     fn relation(&mut self, with: &str) -> Relation {
         let items = self.some_columns(1, 3);
         let start = format!("SELECT {} FROM {}", Self::named_items(&items), self.from);
-        self.asks = if self.tables.len() > 1 || self.r.chance(20) { 2 } else { 0 };
+        self.asks = if self.is_large() { 0 } else { 2 };
         let p = self.condition(2);
         let from = &self.from;
         let said = |sql: String| with.to_owned() + &sql.replace('⟨', "(").replace('⟩', ")");

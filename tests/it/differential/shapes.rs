@@ -43,8 +43,11 @@ impl Maker<'_> {
         let count = items.len();
         let exact = self.name(is_exact).unwrap_or_else(|| "1".into());
         let filter = self.filter(60);
-        let inner = format!("SELECT {}, {exact} AS e FROM {}{filter}", Self::named_items(&items), self.from);
         let windows = 1 + self.r.below(3);
+        // Of equal rows, each window may take another for the first.
+        let distinct = if windows > 1 || self.r.chance(50) { "DISTINCT " } else { "" };
+        let inner =
+            format!("SELECT {distinct}{}, {exact} AS e FROM {}{filter}", Self::named_items(&items), self.from);
         let mut calls = Vec::new();
         for at in 0..windows {
             let call = self.window(count);
@@ -52,10 +55,10 @@ impl Maker<'_> {
         }
         let outer: Vec<String> = (0..count).map(|at| format!("x{at}")).collect();
         let mut sql = format!("SELECT {}, e, {} FROM ({inner}) AS s", outer.join(", "), calls.join(", "));
-        if self.r.chance(25) {
+        if !distinct.is_empty() && self.r.chance(25) {
             sql += &format!(" QUALIFY {} <= {}", self.place(count), 1 + self.r.below(4));
         }
-        Statement::plain(sql)
+        Statement { zeros_are_one: true, ..Statement::plain(sql) }
     }
 
     /// The place of a row among those of its partition.
@@ -144,7 +147,7 @@ impl Maker<'_> {
             names.join(", "),
             keys.join(", ")
         );
-        Statement::plain(sql)
+        Statement { zeros_are_one: true, ..Statement::plain(sql) }
     }
 
     /// Sets of rows of the same tables, each with a filter of its own.
@@ -157,9 +160,10 @@ impl Maker<'_> {
             let operation =
                 self.r.pick(&["UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"]);
             let more = start.clone() + &self.filter(80);
-            sql = match self.r.chance(50) {
-                true => format!("({sql}) {operation} ({more})"),
-                false => format!("({more}) {operation} ({sql})"),
+            let (left, right) = if self.r.chance(50) { (sql, more) } else { (more, sql) };
+            sql = match operation.strip_suffix(" ALL").filter(|operation| *operation != "UNION") {
+                Some(operation) if self.spelling.plain => Self::counted(&left, operation, &right, count),
+                _ => format!("({left}) {operation} ({right})"),
             };
         }
         if self.r.chance(30) {
@@ -168,6 +172,17 @@ impl Maker<'_> {
             return Statement { order: Order::Total, ..Statement::plain(limited) };
         }
         Statement::plain(sql)
+    }
+
+    /// INTERSECT ALL and EXCEPT ALL: sets of rows that have numbers among their equals.
+    fn counted(left: &str, operation: &str, right: &str, count: usize) -> String {
+        let names = (0..count).map(|at| format!("x{at}")).collect::<Vec<_>>().join(", ");
+        let numbered = |sql: &str| {
+            format!(
+                "SELECT {names}, row_number() OVER (PARTITION BY {names} ORDER BY 1) AS number FROM ({sql}) AS s"
+            )
+        };
+        format!("SELECT {names} FROM ({} {operation} {}) AS s", numbered(left), numbered(right))
     }
 
     /// Aggregates of a kind beside each other, which differ in what they filter, or add.
@@ -195,8 +210,8 @@ impl Maker<'_> {
             format!("bool_and({p})"),
             format!("bool_or({q}) FILTER (WHERE {p})"),
         ];
-        let calls: Vec<String> = (0..2 + self.r.below(4)).map(|_| self.r.of_these(&all)).collect();
-        let keys = self.r.of_these(&[0, 1, 1, 2]);
+        let calls: Vec<String> = (0..1 + self.r.below(5)).map(|_| self.r.of_these(&all)).collect();
+        let keys = self.r.of_these(&[0, 0, 1, 1, 2]);
         let mut items: Vec<String> = (0..keys).map(|_| self.key(0)).collect();
         let by: Vec<String> = (1..=keys).map(|at| at.to_string()).collect();
         items.extend(calls);

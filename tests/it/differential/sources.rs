@@ -232,6 +232,17 @@ impl Maker<'_> {
         }
         let mut columns = left.columns.clone();
         columns.extend(right.columns.iter().cloned());
+        for (a, b) in &common {
+            // Named without a table, it is the value of whichever side has one.
+            let alone = left.columns.iter().chain(&right.columns).filter(|c| c.bare == a.bare).count() == 2;
+            if alone && a.data_type == b.data_type && self.r.chance(30) {
+                let name = match self.spelling.renamed {
+                    true => format!("coalesce({}, {})", a.name, b.name),
+                    false => a.bare.clone(),
+                };
+                columns.push(Column { name, ..(*a).clone() });
+            }
+        }
         let names: Vec<&str> = common.iter().map(|(a, _)| a.bare.as_str()).collect();
         let equal: Vec<String> = common.iter().map(|(a, b)| format!("{} = {}", a.name, b.name)).collect();
         let (first, second, kind) = match self.spelling.commuted {

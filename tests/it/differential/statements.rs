@@ -73,7 +73,7 @@ pub(crate) fn generate(seed: u64, number: u64, database: &Database, spelling: Sp
     if let Order::Some(all) = &mut statement.order {
         *all = unmarked(&(with.clone() + all), false);
     }
-    statement.zeros_are_one = database.tables.len() > 1;
+    statement.zeros_are_one |= database.tables.len() > 1;
     statement
 }
 
@@ -169,12 +169,18 @@ impl Maker<'_> {
 
     /// A WHERE in so many of a hundred cases; it may have subqueries.
     pub(crate) fn filter(&mut self, percent: usize) -> String {
-        let asks = self.r.of_these(&[0, 1, 1, 2, 3]);
-        // Those over thousands of rows are for statements of their own.
-        self.asks = if self.tables.len() > 1 || self.r.chance(15) { asks } else { 0 };
+        self.asks = self.r.of_these(&[0, 1, 1, 2, 3]);
+        if self.is_large() && !self.r.chance(5) {
+            self.asks = 0;
+        }
         let text = self.conditions(percent);
         self.asks = 0;
         text
+    }
+
+    /// Whether it takes long to hold each row against each of the same table.
+    pub(crate) fn is_large(&self) -> bool {
+        self.tables.len() == 1 && self.tables.iter().any(|table| table.rows() > 2_500)
     }
 
     fn conditions(&mut self, percent: usize) -> String {
