@@ -1,5 +1,10 @@
-//! The same answers from the executor, from DataFusion's operators on the same stored table, and from DataFusion on the
-//! rows that were stored, for random statements over random tables.
+//! The same answers from the executor, from DataFusion's operators on the same stored tables, and from DataFusion on the
+//! rows that were stored, for random statements over random tables; on any number of threads, in little memory, however a
+//! statement is spelled; and answers that fit each other.
+//!
+//! A database is one table of thousands of rows and all kinds of segments (`one_table`), or several small ones that share
+//! names (`several_tables`). Statements are made of `sources` (FROM), `expressions`, `questions` (subqueries), and
+//! `statements` and `shapes` around them; `relations` hold between answers.
 //!
 //! By hand: `STY_DIFFERENTIAL_CASES` statements from `STY_DIFFERENTIAL_SEED` on, of which `STY_DIFFERENTIAL_FAILURES` may
 //! fail before the run ends. A failure names the seed of its table; `STY_DIFFERENTIAL_TABLE` with
@@ -7,10 +12,18 @@
 
 mod compare;
 mod expressions;
+mod one_table;
+mod questions;
 pub(crate) mod random;
 mod regressions;
+mod relations;
+mod several_tables;
+mod shapes;
+mod sources;
+mod spelling;
 mod statements;
 mod tables;
+mod types;
 mod values;
 mod ways;
 
@@ -20,9 +33,10 @@ use arrow_array::RecordBatch;
 
 use compare::compare;
 use random::Random;
-use statements::{Detour, Order, Statement};
-use tables::Table;
-use ways::{Answer, Native, Ways, ask};
+use spelling::Spelling;
+use statements::{Detour, Statement};
+use tables::Database;
+use ways::{Answer, PANIC, Ways, ask};
 
 /// Statements in the test command.
 const CASES: u64 = 120;
@@ -32,7 +46,13 @@ const SEED: u64 = 20_150_601;
 /// What DataFusion says where a plan of its own surprises it.
 const OTHERS_FAULT: &str = "bug in DataFusion's code";
 /// What is in statements of which a side need not be asked where the other has no rows.
-const SIDES: [&str; 4] = ["JOIN", "INTERSECT", "EXCEPT", "IN (SELECT"];
+const SIDES: [&str; 8] = ["JOIN", "INTERSECT", "EXCEPT", "IN (SELECT", "EXISTS", " ANY (", " ALL (", " LIMIT "];
+const OFF: &str = "native off";
+const IN_MEMORY: &str = "rows in memory";
+const ONE_THREAD: &str = "one thread";
+const LITTLE_MEMORY: &str = "little memory";
+/// How an error begins that says what to do about memory.
+const TOO_LARGE: &str = "limit exceeded";
 /// Rows of an answer that a failure shows.
 const SHOWN: usize = 12;
 
@@ -48,6 +68,12 @@ struct Tally {
     theirs: u64,
     /// The beginnings of messages, without digits.
     errors: BTreeMap<String, u64>,
+    /// Statements that had the same answer in another spelling.
+    respelled: u64,
+    /// Relations that held.
+    related: u64,
+    /// Statements that had too little memory in one of the ways.
+    too_large: u64,
 }
 
 fn variable(name: &str) -> Option<u64> {
@@ -67,13 +93,18 @@ fn random_statements_have_the_same_answers_three_ways() {
     while done < cases.unwrap_or(CASES) && (failures.len() as u64) < allowed {
         let table_seed = Random::of(seed, number).next() >> 16;
         number += 1;
-        let table = tables::generate(table_seed);
-        let ways = Ways::over(&table);
-        for statement in 0..STATEMENTS {
-            let statement = statements::generate(&mut Random::of(table_seed, statement), &table);
+        let database = tables::generate(table_seed);
+        let ways = Ways::over(&database);
+        for at in 0..STATEMENTS {
+            let statement = statements::generate(table_seed, at, &database, Spelling::default());
+            let spelling = Spelling::random(&mut Random::of(table_seed, at ^ 0xffff));
+            let others = [spelling, Spelling::OTHER]
+                .map(|spelling| statements::generate(table_seed, at, &database, spelling));
             done += 1;
-            if let Err(what) = check(&ways, &statement, &mut tally) {
-                let what = report(&what, table_seed, &table, &statement);
+            let checked = check(&ways, &statement, &others, &mut tally)
+                .and_then(|()| related(&ways, table_seed, at, &database, &mut tally));
+            if let Err(what) = checked {
+                let what = report(&what, table_seed, &database, &statement);
                 if cases.is_some() {
                     eprintln!("{what}");
                 }
@@ -91,19 +122,31 @@ fn random_statements_have_the_same_answers_three_ways() {
     assert!(failures.is_empty(), "{} failures; the first:\n{}", failures.len(), failures[0]);
 }
 
-fn report(what: &str, seed: u64, table: &Table, statement: &Statement) -> String {
-    format!("=== STY_DIFFERENTIAL_TABLE={seed}\n{}\n{}\n{what}\n", table.text, statement.sql)
+fn report(what: &str, seed: u64, database: &Database, statement: &Statement) -> String {
+    format!("=== STY_DIFFERENTIAL_TABLE={seed}\n{}\n{}\n{what}\n", database.text, statement.sql)
+}
+
+/// A relation beside every fourth statement.
+fn related(ways: &Ways, seed: u64, at: u64, database: &Database, tally: &mut Tally) -> Result<(), String> {
+    if at % 4 != 0 {
+        return Ok(());
+    }
+    let relation = relations::generate(seed, at, database);
+    let session = if at % 8 == 0 { &ways.native } else { &ways.off };
+    tally.related += u64::from(relation.check(&|sql| ask(session, sql).0)?);
+    Ok(())
 }
 
 /// Asks one table one thing, and shows all answers.
 fn one(seed: u64, sql: &str) {
-    let table = tables::generate(seed);
-    let ways = Ways::over(&table);
-    eprintln!("{}", table.text);
+    let database = tables::generate(seed);
+    let ways = Ways::over(&database);
+    eprintln!("{}", database.text);
     eprintln!("{}", shown("explained", &ask(&ways.native, &format!("EXPLAIN {sql}")).0));
     for (name, answer) in [
         ("native", ask(&ways.native, sql).0),
         ("native, one thread", ask(&ways.alone, sql).0),
+        ("native, little memory", ask(&ways.small, sql).0),
         ("off", ask(&ways.off, sql).0),
         ("memory", ways.memory(sql)),
     ] {
@@ -111,43 +154,21 @@ fn one(seed: u64, sql: &str) {
     }
 }
 
-/// What is wrong with the answers to a statement.
-fn check(ways: &Ways, statement: &Statement, tally: &mut Tally) -> Result<(), String> {
+/// What is wrong with the answers to a statement, and to the same in other spellings.
+fn check(ways: &Ways, statement: &Statement, others: &[Statement], tally: &mut Tally) -> Result<(), String> {
     let sql = &statement.sql;
-    let ((native, how), (alone, _)) = (ask(&ways.native, sql), ask(&ways.alone, sql));
-    let (off, memory) = (ask(&ways.off, sql).0, ways.memory(sql));
-    let sizes = |sql: &str| ways.memory(sql).ok();
-    let failed = |what: String, other: &Answer| {
-        Err(format!("{what}\n{}\n{}", shown("native", &native), shown("other", other)))
-    };
+    let (native, how) = ask(&ways.native, sql);
     tally.native += u64::from(how.partly || native.is_err());
-    for (name, other) in [("native off", &off), ("rows in memory", &memory), ("one thread", &alone)] {
-        match (&native, other) {
-            (Ok(a), Ok(b)) => {
-                let exactly = name == "one thread" && how.sums;
-                let sums = if exactly { Vec::new() } else { statement.sums.clone() };
-                let statement = Statement { sums, ..statement.clone() };
-                let Err(what) = compare(&statement, a, b, &sizes) else { continue };
-                if is_theirs(ways, &statement, name, how, (a, b)) {
-                    tally.theirs += 1;
-                } else {
-                    return failed(format!("native and {name}: {what}"), other);
-                }
-            }
-            // A side that DataFusion did not come to ask.
-            (Err(_), Ok(_)) if SIDES.iter().any(|word| sql.contains(word)) && name != "one thread" => {
-                tally.lenient += 1;
-            }
-            // Rows that a limit has made it leave out.
-            (Err(_), Ok(_)) if sql.contains(" LIMIT ") && name != "one thread" => tally.lenient += 1,
-            (Err(_), Ok(_)) => return failed(format!("an error, and none with {name}"), other),
-            (Ok(_), Err(what)) if what.contains(OTHERS_FAULT) => tally.lenient += 1,
-            (Ok(_), Err(_)) if statement.may_hide_errors && name != "one thread" => tally.lenient += 1,
-            (Ok(_), Err(_)) => return failed(format!("an answer, and an error with {name}"), other),
-            (Err(what), Err(_)) if what.contains("panic") => return failed("a panic".into(), other),
-            (Err(_), Err(_)) => {}
-        }
+    let (size, session) = if sql.len() % 2 == 0 { (ONE_THREAD, &ways.alone) } else { (LITTLE_MEMORY, &ways.small) };
+    let answers = [(OFF, ask(&ways.off, sql).0), (IN_MEMORY, ways.memory(sql)), (size, ask(session, sql).0)];
+    for (name, other) in &answers {
+        let exact = *name == size && how.sums;
+        let sums = if exact { Vec::new() } else { statement.sums.clone() };
+        let statement = Statement { sums, ..statement.clone() };
+        agree(ways, &statement, others, &native, (name, other), tally)
+            .map_err(|what| format!("{what}\n{}\n{}", shown("native", &native), shown(name, other)))?;
     }
+    respelled(ways, statement, others, &native, tally)?;
     match native {
         Ok(_) => tally.answered += 1,
         Err(what) => {
@@ -159,27 +180,80 @@ fn check(ways: &Ways, statement: &Statement, tally: &mut Tally) -> Result<(), St
     Ok(())
 }
 
-/// Whether different answers are DataFusion's fault, by its own rules.
-fn is_theirs(
+/// What is wrong with the executor's answer, or with another.
+fn agree(
     ways: &Ways,
     statement: &Statement,
-    name: &str,
-    how: Native,
-    (a, b): (&RecordBatch, &RecordBatch),
-) -> bool {
+    others: &[Statement],
+    native: &Answer,
+    (name, other): (&str, &Answer),
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let (sql, stored) = (&statement.sql, name != IN_MEMORY);
+    match (native, other) {
+        (Ok(a), Ok(b)) => {
+            let Err(what) = compare(statement, a, b, &|sql| ways.memory(sql).ok()) else { return Ok(()) };
+            if stored || !is_theirs(ways, statement, others, a) {
+                return Err(format!("native and {name}: {what}"));
+            }
+            tally.theirs += 1;
+        }
+        (_, Err(what)) if name == LITTLE_MEMORY && what.starts_with(TOO_LARGE) => tally.too_large += 1,
+        (Err(what), _) if what.contains(PANIC) => return Err("a panic".into()),
+        (_, Err(what)) if what.contains(PANIC) && stored => return Err(format!("a panic with {name}")),
+        // A side that DataFusion did not come to ask, or rows that a limit has made it leave out.
+        (Err(_), Ok(_)) if SIDES.iter().any(|word| sql.contains(word)) && [OFF, IN_MEMORY].contains(&name) => {
+            tally.lenient += 1;
+        }
+        (Err(_), Ok(_)) => return Err(format!("an error, and none with {name}")),
+        (Ok(_), Err(what)) if what.contains(OTHERS_FAULT) || what == PANIC => tally.lenient += 1,
+        (Ok(_), Err(_)) if statement.may_hide_errors => tally.lenient += 1,
+        (Ok(_), Err(_)) => return Err(format!("an answer, and an error with {name}")),
+        (Err(_), Err(_)) => {}
+    }
+    Ok(())
+}
+
+/// What is wrong with the executor's answer to the statement in another spelling.
+fn respelled(
+    ways: &Ways,
+    statement: &Statement,
+    others: &[Statement],
+    native: &Answer,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let (Ok(a), Some(other)) = (native, others.first().filter(|other| other.sql != statement.sql)) else {
+        return Ok(());
+    };
+    let answer = ask(&ways.native, &other.sql).0;
+    let what = match &answer {
+        Ok(b) => match compare(statement, a, b, &|sql| ways.memory(sql).ok()) {
+            Ok(()) => {
+                tally.respelled += 1;
+                return Ok(());
+            }
+            Err(what) => what,
+        },
+        Err(what) if what.contains(PANIC) => what.clone(),
+        Err(_) => {
+            tally.lenient += 1;
+            return Ok(());
+        }
+    };
+    let spelled = &other.sql;
+    Err(format!("spelled as\n{spelled}\n{what}\n{}\n{}", shown("native", native), shown("respelled", &answer)))
+}
+
+/// Whether another answer of DataFusion's is its own fault: it agrees where the same is said by other means.
+fn is_theirs(ways: &Ways, statement: &Statement, others: &[Statement], a: &RecordBatch) -> bool {
     let sizes = |sql: &str| ways.memory(sql).ok();
     let confirms = |way: &Detour| {
         let all = ways.memory(&way.sql).or_else(|_| ask(&ways.off, &way.sql).0);
         all.is_ok_and(|all| compare(statement, a, &slice(&all, way), &sizes).is_ok())
     };
-    // Its min and max depend on the order of rows where floats are NaN: both answers may be its own.
-    let extremes = ["min(", "max("].iter().any(|call| statement.sql.contains(call));
-    // Statistics have led it to leave out a sort, by intervals that it carries back through casts.
-    let unsorted = Statement { order: Order::Any, ..statement.clone() };
-    let sorts = matches!(statement.order, Order::Total);
-    (!how.sums && extremes)
-        || (name == "native off" && sorts && compare(&unsorted, a, b, &sizes).is_ok())
-        || (name != "one thread" && statement.detours.iter().any(confirms))
+    let whole = |other: &Statement| Detour { sql: other.sql.clone(), skip: 0, limit: usize::MAX };
+    let respelled = others.iter().flat_map(|other| std::iter::once(whole(other)).chain(other.detours.clone()));
+    statement.detours.iter().cloned().chain(respelled).any(|way| confirms(&way))
 }
 
 fn slice(batch: &RecordBatch, way: &Detour) -> RecordBatch {

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
+use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch};
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::DataType;
@@ -68,6 +68,7 @@ pub(crate) fn compare(
     b: &RecordBatch,
     ask: &dyn Fn(&str) -> Option<RecordBatch>,
 ) -> Result<(), String> {
+    let (a, b) = if statement.zeros_are_one { (&one_zero(a), &one_zero(b)) } else { (a, b) };
     // Beside one count of distinct values DataFusion may sum twice, and the precision of decimals grows twice.
     let twice = statement.sql.contains("DISTINCT");
     let data_type = |data_type: &DataType| match data_type {
@@ -85,7 +86,10 @@ pub(crate) fn compare(
         return Err(format!("{} rows and {} rows; {only}", a.num_rows(), b.num_rows()));
     }
     match &statement.order {
-        Order::Some(all) => [a, b].into_iter().try_for_each(|part| is_part(part, ask(all).as_ref())),
+        Order::Some(all) => {
+            let all = ask(all).map(|all| if statement.zeros_are_one { one_zero(&all) } else { all });
+            [a, b].into_iter().try_for_each(|part| is_part(part, all.as_ref()))
+        }
         Order::By(columns) => by_keys(columns, a, b),
         order => {
             let (ordered, sums) = (matches!(order, Order::Total), sums_of(a, &statement.sums));
@@ -98,6 +102,21 @@ pub(crate) fn compare(
             all_the_same(&a, &b, &sizes)
         }
     }
+}
+
+/// An answer with 0.0 for -0.0.
+fn one_zero(batch: &RecordBatch) -> RecordBatch {
+    let columns = batch.columns().iter().map(|column| -> ArrayRef {
+        if let Some(floats) = column.as_primitive_opt::<Float64Type>() {
+            return std::sync::Arc::new(floats.unary::<_, Float64Type>(|value| value + 0.0));
+        }
+        match column.as_primitive_opt::<Float32Type>() {
+            Some(floats) => std::sync::Arc::new(floats.unary::<_, Float32Type>(|value| value + 0.0)),
+            None => column.clone(),
+        }
+    });
+    let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &options).unwrap()
 }
 
 /// Where answers of different lengths part.

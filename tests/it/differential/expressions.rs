@@ -1,35 +1,58 @@
-//! Random SQL expressions over the columns of a table.
+//! Random SQL expressions over columns.
 
 use stylobate::model::DataType;
 
 use super::random::Random;
+use super::sources::Named;
+use super::spelling::Spelling;
 use super::tables::{Column, Table};
 
-/// Makes expressions; `r` decides.
+/// Makes expressions and statements; `r` decides.
 pub(crate) struct Maker<'a> {
     pub(crate) r: &'a mut Random,
-    pub(crate) table: &'a Table,
+    pub(crate) tables: &'a [Table],
+    pub(crate) spelling: Spelling,
+    /// A query that can be named after FROM.
+    pub(crate) with: Option<Named>,
+    /// What stands after FROM.
+    pub(crate) from: String,
+    /// What may be named.
+    pub(crate) columns: Vec<Column>,
+    /// How many aliases were given.
+    pub(crate) named: usize,
+    /// How many subqueries conditions may still have.
+    pub(crate) asks: usize,
+    /// The table and the columns of the last subquery, so that the next one may differ in its filter alone.
+    pub(crate) asked: Option<(usize, String)>,
 }
 
 pub(crate) fn is_number(t: &DataType) -> bool {
     t.is_integer() || matches!(t, DataType::Float32 | DataType::Float64 | DataType::Decimal { .. })
 }
 
-fn is_moment(t: &DataType) -> bool {
+pub(crate) fn is_moment(t: &DataType) -> bool {
     matches!(t, DataType::Date | DataType::Timestamp { .. })
 }
 
-impl Maker<'_> {
-    fn column(&mut self, wanted: impl Fn(&DataType) -> bool) -> Option<&Column> {
-        self.table.column(self.r, wanted)
+impl<'a> Maker<'a> {
+    pub(crate) fn new(r: &'a mut Random, tables: &'a [Table], spelling: Spelling) -> Self {
+        let (from, columns) = (String::new(), Vec::new());
+        Maker { r, tables, spelling, with: None, from, columns, named: 0, asks: 0, asked: None }
     }
 
-    fn name(&mut self, wanted: impl Fn(&DataType) -> bool) -> Option<String> {
+    /// One of the columns that `wanted` is true of.
+    pub(crate) fn column(&mut self, wanted: impl Fn(&DataType) -> bool) -> Option<&Column> {
+        let fitting: Vec<usize> =
+            (0..self.columns.len()).filter(|at| wanted(&self.columns[*at].data_type)).collect();
+        if fitting.is_empty() { None } else { self.columns.get(fitting[self.r.below(fitting.len())]) }
+    }
+
+    pub(crate) fn name(&mut self, wanted: impl Fn(&DataType) -> bool) -> Option<String> {
         self.column(wanted).map(|column| column.name.clone())
     }
 
-    fn sample(&mut self, column: &str) -> String {
-        let known = self.table.columns.iter().find(|known| known.name == column);
+    pub(crate) fn sample(&mut self, column: &str) -> String {
+        let known = self.columns.iter().find(|known| known.name == column);
         known.map_or_else(|| "1".into(), |known| self.r.of_these(&known.samples))
     }
 
@@ -175,6 +198,10 @@ impl Maker<'_> {
                 }
             };
         }
+        if self.asks > 0 && self.r.chance(20) {
+            self.asks -= 1;
+            return self.question();
+        }
         match self.r.below(15) {
             0..=3 => self.comparison(),
             4 => {
@@ -206,12 +233,13 @@ impl Maker<'_> {
             _ => {
                 let column = self.name(|_| true).unwrap_or_else(|| "1".into());
                 let is = self.r.pick(&["IS DISTINCT FROM", "IS NOT DISTINCT FROM"]);
-                format!("{column} {is} {}", self.sample(&column))
+                // Without parentheses of its own, what follows with AND would be a part of it.
+                format!("({column} {is} {})", self.sample(&column))
             }
         }
     }
 
-    fn operator(&mut self) -> &'static str {
+    pub(crate) fn operator(&mut self) -> &'static str {
         self.r.pick(&["=", "<>", "<", "<=", ">", ">="])
     }
 
@@ -231,13 +259,22 @@ impl Maker<'_> {
         if self.r.chance(15) {
             values.push("NULL".into());
         }
-        format!("{column} {}IN ({})", self.r.pick(&["", "", "NOT "]), values.join(", "))
+        let not = self.r.pick(&["", "", "NOT "]);
+        if self.spelling.plain {
+            let each: Vec<String> = values.iter().map(|value| format!("{column} = {value}")).collect();
+            return format!("({not}({}))", each.join(" OR "));
+        }
+        format!("{column} {not}IN ({})", values.join(", "))
     }
 
     fn between(&mut self) -> String {
         let column = self.name(|t| *t != DataType::Bool).unwrap_or_else(|| "1".into());
         let (a, b) = (self.sample(&column), self.sample(&column));
-        format!("{column} {}BETWEEN {a} AND {b}", self.r.pick(&["", "", "NOT "]))
+        let not = self.r.pick(&["", "", "NOT "]);
+        if self.spelling.plain {
+            return format!("({not}({column} >= {a} AND {column} <= {b}))");
+        }
+        format!("{column} {not}BETWEEN {a} AND {b}")
     }
 
     fn pattern(&mut self, depth: usize) -> String {

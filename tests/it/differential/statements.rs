@@ -2,7 +2,8 @@
 
 use super::expressions::Maker;
 use super::random::Random;
-use super::tables::Table;
+use super::spelling::Spelling;
+use super::tables::Database;
 
 /// A statement, and how its answers are compared.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct Statement {
     pub(crate) order: Order,
     /// Whether a row that does not count in the end could have been evaluated, and have failed.
     pub(crate) may_hide_errors: bool,
+    /// Whether answers may differ in the sign of a zero: of rows that are equal, any may stand for all.
+    pub(crate) zeros_are_one: bool,
 }
 
 /// Some rows of the answer to another statement.
@@ -50,31 +53,27 @@ impl Statement {
             sums: Vec::new(),
             order: Order::Any,
             may_hide_errors: true,
+            zeros_are_one: false,
         }
     }
 }
 
-/// A statement over `t`.
-pub(crate) fn generate(r: &mut Random, table: &Table) -> Statement {
-    let kind = r.below(100);
-    let maker = &mut Maker { r, table };
-    let mut statement = match kind {
-        0..=47 => maker.grouped(),
-        48..=66 => maker.top(),
-        67..=78 => maker.rows(),
-        79..=84 => maker.distinct(),
-        85..=92 => maker.joined(),
-        _ => maker.united(),
-    };
+/// A statement over some of the tables, in one of the spellings.
+pub(crate) fn generate(seed: u64, number: u64, database: &Database, spelling: Spelling) -> Statement {
+    let r = &mut Random::of(seed, number);
+    let maker = &mut Maker::new(r, &database.tables, spelling);
+    let with = maker.begin();
+    let mut statement = maker.statement(database.tables.len() > 1);
+    let marked = with.clone() + &std::mem::take(&mut statement.sql);
     let lazy = ["WHERE", "CASE", "LIMIT", "HAVING", " AND ", " OR ", "coalesce", "JOIN"];
-    statement.may_hide_errors = lazy.iter().any(|word| statement.sql.contains(word));
-    let marked = std::mem::take(&mut statement.sql);
+    statement.may_hide_errors = lazy.iter().any(|word| marked.contains(word));
     statement.detours = detours(&marked);
     statement.sql = unmarked(&marked, false);
-    statement.sizes = statement.sizes.map(|sql| unmarked(&sql, false));
+    statement.sizes = statement.sizes.map(|sql| unmarked(&(with.clone() + &sql), false));
     if let Order::Some(all) = &mut statement.order {
-        *all = unmarked(all, false);
+        *all = unmarked(&(with.clone() + all), false);
     }
+    statement.zeros_are_one |= database.tables.len() > 1;
     statement
 }
 
@@ -122,7 +121,69 @@ struct Call {
 }
 
 impl Maker<'_> {
-    fn filter(&mut self, percent: usize) -> String {
+    /// Chooses what the statement is about, and gives what stands before SELECT.
+    pub(crate) fn begin(&mut self) -> String {
+        let tables = self.tables;
+        let [table] = tables else {
+            if self.r.chance(30) {
+                self.with = Some(self.named_query());
+            }
+            let leaves = self.r.of_these(&[1, 2, 2, 2, 3, 3, 4]);
+            let source = self.source(leaves);
+            (self.from, self.columns) = (source.sql, source.columns);
+            let with = self.with.as_ref().filter(|_| !self.spelling.inlined);
+            return with.map_or_else(String::new, |with| format!("WITH {} AS ({}) ", with.name, with.sql));
+        };
+        if self.spelling.renamed {
+            (self.from, self.columns) = self.leaf_of(0, "t");
+        } else {
+            (self.from, self.columns) = (table.name.clone(), table.columns.clone());
+        }
+        String::new()
+    }
+
+    fn statement(&mut self, several: bool) -> Statement {
+        let kinds: [usize; 12] =
+            if several { [12, 10, 26, 5, 4, 4, 10, 7, 5, 8, 6, 3] } else { [38, 15, 9, 5, 6, 5, 6, 4, 3, 3, 4, 2] };
+        let mut kind = self.r.below(kinds.iter().sum());
+        let number = kinds.iter().position(|weight| {
+            let here = kind < *weight;
+            kind = kind.wrapping_sub(*weight);
+            here
+        });
+        match number {
+            Some(0) => self.grouped(),
+            Some(1) => self.top(),
+            Some(2) => self.rows(),
+            Some(3) => self.distinct(),
+            Some(4) => self.joined(),
+            Some(5) => self.united(),
+            Some(6) => self.windowed(),
+            Some(7) => self.grouping_sets(),
+            Some(8) => self.distinct_on(),
+            Some(9) => self.set_operations(),
+            Some(10) => self.side_by_side(),
+            _ => self.scalars(),
+        }
+    }
+
+    /// A WHERE in so many of a hundred cases; it may have subqueries.
+    pub(crate) fn filter(&mut self, percent: usize) -> String {
+        self.asks = self.r.of_these(&[0, 1, 1, 2, 3]);
+        if self.is_large() && !self.r.chance(5) {
+            self.asks = 0;
+        }
+        let text = self.conditions(percent);
+        self.asks = 0;
+        text
+    }
+
+    /// Whether it takes long to hold each row against each of the same table.
+    pub(crate) fn is_large(&self) -> bool {
+        self.tables.len() == 1 && self.tables.iter().any(|table| table.rows() > 2_500)
+    }
+
+    fn conditions(&mut self, percent: usize) -> String {
         if self.r.chance(percent) {
             let mut text = format!(" WHERE {}", self.condition(3));
             while self.r.chance(25) {
@@ -167,7 +228,7 @@ impl Maker<'_> {
     }
 
     /// An aggregate that is exact and has an order.
-    fn exact(&mut self) -> String {
+    pub(crate) fn exact(&mut self) -> String {
         match self.r.below(4) {
             0 | 1 => "count(*)".into(),
             2 => format!("count({})", self.key(1)),
@@ -175,16 +236,17 @@ impl Maker<'_> {
         }
     }
 
-    fn direction(&mut self) -> &'static str {
+    pub(crate) fn direction(&mut self) -> &'static str {
         self.r.pick(&["", " ASC", " DESC", " DESC", " DESC NULLS LAST", " ASC NULLS FIRST"])
     }
 
-    fn limit(&mut self) -> String {
+    pub(crate) fn limit(&mut self) -> String {
         let limit = self.r.of_these(&[0, 1, 2, 5, 10, 10, 100, 1000, 5000]);
         format!(" LIMIT {limit}{}", if self.r.chance(10) { " OFFSET 3" } else { "" })
     }
 
     fn grouped(&mut self) -> Statement {
+        let from = self.from.clone();
         let depth = self.r.below(3);
         let keys: Vec<String> =
             (0..self.r.of_these(&[0, 0, 1, 1, 1, 2, 2, 3, 4])).map(|_| self.key(depth)).collect();
@@ -215,7 +277,7 @@ impl Maker<'_> {
         let select = |of: &dyn Fn(&Call) -> String| {
             let items = keys.iter().cloned().chain(calls.iter().map(of));
             let items: Vec<String> = items.enumerate().map(|(at, item)| format!("{item} AS g{at}")).collect();
-            format!("SELECT {} FROM t{tail}", items.join(", "))
+            format!("SELECT {} FROM {from}{tail}", items.join(", "))
         };
         Statement {
             sizes: Some(select(&|call| call.sizes.clone())),
@@ -225,15 +287,16 @@ impl Maker<'_> {
         }
     }
 
-    fn items(&mut self, most: usize) -> Vec<String> {
+    pub(crate) fn items(&mut self, most: usize) -> Vec<String> {
         let depth = self.r.below(3);
         (0..1 + self.r.below(most)).map(|_| self.key(depth)).collect()
     }
 
     fn top(&mut self) -> Statement {
+        let from = self.from.clone();
         let items = self.items(4);
         let text: Vec<String> = items.iter().enumerate().map(|(at, item)| format!("{item} AS x{at}")).collect();
-        let start = format!("SELECT {} FROM t{}", text.join(", "), self.filter(50));
+        let start = format!("SELECT {} FROM {from}{}", text.join(", "), self.filter(50));
         let total = self.r.chance(60);
         let most = if total { items.len() } else { 1 + self.r.below(items.len()) };
         let first = self.r.below(items.len());
@@ -250,9 +313,10 @@ impl Maker<'_> {
     }
 
     fn rows(&mut self) -> Statement {
+        let from = self.from.clone();
         let items = self.items(5);
         let text: Vec<String> = items.iter().enumerate().map(|(at, item)| format!("{item} AS x{at}")).collect();
-        let sql = format!("SELECT {} FROM t{}", text.join(", "), self.filter(85));
+        let sql = format!("SELECT {} FROM {from}{}", text.join(", "), self.filter(85));
         if self.r.chance(25) {
             let limited = format!("{sql}{}", self.limit());
             return Statement { order: Order::Some(sql), ..Statement::plain(limited) };
@@ -267,24 +331,26 @@ impl Maker<'_> {
     }
 
     fn distinct(&mut self) -> Statement {
+        let from = self.from.clone();
         let items = self.items(3);
         let text: Vec<String> = items.iter().enumerate().map(|(at, item)| format!("{item} AS x{at}")).collect();
-        Statement::plain(format!("SELECT DISTINCT {} FROM t{}", text.join(", "), self.filter(60)))
+        Statement::plain(format!("SELECT DISTINCT {} FROM {from}{}", text.join(", "), self.filter(60)))
     }
 
     fn joined(&mut self) -> Statement {
+        let from = self.from.clone();
         let (depth, kind) = (self.r.below(2), self.r.pick(&["JOIN", "JOIN", "LEFT JOIN", "FULL JOIN"]));
         let key = self.key(depth);
         let (a, b) = (self.filter(60), self.filter(60));
         let (x, y) = (self.exact(), self.exact());
-        let right = format!("(SELECT {key} AS k, {y} AS y FROM t{b} GROUP BY 1) AS b");
+        let right = format!("(SELECT {key} AS k, {y} AS y FROM {from}{b} GROUP BY 1) AS b");
         Statement::plain(match self.r.below(6) {
             // What the join and the order above it find out is handed down to the scan. Above outer joins DataFusion takes
             // constants of one side for constants.
             4 => {
                 let (x, by) = (self.key(1), [self.direction(), self.direction(), self.direction()]);
                 let sql = format!(
-                    "SELECT a.k AS c0, a.x AS c1, b.y AS c2 FROM (SELECT {key} AS k, {x} AS x FROM t{a}) AS a \
+                    "SELECT a.k AS c0, a.x AS c1, b.y AS c2 FROM (SELECT {key} AS k, {x} AS x FROM {from}{a}) AS a \
                      JOIN {right} ON a.k = b.k ORDER BY c1{}, c0{}, c2{}{}",
                     by[0],
                     by[1],
@@ -294,7 +360,7 @@ impl Maker<'_> {
                 return Statement { order: Order::Total, ..Statement::plain(sql) };
             }
             5 => format!(
-                "SELECT a.k AS c0, a.x AS c1, b.y AS c2 FROM (SELECT {key} AS k, {} AS x FROM t{a}) AS a \
+                "SELECT a.k AS c0, a.x AS c1, b.y AS c2 FROM (SELECT {key} AS k, {} AS x FROM {from}{a}) AS a \
                  {kind} {right} ON a.k = b.k",
                 self.key(1)
             ),
@@ -302,22 +368,23 @@ impl Maker<'_> {
                 let min = self.ordered(1);
                 format!(
                     "SELECT count(*) AS c0, min⟨a.x⟩ AS c1, max⟨b.y⟩ AS c2 \
-                     FROM (SELECT {key} AS k, {min} AS x FROM t{a}) AS a {kind} {right} ON a.k = b.k"
+                     FROM (SELECT {key} AS k, {min} AS x FROM {from}{a}) AS a {kind} {right} ON a.k = b.k"
                 )
             }
             1 => format!(
-                "SELECT count(*) AS c0, {x} AS c1 FROM t WHERE ({key}) IN (SELECT DISTINCT {key} FROM t{b})"
+                "SELECT count(*) AS c0, {x} AS c1 FROM {from} WHERE ({key}) IN (SELECT DISTINCT {key} FROM {from}{b})"
             ),
             _ => format!(
                 "SELECT a.k AS c0, a.x AS c1, b.k AS c2, b.y AS c3 \
-                 FROM (SELECT {key} AS k, {x} AS x FROM t{a} GROUP BY 1) AS a {kind} {right} ON a.k = b.k"
+                 FROM (SELECT {key} AS k, {x} AS x FROM {from}{a} GROUP BY 1) AS a {kind} {right} ON a.k = b.k"
             ),
         })
     }
 
     fn united(&mut self) -> Statement {
+        let from = self.from.clone();
         let (key, call) = (self.key(1), self.exact());
-        let half = |filter: String| format!("SELECT {key} AS c0, {call} AS c1 FROM t{filter} GROUP BY 1");
+        let half = |filter: String| format!("SELECT {key} AS c0, {call} AS c1 FROM {from}{filter} GROUP BY 1");
         let (a, b) = (half(self.filter(80)), half(self.filter(80)));
         let union = self.r.pick(&["UNION ALL", "UNION", "INTERSECT", "EXCEPT"]);
         Statement::plain(format!("{a} {union} {b}"))

@@ -81,6 +81,34 @@ impl Values {
         Values { shape, nulls, low, span, step, style: r.next() % 1000, salt: r.next() }
     }
 
+    /// Values of a column that several tables have: few and small, or at the borders.
+    pub(crate) fn few(r: &mut Random) -> Self {
+        let shape = match r.below(8) {
+            0 => Shape::Random,
+            1 => Shape::Extremes,
+            2 => Shape::Sequence(1),
+            _ => Shape::Few(1 + r.below(9) as u64),
+        };
+        let (low, span) = r.of_these(&[(0, 3), (-2, 5), (0, 9), (1, 40), (-1_000, 2_000)]);
+        Values { shape, low, span, nulls: Nulls::None, step: 1, style: r.next() % 1000, salt: r.next() }
+    }
+
+    /// The same values in the column of another table, which has its own nulls and, of decimals, digits after the point.
+    pub(crate) fn again(&self, r: &mut Random, data_type: &DataType) -> Self {
+        let nulls = match r.below(8) {
+            0..=2 => Nulls::None,
+            3..=6 => Nulls::Some(r.of_these(&[5, 15, 40])),
+            _ => r.of_these(&[Nulls::All, Nulls::Some(90), Nulls::Runs(3)]),
+        };
+        let step = match data_type {
+            DataType::Decimal { scale: scale @ 1..=30, .. } if r.chance(60) => {
+                10i128.pow(scale.unsigned_abs().into())
+            }
+            _ => 1,
+        };
+        Values { nulls, step, ..self.clone() }
+    }
+
     fn noise(&self, i: u64) -> u64 {
         mix(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ self.salt)
     }
@@ -106,7 +134,7 @@ impl Values {
                     [noise as usize % 10]
             }
         };
-        number * self.step
+        number.wrapping_mul(self.step)
     }
 
     fn is_null(&self, i: u64) -> bool {
@@ -217,7 +245,7 @@ fn words<T: arrow_buffer::ArrowNativeType>(
 /// Numbers as a type, folded into its range.
 pub(crate) fn array(data_type: &DataType, cells: &[Option<i128>]) -> ArrayRef {
     if let Some((least, most)) = data_type.bounds() {
-        let fold = |n: i128| least + (n - least).rem_euclid(most - least + 1);
+        let fold = |n: i128| if least < 0 { n % (most + 1) } else { n.rem_euclid(most + 1) };
         let folded: Vec<_> = cells.iter().map(|cell| cell.map(fold)).collect();
         return unbounded(data_type, &folded);
     }

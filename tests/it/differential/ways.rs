@@ -1,5 +1,6 @@
-//! The ways to answer a statement: the executor, DataFusion's operators on the same stored table, and DataFusion on
-//! the rows that were stored.
+//! The ways to answer a statement: the executor, DataFusion's operators on the same stored tables, and DataFusion on
+//! the rows that were stored. The last hands no filter from one operator to another, so that it cannot be wrong where the
+//! others are wrong about which columns a filter means.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,50 +10,59 @@ use arrow_select::concat::concat_batches;
 use datafusion::common::config::Dialect;
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use stylobate::sql::{Parameters, Session, SessionOptions};
 
-use super::tables::Table;
+use super::tables::Database;
 
 /// An answer, or the message of the error.
 pub(crate) type Answer = Result<RecordBatch, String>;
 
-/// All ways to query one table.
+/// What the message of a panic says.
+pub(crate) const PANIC: &str = "panicked";
+/// The least that a session is promised to work with.
+const LITTLE_MEMORY: u64 = 64 << 20;
+
+/// All ways to query some tables.
 pub(crate) struct Ways {
     /// The executor, on three threads.
     pub(crate) native: Session,
     /// The executor on one thread, and over half of the tables with so little memory that groups are spilled.
     pub(crate) alone: Session,
-    /// DataFusion's operators on the stored table.
+    /// The executor on four threads and in little memory.
+    pub(crate) small: Session,
+    /// DataFusion's operators on the stored tables.
     pub(crate) off: Session,
     memory: SessionContext,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Ways {
-    pub(crate) fn over(table: &Table) -> Ways {
-        let open = |threads| {
+    pub(crate) fn over(database: &Database) -> Ways {
+        let open = |threads, memory| {
             let options =
-                SessionOptions { threads: Some(threads), memory_limit: Some(1 << 30), ..SessionOptions::default() };
-            Session::open(&table.store, &options).unwrap()
+                SessionOptions { threads: Some(threads), memory_limit: Some(memory), ..SessionOptions::default() };
+            Session::open(&database.store, &options).unwrap()
         };
         let set = |session: &Session, setting: &str| {
             let none = Parameters::default();
             session.run(setting, &none, |mut stream| stream.try_for_each(|b| b.map(drop))).unwrap();
         };
-        let (off, alone) = (open(2), open(1));
+        let (off, alone) = (open(2, 1 << 30), open(1, 1 << 30));
         set(&off, "SET sty.native = off");
-        if table.little_memory {
+        if database.little_memory {
             set(&alone, "SET sty.group_memory = 20000");
         }
-        let mut config = SessionConfig::new().with_target_partitions(2);
-        config.options_mut().sql_parser.dialect = Dialect::DuckDB;
-        let memory = SessionContext::new_with_config(config);
-        let rows = MemTable::try_new(table.schema.clone(), table.partitions()).unwrap();
-        memory.register_table("t", Arc::new(rows)).unwrap();
+        let memory = independent();
+        for table in &database.tables {
+            let rows = MemTable::try_new(table.schema.clone(), table.partitions()).unwrap();
+            memory.register_table(table.name.as_str(), Arc::new(rows)).unwrap();
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        Ways { native: open(3), alone, off, memory, runtime }
+        Ways { native: open(3, 1 << 30), alone, small: open(4, LITTLE_MEMORY), off, memory, runtime }
     }
 
     /// DataFusion on the rows in memory.
@@ -63,8 +73,20 @@ impl Ways {
             let schema = batches.first().map_or(plan.schema(), |batch| batch.schema());
             Ok::<_, DataFusionError>(concat_batches(&schema, &batches)?)
         };
-        self.runtime.block_on(run).map_err(|error| error.to_string())
+        let asked = catch_unwind(AssertUnwindSafe(|| self.runtime.block_on(run)));
+        asked.map_or_else(|_| Err(PANIC.into()), |answer| answer.map_err(|error| error.to_string()))
     }
+}
+
+/// DataFusion without the rules that hand filters down to where rows come from.
+fn independent() -> SessionContext {
+    let mut config = SessionConfig::new().with_target_partitions(2);
+    config.options_mut().sql_parser.dialect = Dialect::DuckDB;
+    config.options_mut().optimizer.enable_dynamic_filter_pushdown = false;
+    let mut rules = PhysicalOptimizer::new().rules;
+    rules.retain(|rule| !rule.name().starts_with("FilterPushdown"));
+    let builder = SessionStateBuilder::new_with_default_features().with_config(config);
+    SessionContext::new_with_state(builder.with_physical_optimizer_rules(rules).build())
 }
 
 /// What a session answers, and whether all of it came from fragments.
@@ -83,7 +105,7 @@ pub(crate) fn ask(session: &Session, sql: &str) -> (Answer, Native) {
         });
         (run.map_err(|error| error.to_string()).and(answer), native)
     }));
-    asked.unwrap_or_else(|_| (Err("panicked".into()), Native::default()))
+    asked.unwrap_or_else(|_| (Err(PANIC.into()), Native::default()))
 }
 
 /// How much of a plan was the executor's.
