@@ -28,7 +28,7 @@ from worlds import World
 
 BATCH = 50
 # Errors that no statement should see: dumps of plans, failed checks, panics.
-FAULTS = re.compile(r"panicked|error: Plan|internal|Internal|engine failed|duplicate unqualified")
+FAULTS = re.compile(r"panicked|error: Plan|internal|Internal|engine failed|duplicate unqualified|__correlated|__common")
 
 
 class Suite:
@@ -123,6 +123,8 @@ class Suite:
                 number += 1
         except Enough:
             self.say("… and so on")
+        except KeyboardInterrupt:
+            self.say("stopped")
         for kind, times in self.refused.most_common():
             self.say(f"refused {times} times: {kind}")
         left = ", ".join(f"{times} {kind}" for kind, times in self.left_out.most_common(5)) or "none"

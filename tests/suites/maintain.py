@@ -214,7 +214,10 @@ class Suite:
         for number in range(self.options.first, self.options.first + self.options.sequences):
             if time.time() - started > self.options.seconds or self.wrong >= self.options.failures:
                 break
-            self.sequence(number)
+            try:
+                self.sequence(number)
+            except KeyboardInterrupt:
+                break
             done += 1
         for kind, times in self.refused.most_common():
             print(f"refused {times} times: {kind}")
