@@ -21,6 +21,7 @@ mod exec;
 mod expressions;
 mod extremes;
 mod files;
+mod frames;
 mod from_first;
 mod generate;
 mod held;

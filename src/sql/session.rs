@@ -29,6 +29,7 @@ use super::decorrelate::Decorrelate;
 use super::exec::Engine;
 use super::expressions::SqlExpressions;
 use super::extremes;
+use super::frames::FramesOfPeers;
 use super::from_first;
 use super::lists::UniteLists;
 use super::modify::Modify;
@@ -297,6 +298,7 @@ fn configuration(threads: usize) -> SessionConfig {
 /// DataFusion's, and what makes subqueries such that its logical rules answer them rightly.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
+    rules.insert(0, Arc::new(FramesOfPeers));
     rules.push(Arc::new(UsingBoth));
     rules.push(Arc::new(UniteLists));
     rules.push(Arc::new(CountEqualRows));
