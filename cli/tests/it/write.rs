@@ -47,3 +47,15 @@ fn a_place_that_cannot_be_written_is_an_error_that_names_it() {
     assert_eq!((code, stdout.as_str()), (1, ""));
     assert!(stderr.contains("/sys/t"), "{stderr}");
 }
+
+/// Rows of an INSERT go where the table's expressions say.
+#[test]
+fn a_table_that_is_partitioned_by_an_expression_takes_rows_of_sql() {
+    let shell = Shell::new();
+    shell.file("a.csv", "at,v\n2020-01-01 10:00:00,1\n");
+    shell.stdout("ingest -q db/t a.csv --partition-by year(at)");
+    shell.stdout_of("query db", "INSERT INTO t VALUES ('2022-01-01 00:00:00', 2), ('2020-05-05 00:00:00', 3)");
+    let partitions = shell.stdout("partitions db/t");
+    assert!(partitions.contains("2020") && partitions.contains("2022"), "{partitions}");
+    assert_eq!(shell.stdout_of("query db", "SELECT v FROM t WHERE year(at) = 2020 ORDER BY v"), "v\n1\n3\n");
+}
