@@ -29,6 +29,7 @@ mod lists;
 mod lower;
 mod modify;
 mod node;
+mod null_joins;
 mod parameters;
 mod partition_keys;
 mod precedence;

@@ -34,6 +34,7 @@ use super::from_first;
 use super::lists::UniteLists;
 use super::modify::Modify;
 use super::node::Planner;
+use super::null_joins::UnlessNullsAreEqual;
 use super::parameters::{Parameters, allow_names};
 use super::precedence;
 use super::pushdown::PositionalFilterPushdown;
@@ -309,7 +310,8 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 
 /// DataFusion's and that of zeros, but for the one that hides count(DISTINCT …) from `lower`, which applies it to what it leaves.
 fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let mut rules = Optimizer::new().rules;
+    let rules = Optimizer::new().rules.into_iter().map(UnlessNullsAreEqual::around);
+    let mut rules: Vec<_> = rules.collect();
     rules.retain(|rule| rule.name() != "single_distinct_aggregation_to_group_by");
     // Last: literals have the type of their column by then.
     rules.push(Arc::new(BothZeros));

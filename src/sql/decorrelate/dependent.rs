@@ -8,8 +8,9 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, ExprSchema, JoinType, NullEquality, ScalarValue};
+use datafusion::common::{Column, DFSchema, ExprSchema, JoinType, NullEquality, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
+use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast};
 use datafusion::logical_expr::logical_plan::{FetchType, SkipType};
@@ -103,11 +104,11 @@ fn value(
             .aggregate(pushed.columns.iter().cloned().map(Expr::from), [only_value(column).alias(VALUE)])?,
     };
     let alias = fresh("answers");
-    let keys = pushed.columns.iter().map(|column| Column::new(Some(alias.clone()), &column.name)).collect();
+    let keys: Vec<Column> =
+        pushed.columns.iter().map(|column| Column::new(Some(alias.clone()), &column.name)).collect();
     let answers = answers.alias(alias.as_str())?.build()?;
-    let wider = LogicalPlanBuilder::from(plan.clone())
-        .join_detailed(answers, JoinType::Left, (domain.outer, keys), None, NullEquality::NullEqualsNull)?
-        .build()?;
+    let same = same_values(&domain.outer, input.schema(), &keys)?;
+    let wider = LogicalPlanBuilder::from(plan.clone()).join_on(answers, JoinType::Left, same)?.build()?;
     // An outer value that has no row: what an aggregate says of none is in the answers already.
     Ok(Some((wider, Expr::Column(Column::new(Some(alias), VALUE)))))
 }
@@ -157,16 +158,30 @@ impl Pushed {
     fn exprs(&self) -> impl Iterator<Item = Expr> + '_ {
         self.columns.iter().cloned().map(Expr::Column)
     }
-
-    /// The conditions under which its rows belong to the value of the domain that `other` has.
-    fn same_as<'a>(&'a self, other: &'a [Column]) -> impl Iterator<Item = Expr> + 'a {
-        let pairs = self.columns.iter().zip(other);
-        pairs.map(|(a, b)| same(Expr::Column(a.clone()), Expr::Column(b.clone())))
-    }
 }
 
 fn same(a: Expr, b: Expr) -> Expr {
     binary_expr(a, Operator::IsNotDistinctFrom, b)
+}
+
+/// The conditions under which columns have the same values, null being one. Two equalities each, for DataFusion (55.2) adds
+/// conditions of a WHERE to joins in which nulls are equal, and takes nulls for equal in these too.
+fn same_values(columns: &[Column], schema: &DFSchema, others: &[Column]) -> DataFusionResult<Vec<Expr>> {
+    let mut conditions = Vec::with_capacity(2 * columns.len());
+    for (column, other) in columns.iter().zip(others) {
+        let field = schema.field_from_column(column)?;
+        let (column, other) = (Expr::Column(column.clone()), Expr::Column(other.clone()));
+        match ScalarValue::new_default(field.data_type()) {
+            _ if !field.is_nullable() => conditions.push(column.eq(other)),
+            Ok(some) => {
+                let known = |expr: &Expr| coalesce(vec![expr.clone(), lit(some.clone())]);
+                conditions.push(known(&column).eq(known(&other)));
+                conditions.push(column.is_null().eq(other.is_null()));
+            }
+            Err(_) => conditions.push(same(column, other)),
+        }
+    }
+    Ok(conditions)
 }
 
 impl Domain {
@@ -287,10 +302,8 @@ impl Domain {
             };
             exprs.push(super::named(output, qualifier, field.name()));
         }
-        let (left, right) = (domain.columns.clone(), columns);
-        let plan = LogicalPlanBuilder::from(domain.plan)
-            .join_detailed(grouped, JoinType::Left, (left, right), None, NullEquality::NullEqualsNull)?
-            .build()?;
+        let same = same_values(&domain.columns, domain.plan.schema(), &columns)?;
+        let plan = LogicalPlanBuilder::from(domain.plan).join_on(grouped, JoinType::Left, same)?.build()?;
         let plan = LogicalPlan::Projection(Projection::try_new(exprs, plan.into())?);
         Ok(Some(Pushed { plan, columns: domain.columns }))
     }
@@ -357,7 +370,7 @@ impl Domain {
         let second = match self.is_read_in(second) {
             true => {
                 let Some(second) = self.pushed(second)? else { return Ok(None) };
-                conditions.extend(second.same_as(&columns));
+                conditions.extend(same_values(&second.columns, second.plan.schema(), &columns)?);
                 second.plan
             }
             false => second.as_ref().clone(),
