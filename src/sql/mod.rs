@@ -50,6 +50,7 @@ mod table;
 mod text;
 mod top_keys;
 mod using;
+mod using_names;
 mod views;
 mod write;
 mod zeros;

@@ -3,7 +3,7 @@
 //! DataFusion plans every statement. What it would do to tables by itself (make them in memory, write through a
 //! provider) is taken from it here: tables are the store's.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use arrow_schema::{Field, Schema as ArrowSchema};
@@ -28,9 +28,13 @@ use super::parameters::Parameters;
 use super::rewrite;
 use super::session::{CATALOG, SCHEMA};
 use super::table::StoreProvider;
+use super::using_names;
 use super::write::{Create, Write, create_table, exists, nothing, required_columns, table_columns};
 use crate::error::{Error, Result};
 use crate::store::check_name;
+
+/// The most times that a statement with an ambiguous name is planned in other words.
+const MOST_CANDIDATES: usize = 32;
 
 /// What a statement is to do.
 #[derive(Debug)]
@@ -66,6 +70,15 @@ impl StatementPlanner<'_> {
             Ok(plan) => return self.plan_read(plan, statement, parameters, &state).await,
             Err(error) => error,
         };
+        let mut candidates = VecDeque::from(using_names::candidates(statement, &error));
+        for _ in 0..MOST_CANDIDATES {
+            let Some(again) = candidates.pop_front() else { break };
+            match assignments::plan(&state, &again).await {
+                Ok(plan) => return self.plan_read(plan, &again, parameters, &state).await,
+                // There may be another name.
+                Err(error) => candidates.extend(using_names::candidates(&again, &error)),
+            }
+        }
         if let Some(again) = rewrite::rewritten(statement, &error) {
             // Where the other words fail too, the error is about what was written.
             if let Ok(plan) = assignments::plan(&state, &again.statement).await {

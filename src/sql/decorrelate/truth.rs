@@ -8,9 +8,9 @@ use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Case, Exists, InSubquery};
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, lit, not};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit, not};
 
-use super::outer::{as_subquery, is_correlated};
+use super::outer::{as_subquery, fresh, is_correlated};
 use super::{can_be_null, count_of};
 
 /// A condition of a WHERE, of which only the truth counts.
@@ -70,7 +70,7 @@ fn in_value(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
     let (of, null_value, null_among) =
         (Expr::from((qualifier, field)), can_be_null(&expr, input.schema()), field.is_nullable());
     let reads_row = !expr.column_refs().is_empty();
-    let mark = InSubquery { expr: expr.clone(), subquery, negated: false };
+    let mark = InSubquery { expr: expr.clone(), subquery: renamed(&subquery)?, negated: false };
     let mark = if reads_row { Expr::InSubquery(mark) } else { super::count_in(mark, input.schema())? };
     let mut known = Case { expr: None, when_then_expr: vec![], else_expr: Some(lit(false).into()) };
     let mut when = |condition: Expr, then: Expr| known.when_then_expr.push((condition.into(), then.into()));
@@ -86,6 +86,14 @@ fn in_value(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
     }
     let truth = if null_value || null_among { Expr::Case(known) } else { mark };
     Ok(if negated { not(truth) } else { truth })
+}
+
+/// The subquery with another name for its column, which a mark join would select twice if it were computed from a constant.
+fn renamed(subquery: &Subquery) -> DataFusionResult<Subquery> {
+    let plan = subquery.subquery.as_ref().clone();
+    let columns = plan.schema().columns().into_iter().map(|column| Expr::Column(column).alias(fresh("member")));
+    let columns: Vec<Expr> = columns.collect();
+    Ok(as_subquery(LogicalPlanBuilder::from(plan).project(columns)?.build()?))
 }
 
 /// A test for rows, as one that all outer rows share if they see the same.
