@@ -10,6 +10,7 @@ small as they go while the answers still differ (with the package `sqlglot` the 
 import argparse
 import random
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -159,6 +160,8 @@ def arguments():
 
 def main(given=None):
     options = arguments().parse_args(given)
+    # Whoever ends it is told what was found so far.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as temporary:
         options.work = options.work or temporary
         return Suite(options).run()

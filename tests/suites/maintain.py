@@ -249,6 +249,8 @@ def arguments():
 
 def main(given=None):
     options = arguments().parse_args(given)
+    # Whoever ends it is told what was found so far.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as temporary:
         options.work = options.work or temporary
         return Suite(options).run()
