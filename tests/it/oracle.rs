@@ -59,7 +59,7 @@ fn variable(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn random_statements_have_sqlites_answers() {
+fn sqlite_answers_alike() {
     if let (Some(seed), Ok(sql)) = (variable("STY_ORACLE_TABLES"), std::env::var("STY_ORACLE_SQL")) {
         return one(seed, &sql);
     }
