@@ -1,7 +1,8 @@
 //! Several small tables that share names of columns, some of them of other types, and values, so that joins find partners.
 //! Each is stored in its own way: in one commit or many, sorted, partitioned, compacted.
 
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, RecordBatch};
 use stylobate::encoding::Profile;
 use stylobate::ingest::arrange::{Arrange, SortBy};
 use stylobate::ingest::load::{LoadOptions, load_batches};
@@ -78,7 +79,8 @@ fn keep(
     let pieces = if rows < 2 { 1 } else { r.of_these(&[1, 1, 2, 3, 5]).min(rows) };
     let cut = |at: usize| rows * at / pieces;
     let batches: Vec<RecordBatch> = (0..pieces).map(|at| all.slice(cut(at), cut(at + 1) - cut(at))).collect();
-    let keys: Vec<&str> = columns.iter().filter(|(_, t, _)| is_key(t)).map(|(column, ..)| *column).collect();
+    let keys = columns.iter().zip(all.columns()).filter(|((_, t, _), values)| is_key(t) && is_short(values));
+    let keys: Vec<&str> = keys.map(|((column, ..), _)| *column).collect();
     let options = how(columns, &keys, text, r);
     let created = TableOptions { block_rows: 1024, ..TableOptions::default() };
     let table = store.table(name).unwrap();
@@ -100,6 +102,11 @@ fn keep(
 
 fn is_key(data_type: &DataType) -> bool {
     data_type.is_integer() || matches!(data_type, DataType::Bool | DataType::Utf8 | DataType::Date)
+}
+
+/// Whether every text fits into the name of a partition's directory, in which a byte may take three.
+fn is_short(values: &ArrayRef) -> bool {
+    values.as_string_view_opt().is_none_or(|texts| texts.iter().flatten().all(|text| text.len() <= 60))
 }
 
 /// Sorted or not, partitioned or not, and in which profile.
