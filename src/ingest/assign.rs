@@ -165,9 +165,18 @@ fn floats_to_decimals(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let DataType::Decimal { precision, scale } = column.data_type else {
         return Err(no_way(column, values.data_type()));
     };
+    // The shortest digits of a whole number need not be its own.
+    let digits =
+        |double: f64, shortest: String| if double.fract() == 0.0 { format!("{double:.0}") } else { shortest };
     let shortest = |row: usize| match values.data_type() {
-        ArrowType::Float32 => values.as_primitive::<Float32Type>().value(row).to_string(),
-        ArrowType::Float64 => values.as_primitive::<Float64Type>().value(row).to_string(),
+        ArrowType::Float32 => {
+            let single = values.as_primitive::<Float32Type>().value(row);
+            digits(f64::from(single), single.to_string())
+        }
+        ArrowType::Float64 => {
+            let double = values.as_primitive::<Float64Type>().value(row);
+            digits(double, double.to_string())
+        }
         _ => array_value_to_string(values, row).unwrap_or_default(),
     };
     let one = |row: usize| number::decimal(shortest(row).as_str().into(), precision, scale);

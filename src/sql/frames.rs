@@ -9,6 +9,7 @@ use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
 use datafusion::optimizer::AnalyzerRule;
 
@@ -26,7 +27,12 @@ impl AnalyzerRule for FramesOfPeers {
             }
             let mut schema = DFSchema::empty();
             node.inputs().iter().for_each(|input| schema.merge(input.schema()));
-            node.map_expressions(|expr| expr.transform_up(|expr| Ok(of_peers(expr, &schema))))
+            let names = NamePreserver::new(&node);
+            node.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let rewritten = expr.transform_up(|expr| Ok(of_peers(expr, &schema)))?;
+                Ok(rewritten.update_data(|expr| name.restore(expr)))
+            })
         };
         Ok(plan.transform_up_with_subqueries(rewrite)?.data)
     }

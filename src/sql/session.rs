@@ -324,7 +324,7 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     for rule in &mut rules {
         match rule.name() {
             "FilterPushdown" => *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Pre)),
-            "TopKAggregation" => *rule = Arc::new(TopKOfExactKeys(Arc::clone(rule))),
+            "LimitAggregation" => *rule = Arc::new(TopKOfExactKeys(Arc::clone(rule))),
             "FilterPushdown(Post)" => *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Post)),
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! First groups by their key, kept while grouping, where keys are equal to themselves.
 //!
-//! DataFusion's physical rule `TopKAggregation` (55.2) makes an aggregate keep the groups that a limit above it will let through.
+//! DataFusion's physical rule `LimitAggregation` (55.2) makes an aggregate keep the groups that a limit above it will let through.
 //! It looks groups up by `==`, so that a NaN is never found again, and a thread panics. Where a float takes part, the
 //! aggregate keeps all groups.
 

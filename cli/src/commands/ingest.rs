@@ -296,6 +296,13 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     let table = Store::open(&args.table.store).table(&args.table.table)?;
     let profile = args.profile.map(Profile::from);
     let options = TableOptions { profile: profile.unwrap_or_default(), ..TableOptions::default() };
+    if let OnError::Reject { file, replace: false } = &on_error
+        && file.is_file()
+        && table.generation()?.is_none()
+    {
+        // Nothing was loaded before that could go on.
+        return Err(exists(file));
+    }
     let writer = table.writer(Some((Schema::default(), options)))?;
     if let OnError::Reject { file, replace: false } = &on_error
         && file.is_file()

@@ -19,6 +19,13 @@ impl Random {
     }
 }
 
+/// A shell in which there is a store, with one table.
+fn with_store() -> Shell {
+    let shell = Shell::new();
+    shell.stdout_of("query db", "CREATE TABLE there (x INT)");
+    shell
+}
+
 /// What a key has for values, which are of one kind or of several.
 const KINDS: [&[&str]; 12] = [
     &["1", "-7", "null", "9223372036854775807"],
@@ -131,7 +138,7 @@ fn json_fills_columns_by_the_order_of_its_keys_and_keeps_large_numbers() {
 
 #[test]
 fn files_of_a_pattern_are_matched_by_name() {
-    let shell = Shell::new();
+    let shell = with_store();
     shell
         .file("p1.jsonl", "{\"a\":1,\"b\":\"x\"}\n")
         .file("p2.jsonl", "{\"b\":\"2024-01-01\",\"c\":true,\"a\":2.5}\n");
@@ -144,7 +151,7 @@ fn files_of_a_pattern_are_matched_by_name() {
 /// Beyond what is read for its types, a value of another type and a key that is new are errors, not losses.
 #[test]
 fn what_comes_late_in_a_large_file_is_not_lost() {
-    let shell = Shell::new();
+    let shell = with_store();
     let mut text = String::new();
     let filler = "f".repeat(1000);
     for row in 0..70_000 {
@@ -164,7 +171,7 @@ fn what_comes_late_in_a_large_file_is_not_lost() {
 
 #[test]
 fn what_is_taken_for_granted_is_told_once_on_stderr() {
-    let shell = Shell::new();
+    let shell = with_store();
     shell.file("people.csv", "alice,berlin\nbob,paris\n").file("swapped.csv", "b,a\n1,2\n");
     let (code, _, stderr) = shell.pipe("query db", "SELECT * FROM 'people.csv' x, 'people.csv' y");
     assert_eq!(code, 0, "{stderr}");
