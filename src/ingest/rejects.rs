@@ -306,7 +306,7 @@ impl RejectsFile {
             builder.prefix(".sty-").tempfile_in(directory)
         } else {
             // Of this load nothing is in the table yet: what is there means nothing.
-            let _ = std::fs::remove_file(by_load);
+            let _ = RealDisk.remove(by_load);
             builder.prefix(name).rand_bytes(0).tempfile_in(directory)
         };
         let (file, temporary) = made.map_err(|e| Error::io(directory, e))?.into_parts();
@@ -362,7 +362,7 @@ impl RejectsFile {
             Ok(()) => {
                 if let Some(leftover) = self.leftover.take() {
                     // Its rows are in the file by now; if it stays, nobody looks at it again.
-                    let _ = std::fs::remove_file(leftover);
+                    let _ = RealDisk.remove(&leftover);
                 }
                 RealDisk.sync_dir(durable::parent(target))
             }

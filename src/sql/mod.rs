@@ -6,6 +6,10 @@
 //! `stream` hands the answer out, batch by batch, without async. What CREATE TABLE and INSERT store comes out of such an
 //! answer and goes into the road of an ingest (`write`).
 //!
+//! What DataFusion gets wrong is put right before planning (`precedence`, `repeated`, `using_names`, `rewrite`), by analyzer rules
+//! (`using`, `frames`, `lists`, `set_operations`, `zeros`, `decorrelate`), and by rules and functions in place of its own
+//! (`null_joins`, `pushdown`, `top_keys`, `extremes`). `docs/datafusion-faults.md` has a row for each.
+//!
 //! - [`Session`]: configuration, memory, threads; parses and runs statements.
 //! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.
 //! - [`Statistics`]: what a statement has read, and what it has not.

@@ -46,7 +46,7 @@ pub(super) struct PositionalFilterPushdown(pub(super) FilterPushdownPhase);
 
 impl PhysicalOptimizerRule for PositionalFilterPushdown {
     fn optimize(&self, plan: Plan, config: &ConfigOptions) -> DataFusionResult<Plan> {
-        let pushed = Pushdown { phase: self.0, config }.into_plan(&plan, Vec::new())?;
+        let pushed = Pushdown { phase: self.0, config }.push(&plan, Vec::new())?;
         Ok(pushed.updated_node.unwrap_or(plan))
     }
 
@@ -69,7 +69,7 @@ struct Pushdown<'a> {
 
 impl Pushdown<'_> {
     /// Pushes filters over the output of `node` into it, with those that it has itself.
-    fn into_plan(&self, node: &Plan, filters: Vec<Filter>) -> DataFusionResult<FilterPushdownPropagation<Plan>> {
+    fn push(&self, node: &Plan, filters: Vec<Filter>) -> DataFusionResult<FilterPushdownPropagation<Plan>> {
         let own = node.gather_filters_for_pushdown(self.phase, Vec::new(), self.config)?.self_filters();
         if own.len() != node.children().len() {
             return internal_err!("{} has filters for {} children", node.name(), own.len());
@@ -84,7 +84,7 @@ impl Pushdown<'_> {
             let kept: Vec<Option<Filter>> =
                 own.iter().map(|filter| over(filter, &child.schema())).collect::<DataFusionResult<_>>()?;
             let handed = kept.iter().chain(&passed).flatten().cloned().collect();
-            let pushed = self.into_plan(child, handed)?;
+            let pushed = self.push(child, handed)?;
             let mut answers = pushed.filters.into_iter();
             let mut answer = |handed: &Option<Filter>| match handed {
                 Some(_) => answers.next().unwrap_or(PushedDown::No),

@@ -80,10 +80,10 @@ impl Rewritten {
         plan.apply_with_subqueries(|node| {
             node.apply_expressions(|expr| {
                 expr.apply(|expr| {
-                    if let PlannedExpr::Alias(alias) = expr {
-                        if self.given.get(&alias.name).is_some_and(Option::is_none) {
-                            names.insert(alias.name.clone(), alias.expr.qualified_name().1);
-                        }
+                    if let PlannedExpr::Alias(alias) = expr
+                        && self.given.get(&alias.name).is_some_and(Option::is_none)
+                    {
+                        names.insert(alias.name.clone(), alias.expr.qualified_name().1);
                     }
                     Ok(TreeNodeRecursion::Continue)
                 })
@@ -133,10 +133,10 @@ impl VisitorMut for Names {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::UnaryOp { op: UnaryOperator::Plus, expr: operand } = expr {
-            if is_null(operand) {
-                *expr = Expr::Nested(operand.clone());
-            }
+        if let Expr::UnaryOp { op: UnaryOperator::Plus, expr: operand } = expr
+            && is_null(operand)
+        {
+            *expr = Expr::Nested(operand.clone());
         }
         ControlFlow::Continue(())
     }

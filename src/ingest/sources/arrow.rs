@@ -172,10 +172,8 @@ impl ArrowBatches {
             4 => {}
             _ => return Err(self.cut_off()),
         }
-        if head == CONTINUATION {
-            if self.read(&mut head)? < 4 {
-                return Err(self.cut_off());
-            }
+        if head == CONTINUATION && self.read(&mut head)? < 4 {
+            return Err(self.cut_off());
         }
         let size = u32::from_le_bytes(head) as usize;
         if size == 0 {

@@ -48,10 +48,9 @@ pub(super) fn outer_columns(plan: &LogicalPlan) -> Vec<(FieldRef, Column)> {
         let _ = node.apply_expressions(|expr| {
             for (field, column) in outer_columns_of(expr) {
                 let of_input = |input: &&LogicalPlan| input.schema().has_column(&column);
-                let nested = !is_direct(expr, &column);
-                if !(nested && inputs.iter().any(of_input))
-                    && !found.contains(&(Arc::clone(&field), column.clone()))
-                {
+                let is_own = !is_direct(expr, &column) && inputs.iter().any(of_input);
+                let known = found.contains(&(Arc::clone(&field), column.clone()));
+                if !is_own && !known {
                     found.push((field, column));
                 }
             }

@@ -31,7 +31,7 @@ pub(super) fn condition(condition: Expr, input: &LogicalPlan) -> DataFusionResul
 fn in_condition(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
     let reads_row = !test.expr.column_refs().is_empty();
     let correlated = is_correlated(&Expr::InSubquery(test.clone()));
-    if !test.negated && reads_row || test.negated && reads_row && !correlated {
+    if reads_row && (!test.negated || !correlated) {
         return Ok(Expr::InSubquery(test));
     }
     value(Expr::InSubquery(test), input)
