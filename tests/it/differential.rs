@@ -128,11 +128,11 @@ fn report(what: &str, seed: u64, database: &Database, statement: &Statement) -> 
 
 /// A relation beside every fourth statement.
 fn related(ways: &Ways, seed: u64, at: u64, database: &Database, tally: &mut Tally) -> Result<(), String> {
-    if at % 4 != 0 {
+    if !at.is_multiple_of(4) {
         return Ok(());
     }
     let relation = relations::generate(seed, at, database);
-    let session = if at % 8 == 0 { &ways.native } else { &ways.off };
+    let session = if at.is_multiple_of(8) { &ways.native } else { &ways.off };
     tally.related += u64::from(relation.check(&|sql| ask(session, sql).0)?);
     Ok(())
 }
@@ -159,7 +159,8 @@ fn check(ways: &Ways, statement: &Statement, others: &[Statement], tally: &mut T
     let sql = &statement.sql;
     let (native, how) = ask(&ways.native, sql);
     tally.native += u64::from(how.partly || native.is_err());
-    let (size, session) = if sql.len() % 2 == 0 { (ONE_THREAD, &ways.alone) } else { (LITTLE_MEMORY, &ways.small) };
+    let (size, session) =
+        if sql.len().is_multiple_of(2) { (ONE_THREAD, &ways.alone) } else { (LITTLE_MEMORY, &ways.small) };
     let answers = [(OFF, ask(&ways.off, sql).0), (IN_MEMORY, ways.memory(sql)), (size, ask(session, sql).0)];
     for (name, other) in &answers {
         let exact = *name == size && how.sums;

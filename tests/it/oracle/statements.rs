@@ -153,11 +153,11 @@ impl Maker<'_> {
 
     /// A query that has one row at most.
     pub(super) fn one_row(&mut self, kind: Kind) -> String {
-        if let Some(twin) = self.twin.clone().filter(|twin| twin.kind == kind && self.is_free(twin)) {
-            if self.r.chance(50) {
-                let filter = self.filtered(twin.relations);
-                return format!("SELECT {}{}{filter}", twin.value, twin.from);
-            }
+        if let Some(twin) = self.twin.clone().filter(|twin| twin.kind == kind && self.is_free(twin))
+            && self.r.chance(50)
+        {
+            let filter = self.filtered(twin.relations);
+            return format!("SELECT {}{}{filter}", twin.value, twin.from);
         }
         let (from, relations) = self.from(1);
         if self.r.chance(75) {

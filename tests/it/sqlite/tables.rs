@@ -44,7 +44,7 @@ impl Tables {
             ["CREATE", "TABLE", ..] => self.create(sql),
             ["DROP", "TABLE", ..] => self.empty(sql),
             ["CREATE" | "DROP", "VIEW", ..] => {
-                self.at_once(|both| both.ask(sql).into_iter().map(drop_rows).collect())
+                self.at_once(|both| both.ask(sql).into_iter().try_for_each(drop_rows))
             }
             [_, second, third, ..] => {
                 let table = if *second == "FROM" { third } else { second };
@@ -96,14 +96,14 @@ impl Tables {
             return Outcome::Done;
         }
         let words: Vec<&str> = sql.split_whitespace().collect();
-        if let [_, _, table, "SELECT", "*", "FROM", from] = words.as_slice() {
-            if let Some(rows) = self.known.get(*from).cloned() {
-                self.waiting.entry(format!("INSERT INTO {table}")).or_default().extend(rows.iter().cloned());
-                if let Some(known) = self.known.get_mut(*table) {
-                    known.extend(rows);
-                }
-                return Outcome::Done;
+        if let [_, _, table, "SELECT", "*", "FROM", from] = words.as_slice()
+            && let Some(rows) = self.known.get(*from).cloned()
+        {
+            self.waiting.entry(format!("INSERT INTO {table}")).or_default().extend(rows.iter().cloned());
+            if let Some(known) = self.known.get_mut(*table) {
+                known.extend(rows);
             }
+            return Outcome::Done;
         }
         if let Some(table) = words.get(2) {
             self.known.remove(*table);
