@@ -11,7 +11,6 @@ use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::Statement as PlanStatement;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
     CreateMemoryTable, CreateView, DdlStatement, DmlStatement, Expr, LogicalPlan, Projection, Values, WriteOp,
@@ -100,9 +99,7 @@ impl StatementPlanner<'_> {
         state: &SessionState,
     ) -> Result<Planned> {
         let plan = allowed(plan)?;
-        // What is prepared gets its values when it is executed.
-        let prepares = matches!(plan, LogicalPlan::Statement(PlanStatement::Prepare(_)));
-        let plan = match !prepares && has_placeholders(&plan).map_err(from_datafusion)? {
+        let plan = match has_placeholders(&plan).map_err(from_datafusion)? {
             true => plan.with_param_values(parameters.to_datafusion()).map_err(from_datafusion)?,
             false => plan,
         };

@@ -125,7 +125,7 @@ fn computed_below(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan
         if !is_subquery(&expr) || (matches!(expr, Expr::ScalarSubquery(_)) && !is_correlated(&expr)) {
             return Ok(Transformed::no(expr));
         }
-        let Some(at) = inputs.iter().position(|input| resolves(&expr, input.schema())) else {
+        let Some(at) = inputs.iter().position(|input| resolves(&expr, input, &inputs)) else {
             return Ok(Transformed::no(expr));
         };
         let Some(known) = below.get_mut(at) else { return Ok(Transformed::no(expr)) };
@@ -177,10 +177,12 @@ fn window_width(plan: &LogicalPlan) -> usize {
     }
 }
 
-/// Whether all that an expression reads is in a schema.
-fn resolves(expr: &Expr, schema: &DFSchema) -> bool {
-    expr.column_refs().iter().all(|column| schema.has_column(column))
-        && outer::outer_columns_of(expr).iter().all(|(_, column)| schema.has_column(column))
+/// Whether all that an expression reads of a node's inputs is in one of them.
+fn resolves(expr: &Expr, input: &LogicalPlan, inputs: &[LogicalPlan]) -> bool {
+    let here = |column: &Column| input.schema().has_column(column);
+    let elsewhere = |column: &Column| inputs.iter().any(|input| input.schema().has_column(column));
+    expr.column_refs().into_iter().all(here)
+        && outer::outer_columns_of(expr).iter().all(|(_, column)| here(column) || !elsewhere(column))
 }
 
 /// The expression under the name of what it stands for.
