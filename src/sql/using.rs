@@ -116,12 +116,12 @@ fn with_both(plan: LogicalPlan, inputs: Vec<LogicalPlan>, merged: &[Merged]) -> 
         }
         _ => Ok(Transformed::no(expr)),
     };
-    let selects = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
+    let names = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Window(_));
     let mut rewritten = Vec::with_capacity(exprs.len());
     for expr in exprs {
         let name = expr.qualified_name();
         let replaced = expr.transform_up(replace)?;
-        let keeps_name = !replaced.transformed || !selects || matches!(replaced.data, Expr::Alias(_));
+        let keeps_name = !replaced.transformed || !names || matches!(replaced.data, Expr::Alias(_));
         rewritten.push(match keeps_name {
             true => replaced.data,
             false => replaced.data.alias_qualified(name.0, name.1),

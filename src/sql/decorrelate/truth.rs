@@ -45,7 +45,7 @@ fn true_only(expr: Expr, input: &LogicalPlan) -> DataFusionResult<Expr> {
             Ok(Expr::BinaryExpr(BinaryExpr::new(left.into(), op, right.into())))
         }
         Expr::InSubquery(test) if !test.negated && !test.expr.column_refs().is_empty() => {
-            Ok(Expr::InSubquery(test))
+            Ok(Expr::InSubquery(InSubquery { subquery: renamed(&test.subquery)?, ..test }))
         }
         other => value(other, input),
     }
