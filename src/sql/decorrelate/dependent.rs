@@ -109,7 +109,7 @@ fn value(
     let answers = answers.alias(alias.as_str())?.build()?;
     let same = same_values(&domain.outer, input.schema(), &keys)?;
     let wider = LogicalPlanBuilder::from(plan.clone()).join_on(answers, JoinType::Left, same)?.build()?;
-    // An outer value that has no row: what an aggregate says of none is in the answers already.
+    // The answers already have a row for outer values without inner rows, where an aggregate gives one.
     Ok(Some((wider, Expr::Column(Column::new(Some(alias), VALUE)))))
 }
 

@@ -185,7 +185,7 @@ fn resolves(expr: &Expr, input: &LogicalPlan, inputs: &[LogicalPlan]) -> bool {
         && outer::outer_columns_of(expr).iter().all(|(_, column)| here(column) || !elsewhere(column))
 }
 
-/// The expression under the name of what it stands for.
+/// The expression with an alias, unless it has that name already.
 fn named(expr: Expr, qualifier: Option<&datafusion::common::TableReference>, name: &str) -> Expr {
     match &expr {
         Expr::Column(column) if column.relation.as_ref() == qualifier && column.name == name => expr,
