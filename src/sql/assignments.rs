@@ -16,6 +16,7 @@ use datafusion::common::{Column as ColumnName, ScalarValue, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::DmlStatement;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, CreateMemoryTable, DdlStatement, Expr, LogicalPlan, Projection, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Statement as PlanStatement, Values, Volatility,
@@ -182,15 +183,23 @@ fn mark(value: &mut SqlExpr) {
         SqlExpr::Identifier(_) => {}
         _ => {
             let marked = std::mem::replace(value, SqlExpr::Value(Value::Null.into()));
-            *value = call(marked);
+            *value = call(vec![marked]);
         }
     }
 }
 
-fn call(argument: SqlExpr) -> SqlExpr {
+/// A cast in a mark that also has its type, so that the name of what it is part of tells them apart.
+pub(super) fn named_cast(cast: SqlExpr) -> SqlExpr {
+    let SqlExpr::Cast { data_type, .. } = &cast else { return cast };
+    let data_type = SqlExpr::Value(Value::SingleQuotedString(data_type.to_string()).into());
+    call(vec![cast, data_type])
+}
+
+fn call(arguments: Vec<SqlExpr>) -> SqlExpr {
+    let unnamed = |argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument));
     let arguments = FunctionArgumentList {
         duplicate_treatment: None,
-        args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))],
+        args: arguments.into_iter().map(unnamed).collect(),
         clauses: Vec::new(),
     };
     SqlExpr::Function(Function {
@@ -229,7 +238,8 @@ pub(super) fn given(stored: &Expr) -> Expr {
     }
 }
 
-fn unmarked(expr: &Expr) -> Option<Expr> {
+/// What a mark holds.
+pub(super) fn unmarked(expr: &Expr) -> Option<Expr> {
     match expr {
         Expr::ScalarFunction(call) if call.func.name() == MARK => call.args.first().cloned(),
         _ => None,
@@ -305,7 +315,7 @@ fn assigned(column: &Column, values: &arrow_array::ArrayRef) -> Result<arrow_arr
 
 /// The mark, which is gone before anything is computed.
 pub(super) fn mark_function() -> ScalarUDF {
-    ScalarUDF::from(Mark { signature: Signature::any(1, Volatility::Immutable) })
+    ScalarUDF::from(Mark { signature: Signature::variadic_any(Volatility::Immutable) })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -324,6 +334,13 @@ impl ScalarUDFImpl for Mark {
 
     fn return_type(&self, of: &[ArrowType]) -> Result<ArrowType> {
         of.first().cloned().ok_or_else(|| DataFusionError::Plan(format!("{MARK}() takes one argument")))
+    }
+
+    fn simplify(&self, mut arguments: Vec<Expr>, _: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        if arguments.is_empty() {
+            return Ok(ExprSimplifyResult::Original(arguments));
+        }
+        Ok(ExprSimplifyResult::Simplified(arguments.swap_remove(0)))
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {

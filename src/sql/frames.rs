@@ -1,19 +1,67 @@
-//! Windows ordered by bytes or times of day.
+//! Frames of windows: `RANGE` from the first row to the peers of the current one, where a window with an ORDER BY says no other.
 //!
-//! Where this stands on the road of a query: an analyzer rule, before types are coerced. A window with an ORDER BY has the frame
-//! `RANGE` from the first row to the peers of the current one, unless it says another. DataFusion (55.2) then asks how far
-//! apart two keys are, which bytes and times of day do not tell, although this frame needs no distance. The frame in
-//! `GROUPS` is the same, and asks only which rows are peers.
+//! Where this stands on the road of a query: after parsing, and as an analyzer rule before types are coerced. DataFusion (55.2)
+//! takes `ROWS` where it believes that no rows are peers, which it does wrongly of some aggregates (see `dependencies`); so the
+//! frame is written out. It asks for such frames how far apart two keys are, which bytes and times of day do not tell,
+//! although none needs to know; the frame in `GROUPS` is the same, and asks only which rows are peers.
 
+use std::ops::ControlFlow;
+
+use arrow_schema::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
 use datafusion::optimizer::AnalyzerRule;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    Expr as SqlExpr, NamedWindowDefinition, NamedWindowExpr, Select, VisitMut, VisitorMut,
+    WindowFrame as SqlWindowFrame, WindowSpec, WindowType,
+};
 
-use arrow_schema::DataType;
+use super::rules::rewrite_expressions;
+
+/// Writes the frame of each window out.
+pub(super) fn write_out(statement: &mut Statement) {
+    match statement {
+        Statement::Statement(statement) => {
+            let _ = statement.visit(&mut Frames);
+        }
+        Statement::Explain(explain) => write_out(&mut explain.statement),
+        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => {}
+    }
+}
+
+struct Frames;
+
+impl VisitorMut for Frames {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for NamedWindowDefinition(_, window) in &mut select.named_window {
+            if let NamedWindowExpr::WindowSpec(window) = window {
+                with_frame(window);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
+        if let SqlExpr::Function(function) = expr
+            && let Some(WindowType::WindowSpec(window)) = &mut function.over
+        {
+            with_frame(window);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn with_frame(window: &mut WindowSpec) {
+    if !window.order_by.is_empty() && window.window_frame.is_none() {
+        window.window_frame = Some(SqlWindowFrame::default());
+    }
+}
 
 /// The rule.
 #[derive(Debug)]
@@ -25,14 +73,7 @@ impl AnalyzerRule for FramesOfPeers {
             if !matches!(node, LogicalPlan::Window(_)) {
                 return Ok(Transformed::no(node));
             }
-            let mut schema = DFSchema::empty();
-            node.inputs().iter().for_each(|input| schema.merge(input.schema()));
-            let names = NamePreserver::new(&node);
-            node.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let rewritten = expr.transform_up(|expr| Ok(of_peers(expr, &schema)))?;
-                Ok(rewritten.update_data(|expr| name.restore(expr)))
-            })
+            rewrite_expressions(node, |expr, schema| expr.transform_up(|expr| Ok(of_peers(expr, schema))))
         };
         Ok(plan.transform_up_with_subqueries(rewrite)?.data)
     }

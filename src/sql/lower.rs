@@ -25,6 +25,7 @@ use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
 use datafusion::optimizer::{OptimizerContext, OptimizerRule};
 
+use super::dependencies;
 use super::node::FragmentNode;
 use super::settings::Settings;
 use super::table::Conditions;
@@ -46,6 +47,7 @@ pub(crate) fn lower(plan: LogicalPlan, session: &dyn Session) -> DataFusionResul
         return Ok(plan);
     }
     // Columns that only the filters needed are no longer asked for.
+    let plan = dependencies::forget(plan)?.data;
     Ok(OptimizeProjections::new().rewrite(plan, &OptimizerContext::new())?.data)
 }
 

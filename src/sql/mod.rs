@@ -6,9 +6,9 @@
 //! `stream` hands the answer out, batch by batch, without async. What CREATE TABLE and INSERT store comes out of such an
 //! answer and goes into the road of an ingest (`write`).
 //!
-//! What DataFusion gets wrong is put right before planning (`precedence`, `repeated`, `using_names`, `rewrite`), by analyzer rules
-//! (`using`, `frames`, `lists`, `set_operations`, `zeros`, `decorrelate`), and by rules and functions in place of its own
-//! (`null_joins`, `pushdown`, `top_keys`, `extremes`). `docs/datafusion-faults.md` has a row for each.
+//! What DataFusion gets wrong is put right before planning (`precedence`, `row_values`, `repeated`, `using_names`, `rewrite`), by analyzer rules
+//! (`dependencies`, `using`, `frames`, `decimals`, `lists`, `set_operations`, `zeros`, `decorrelate`), and by rules and functions in place of its own
+//! (`null_joins`, `semi_joins`, `pushdown`, `orders`, `top_keys`, `extremes`). `docs/datafusion-faults.md` has a row for each.
 //!
 //! - [`Session`]: configuration, memory, threads; parses and runs statements.
 //! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.
@@ -19,7 +19,9 @@ mod assignments;
 mod catalog;
 mod convert;
 mod date_functions;
+mod decimals;
 mod decorrelate;
+mod dependencies;
 mod dynamic;
 mod exec;
 mod expressions;
@@ -32,7 +34,9 @@ mod held;
 mod lists;
 mod lower;
 mod modify;
+mod nesting;
 mod node;
+mod orders;
 mod null_joins;
 mod parameters;
 mod partition_keys;
@@ -41,8 +45,11 @@ mod pushdown;
 mod queue;
 mod repeated;
 mod rewrite;
+mod row_values;
+mod rules;
 mod runs;
 mod scan;
+mod semi_joins;
 mod session;
 mod set_operations;
 mod settings;

@@ -1,8 +1,10 @@
-//! What other databases accept and DataFusion's planner does not: columns of one name in a SELECT, and `+NULL`.
+//! What other databases accept and DataFusion's planner does not: columns of one name in a SELECT, aggregates that differ
+//! in a cast alone, and a plus before what is no number.
 //!
 //! A statement that fails for one of these is rewritten and planned once more, so that others pay nothing. Columns of a
 //! name that an earlier one has get a name of their own while the statement is planned (`a:1`), and the answer has the names
-//! that were asked for. A plus before what can only be NULL is left out.
+//! that were asked for. `min(a), min(a::double)` are one name to DataFusion, which leaves casts out: here they are marked, and the
+//! mark is part of the name. A plus is left out.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -10,7 +12,7 @@ use std::sync::Arc;
 
 use arrow_schema::Schema as ArrowSchema;
 use datafusion::common::SchemaError;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan};
 use datafusion::physical_expr::expressions::Column;
@@ -19,9 +21,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, OrderByKind, Query, SelectItem, SetExpr,
-    Statement as SqlStatement, UnaryOperator, Value, VisitMut, VisitorMut,
+    Expr, Ident, OrderByKind, Query, SelectItem, SetExpr, Statement as SqlStatement, UnaryOperator, VisitMut,
+    VisitorMut,
 };
+
+use super::assignments::{named_cast, unmarked};
 
 /// A statement as it is planned, where that is not as it was written.
 pub(super) struct Rewritten {
@@ -29,20 +33,25 @@ pub(super) struct Rewritten {
     /// Names that columns have while it is planned, with those that were asked for; an expression has the name that
     /// DataFusion gives it.
     given: HashMap<String, Option<String>>,
+    shows_casts: bool,
 }
 
-/// The statement in other words, if it failed for something that these mend.
-pub(super) fn rewritten(statement: &Statement, error: &DataFusionError) -> Option<Rewritten> {
+/// The statement in other words, if it failed for something that these mend: with the least changes first.
+pub(super) fn candidates(statement: &Statement, error: &DataFusionError) -> Vec<Rewritten> {
     if !is_mended(error) {
-        return None;
+        return Vec::new();
     }
+    [false, true].into_iter().filter_map(|shows_casts| rewritten(statement, shows_casts)).collect()
+}
+
+fn rewritten(statement: &Statement, shows_casts: bool) -> Option<Rewritten> {
     let mut changed = statement.clone();
     let inner = inner(&mut changed)?;
     // The columns of a table or view that is made need names of their own.
     let makes = matches!(inner, SqlStatement::CreateTable(_) | SqlStatement::CreateView(_));
-    let mut names = Names { given: HashMap::new(), text: inner.to_string(), renames: !makes };
+    let mut names = Names { given: HashMap::new(), text: inner.to_string(), renames: !makes, shows_casts };
     let _ = inner.visit(&mut names);
-    (changed != *statement).then_some(Rewritten { statement: changed, given: names.given })
+    (changed != *statement).then_some(Rewritten { statement: changed, given: names.given, shows_casts })
 }
 
 fn inner(statement: &mut Statement) -> Option<&mut SqlStatement> {
@@ -74,21 +83,31 @@ impl Rewritten {
     pub(super) fn names(&self, plan: &LogicalPlan) -> DataFusionResult<HashMap<String, String>> {
         let known = |(given, asked): (&String, &Option<String>)| Some((given.clone(), asked.clone()?));
         let mut names: HashMap<String, String> = self.given.iter().filter_map(known).collect();
-        if names.len() == self.given.len() {
+        if names.len() == self.given.len() && !self.shows_casts {
             return Ok(names);
         }
         plan.apply_with_subqueries(|node| {
             node.apply_expressions(|expr| {
+                let (name, plain) = (expr.qualified_name().1, unmarked_name(expr)?);
+                if name != plain {
+                    names.insert(name, plain);
+                }
                 expr.apply(|expr| {
                     if let PlannedExpr::Alias(alias) = expr
                         && self.given.get(&alias.name).is_some_and(Option::is_none)
                     {
-                        names.insert(alias.name.clone(), alias.expr.qualified_name().1);
+                        names.insert(alias.name.clone(), unmarked_name(&alias.expr)?);
                     }
                     Ok(TreeNodeRecursion::Continue)
                 })
             })
         })?;
+        // What the SELECT has of an aggregate is its name with marks.
+        let plain = names.clone();
+        names
+            .values_mut()
+            .filter_map(|name| plain.get(name).map(|plain| (name, plain)))
+            .for_each(|(name, plain)| name.clone_from(plain));
         Ok(names)
     }
 }
@@ -110,12 +129,21 @@ pub(super) fn restore(
     Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?))
 }
 
+/// The name that DataFusion gives an expression that has no marks.
+fn unmarked_name(expr: &PlannedExpr) -> DataFusionResult<String> {
+    let plain =
+        expr.clone().transform_up(|expr| Ok(unmarked(&expr).map_or(Transformed::no(expr), Transformed::yes)))?;
+    Ok(plain.data.qualified_name().1)
+}
+
 /// Gives names to columns that need them, and takes pluses away.
 struct Names {
     given: HashMap<String, Option<String>>,
     /// The whole statement, in which a new name must not occur.
     text: String,
     renames: bool,
+    /// Whether casts stand in the names of expressions, which they do not otherwise.
+    shows_casts: bool,
 }
 
 impl VisitorMut for Names {
@@ -133,10 +161,10 @@ impl VisitorMut for Names {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::UnaryOp { op: UnaryOperator::Plus, expr: operand } = expr
-            && is_null(operand)
-        {
-            *expr = Expr::Nested(operand.clone());
+        match expr {
+            Expr::UnaryOp { op: UnaryOperator::Plus, expr: operand } => *expr = Expr::Nested(operand.clone()),
+            Expr::Cast { .. } if self.shows_casts => *expr = named_cast(expr.clone()),
+            _ => {}
         }
         ControlFlow::Continue(())
     }
@@ -226,32 +254,4 @@ fn name_of(expr: &Expr) -> Option<String> {
 
 fn normal(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
-}
-
-/// Whether an expression can be nothing but NULL, without a type.
-fn is_null(expr: &Expr) -> bool {
-    match expr {
-        Expr::Value(value) => value.value == Value::Null,
-        Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Plus | UnaryOperator::Minus, expr: inner } => {
-            is_null(inner)
-        }
-        Expr::BinaryOp { left, right, .. } => is_null(left) && is_null(right),
-        Expr::Case { conditions, else_result, .. } => {
-            conditions.iter().all(|when| is_null(&when.result)) && else_result.as_deref().is_none_or(is_null)
-        }
-        Expr::Function(function) => {
-            let name = function.name.to_string().to_lowercase();
-            let FunctionArguments::List(list) = &function.args else { return false };
-            let null = |argument: &FunctionArg| match argument {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => is_null(expr),
-                _ => false,
-            };
-            match name.as_str() {
-                "coalesce" => list.args.iter().all(null),
-                "nullif" => list.args.first().is_some_and(null),
-                _ => false,
-            }
-        }
-        _ => false,
-    }
 }

@@ -25,20 +25,26 @@ use super::assignments;
 use super::catalog::Tables;
 use super::convert::from_datafusion;
 use super::date_functions;
+use super::decimals::{self, ExactNumbers};
 use super::decorrelate::Decorrelate;
+use super::dependencies::{ForgetDependencies, MISLED, OwnKeys};
 use super::exec::Engine;
 use super::expressions::SqlExpressions;
 use super::extremes;
-use super::frames::FramesOfPeers;
+use super::frames::{self, FramesOfPeers};
 use super::from_first;
 use super::lists::UniteLists;
 use super::modify::Modify;
+use super::nesting;
 use super::node::Planner;
 use super::null_joins::UnlessNullsAreEqual;
+use super::orders::SortWhatIsNot;
 use super::parameters::{Parameters, allow_names};
 use super::precedence;
 use super::pushdown::PositionalFilterPushdown;
 use super::repeated;
+use super::row_values;
+use super::semi_joins::EachKeyOnce;
 use super::set_operations::CountEqualRows;
 use super::settings::Settings;
 use super::statement::{Planned, StatementPlanner};
@@ -153,13 +159,17 @@ impl Session {
             .ok_or_else(|| Error::InvalidInput(format!("unknown SQL dialect {}", options.dialect)))?;
         let parsed = DFParserBuilder::new(sql)
             .with_dialect(dialect.as_ref())
-            .with_recursion_limit(options.recursion_limit.get())
+            .with_recursion_limit(MOST_NESTED)
             .build()
             .and_then(|mut parser| parser.parse_statements())
             .map_err(from_datafusion)?;
+        parsed.iter().try_for_each(nesting::check)?;
         let completed = |mut parsed| {
             from_first::complete(&mut parsed);
             precedence::correct(&mut parsed);
+            row_values::take_apart(&mut parsed);
+            frames::write_out(&mut parsed);
+            decimals::keep_digits(&mut parsed);
             repeated::leave_out(&mut parsed);
             allow_names(&mut parsed);
             Statement { parsed }
@@ -270,6 +280,8 @@ impl std::fmt::Debug for Session {
 /// Names under which the information schema shows a store's tables.
 pub(super) const CATALOG: &str = "stylobate";
 pub(super) const SCHEMA: &str = "public";
+/// How deep a statement may be nested. Each level takes some kilobytes of stack, which grows on the heap.
+const MOST_NESTED: usize = 400;
 /// What an ingest takes at most where no limit asks for less.
 const WRITE_BYTES: u64 = 1 << 30;
 
@@ -299,7 +311,9 @@ fn configuration(threads: usize) -> SessionConfig {
 /// DataFusion's, and what makes subqueries such that its logical rules answer them rightly.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
-    rules.insert(0, Arc::new(FramesOfPeers));
+    rules.insert(0, Arc::new(OwnKeys));
+    rules.insert(1, Arc::new(FramesOfPeers));
+    rules.insert(2, Arc::new(ExactNumbers));
     rules.push(Arc::new(UsingBoth));
     rules.push(Arc::new(UniteLists));
     rules.push(Arc::new(CountEqualRows));
@@ -313,6 +327,11 @@ fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter().map(UnlessNullsAreEqual::around);
     let mut rules: Vec<_> = rules.collect();
     rules.retain(|rule| rule.name() != "single_distinct_aggregation_to_group_by");
+    for misled in MISLED {
+        let place = rules.iter().position(|rule| rule.name() == misled).unwrap_or(rules.len());
+        rules.insert(place, Arc::new(ForgetDependencies));
+    }
+    rules.push(Arc::new(EachKeyOnce));
     // Last: literals have the type of their column by then.
     rules.push(Arc::new(BothZeros));
     rules
@@ -329,6 +348,8 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
             _ => {}
         }
     }
+    let last = rules.iter().position(|rule| rule.name() == "SanityCheckPlan").unwrap_or(rules.len());
+    rules.insert(last, Arc::new(SortWhatIsNot));
     rules
 }
 

@@ -57,6 +57,34 @@ impl Planned {
     }
 }
 
+/// Why a statement could not be planned.
+enum Failure {
+    /// Perhaps it can be in other words.
+    DataFusion(DataFusionError),
+    Own(Error),
+}
+
+impl Failure {
+    fn into_error(self) -> Error {
+        match self {
+            Failure::DataFusion(error) => from_datafusion(error),
+            Failure::Own(error) => error,
+        }
+    }
+}
+
+impl From<DataFusionError> for Failure {
+    fn from(error: DataFusionError) -> Self {
+        Failure::DataFusion(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Own(error)
+    }
+}
+
 /// Plans the statements of a session.
 pub(super) struct StatementPlanner<'a> {
     pub(super) context: &'a SessionContext,
@@ -66,28 +94,40 @@ pub(super) struct StatementPlanner<'a> {
 impl StatementPlanner<'_> {
     pub(super) async fn plan(&self, statement: &Statement, parameters: &Parameters) -> Result<Planned> {
         let state = self.context.state();
-        let error = match assignments::plan(&state, statement).await {
-            Ok(plan) => return self.plan_read(plan, statement, parameters, &state).await,
-            Err(error) => error,
+        let error = match self.plan_words(statement, parameters, &state).await {
+            Ok((_, planned)) => return Ok(planned),
+            Err(Failure::Own(error)) => return Err(error),
+            Err(Failure::DataFusion(error)) => error,
         };
         let mut candidates = VecDeque::from(using_names::candidates(statement, &error));
         for _ in 0..MOST_CANDIDATES {
             let Some(again) = candidates.pop_front() else { break };
-            match assignments::plan(&state, &again).await {
-                Ok(plan) => return self.plan_read(plan, &again, parameters, &state).await,
+            match self.plan_words(&again, parameters, &state).await {
+                Ok((_, planned)) => return Ok(planned),
+                Err(Failure::Own(error)) => return Err(error),
                 // There may be another name.
-                Err(error) => candidates.extend(using_names::candidates(&again, &error)),
+                Err(Failure::DataFusion(error)) => candidates.extend(using_names::candidates(&again, &error)),
             }
         }
-        if let Some(again) = rewrite::rewritten(statement, &error) {
+        for again in rewrite::candidates(statement, &error) {
             // Where the other words fail too, the error is about what was written.
-            if let Ok(plan) = assignments::plan(&state, &again.statement).await {
-                let names = again.names(&plan).map_err(from_datafusion)?;
-                let planned = self.plan_read(plan, &again.statement, parameters, &state).await?;
-                return planned.under(&names);
+            if let Ok((plan, planned)) = self.plan_words(&again.statement, parameters, &state).await {
+                return planned.under(&again.names(&plan).map_err(from_datafusion)?);
             }
         }
         Err(self.unresolved(&state, statement, error).await)
+    }
+
+    /// Plans a statement as it is worded: DataFusion's first plan, and what is to be done.
+    async fn plan_words(
+        &self,
+        statement: &Statement,
+        parameters: &Parameters,
+        state: &SessionState,
+    ) -> Result<(LogicalPlan, Planned), Failure> {
+        let plan = assignments::plan(state, statement).await?;
+        let planned = self.plan_read(plan.clone(), statement, parameters, state).await?;
+        Ok((plan, planned))
     }
 
     /// What is to be done, from a logical plan of the statement.
@@ -97,31 +137,33 @@ impl StatementPlanner<'_> {
         statement: &Statement,
         parameters: &Parameters,
         state: &SessionState,
-    ) -> Result<Planned> {
+    ) -> Result<Planned, Failure> {
         let plan = allowed(plan)?;
-        let plan = match has_placeholders(&plan).map_err(from_datafusion)? {
-            true => plan.with_param_values(parameters.to_datafusion()).map_err(from_datafusion)?,
+        let plan = match has_placeholders(&plan)? {
+            true => plan.with_param_values(parameters.to_datafusion())?,
             false => plan,
         };
-        match plan {
-            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => self.create(create, statement).await,
-            LogicalPlan::Ddl(DdlStatement::CreateView(view)) => self.view(view, statement, parameters, state).await,
+        Ok(match plan {
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => self.create(create, statement).await?,
+            LogicalPlan::Ddl(DdlStatement::CreateView(view)) => {
+                self.view(view, statement, parameters, state).await?
+            }
             LogicalPlan::Ddl(DdlStatement::DropView(drop)) if self.tables.drop_view(drop.name.table()) => {
-                Ok(Planned::Answer(nothing()))
+                Planned::Answer(nothing())
             }
             LogicalPlan::Ddl(DdlStatement::DropTable(drop)) if !self.tables.in_session(drop.name.table()) => {
-                self.drop_stored(drop.name.table(), drop.if_exists)
+                self.drop_stored(drop.name.table(), drop.if_exists)?
             }
             LogicalPlan::Dml(statement) if self.is_old(statement.table_name.table())? => refuse(
                 &format!("{} is a generation of the past, and stays as it is", statement.table_name.table()),
                 "leave out its number",
-            ),
+            )?,
             LogicalPlan::Dml(statement) => match Modify::of(&statement, state).await? {
-                Some(modify) => Ok(Planned::Modify(Box::new(modify))),
-                None => self.run(LogicalPlan::Dml(statement)).await,
+                Some(modify) => Planned::Modify(Box::new(modify)),
+                None => self.run(LogicalPlan::Dml(statement)).await?,
             },
-            other => self.run(other).await,
-        }
+            other => self.run(other).await?,
+        })
     }
 
     /// Whether a table of the store is meant as it was.
@@ -130,12 +172,12 @@ impl StatementPlanner<'_> {
     }
 
     /// What DataFusion does with a plan, unless that turns out to write.
-    async fn run(&self, plan: LogicalPlan) -> Result<Planned> {
-        let frame = self.context.execute_logical_plan(plan).await.map_err(from_datafusion)?;
+    async fn run(&self, plan: LogicalPlan) -> Result<Planned, Failure> {
+        let frame = self.context.execute_logical_plan(plan).await?;
         if let LogicalPlan::Dml(statement) = frame.logical_plan() {
-            return self.insert(statement).await;
+            return Ok(self.insert(statement).await?);
         }
-        frame.create_physical_plan().await.map(Planned::Answer).map_err(from_datafusion)
+        Ok(Planned::Answer(frame.create_physical_plan().await?))
     }
 
     /// Where rows to be stored come from.
@@ -211,7 +253,8 @@ impl StatementPlanner<'_> {
         let names = state.resolve_table_references(statement).map_err(from_datafusion)?;
         let names: Vec<String> = names.iter().map(|name| name.table().to_owned()).collect();
         self.tables.check_acyclic(&name, &names)?;
-        let planned = self.run(LogicalPlan::Ddl(DdlStatement::CreateView(view))).await?;
+        let planned =
+            self.run(LogicalPlan::Ddl(DdlStatement::CreateView(view))).await.map_err(Failure::into_error)?;
         self.tables.define(&name, statement.clone(), parameters, names);
         Ok(planned)
     }

@@ -1,9 +1,9 @@
-//! Columns of `JOIN … USING (x)` and NATURAL JOIN that a WHERE names without a table.
+//! Columns of `JOIN … USING (x)` and NATURAL JOIN that are named without a table.
 //!
 //! Where this stands on the road of a query: a statement that DataFusion could not plan for an ambiguous name is planned once
-//! more in other words. DataFusion (55.2) takes `x` in a SELECT list for the column of both sides, but finds it ambiguous
-//! in a WHERE. There it gets the name of a side: the left one, the right one of a RIGHT JOIN, and of a FULL JOIN the first of
-//! both that is not null.
+//! more in other words. DataFusion (55.2) finds `x` ambiguous in a WHERE, and everywhere where three tables are joined by
+//! it. Then it gets the name of a side: the left one, the right one of a RIGHT JOIN, and of a FULL JOIN the first of both
+//! that is not null.
 
 use std::ops::ControlFlow;
 
@@ -12,8 +12,8 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectNamePart, Query, Select, TableFactor,
-    VisitMut, VisitorMut,
+    CaseWhen, Expr, Ident, JoinConstraint, JoinOperator, ObjectNamePart, Query, Select, SelectItem, SetExpr,
+    TableFactor, TableWithJoins, VisitMut, VisitorMut,
 };
 
 /// The most sides that are tried for a name.
@@ -55,47 +55,102 @@ fn ambiguous(error: &DataFusionError) -> Option<String> {
 /// Gives the name a table, in every SELECT whose tables are joined by it.
 struct Naming {
     name: String,
-    /// Which of the tables on the left has it.
+    /// Which of the tables on a side has it.
     side: usize,
 }
 
 impl VisitorMut for Naming {
     type Break = ();
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        let merged = select.from.iter().find_map(|from| self.merged(&from.relation, &from.joins));
-        if let (Some(merged), Some(condition)) = (merged, &mut select.selection) {
-            let _ = condition.visit(&mut Replacement { name: &self.name, by: &merged, depth: 0 });
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let SetExpr::Select(select) = query.body.as_mut() else { return ControlFlow::Continue(()) };
+        // An answer's column of this name comes first in an ORDER BY.
+        if let (Some(meaning), Some(order)) = (self.meaning(select), &mut query.order_by)
+            && !select.projection.iter().any(|item| self.is_called(item))
+        {
+            let _ = order.visit(&mut Replacement { name: &self.name, by: &meaning, depth: 0 });
         }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let Some(meaning) = self.meaning(select) else { return ControlFlow::Continue(()) };
+        let mut replacement = Replacement { name: &self.name, by: &meaning, depth: 0 };
+        for item in &mut select.projection {
+            // What is no column keeps the name.
+            if let (SelectItem::UnnamedExpr(expr), Expr::Case { .. }) = (&*item, &meaning)
+                && self.is_called(item)
+            {
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', &self.name) };
+            }
+            let _ = item.visit(&mut replacement);
+        }
+        let _ = select.selection.visit(&mut replacement);
+        let _ = select.group_by.visit(&mut replacement);
+        let _ = select.having.visit(&mut replacement);
+        let _ = select.qualify.visit(&mut replacement);
+        let _ = select.named_window.visit(&mut replacement);
         ControlFlow::Continue(())
     }
 }
 
+/// Tables that are joined.
+struct Joined {
+    tables: Vec<Ident>,
+    /// What the name means, if two of them are joined by it.
+    meaning: Option<Expr>,
+}
+
 impl Naming {
-    /// What the name means over joined tables; `None` where none is joined by it.
-    fn merged(&self, first: &TableFactor, joins: &[Join]) -> Option<Expr> {
-        let mut tables = vec![table_name(first)?];
-        let mut merged: Option<Expr> = None;
-        for join in joins {
-            let right = table_name(&join.relation)?;
-            if let Some(kind) = self.kind(&join.join_operator) {
-                let left = match merged.take() {
-                    Some(known) => known,
-                    // Which table it is of is found out by trying.
-                    None => {
-                        self.column(tables.get(self.side).or_else(|| tables.last().filter(|_| tables.len() == 1))?)
-                    }
-                };
-                let right = self.column(&right);
-                merged = Some(match kind {
+    /// What the name means in a SELECT; `None` where no tables are joined by it.
+    fn meaning(&self, select: &Select) -> Option<Expr> {
+        select.from.iter().find_map(|from| self.joined(from).meaning)
+    }
+
+    fn is_called(&self, item: &SelectItem) -> bool {
+        match item {
+            SelectItem::UnnamedExpr(Expr::Identifier(name)) | SelectItem::ExprWithAlias { alias: name, .. } => {
+                is_name(name, &self.name)
+            }
+            _ => false,
+        }
+    }
+
+    fn joined(&self, from: &TableWithJoins) -> Joined {
+        let mut all = self.table(&from.relation);
+        for join in &from.joins {
+            let right = self.table(&join.relation);
+            if let (Some(kind), Some(left), Some(right)) =
+                (self.kind(&join.join_operator), self.column(&all), self.column(&right))
+            {
+                all.meaning = Some(match kind {
                     Kind::Left => left,
                     Kind::Right => right,
                     Kind::Full => first_known(left, right),
                 });
             }
-            tables.push(right);
+            all.tables.extend(right.tables);
         }
-        merged
+        all
+    }
+
+    fn table(&self, table: &TableFactor) -> Joined {
+        match table {
+            TableFactor::NestedJoin { table_with_joins, alias: None } => self.joined(table_with_joins),
+            other => Joined { tables: table_name(other).into_iter().collect(), meaning: None },
+        }
+    }
+
+    /// The column of one side of a join. Which table it is of is found out by trying.
+    fn column(&self, side: &Joined) -> Option<Expr> {
+        if let Some(meaning) = &side.meaning {
+            return Some(meaning.clone());
+        }
+        let table = match side.tables.as_slice() {
+            [table] => table,
+            tables => tables.get(self.side)?,
+        };
+        Some(Expr::CompoundIdentifier(vec![table.clone(), Ident::with_quote('"', &self.name)]))
     }
 
     fn kind(&self, operator: &JoinOperator) -> Option<Kind> {
@@ -116,10 +171,6 @@ impl Naming {
             _ => false,
         };
         is_joined.then_some(kind)
-    }
-
-    fn column(&self, table: &Ident) -> Expr {
-        Expr::CompoundIdentifier(vec![table.clone(), Ident::with_quote('"', &self.name)])
     }
 }
 

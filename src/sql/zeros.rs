@@ -20,6 +20,8 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit, when};
 use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use super::rules::rewrite_expressions;
+
 /// Adds the other zero to lists that have one.
 #[derive(Debug)]
 pub(super) struct BothZeros;
@@ -57,14 +59,7 @@ impl AnalyzerRule for OneZero {
             if !found {
                 return Ok(Transformed::no(node));
             }
-            let mut schema = DFSchema::empty();
-            node.inputs().iter().for_each(|input| schema.merge(input.schema()));
-            let names = NamePreserver::new(&node);
-            node.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let rewritten = expr.transform_up(|expr| compared(expr, &schema))?;
-                Ok(rewritten.update_data(|expr| name.restore(expr)))
-            })
+            rewrite_expressions(node, |expr, schema| expr.transform_up(|expr| compared(expr, schema)))
         };
         Ok(plan.transform_up_with_subqueries(rewrite)?.data)
     }

@@ -27,7 +27,8 @@ class Expressions:
         if kind == "float":
             return rng.choice(["0.0", "0.5", "1.0", "2.25", "-1.5", "10.0"]) + "::double"
         if kind == "decimal":
-            return rng.choice(["0.00", "1.00", "2.50", "-3.75", "10.00"])
+            # Some that no double is, and some that lie between two values of a column.
+            return rng.choice(["0.00", "1.00", "2.50", "-3.75", "10.00", "16.78", "0.07", "4.35", "12345.67", "16.785", "2.5"])
         if kind == "text":
             return rng.choice(TEXTS)
         if kind == "date":
@@ -118,7 +119,7 @@ class Expressions:
         if shape == 2:
             return f"{left} {rng.choice(['', 'NOT '])}BETWEEN {right()} AND {right()}"
         if shape == 3:
-            some = [self.constant(kind) for _ in range(rng.randint(1, 4))] + (["NULL"] if self.chance(0.15) else [])
+            some = [self.constant(other) for _ in range(rng.randint(1, 4))] + (["NULL"] if self.chance(0.15) else [])
             return f"{left} {rng.choice(['', 'NOT '])}IN ({', '.join(some)})"
         if shape == 4 and "distinct-from" not in self.without:
             return f"({left} IS {rng.choice(['', 'NOT '])}DISTINCT FROM {right()})"

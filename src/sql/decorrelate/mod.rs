@@ -256,9 +256,9 @@ fn has_plain_shape(plan: &LogicalPlan) -> bool {
         plain &= match node {
             LogicalPlan::Join(join) => join.join_type == JoinType::Inner,
             LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+            // Below an alias, columns may have other names: what looks at outer rows there cannot be pulled through.
             LogicalPlan::Projection(_)
             | LogicalPlan::Filter(_)
-            | LogicalPlan::SubqueryAlias(_)
             | LogicalPlan::TableScan(_)
             | LogicalPlan::EmptyRelation(_)
             | LogicalPlan::Values(_) => true,
