@@ -121,11 +121,9 @@ pub(super) fn forget(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalP
     }
     plan.transform_up_with_subqueries(|node| {
         Ok(match node.recompute_schema()? {
-            LogicalPlan::Aggregate(aggregate) => {
+            LogicalPlan::Aggregate(mut aggregate) => {
                 let schema = aggregate.schema.as_ref().clone();
-                let schema = schema.with_functional_dependencies(FunctionalDependencies::empty())?;
-                let Aggregate { input, group_expr, aggr_expr, .. } = aggregate;
-                let aggregate = Aggregate::try_new_with_schema(input, group_expr, aggr_expr, Arc::new(schema))?;
+                aggregate.schema = Arc::new(schema.with_functional_dependencies(FunctionalDependencies::empty())?);
                 Transformed::yes(LogicalPlan::Aggregate(aggregate))
             }
             other => Transformed::yes(other),

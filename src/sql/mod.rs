@@ -8,7 +8,7 @@
 //!
 //! What DataFusion gets wrong is put right before planning (`precedence`, `row_values`, `repeated`, `using_names`, `rewrite`), by analyzer rules
 //! (`dependencies`, `using`, `frames`, `decimals`, `lists`, `set_operations`, `zeros`, `decorrelate`), and by rules and functions in place of its own
-//! (`null_joins`, `semi_joins`, `pushdown`, `orders`, `top_keys`, `extremes`). `docs/datafusion-faults.md` has a row for each.
+//! (`null_joins`, `empty_groups`, `semi_joins`, `pushdown`, `orders`, `top_keys`, `extremes`). `docs/datafusion-faults.md` has a row for each.
 //!
 //! - [`Session`]: configuration, memory, threads; parses and runs statements.
 //! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.
@@ -23,6 +23,7 @@ mod decimals;
 mod decorrelate;
 mod dependencies;
 mod dynamic;
+mod empty_groups;
 mod exec;
 mod expressions;
 mod extremes;

@@ -28,6 +28,7 @@ use super::date_functions;
 use super::decimals::{self, ExactNumbers};
 use super::decorrelate::Decorrelate;
 use super::dependencies::{ForgetDependencies, MISLED, OwnKeys};
+use super::empty_groups::AboveEmptyGroups;
 use super::exec::Engine;
 use super::expressions::SqlExpressions;
 use super::extremes;
@@ -312,9 +313,9 @@ fn configuration(threads: usize) -> SessionConfig {
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(OwnKeys));
-    rules.insert(1, Arc::new(FramesOfPeers));
-    rules.insert(2, Arc::new(ExactNumbers));
-    rules.push(Arc::new(UsingBoth));
+    rules.insert(1, Arc::new(UsingBoth));
+    rules.insert(2, Arc::new(FramesOfPeers));
+    rules.insert(3, Arc::new(ExactNumbers));
     rules.push(Arc::new(UniteLists));
     rules.push(Arc::new(CountEqualRows));
     rules.push(Arc::new(OneZero));
@@ -324,7 +325,8 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 
 /// DataFusion's and that of zeros, but for the one that hides count(DISTINCT …) from `lower`, which applies it to what it leaves.
 fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let rules = Optimizer::new().rules.into_iter().map(UnlessNullsAreEqual::around);
+    let rules = Optimizer::new().rules.into_iter();
+    let rules = rules.map(UnlessNullsAreEqual::around).map(AboveEmptyGroups::around);
     let mut rules: Vec<_> = rules.collect();
     rules.retain(|rule| rule.name() != "single_distinct_aggregation_to_group_by");
     for misled in MISLED {

@@ -94,6 +94,11 @@ pub(super) struct StatementPlanner<'a> {
 impl StatementPlanner<'_> {
     pub(super) async fn plan(&self, statement: &Statement, parameters: &Parameters) -> Result<Planned> {
         let state = self.context.state();
+        for again in using_names::columns_in_having(statement) {
+            if let Ok((_, planned)) = self.plan_words(&again, parameters, &state).await {
+                return Ok(planned);
+            }
+        }
         let error = match self.plan_words(statement, parameters, &state).await {
             Ok((_, planned)) => return Ok(planned),
             Err(Failure::Own(error)) => return Err(error),

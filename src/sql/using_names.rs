@@ -12,7 +12,7 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    CaseWhen, Expr, Ident, JoinConstraint, JoinOperator, ObjectNamePart, Query, Select, SelectItem, SetExpr,
+    CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectNamePart, Query, Select, SelectItem, SetExpr,
     TableFactor, TableWithJoins, VisitMut, VisitorMut,
 };
 
@@ -21,15 +21,71 @@ const MOST_SIDES: usize = 8;
 
 /// The statement in other words, one for each table that the name may be meant of; none, if the error is another one.
 pub(super) fn candidates(statement: &Statement, error: &DataFusionError) -> Vec<Statement> {
-    let Some(name) = ambiguous(error) else { return Vec::new() };
+    match ambiguous(error) {
+        Some(name) => worded(statement, &[name], Clauses::All),
+        None => Vec::new(),
+    }
+}
+
+/// The statement in other words, if a HAVING of it names such a column that an output has the name of, too: the words to
+/// try first, since DataFusion takes the output, and SQL the column.
+pub(super) fn columns_in_having(statement: &Statement) -> Vec<Statement> {
+    let mut shared = SharedNames(Vec::new());
+    let mut copy = statement.clone();
+    if let Some(inner) = inner(&mut copy) {
+        let _ = inner.visit(&mut shared);
+    }
+    if shared.0.is_empty() { Vec::new() } else { worded(statement, &shared.0, Clauses::Having) }
+}
+
+fn worded(statement: &Statement, names: &[String], clauses: Clauses) -> Vec<Statement> {
     let candidate = |side| {
         let mut changed = statement.clone();
-        let _ = inner(&mut changed)?.visit(&mut Naming { name: name.clone(), side });
+        for name in names {
+            let _ = inner(&mut changed)?.visit(&mut Naming { name: name.clone(), side, clauses });
+        }
         (changed != *statement).then_some(changed)
     };
     let mut found: Vec<Statement> = (0..MOST_SIDES).filter_map(candidate).collect();
     found.dedup();
     found
+}
+
+/// Where names are replaced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Clauses {
+    All,
+    Having,
+}
+
+/// Names in HAVINGs that are those of outputs as well, over tables that are joined by columns.
+struct SharedNames(Vec<String>);
+
+impl VisitorMut for SharedNames {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let by_columns = |join: &Join| {
+            matches!(constraint(&join.join_operator), Some((JoinConstraint::Natural | JoinConstraint::Using(_), _)))
+        };
+        let joined = |from: &TableWithJoins| {
+            from.joins.iter().any(by_columns) || matches!(from.relation, TableFactor::NestedJoin { .. })
+        };
+        if !select.from.iter().any(joined) {
+            return ControlFlow::Continue(());
+        }
+        let Some(having) = &mut select.having else { return ControlFlow::Continue(()) };
+        for item in &select.projection {
+            let SelectItem::ExprWithAlias { alias, .. } = item else { continue };
+            let name = if alias.quote_style.is_some() { alias.value.clone() } else { alias.value.to_lowercase() };
+            let mut named = Replacement { name: &name, by: None, depth: 0, found: false };
+            let _ = having.visit(&mut named);
+            if named.found && !self.0.contains(&name) {
+                self.0.push(name);
+            }
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 fn inner(statement: &mut Statement) -> Option<&mut datafusion::sql::sqlparser::ast::Statement> {
@@ -45,6 +101,8 @@ fn ambiguous(error: &DataFusionError) -> Option<String> {
     match error.find_root() {
         DataFusionError::SchemaError(schema, _) => match schema.as_ref() {
             SchemaError::AmbiguousReference { field } if field.relation.is_none() => Some(field.name.clone()),
+            // As in GROUP BY a.x, x.
+            SchemaError::DuplicateQualifiedField { name, .. } => Some(name.clone()),
             _ => None,
         },
         DataFusionError::Diagnostic(_, inner) => ambiguous(inner),
@@ -57,6 +115,7 @@ struct Naming {
     name: String,
     /// Which of the tables on a side has it.
     side: usize,
+    clauses: Clauses,
 }
 
 impl VisitorMut for Naming {
@@ -64,18 +123,25 @@ impl VisitorMut for Naming {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         let SetExpr::Select(select) = query.body.as_mut() else { return ControlFlow::Continue(()) };
+        if self.clauses == Clauses::Having {
+            return ControlFlow::Continue(());
+        }
         // An answer's column of this name comes first in an ORDER BY.
         if let (Some(meaning), Some(order)) = (self.meaning(select), &mut query.order_by)
             && !select.projection.iter().any(|item| self.is_called(item))
         {
-            let _ = order.visit(&mut Replacement { name: &self.name, by: &meaning, depth: 0 });
+            let _ = order.visit(&mut Replacement { name: &self.name, by: Some(&meaning), depth: 0, found: false });
         }
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         let Some(meaning) = self.meaning(select) else { return ControlFlow::Continue(()) };
-        let mut replacement = Replacement { name: &self.name, by: &meaning, depth: 0 };
+        let mut replacement = Replacement { name: &self.name, by: Some(&meaning), depth: 0, found: false };
+        let _ = select.having.visit(&mut replacement);
+        if self.clauses == Clauses::Having {
+            return ControlFlow::Continue(());
+        }
         for item in &mut select.projection {
             // What is no column keeps the name.
             if let (SelectItem::UnnamedExpr(expr), Expr::Case { .. }) = (&*item, &meaning)
@@ -87,7 +153,6 @@ impl VisitorMut for Naming {
         }
         let _ = select.selection.visit(&mut replacement);
         let _ = select.group_by.visit(&mut replacement);
-        let _ = select.having.visit(&mut replacement);
         let _ = select.qualify.visit(&mut replacement);
         let _ = select.named_window.visit(&mut replacement);
         ControlFlow::Continue(())
@@ -154,15 +219,7 @@ impl Naming {
     }
 
     fn kind(&self, operator: &JoinOperator) -> Option<Kind> {
-        let (constraint, kind) = match operator {
-            JoinOperator::Join(constraint)
-            | JoinOperator::Inner(constraint)
-            | JoinOperator::Left(constraint)
-            | JoinOperator::LeftOuter(constraint) => (constraint, Kind::Left),
-            JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => (constraint, Kind::Right),
-            JoinOperator::FullOuter(constraint) => (constraint, Kind::Full),
-            _ => return None,
-        };
+        let (constraint, kind) = constraint(operator)?;
         let is_joined = match constraint {
             JoinConstraint::Natural => true,
             JoinConstraint::Using(names) => names.iter().any(|name| {
@@ -172,6 +229,19 @@ impl Naming {
         };
         is_joined.then_some(kind)
     }
+}
+
+/// What rows are joined by, and whose column a joined one is.
+fn constraint(operator: &JoinOperator) -> Option<(&JoinConstraint, Kind)> {
+    Some(match operator {
+        JoinOperator::Join(constraint)
+        | JoinOperator::Inner(constraint)
+        | JoinOperator::Left(constraint)
+        | JoinOperator::LeftOuter(constraint) => (constraint, Kind::Left),
+        JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => (constraint, Kind::Right),
+        JoinOperator::FullOuter(constraint) => (constraint, Kind::Full),
+        _ => return None,
+    })
 }
 
 /// Whose column it is.
@@ -216,11 +286,12 @@ fn is_name(ident: &Ident, name: &str) -> bool {
     }
 }
 
-/// Puts an expression in the place of a name, but not in subqueries.
+/// Finds a name, and puts an expression in its place if there is one, but not in subqueries.
 struct Replacement<'a> {
     name: &'a str,
-    by: &'a Expr,
+    by: Option<&'a Expr>,
     depth: usize,
+    found: bool,
 }
 
 impl VisitorMut for Replacement<'_> {
@@ -238,7 +309,10 @@ impl VisitorMut for Replacement<'_> {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if self.depth == 0 && matches!(expr, Expr::Identifier(ident) if is_name(ident, self.name)) {
-            *expr = self.by.clone();
+            self.found = true;
+            if let Some(by) = self.by {
+                *expr = by.clone();
+            }
         }
         ControlFlow::Continue(())
     }

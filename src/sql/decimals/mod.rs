@@ -18,7 +18,7 @@ use std::sync::Arc;
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, plan_err};
+use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Case, InSubquery, ScalarFunction};
 use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Subquery, Union, cast, lit};
@@ -95,6 +95,7 @@ fn may_meet(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryExpr(_) | Expr::Between(_) | Expr::InList(_) | Expr::InSubquery(_) | Expr::Case(_) => true,
         Expr::ScalarFunction(function) => first_of_one_type(function).is_some(),
+        Expr::Cast(cast) => cast.field.data_type().is_decimal(),
         _ => false,
     }
 }
@@ -115,6 +116,19 @@ fn expression(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Exp
         Expr::InList(list) => comparison::in_list(list, schema),
         Expr::InSubquery(within) => in_subquery(within, schema),
         Expr::Case(choice) => case(choice, schema),
+        Expr::Cast(mut cast) => {
+            let decimal = match cast.expr.as_ref() {
+                Expr::Literal(ScalarValue::Float64(_), _) if cast.field.data_type().is_decimal() => {
+                    Number::of(&cast.expr).and_then(|number| number.decimal())
+                }
+                _ => None,
+            };
+            let changed = decimal.is_some();
+            if let Some(decimal) = decimal {
+                *cast.expr = Expr::Literal(decimal, None);
+            }
+            Ok(Transformed::new_transformed(Expr::Cast(cast), changed))
+        }
         Expr::ScalarFunction(mut function) => {
             let Some(first) = first_of_one_type(&function) else {
                 return Ok(Transformed::no(Expr::ScalarFunction(function)));

@@ -100,21 +100,32 @@ pub(super) fn as_outer(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> 
 pub(super) fn replaced(
     expr: Expr,
     inputs: &[&LogicalPlan],
-    replacement: &impl Fn(&Column) -> Option<Column>,
+    replacement: &dyn Fn(&Column) -> Option<Column>,
 ) -> DataFusionResult<Expr> {
-    let replace = |expr: Expr| {
-        if let Expr::OuterReferenceColumn(_, column) = &expr {
-            return Ok(replacement(column).map_or(Transformed::no(expr.clone()), |to| Transformed::yes(to.into())));
+    let as_column = |_: &FieldRef, column| Expr::Column(column);
+    Ok(replace(expr, inputs, replacement, as_column)?.data)
+}
+
+/// The same, where `standing` says how a replacement stands in the expression itself.
+fn replace(
+    expr: Expr,
+    inputs: &[&LogicalPlan],
+    replacement: &dyn Fn(&Column) -> Option<Column>,
+    standing: fn(&FieldRef, Column) -> Expr,
+) -> DataFusionResult<Transformed<Expr>> {
+    let further = |column: &Column| {
+        let own = inputs.iter().any(|input| input.schema().has_column(column));
+        if own { None } else { replacement(column) }
+    };
+    expr.transform_up(|expr| {
+        if let Expr::OuterReferenceColumn(field, column) = &expr {
+            let replaced = replacement(column).map(|to| standing(field, to));
+            return Ok(replaced.map_or(Transformed::no(expr), Transformed::yes));
         }
         let Some(subquery) = subquery_of(&expr) else { return Ok(Transformed::no(expr)) };
-        let further = |column: &Column| {
-            let own = inputs.iter().any(|input| input.schema().has_column(column));
-            if own { None } else { replacement(column) }
-        };
         let plan = replaced_within(subquery.subquery.as_ref().clone(), &further)?;
         Ok(Transformed::yes(with_subquery(expr, as_subquery(plan))))
-    };
-    Ok(expr.transform_up(replace)?.data)
+    })
 }
 
 /// A plan with other outer columns.
@@ -122,24 +133,11 @@ fn replaced_within(
     plan: LogicalPlan,
     replacement: &dyn Fn(&Column) -> Option<Column>,
 ) -> DataFusionResult<LogicalPlan> {
+    let as_outer = |field: &FieldRef, column| Expr::OuterReferenceColumn(Arc::clone(field), column);
     let rewrite = |node: LogicalPlan| {
         let inputs: Vec<LogicalPlan> = node.inputs().into_iter().cloned().collect();
-        node.map_expressions(|expr| {
-            let replace = |expr: Expr| {
-                if let Expr::OuterReferenceColumn(field, column) = &expr {
-                    let Some(to) = replacement(column) else { return Ok(Transformed::no(expr)) };
-                    return Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), to)));
-                }
-                let Some(subquery) = subquery_of(&expr) else { return Ok(Transformed::no(expr)) };
-                let further = |column: &Column| {
-                    let own = inputs.iter().any(|input| input.schema().has_column(column));
-                    if own { None } else { replacement(column) }
-                };
-                let plan = replaced_within(subquery.subquery.as_ref().clone(), &further)?;
-                Ok(Transformed::yes(with_subquery(expr, as_subquery(plan))))
-            };
-            expr.transform_up(replace)
-        })
+        let inputs: Vec<&LogicalPlan> = inputs.iter().collect();
+        node.map_expressions(|expr| replace(expr, &inputs, replacement, as_outer))
     };
     Ok(plan.transform_up(rewrite)?.data)
 }
