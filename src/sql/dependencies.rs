@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, FunctionalDependencies};
+use datafusion::common::{Column, DFSchema, FunctionalDependencies, get_target_functional_dependencies};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
@@ -92,12 +92,25 @@ fn kept(aggregate: Aggregate, asked: &HashSet<Column>) -> DataFusionResult<Aggre
         Expr::Column(column) => column.spans().0.is_empty() && !asked.contains(column),
         _ => false,
     };
-    if !has_any(aggregate.input.schema()) || !aggregate.group_expr.iter().any(is_added) {
-        return Ok(aggregate);
+    // What is added stands behind what is written, and depends on it by what DataFusion believes.
+    let added = aggregate.group_expr.iter().rev().take_while(|key| is_added(key)).count();
+    let written = |own: usize| {
+        let (own, added) = aggregate.group_expr.split_at_checked(own)?;
+        let names: Vec<String> = own.iter().map(|key| key.schema_name().to_string()).collect();
+        let schema = aggregate.input.schema();
+        let depend = get_target_functional_dependencies(schema, &names)?;
+        let depends = |key: &Expr| {
+            key.try_as_col()
+                .and_then(|column| schema.maybe_index_of_column(column))
+                .is_some_and(|at| depend.contains(&at))
+        };
+        added.iter().all(depends).then(|| own.to_vec())
+    };
+    let all = aggregate.group_expr.len();
+    match (all - added..all).find_map(written) {
+        Some(own) if !own.is_empty() => Aggregate::try_new(aggregate.input, own, aggregate.aggr_expr),
+        _ => Ok(aggregate),
     }
-    let Aggregate { input, group_expr, aggr_expr, .. } = aggregate;
-    let own: Vec<Expr> = group_expr.iter().filter(|key| !is_added(key)).cloned().collect();
-    Aggregate::try_new(input, if own.is_empty() { group_expr } else { own }, aggr_expr)
 }
 
 /// Takes all dependencies out of a plan of aggregates over aggregates.

@@ -11,7 +11,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use super::convert::{Compiled, from_datafusion};
-use super::{date_functions, lists, precedence, zeros};
+use super::{date_functions, decimals, lists, precedence, zeros};
 use crate::error::{Error, Result};
 use crate::ingest::partition::{self, Compile};
 use crate::model::Column;
@@ -78,7 +78,8 @@ fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result
         .build();
     let simplifier = ExprSimplifier::new(context);
     let expression =
-        simplifier.coerce(expression, schema).and_then(lists::united).map(|expression| expression.data);
+        simplifier.coerce(expression, schema).and_then(|expression| decimals::exact(expression, schema));
+    let expression = expression.and_then(lists::united).map(|expression| expression.data);
     let expression = expression.and_then(|expression| simplifier.simplify(expression));
     expression.and_then(zeros::with_both).map(|expression| expression.data).map_err(from_datafusion)
 }

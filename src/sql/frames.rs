@@ -5,6 +5,7 @@
 //! frame is written out. It asks for such frames how far apart two keys are, which bytes and times of day do not tell,
 //! although none needs to know; the frame in `GROUPS` is the same, and asks only which rows are peers.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use arrow_schema::DataType;
@@ -16,7 +17,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, Wi
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, NamedWindowDefinition, NamedWindowExpr, Select, VisitMut, VisitorMut,
+    Expr as SqlExpr, NamedWindowDefinition, NamedWindowExpr, Query, Select, VisitMut, VisitorMut,
     WindowFrame as SqlWindowFrame, WindowSpec, WindowType,
 };
 
@@ -39,10 +40,18 @@ impl VisitorMut for Frames {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        for NamedWindowDefinition(_, window) in &mut select.named_window {
+        let mut known: HashMap<String, WindowSpec> = HashMap::new();
+        for NamedWindowDefinition(name, window) in &mut select.named_window {
             if let NamedWindowExpr::WindowSpec(window) = window {
+                over_base(window, &known);
+                known.insert(name.value.to_lowercase(), window.clone());
                 with_frame(window);
             }
+        }
+        if !known.is_empty() {
+            let mut bases = Bases { known, depth: 0 };
+            let _ = select.projection.visit(&mut bases);
+            let _ = select.qualify.visit(&mut bases);
         }
         ControlFlow::Continue(())
     }
@@ -54,6 +63,47 @@ impl VisitorMut for Frames {
             with_frame(window);
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Gives windows that name another one what that one has, which DataFusion (55.2) forgets: `OVER (w ORDER BY x)`.
+struct Bases {
+    known: HashMap<String, WindowSpec>,
+    /// How many subqueries the expression stands in.
+    depth: usize,
+}
+
+impl VisitorMut for Bases {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
+        if self.depth == 0
+            && let SqlExpr::Function(function) = expr
+            && let Some(WindowType::WindowSpec(window)) = &mut function.over
+        {
+            over_base(window, &self.known);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn over_base(window: &mut WindowSpec, known: &HashMap<String, WindowSpec>) {
+    let base = window.window_name.as_ref().and_then(|name| known.get(&name.value.to_lowercase()));
+    let Some(base) = base else { return };
+    window.window_name = None;
+    window.partition_by.clone_from(&base.partition_by);
+    if window.order_by.is_empty() {
+        window.order_by.clone_from(&base.order_by);
     }
 }
 

@@ -10,12 +10,10 @@ use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::dml::DmlStatement;
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, WriteOp};
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::assignments::given;
 use super::convert::{from_datafusion, to_predicate};
-use super::decimals::ExactNumbers;
 use super::expressions::{SqlExpressions, compile};
 use super::subqueries;
 use super::table::{StoreProvider, StoreTable};
@@ -54,11 +52,9 @@ impl Modify {
         };
         let snapshot = provider.table.snapshot();
         let schema = snapshot.schema();
-        let input = statement.input.as_ref().clone();
-        let input = Arc::new(ExactNumbers.analyze(input, state.config_options()).map_err(from_datafusion)?);
-        let (new, rows) = match input.as_ref() {
+        let (new, rows) = match statement.input.as_ref() {
             LogicalPlan::Projection(projection) if is_update => (Some(&projection.expr), &projection.input),
-            _ => (None, &input),
+            _ => (None, &statement.input),
         };
         let (condition, scan) = match rows.as_ref() {
             LogicalPlan::Filter(filter) => (Some(&filter.predicate), &filter.input),

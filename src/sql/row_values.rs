@@ -47,6 +47,15 @@ impl VisitorMut for Apart {
                 (Some(left), Some(right)) if left.len() == right.len() => compared(left, op, right),
                 _ => None,
             },
+            Expr::Between { expr, low, high, negated } => match (row(expr), row(low), row(high)) {
+                (Some(values), Some(low), Some(high)) if values.len() == low.len() && low.len() == high.len() => {
+                    let from = compared(values, &BinaryOperator::GtEq, low);
+                    let both = from.zip(compared(values, &BinaryOperator::LtEq, high));
+                    let both = both.map(|(from, to)| binary(&from, &BinaryOperator::And, &to));
+                    both.map(|both| if *negated { not(both) } else { both })
+                }
+                _ => None,
+            },
             Expr::InList { expr, list, negated } => row(expr).and_then(|row| in_list(row, list, *negated)),
             Expr::InSubquery { expr, subquery, negated } => {
                 row(expr).and_then(|row| self.in_subquery(row, subquery, *negated))

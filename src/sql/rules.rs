@@ -1,10 +1,10 @@
 //! What analyzer rules have in common: each expression of a plan is rewritten over the columns that it reads.
 
+use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 
 /// The columns that the expressions of a node read: those of all its inputs.
 fn columns_below(node: &LogicalPlan) -> DFSchema {
@@ -31,21 +31,4 @@ pub(super) fn rewrite_expressions(
         Expr::GroupingSet(_) => expr.map_children(&mut under_its_name),
         other => under_its_name(other),
     })
-}
-
-/// A plan whose columns are rewritten by their positions, each under the name that it had.
-pub(super) fn rewrite_columns(
-    plan: LogicalPlan,
-    mut rewrite: impl FnMut(usize, Expr) -> DataFusionResult<Expr>,
-) -> DataFusionResult<LogicalPlan> {
-    let mut exprs = Vec::with_capacity(plan.schema().fields().len());
-    for (at, (qualifier, field)) in plan.schema().iter().enumerate() {
-        let column = Expr::Column(Column::from((qualifier, field)));
-        let rewritten = rewrite(at, column.clone())?;
-        exprs.push(match rewritten == column {
-            true => column,
-            false => rewritten.alias_qualified(qualifier.cloned(), field.name()),
-        });
-    }
-    Projection::try_new(exprs, plan.into()).map(LogicalPlan::Projection)
 }

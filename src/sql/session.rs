@@ -164,7 +164,6 @@ impl Session {
             .build()
             .and_then(|mut parser| parser.parse_statements())
             .map_err(from_datafusion)?;
-        parsed.iter().try_for_each(nesting::check)?;
         let completed = |mut parsed| {
             from_first::complete(&mut parsed);
             precedence::correct(&mut parsed);
@@ -175,7 +174,9 @@ impl Session {
             allow_names(&mut parsed);
             Statement { parsed }
         };
-        Ok(parsed.into_iter().map(completed).collect())
+        let completed: Vec<Statement> = parsed.into_iter().map(completed).collect();
+        completed.iter().try_for_each(|statement| nesting::check(&statement.parsed))?;
+        Ok(completed)
     }
 
     /// Plans a statement and starts it; what writes is done when this returns. All its scans of one table see the same
@@ -315,7 +316,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(OwnKeys));
     rules.insert(1, Arc::new(UsingBoth));
     rules.insert(2, Arc::new(FramesOfPeers));
-    rules.insert(3, Arc::new(ExactNumbers));
+    rules.push(Arc::new(ExactNumbers));
     rules.push(Arc::new(UniteLists));
     rules.push(Arc::new(CountEqualRows));
     rules.push(Arc::new(OneZero));

@@ -227,7 +227,11 @@ impl Set {
         let Some((qualifier, field)) = plan.schema().iter().next() else {
             return Err(Error::InvalidInput("a subquery without a column".into()));
         };
-        let Some(common) = comparison_coercion(of, field.data_type()) else {
+        let members = field.data_type();
+        // As in queries, decimals are doubles beside such (see `decimals`).
+        let mixed = of.is_decimal() && members.is_floating() || of.is_floating() && members.is_decimal();
+        let common = if mixed { Some(DataType::Float64) } else { comparison_coercion(of, members) };
+        let Some(common) = common else {
             let what = format!("{of} cannot be among values of {}", field.data_type());
             return plan_err!("{what}").map_err(from_datafusion);
         };

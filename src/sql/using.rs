@@ -1,8 +1,9 @@
-//! The columns that `RIGHT JOIN … USING (x)` and `FULL JOIN … USING (x)` (and NATURAL ones) make of two.
+//! The columns that outer joins with `USING (x)` (and NATURAL ones) make of two.
 //!
-//! Where this stands on the road of a query: an analyzer rule. DataFusion (55.2) takes the left side's column for `x` alone,
-//! which is null where a row of the right side has no match. It should be the right side's, or the first of both that is
-//! not null. What is written as `a.x` has its place in the statement noted in the plan, what is written as `x` or comes
+//! Where this stands on the road of a query: an analyzer rule, before types are coerced. DataFusion (55.2) takes the left side's
+//! column for `x` alone, which is null where a row of the right side has no match, and for `*` that of the table whose name
+//! comes first in the alphabet. It should be the left side's of a LEFT JOIN, the right side's of a RIGHT JOIN, and of a FULL JOIN
+//! the first of both that is not null. What is written as `a.x` has its place in the statement noted in the plan, what is written as `x` or comes
 //! of a `*` has none: only the latter are the column of both.
 
 use std::sync::Arc;
@@ -41,7 +42,8 @@ struct Merged {
 }
 
 fn is_merging(join: &Join) -> bool {
-    join.join_constraint == JoinConstraint::Using && matches!(join.join_type, JoinType::Right | JoinType::Full)
+    join.join_constraint == JoinConstraint::Using
+        && matches!(join.join_type, JoinType::Left | JoinType::Right | JoinType::Full)
 }
 
 /// A plan with the columns that it had.
@@ -106,11 +108,16 @@ fn open(plan: LogicalPlan) -> DataFusionResult<(LogicalPlan, Vec<Merged>)> {
 /// A node over new inputs, whose expressions read the columns of both sides.
 fn with_both(plan: LogicalPlan, inputs: Vec<LogicalPlan>, merged: &[Merged]) -> DataFusionResult<LogicalPlan> {
     let exprs = plan.expressions();
-    let applicable: Vec<&Merged> = merged.iter().filter(|merged| !names_one_side(&plan, &exprs, merged)).collect();
+    let of_star: Vec<(&Merged, Column)> =
+        merged.iter().filter_map(|one| Some((one, kept_of_star(&plan, &exprs, one, merged)?))).collect();
+    let is_of_star = |one: &Merged| of_star.iter().any(|(starred, _)| starred.both == one.both);
+    let applicable: Vec<&Merged> =
+        merged.iter().filter(|one| !is_of_star(one) && !names_one_side(&plan, &exprs, one)).collect();
     let replace = |expr: Expr| match &expr {
         Expr::Column(column) if column.spans().0.is_empty() => {
-            let merged = applicable.iter().find(|merged| merged.left == *column);
-            Ok(merged.map_or(Transformed::no(expr.clone()), |merged| {
+            let merged = applicable.iter().copied().find(|merged| merged.left == *column);
+            let merged = merged.or_else(|| of_star.iter().find(|(_, kept)| kept == column).map(|(one, _)| *one));
+            Ok(merged.map_or(Transformed::no(expr.clone()), |merged: &Merged| {
                 Transformed::yes(Expr::Column(merged.both.clone()))
             }))
         }
@@ -128,6 +135,29 @@ fn with_both(plan: LogicalPlan, inputs: Vec<LogicalPlan>, merged: &[Merged]) -> 
         });
     }
     plan.with_new_exprs(rewritten, inputs)
+}
+
+/// Of a SELECT list that comes of `*`, the one of both columns that DataFusion has kept: that of the table whose name comes first in
+/// the alphabet.
+fn kept_of_star(plan: &LogicalPlan, exprs: &[Expr], one: &Merged, all: &[Merged]) -> Option<Column> {
+    let LogicalPlan::Projection(projection) = plan else { return None };
+    let listed = |column: &Column| {
+        exprs
+            .iter()
+            .any(|expr| matches!(expr, Expr::Column(known) if known == column && known.spans().0.is_empty()))
+    };
+    let is_merged = |column: &Column| {
+        all.iter().any(|merged| merged.left == *column || merged.right == *column || merged.both == *column)
+    };
+    let columns = projection.input.schema().columns();
+    if !columns.iter().all(|column| is_merged(column) || listed(column)) {
+        return None;
+    }
+    match (listed(&one.left), listed(&one.right)) {
+        (true, false) => Some(one.left.clone()),
+        (false, true) => Some(one.right.clone()),
+        _ => None,
+    }
 }
 
 /// Whether the list of a SELECT has the columns of one side as `a.*`.
@@ -157,6 +187,7 @@ fn merging(join: Join, original: &[(Expr, Expr)]) -> DataFusionResult<(LogicalPl
             continue;
         };
         let both = match join.join_type {
+            JoinType::Left => left.clone(),
             JoinType::Right => right.clone(),
             _ => when(left.clone().is_not_null(), left.clone()).otherwise(right.clone())?,
         };

@@ -6,55 +6,30 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator, lit};
 
-use super::beside;
 use super::number::{Exact, Number};
+use super::{as_doubles, is_float_as_decimal};
 
 /// `a < b` and the like.
 pub(super) fn binary(binary: BinaryExpr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
     if !is_comparison(binary.op) {
-        return computed(binary, schema);
-    }
-    let (left, right) = (exact_type(&binary.left, schema)?, exact_type(&binary.right, schema)?);
-    match (left, right, Number::of(&binary.left), Number::of(&binary.right)) {
-        (Some(of), _, None, Some(number)) => written(*binary.left, binary.op, &number, &of).map(Transformed::yes),
-        (_, Some(of), Some(number), None) => match binary.op.swap() {
-            Some(op) => written(*binary.right, op, &number, &of).map(Transformed::yes),
-            None => Ok(Transformed::no(Expr::BinaryExpr(binary))),
-        },
-        _ => Ok(match beside(&[&binary.left, &binary.right], schema)?.as_deref() {
-            Some([left, right]) => Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(
-                Box::new(left.clone()),
-                binary.op,
-                Box::new(right.clone()),
-            ))),
-            _ => Transformed::no(Expr::BinaryExpr(binary)),
-        }),
-    }
-}
-
-/// A sum or product of a decimal and a number, as decimals. Quotients stay doubles.
-fn computed(binary: BinaryExpr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
-    use Operator::{Minus, Modulo, Multiply, Plus};
-    let as_decimal = |number: &Expr, other: &Expr| -> DataFusionResult<Option<Expr>> {
-        let decimal = match number {
-            Expr::Literal(ScalarValue::Float64(_), _) => Number::of(number).and_then(|number| number.decimal()),
-            _ => None,
-        };
-        match decimal {
-            Some(decimal) if other.get_type(schema)?.is_decimal() => Ok(Some(Expr::Literal(decimal, None))),
-            _ => Ok(None),
-        }
-    };
-    let BinaryExpr { left, op, right } = &binary;
-    if !matches!(op, Plus | Minus | Multiply | Modulo) {
         return Ok(Transformed::no(Expr::BinaryExpr(binary)));
     }
-    let (left, right) = match (as_decimal(left, right)?, as_decimal(right, left)?) {
-        (Some(decimal), _) => (Box::new(decimal), right.clone()),
-        (_, Some(decimal)) => (left.clone(), Box::new(decimal)),
-        (None, None) => return Ok(Transformed::no(Expr::BinaryExpr(binary))),
-    };
-    Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(left, *op, right))))
+    let BinaryExpr { left, op, right } = &binary;
+    if let (Some((expr, of)), Some(number)) = (exact_column(left, schema)?, number(right, schema)?) {
+        return written(expr, *op, &number, &of).map(Transformed::yes);
+    }
+    if let (Some(number), Some((expr, of)), Some(op)) =
+        (number(left, schema)?, exact_column(right, schema)?, op.swap())
+    {
+        return written(expr, op, &number, &of).map(Transformed::yes);
+    }
+    Ok(match as_doubles(&[left, right], schema)?.as_deref() {
+        Some([left, right]) => {
+            let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(left, *op, right)))
+        }
+        _ => Transformed::no(Expr::BinaryExpr(binary)),
+    })
 }
 
 fn is_comparison(op: Operator) -> bool {
@@ -62,13 +37,33 @@ fn is_comparison(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-fn exact_type(expr: &Expr, schema: &DFSchema) -> DataFusionResult<Option<Exact>> {
-    Ok(Exact::of(&expr.get_type(schema)?))
+/// A column of integers or decimals, of which the comparison may look at a wider type. Other expressions are not taken out of
+/// their casts: what type they have may be seen only when they are simplified, as of `round(x, 1)`.
+fn exact_column<'a>(expr: &'a Expr, schema: &DFSchema) -> DataFusionResult<Option<(&'a Expr, Exact)>> {
+    let column = match expr {
+        Expr::Cast(cast) => cast.expr.as_ref(),
+        other => other,
+    };
+    if !matches!(column, Expr::Column(_)) {
+        return Ok(None);
+    }
+    let (inner, outer) = (column.get_type(schema)?, expr.get_type(schema)?);
+    let widens =
+        inner == outer || outer.is_decimal() && inner.is_numeric() || inner.is_integer() && outer.is_floating();
+    Ok(Exact::of(&inner).filter(|of| widens && of.is_within(&outer)).map(|of| (column, of)))
+}
+
+/// A number, but not an integer: those are compared in the types of integers anyway.
+fn number(expr: &Expr, schema: &DFSchema) -> DataFusionResult<Option<Number>> {
+    Ok(match Number::of(expr) {
+        Some(number) if !expr.get_type(schema)?.is_integer() => Some(number),
+        _ => None,
+    })
 }
 
 /// An expression compared with a number, both in the expression's type. `x > 2.5` is `x > 2` of integers, and a comparison
 /// that no value or each one passes is one with the type's greatest value, so that null stays null.
-fn written(expr: Expr, op: Operator, number: &Number, of: &Exact) -> DataFusionResult<Expr> {
+fn written(expr: &Expr, op: Operator, number: &Number, of: &Exact) -> DataFusionResult<Expr> {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     let place = number.place(of);
     let compare = |op, value: i128| {
@@ -77,10 +72,10 @@ fn written(expr: Expr, op: Operator, number: &Number, of: &Exact) -> DataFusionR
     };
     match op {
         IsDistinctFrom | IsNotDistinctFrom if !place.exact => Ok(lit(op == IsDistinctFrom)),
-        Eq if !place.exact => never(&expr, of),
-        NotEq if !place.exact => always(&expr, of),
-        Lt | LtEq if place.floor < of.least() => never(&expr, of),
-        Gt | GtEq if place.floor < of.least() => always(&expr, of),
+        Eq if !place.exact => never(expr, of),
+        NotEq if !place.exact => always(expr, of),
+        Lt | LtEq if place.floor < of.least() => never(expr, of),
+        Gt | GtEq if place.floor < of.least() => always(expr, of),
         Lt if !place.exact => compare(LtEq, place.floor),
         GtEq if !place.exact => compare(Gt, place.floor),
         op => compare(op, place.floor),
@@ -97,33 +92,20 @@ fn always(expr: &Expr, of: &Exact) -> DataFusionResult<Expr> {
     Ok(expr.clone().lt_eq(of.literal(of.greatest())?))
 }
 
-/// `x BETWEEN a AND b`, of which the bounds may be numbers.
+/// `x BETWEEN a AND b`.
 pub(super) fn between(between: Between, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
     let Between { expr, low, high, negated } = &between;
-    let is_settled = |bound: &Expr| -> DataFusionResult<bool> {
-        Ok(Number::of(bound).is_some() || !bound.get_type(schema)?.is_floating())
-    };
     let bounds = (Number::of(low), Number::of(high));
-    let of = exact_type(expr, schema)?.filter(|_| bounds != (None, None));
-    if let (Some(of), true, true) = (of, is_settled(low)?, is_settled(high)?) {
-        let at = |number: &Option<Number>| number.as_ref().map(|number| number.place(&of));
-        let (from, to) = (at(&bounds.0), at(&bounds.1));
+    if let (Some((expr, of)), (Some(low), Some(high))) = (exact_column(expr, schema)?, bounds) {
+        let (low, high) = (low.place(&of), high.place(&of).floor);
         // The least value that is not less.
-        let from = from.map(|place| if place.exact { place.floor } else { place.floor + 1 });
-        let to = to.map(|place| place.floor);
-        let none = from.is_some_and(|from| from > of.greatest()) || to.is_some_and(|to| to < of.least());
-        let bound = |value: Option<i128>, as_it_is: &Expr| match value {
-            Some(value) => of.literal(value),
-            None => Ok(as_it_is.clone()),
-        };
-        let (low, high) = match none {
-            true => (of.literal(of.greatest())?, of.literal(of.least())?),
-            false => (bound(from, low)?, bound(to, high)?),
-        };
-        let settled = Between::new(expr.clone(), *negated, Box::new(low), Box::new(high));
-        return Ok(Transformed::yes(Expr::Between(settled)));
+        let low = if low.exact { low.floor } else { low.floor + 1 };
+        let none = low > of.greatest() || high < of.least();
+        let (low, high) = if none { (of.greatest(), of.least()) } else { (low, high) };
+        let (low, high) = (Box::new(of.literal(low)?), Box::new(of.literal(high)?));
+        return Ok(Transformed::yes(Expr::Between(Between::new(Box::new(expr.clone()), *negated, low, high))));
     }
-    Ok(match beside(&[expr, low, high], schema)?.as_deref() {
+    Ok(match as_doubles(&[expr, low, high], schema)?.as_deref() {
         Some([expr, low, high]) => {
             let (expr, low, high) = (Box::new(expr.clone()), Box::new(low.clone()), Box::new(high.clone()));
             Transformed::yes(Expr::Between(Between::new(expr, *negated, low, high)))
@@ -132,40 +114,45 @@ pub(super) fn between(between: Between, schema: &DFSchema) -> DataFusionResult<T
     })
 }
 
-/// `x IN (a, …)`, of which some may be numbers.
+/// `x IN (a, …)`.
 pub(super) fn in_list(list: InList, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
-    let mut is_settled = true;
-    for member in &list.list {
-        is_settled &= Number::of(member).is_some() || !member.get_type(schema)?.is_floating();
-    }
-    let has_number = list.list.iter().any(|member| Number::of(member).is_some());
-    let of = exact_type(&list.expr, schema)?.filter(|_| is_settled && has_number);
-    if let Some(of) = of {
-        let mut members = Vec::with_capacity(list.list.len());
-        for member in list.list {
-            match Number::of(&member).map(|number| number.place(&of)) {
-                None => members.push(member),
-                Some(place) if place.exact => members.push(of.literal(place.floor)?),
-                // No value of the type is this number.
-                Some(_) => {}
-            }
+    let InList { expr, list: members, negated } = &list;
+    if let Some((expr, of)) = exact_column(expr, schema)?
+        && let Some(places) = members.iter().map(|member| place(member, &of)).collect::<Option<Vec<_>>>()
+    {
+        let mut settled = Vec::with_capacity(members.len());
+        for place in places.into_iter().flatten() {
+            settled.push(match place {
+                Some(value) => of.literal(value)?,
+                None => lit(ScalarValue::try_from(&expr.get_type(schema)?)?),
+            });
         }
-        let settled = match (members.is_empty(), list.negated) {
-            (false, _) => Expr::InList(InList::new(list.expr, members, list.negated)),
-            (true, false) => never(&list.expr, &of)?,
-            (true, true) => always(&list.expr, &of)?,
-        };
-        return Ok(Transformed::yes(settled));
+        return Ok(Transformed::yes(match (settled.is_empty(), negated) {
+            (false, _) => Expr::InList(InList::new(Box::new(expr.clone()), settled, *negated)),
+            (true, false) => never(expr, &of)?,
+            (true, true) => always(expr, &of)?,
+        }));
     }
-    let group: Vec<&Expr> = std::iter::once(list.expr.as_ref()).chain(&list.list).collect();
-    Ok(match beside(&group, schema)? {
-        Some(settled) => {
-            let mut settled = settled.into_iter();
-            let expr = settled.next().unwrap_or_else(|| lit(ScalarValue::Null));
-            Transformed::yes(Expr::InList(InList::new(Box::new(expr), settled.collect(), list.negated)))
+    if !members.iter().chain([expr.as_ref()]).any(|member| is_float_as_decimal(member, schema)) {
+        return Ok(Transformed::no(Expr::InList(list)));
+    }
+    let group: Vec<&Expr> = std::iter::once(expr.as_ref()).chain(members).collect();
+    Ok(match as_doubles(&group, schema)?.as_deref() {
+        Some([expr, members @ ..]) => {
+            Transformed::yes(Expr::InList(InList::new(Box::new(expr.clone()), members.to_vec(), *negated)))
         }
-        None => Transformed::no(Expr::InList(list)),
+        _ => Transformed::no(Expr::InList(list)),
     })
+}
+
+/// A member of a list among the values of a type: `None` if it is neither a number nor null; within, `None` for a number that
+/// is no value of the type; within that, `None` for null.
+fn place(member: &Expr, of: &Exact) -> Option<Option<Option<i128>>> {
+    if matches!(member, Expr::Literal(value, _) if value.is_null()) {
+        return Some(Some(None));
+    }
+    let place = Number::of(member)?.place(of);
+    Some(place.exact.then_some(Some(place.floor)))
 }
 
 #[cfg(test)]
@@ -192,28 +179,46 @@ mod tests {
         rewritten.unwrap().data.to_string()
     }
 
+    /// As coercion leaves it.
+    fn wide(expr: Expr) -> Expr {
+        cast(expr, DataType::Decimal128(30, 15))
+    }
+
+    fn double(expr: Expr) -> Expr {
+        cast(expr, DataType::Float64)
+    }
+
     #[test]
     fn numbers_are_compared_as_they_are_written() {
-        assert_eq!(settled(col("d").eq(lit(16.78))), "d = Decimal128(Some(1678),4,2)");
-        assert_eq!(settled(col("d").eq(lit(16.785))), "d > Decimal128(Some(9999),4,2)");
-        assert_eq!(settled(lit(16.785).gt(col("d"))), "d <= Decimal128(Some(1678),4,2)");
-        assert_eq!(settled(col("i").gt_eq(lit(2.5))), "i > Int8(2)");
-        assert_eq!(settled(col("i").lt(lit(1e30))), "i <= Int8(127)");
-        assert_eq!(settled(col("i").lt(lit(-1e30))), "i > Int8(127)");
-        assert_eq!(settled(col("i").gt(lit(-1e30))), "i <= Int8(127)");
-        assert_eq!(settled(col("i").between(lit(1.5), lit(2.5))), "i BETWEEN Int8(2) AND Int8(2)");
-        assert_eq!(settled(col("i").between(lit(127.5), lit(1e9))), "i BETWEEN Int8(127) AND Int8(-128)");
-        assert_eq!(settled(col("i").in_list(vec![lit(1.5), lit(2.0), col("i")], false)), "i IN ([Int8(2), i])");
-        assert_eq!(settled(col("i").in_list(vec![lit(1.5)], true)), "i <= Int8(127)");
+        assert_eq!(settled(wide(col("d")).eq(wide(lit(16.78)))), "d = Decimal128(Some(1678),4,2)");
+        assert_eq!(settled(wide(col("d")).eq(wide(lit(16.785)))), "d > Decimal128(Some(9999),4,2)");
+        assert_eq!(settled(wide(lit(16.785)).gt(wide(col("d")))), "d <= Decimal128(Some(1678),4,2)");
+        assert_eq!(settled(wide(col("d")).eq(wide(lit(0.06) + lit(0.01)))), "d = Decimal128(Some(7),4,2)");
+        assert_eq!(settled(double(col("i")).gt_eq(lit(2.5))), "i > Int8(2)");
+        assert_eq!(settled(double(col("i")).lt(lit(1e30))), "i <= Int8(127)");
+        assert_eq!(settled(double(col("i")).lt(lit(-1e30))), "i > Int8(127)");
+        assert_eq!(settled(double(col("i")).gt(lit(-1e30))), "i <= Int8(127)");
+        assert_eq!(settled(double(col("i")).between(lit(1.5), lit(2.5))), "i BETWEEN Int8(2) AND Int8(2)");
+        assert_eq!(settled(double(col("i")).between(lit(127.5), lit(1e9))), "i BETWEEN Int8(127) AND Int8(-128)");
+        assert_eq!(settled(double(col("i")).in_list(vec![lit(1.5), lit(2.0)], false)), "i IN ([Int8(2)])");
+        assert_eq!(settled(double(col("i")).in_list(vec![lit(1.5)], true)), "i <= Int8(127)");
+        // A cast that rounds is no number, and a column in a list is none either.
+        let rounded = cast(lit(1.5), DataType::Decimal128(3, 0));
+        assert_eq!(settled(col("i").eq(rounded.clone())), col("i").eq(rounded).to_string());
+        let list = double(col("i")).in_list(vec![lit(1.5), col("x")], false);
+        assert_eq!(settled(list.clone()), list.to_string());
     }
 
     #[test]
     fn decimals_beside_doubles_are_doubles() {
-        assert_eq!(settled(col("d").eq(col("x"))), "CAST(d AS Float64) = x");
-        assert_eq!(settled(col("d").between(lit(0.5), col("x"))), "CAST(d AS Float64) BETWEEN Float64(0.5) AND x");
-        assert_eq!(settled(col("d").in_list(vec![col("x")], false)), "CAST(d AS Float64) IN ([x])");
+        assert_eq!(settled(wide(col("d")).eq(wide(col("x")))), "CAST(d AS Float64) = x");
+        assert_eq!(
+            settled(wide(col("d")).between(wide(lit(0.5)), wide(col("x")))),
+            "CAST(d AS Float64) BETWEEN Float64(0.5) AND x"
+        );
+        assert_eq!(settled(wide(col("d")).in_list(vec![wide(col("x"))], false)), "CAST(d AS Float64) IN ([x])");
         let text = cast(lit("0.12345678901234567"), DataType::Decimal128(17, 17));
-        assert_eq!(settled(col("x").eq(text)), "x = Float64(0.12345678901234566)");
-        assert_eq!(settled(col("i").eq(col("x"))), "i = x");
+        assert_eq!(settled(wide(col("x")).eq(wide(text))), "x = Float64(0.12345678901234566)");
+        assert_eq!(settled(double(col("i")).eq(col("x"))), "CAST(i AS Float64) = x");
     }
 }

@@ -1,13 +1,14 @@
 //! Decimals and integers beside numbers with a point, and beside doubles.
 //!
-//! Where this stands on the road of a query: an analyzer rule, before types are coerced. DataFusion (55.2) reads `16.78` as a
+//! Where this stands on the road of a query: an analyzer rule, after types are coerced. DataFusion (55.2) reads `16.78` as a
 //! double and brings doubles and decimals to DECIMAL(30, 15), where it is 16.780000000000002: `price = 16.78` finds nothing,
 //! and a double of 1e300 is an error. It compares integers with such numbers as doubles, of which large ones are equal that
 //! are not.
 //!
-//! Here a number that is written beside a decimal is the decimal that it says ([`number`]), and is compared with decimals and
-//! integers in their own types ([`comparison`]). Any other double or float beside a decimal makes both doubles, as in
-//! PostgreSQL and DuckDB. Sums and products of a decimal and a number are decimals, quotients are doubles.
+//! Here a number that coercion or a cast makes a decimal is the decimal that it says ([`number`]), and columns of decimals and
+//! integers are compared with numbers in their own types ([`comparison`]). Any other double that is compared with a decimal
+//! makes both doubles, as in PostgreSQL and DuckDB. No column of an answer changes its type: sums and products of a
+//! decimal and a number stay doubles, and CASE, coalesce and UNION of decimals and doubles stay DECIMAL(30, 15).
 
 mod comparison;
 mod number;
@@ -18,10 +19,9 @@ use std::sync::Arc;
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, ScalarValue, plan_err};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::expr::{Case, InSubquery, ScalarFunction};
-use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Subquery, Union, cast, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Projection, Subquery, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
@@ -30,7 +30,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::assignments::is_kept;
-use super::rules::{rewrite_columns, rewrite_expressions};
+use super::rules::rewrite_expressions;
 use number::Number;
 
 /// The rule.
@@ -39,16 +39,13 @@ pub(super) struct ExactNumbers;
 
 impl AnalyzerRule for ExactNumbers {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        let mut changed = false;
-        let rewrite = |node: LogicalPlan| {
-            // What is below may have other types now.
-            let node = if changed { retyped(node)? } else { node };
-            let rewritten = settled(node)?;
-            if !rewritten.transformed {
-                return Ok(rewritten);
+        let rewrite = |node: LogicalPlan| match node {
+            LogicalPlan::Join(join) => {
+                let joined = keys(join)?;
+                let rewritten = rewritten(joined.data)?;
+                Ok(Transformed::new_transformed(rewritten.data, rewritten.transformed || joined.transformed))
             }
-            changed = true;
-            rewritten.map_data(retyped)
+            other => rewritten(other),
         };
         Ok(plan.transform_up_with_subqueries(rewrite)?.data)
     }
@@ -58,30 +55,10 @@ impl AnalyzerRule for ExactNumbers {
     }
 }
 
-/// A node whose columns have the types of its expressions and inputs.
-fn retyped(node: LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    match node {
-        LogicalPlan::Union(union) => Union::try_new_with_loose_types(union.inputs).map(LogicalPlan::Union),
-        other => other.recompute_schema(),
-    }
-}
-
-fn settled(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
-    match node {
-        LogicalPlan::Union(union) => united(union),
-        LogicalPlan::Join(join) => {
-            let joined = keys(join)?;
-            let rewritten = rewrite(joined.data)?;
-            Ok(Transformed::new_transformed(rewritten.data, rewritten.transformed || joined.transformed))
-        }
-        other => rewrite(other),
-    }
-}
-
-fn rewrite(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
+fn rewritten(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
     let mut found = false;
     node.apply_expressions(|expr| {
-        found = found || expr.exists(|expr| Ok(may_meet(expr)))?;
+        found = found || expr.exists(|expr| Ok(concerns(expr)))?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     if !found {
@@ -90,22 +67,19 @@ fn rewrite(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
     rewrite_expressions(node, |expr, schema| expr.transform_up(|expr| expression(expr, schema)))
 }
 
-/// Whether numbers of several types may meet in an expression.
-fn may_meet(expr: &Expr) -> bool {
-    match expr {
-        Expr::BinaryExpr(_) | Expr::Between(_) | Expr::InList(_) | Expr::InSubquery(_) | Expr::Case(_) => true,
-        Expr::ScalarFunction(function) => first_of_one_type(function).is_some(),
-        Expr::Cast(cast) => cast.field.data_type().is_decimal(),
-        _ => false,
-    }
+/// An expression whose types are coerced, with exact numbers.
+pub(super) fn exact(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
+    Ok(expr.transform_up(|expr| expression(expr, schema))?.data)
 }
 
-/// The first of a function's arguments that are brought to one type.
-fn first_of_one_type(function: &ScalarFunction) -> Option<usize> {
-    match function.func.name() {
-        "coalesce" | "nvl" | "nullif" | "greatest" | "least" | "make_array" => Some(0),
-        "nvl2" => Some(1),
-        _ => None,
+fn concerns(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryExpr(_) | Expr::Between(_) | Expr::InList(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => {
+            true
+        }
+        Expr::Cast(cast) => cast.field.data_type().is_decimal(),
+        Expr::TryCast(cast) => cast.field.data_type().is_decimal(),
+        _ => false,
     }
 }
 
@@ -114,111 +88,95 @@ fn expression(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Exp
         Expr::BinaryExpr(binary) => comparison::binary(binary, schema),
         Expr::Between(between) => comparison::between(between, schema),
         Expr::InList(list) => comparison::in_list(list, schema),
-        Expr::InSubquery(within) => in_subquery(within, schema),
-        Expr::Case(choice) => case(choice, schema),
+        Expr::InSubquery(mut test) => {
+            let changed = compared_rows(&mut test.expr, &mut test.subquery, schema)?;
+            Ok(Transformed::new_transformed(Expr::InSubquery(test), changed))
+        }
+        Expr::SetComparison(mut test) => {
+            let changed = compared_rows(&mut test.expr, &mut test.subquery, schema)?;
+            Ok(Transformed::new_transformed(Expr::SetComparison(test), changed))
+        }
         Expr::Cast(mut cast) => {
-            let decimal = match cast.expr.as_ref() {
-                Expr::Literal(ScalarValue::Float64(_), _) if cast.field.data_type().is_decimal() => {
-                    Number::of(&cast.expr).and_then(|number| number.decimal())
-                }
-                _ => None,
-            };
-            let changed = decimal.is_some();
-            if let Some(decimal) = decimal {
-                *cast.expr = Expr::Literal(decimal, None);
-            }
+            let changed = cast.field.data_type().is_decimal() && as_written(&mut cast.expr);
             Ok(Transformed::new_transformed(Expr::Cast(cast), changed))
         }
-        Expr::ScalarFunction(mut function) => {
-            let Some(first) = first_of_one_type(&function) else {
-                return Ok(Transformed::no(Expr::ScalarFunction(function)));
-            };
-            let group: Vec<&Expr> = function.args.iter().skip(first).collect();
-            let settled = beside(&group, schema)?;
-            let changed = settled.is_some();
-            if let Some(settled) = settled {
-                function.args.truncate(first);
-                function.args.extend(settled);
-            }
-            Ok(Transformed::new_transformed(Expr::ScalarFunction(function), changed))
+        Expr::TryCast(mut cast) => {
+            let changed = cast.field.data_type().is_decimal() && as_written(&mut cast.expr);
+            Ok(Transformed::new_transformed(Expr::TryCast(cast), changed))
         }
         other => Ok(Transformed::no(other)),
     }
 }
 
-/// Expressions that are to have one type, if there are decimals and doubles among them: all doubles are numbers that become
-/// decimals, or all decimals become doubles.
-fn beside(group: &[&Expr], schema: &DFSchema) -> DataFusionResult<Option<Vec<Expr>>> {
-    let types = group.iter().map(|expr| expr.get_type(schema)).collect::<DataFusionResult<Vec<DataType>>>()?;
-    if !types.iter().any(DataType::is_decimal) || !types.iter().any(DataType::is_floating) {
+/// Makes a double that is cast to a decimal the decimal that it says, if it is a number.
+fn as_written(expr: &mut Expr) -> bool {
+    let is_double = match &*expr {
+        Expr::Literal(value, _) => value.data_type() == DataType::Float64,
+        Expr::Negative(_) | Expr::BinaryExpr(_) => true,
+        _ => false,
+    };
+    match Number::of(expr).filter(|_| is_double).and_then(|number| number.decimal()) {
+        Some(decimal) => {
+            *expr = Expr::Literal(decimal, None);
+            true
+        }
+        None => false,
+    }
+}
+
+/// Whether coercion has made a decimal of a float that is no number.
+fn is_float_as_decimal(expr: &Expr, schema: &DFSchema) -> bool {
+    let Expr::Cast(cast) = expr else { return false };
+    // That of DECIMAL(30, 15), or more where a decimal has more; those who cast to a decimal of so many places mean no other.
+    matches!(cast.field.data_type(), DataType::Decimal128(_, 15..) | DataType::Decimal256(_, 15..))
+        && cast.expr.get_type(schema).is_ok_and(|of| of.is_floating())
+        && Number::of(&cast.expr).is_none()
+}
+
+/// Expressions that are compared, as doubles, if one of them is a float and no number.
+fn as_doubles(group: &[&Expr], schema: &DFSchema) -> DataFusionResult<Option<Vec<Expr>>> {
+    if !group.iter().any(|expr| is_float_as_decimal(expr, schema)) {
         return Ok(None);
     }
-    let as_decimal = |(expr, of): (&&Expr, &DataType)| match of.is_floating() {
-        true => Number::of(expr)?.decimal().map(|decimal| Expr::Literal(decimal, None)),
-        false => Some((*expr).clone()),
-    };
-    if let Some(decimals) = group.iter().zip(&types).map(as_decimal).collect() {
-        return Ok(Some(decimals));
-    }
-    let as_double = |(expr, of): (&&Expr, &DataType)| match of.is_decimal() {
-        true => double(expr),
-        false => (*expr).clone(),
-    };
-    Ok(Some(group.iter().zip(&types).map(as_double).collect()))
+    group.iter().map(|expr| double(expr, schema)).collect::<DataFusionResult<_>>().map(Some)
 }
 
-/// A decimal as a double: the nearest one, where its digits are written.
-fn double(expr: &Expr) -> Expr {
-    match number::text(expr).and_then(|digits| digits.parse::<f64>().ok()) {
-        Some(double) => lit(double),
-        None => cast(expr.clone(), DataType::Float64),
+/// A decimal as a double: what it was before it was made one, or the nearest.
+fn double(expr: &Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
+    let digits = |expr: &Expr| number::text(expr).and_then(|digits| digits.parse::<f64>().ok());
+    let inner = match expr {
+        Expr::Cast(cast) if digits(expr).is_none() && !cast.expr.get_type(schema)?.is_string() => {
+            cast.expr.as_ref()
+        }
+        other => other,
+    };
+    if let Some(double) = digits(inner) {
+        return Ok(lit(double));
+    }
+    match (inner, Number::of(inner)) {
+        (Expr::Literal(value, _), _) if value.is_null() => Ok(lit(ScalarValue::Float64(None))),
+        (_, Some(number)) => {
+            Ok(number.to_string().parse::<f64>().map_or_else(|_| cast(inner.clone(), DataType::Float64), lit))
+        }
+        _ if inner.get_type(schema)? == DataType::Float64 => Ok(inner.clone()),
+        _ => Ok(cast(inner.clone(), DataType::Float64)),
     }
 }
 
-fn case(case: Case, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
-    let Case { expr, when_then_expr, else_expr } = &case;
-    let whens = expr.iter().map(AsRef::as_ref).chain(when_then_expr.iter().map(|(when, _)| when.as_ref()));
-    let results = when_then_expr.iter().map(|(_, then)| then).chain(else_expr).map(AsRef::as_ref);
-    let compared = match expr {
-        Some(_) => beside(&whens.collect::<Vec<_>>(), schema)?,
-        None => None,
-    };
-    let results = beside(&results.collect::<Vec<_>>(), schema)?;
-    if compared.is_none() && results.is_none() {
-        return Ok(Transformed::no(Expr::Case(case)));
+/// A value and the rows of a subquery, compared as doubles if either is a float. Says whether they have changed.
+fn compared_rows(value: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> DataFusionResult<bool> {
+    let LogicalPlan::Projection(rows) = subquery.subquery.as_ref() else { return Ok(false) };
+    let [row] = rows.expr.as_slice() else { return Ok(false) };
+    let below = rows.input.schema();
+    let (bare, name) = (row.clone().unalias(), row.qualified_name());
+    if !is_float_as_decimal(value, schema) && !is_float_as_decimal(&bare, below) {
+        return Ok(false);
     }
-    let mut case = case;
-    if let Some(compared) = compared {
-        let places = case.expr.iter_mut().chain(case.when_then_expr.iter_mut().map(|(when, _)| when));
-        places.zip(compared).for_each(|(place, expr)| **place = expr);
-    }
-    if let Some(results) = results {
-        let places = case.when_then_expr.iter_mut().map(|(_, then)| then).chain(&mut case.else_expr);
-        places.zip(results).for_each(|(place, expr)| **place = expr);
-    }
-    Ok(Transformed::yes(Expr::Case(case)))
-}
-
-fn in_subquery(within: InSubquery, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
-    let value = within.expr.get_type(schema)?;
-    let Some(member) = within.subquery.subquery.schema().fields().first().map(|field| field.data_type().clone())
-    else {
-        return plan_err!("a subquery without columns");
-    };
-    if value.is_decimal() && member.is_floating() {
-        let expr = Box::new(double(&within.expr));
-        return Ok(Transformed::yes(Expr::InSubquery(InSubquery { expr, ..within })));
-    }
-    if !value.is_floating() || !member.is_decimal() {
-        return Ok(Transformed::no(Expr::InSubquery(within)));
-    }
-    if let Some(decimal) = Number::of(&within.expr).and_then(|number| number.decimal()) {
-        let expr = Box::new(Expr::Literal(decimal, None));
-        return Ok(Transformed::yes(Expr::InSubquery(InSubquery { expr, ..within })));
-    }
-    let plan = rewrite_columns(within.subquery.subquery.as_ref().clone(), |_, column| Ok(double(&column)))?;
-    let subquery = Subquery { subquery: Arc::new(plan), ..within.subquery };
-    Ok(Transformed::yes(Expr::InSubquery(InSubquery { subquery, ..within })))
+    let row = double(&bare, below)?.alias_qualified(name.0, name.1);
+    *value = double(value, schema)?;
+    let rows = Projection::try_new(vec![row], Arc::clone(&rows.input))?;
+    subquery.subquery = Arc::new(LogicalPlan::Projection(rows));
+    Ok(true)
 }
 
 /// A join whose keys are compared as doubles where one is a decimal and the other a double.
@@ -228,36 +186,13 @@ fn keys(mut join: Join) -> DataFusionResult<Transformed<LogicalPlan>> {
         let mut schema = join.left.schema().as_ref().clone();
         schema.merge(join.right.schema());
         for (left, right) in &mut join.on {
-            if let Some([new_left, new_right]) = beside(&[left, right], &schema)?.as_deref() {
+            if let Some([new_left, new_right]) = as_doubles(&[left, right], &schema)?.as_deref() {
                 (*left, *right) = (new_left.clone(), new_right.clone());
                 changed = true;
             }
         }
     }
     Ok(Transformed::new_transformed(LogicalPlan::Join(join), changed))
-}
-
-/// A union whose columns are doubles where one input has decimals and another one doubles.
-fn united(union: Union) -> DataFusionResult<Transformed<LogicalPlan>> {
-    let columns = union.schema.fields().len();
-    let has = |at: usize, is: fn(&DataType) -> bool| {
-        union.inputs.iter().any(|input| input.schema().fields().get(at).is_some_and(|field| is(field.data_type())))
-    };
-    let mixed: Vec<bool> =
-        (0..columns).map(|at| has(at, DataType::is_decimal) && has(at, DataType::is_floating)).collect();
-    if !mixed.contains(&true) {
-        return Ok(Transformed::no(LogicalPlan::Union(union)));
-    }
-    let mut inputs = Vec::with_capacity(union.inputs.len());
-    for input in union.inputs {
-        let schema = Arc::clone(input.schema());
-        let is_decimal = |at: usize| schema.field(at).data_type().is_decimal();
-        let plan = Arc::unwrap_or_clone(input);
-        inputs.push(Arc::new(rewrite_columns(plan, |at, column| {
-            Ok(if mixed.get(at) == Some(&true) && is_decimal(at) { double(&column) } else { column })
-        })?));
-    }
-    Union::try_new_with_loose_types(inputs).map(|union| Transformed::yes(LogicalPlan::Union(union)))
 }
 
 /// Keeps the digits of numbers that a double would not keep, where they are compared with something.

@@ -1,8 +1,10 @@
 //! Numbers as they are written, exactly.
 
+use std::fmt;
+
 use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{Cast, Expr};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Operator};
 
 /// Most digits of a decimal.
 const MOST_DIGITS: usize = 38;
@@ -24,21 +26,68 @@ pub(super) struct Place {
 }
 
 impl Number {
-    /// The number that an expression is: a number with a point, which DataFusion reads as a double, or the text of one that
-    /// [`super::keep_digits`] made.
+    /// The number that a constant expression is, to the last digit that is written: literals, casts that keep their value, and sums,
+    /// differences and products of such.
     pub(super) fn of(expr: &Expr) -> Option<Number> {
         match expr {
-            // The shortest text that is this double says at most 17 digits: those that were written.
-            Expr::Literal(ScalarValue::Float64(Some(double)), _) if double.is_finite() => {
-                Number::parse(&format!("{double:e}"))
+            Expr::Literal(value, _) => Number::of_literal(value),
+            Expr::Negative(inner) => Some(Number { digits: -Number::of(inner)?.digits, ..Number::of(inner)? }),
+            Expr::Cast(cast) => {
+                let number = match text(expr) {
+                    Some(text) => Number::parse(text)?,
+                    None => Number::of(&cast.expr)?,
+                };
+                match cast.field.data_type() {
+                    DataType::Float64 => Some(number),
+                    to => number.place(&Exact::of(to)?).exact.then_some(number),
+                }
             }
-            other => {
-                let Expr::Cast(cast) = other else { return None };
-                let number = Number::parse(text(other)?)?;
-                let of = Exact::of(cast.field.data_type())?;
-                number.place(&of).exact.then_some(number)
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                let (left, right) = (Number::of(left)?, Number::of(right)?);
+                match op {
+                    Operator::Plus => left.plus(right),
+                    Operator::Minus => left.plus(Number { digits: -right.digits, ..right }),
+                    Operator::Multiply => Number::new(
+                        left.digits.checked_mul(right.digits)?,
+                        left.exponent.checked_add(right.exponent)?,
+                    ),
+                    _ => None,
+                }
             }
+            _ => None,
         }
+    }
+
+    fn of_literal(value: &ScalarValue) -> Option<Number> {
+        match value {
+            // The shortest text that is this double: what was written, if that has no more than 15 digits.
+            ScalarValue::Float64(Some(double)) if double.is_finite() => Number::parse(&format!("{double:e}")),
+            ScalarValue::Decimal128(Some(value), _, scale) => Number::new(*value, -i32::from(*scale)),
+            ScalarValue::Int64(Some(value)) => Number::new((*value).into(), 0),
+            ScalarValue::UInt64(Some(value)) => Number::new((*value).into(), 0),
+            _ => None,
+        }
+    }
+
+    /// Without the zeros at its end.
+    fn new(mut digits: i128, mut exponent: i32) -> Option<Number> {
+        if digits == 0 {
+            return Some(Number { digits: 0, exponent: 0 });
+        }
+        while digits % 10 == 0 {
+            digits /= 10;
+            exponent = exponent.checked_add(1)?;
+        }
+        Some(Number { digits, exponent })
+    }
+
+    fn plus(self, other: Number) -> Option<Number> {
+        let exponent = self.exponent.min(other.exponent);
+        let digits = |number: Number| {
+            let zeros = u32::try_from(number.exponent.checked_sub(exponent)?).ok()?;
+            number.digits.checked_mul(10_i128.checked_pow(zeros)?)
+        };
+        Number::new(digits(self)?.checked_add(digits(other)?)?, exponent)
     }
 
     pub(super) fn parse(text: &str) -> Option<Number> {
@@ -47,15 +96,11 @@ impl Number {
             None => (text, 0),
         };
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let digits = format!("{whole}{fraction}");
-        let shortened = digits.trim_end_matches('0');
-        if shortened.trim_start_matches('-').is_empty() {
-            return digits.contains('0').then_some(Number { digits: 0, exponent: 0 });
+        if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
         }
-        let dropped = i32::try_from(digits.len() - shortened.len()).ok()?;
-        let after_point = i32::try_from(fraction.len()).ok()?;
-        let exponent = exponent.checked_sub(after_point)?.checked_add(dropped)?;
-        Some(Number { digits: shortened.parse().ok()?, exponent })
+        let digits = format!("{whole}{fraction}").parse::<i128>().ok()?;
+        Number::new(digits, exponent.checked_sub(i32::try_from(fraction.len()).ok()?)?)
     }
 
     /// As a decimal of its own digits, if there is one.
@@ -128,6 +173,11 @@ impl Exact {
         known.then(|| Exact(data_type.clone()))
     }
 
+    /// Whether all of its values are values of another type, or nearly.
+    pub(super) fn is_within(&self, other: &DataType) -> bool {
+        other.is_floating() || Exact::of(other).is_some_and(|other| self.scale() <= other.scale())
+    }
+
     fn scale(&self) -> i32 {
         match self.0 {
             DataType::Decimal128(_, scale) => i32::from(scale),
@@ -173,8 +223,16 @@ impl Exact {
     }
 }
 
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}e{}", self.digits, self.exponent)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use datafusion::prelude::lit;
+
     use super::*;
 
     fn number(text: &str) -> Number {
@@ -195,9 +253,21 @@ mod tests {
         ] {
             assert_eq!(number(text), Number { digits, exponent }, "{text}");
         }
-        for text in ["", ".", "-", "e5", "x", "1.2.3", "nan"] {
+        for text in ["", ".", "-", "--0", "e5", "x", "1.2.3", "1.-2", "nan"] {
             assert_eq!(Number::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn sums_and_products_are_exact() {
+        let sum = |a: &str, b: &str| number(a).plus(number(b)).and_then(|number| number.decimal());
+        assert_eq!(sum("0.06", "0.01"), Some(ScalarValue::Decimal128(Some(7), 2, 2)));
+        assert_eq!(sum("1.1", "2.9"), Some(ScalarValue::Decimal128(Some(4), 1, 0)));
+        assert_eq!(sum("1e300", "1"), None);
+        let product = lit(1.1) * lit(3_i64) - lit(0.3);
+        assert_eq!(Number::of(&product), Some(Number { digits: 3, exponent: 0 }));
+        assert_eq!(Number::of(&(-lit(1.005))), Some(Number { digits: -1005, exponent: -3 }));
+        assert_eq!(Number::of(&(lit(1.0) / lit(3.0))), None);
     }
 
     #[test]
