@@ -64,7 +64,16 @@ fn rewritten(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
     if !found {
         return Ok(Transformed::no(node));
     }
-    rewrite_expressions(node, |expr, schema| expr.transform_up(|expr| expression(expr, schema)))
+    rewrite_expressions(node, |expr, schema| {
+        expr.transform_up(|expr| {
+            if !concerns(&expr) {
+                return Ok(Transformed::no(expr));
+            }
+            // What has no type here, as a filter of a scan, was looked at before or is for DataFusion to refuse.
+            let as_it_is = expr.clone();
+            expression(expr, schema).or_else(|_| Ok(Transformed::no(as_it_is)))
+        })
+    })
 }
 
 /// An expression whose types are coerced, with exact numbers.
