@@ -116,7 +116,7 @@ fn with_both(plan: LogicalPlan, inputs: Vec<LogicalPlan>, merged: &[Merged]) -> 
     let replace = |expr: Expr| match &expr {
         Expr::Column(column) if column.spans().0.is_empty() => {
             let merged = applicable.iter().copied().find(|merged| merged.left == *column);
-            let merged = merged.or_else(|| of_star.iter().find(|(_, kept)| kept == column).map(|(one, _)| *one));
+            let merged = merged.or_else(|| of_star.iter().rfind(|(_, kept)| kept == column).map(|(one, _)| *one));
             Ok(merged.map_or(Transformed::no(expr.clone()), |merged: &Merged| {
                 Transformed::yes(Expr::Column(merged.both.clone()))
             }))
@@ -153,11 +153,11 @@ fn kept_of_star(plan: &LogicalPlan, exprs: &[Expr], one: &Merged, all: &[Merged]
     if !columns.iter().all(|column| is_merged(column) || listed(column)) {
         return None;
     }
-    match (listed(&one.left), listed(&one.right)) {
-        (true, false) => Some(one.left.clone()),
-        (false, true) => Some(one.right.clone()),
-        _ => None,
-    }
+    // Of three tables that are joined by one column, the first's stands in both joins.
+    let same = all.iter().filter(|merged| merged.left == one.left).map(|merged| &merged.right);
+    let mut kept = same.chain([&one.left]).filter(|column| listed(column));
+    let first = kept.next()?;
+    kept.next().is_none().then(|| first.clone())
 }
 
 /// Whether the list of a SELECT has the columns of one side as `a.*`.
