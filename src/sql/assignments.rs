@@ -188,7 +188,8 @@ fn mark(value: &mut SqlExpr) {
     }
 }
 
-/// A cast in a mark that also has its type, so that the name of what it is part of tells them apart.
+/// Wraps a cast in a mark together with the name of its type. DataFusion leaves casts out of column names; the mark makes
+/// `min(a)` and `min(a::double)` two names.
 pub(super) fn named_cast(cast: SqlExpr) -> SqlExpr {
     let SqlExpr::Cast { data_type, .. } = &cast else { return cast };
     let data_type = SqlExpr::Value(Value::SingleQuotedString(data_type.to_string()).into());

@@ -61,7 +61,7 @@ fn has_any(schema: &DFSchema) -> bool {
     !schema.functional_dependencies().is_empty()
 }
 
-/// A plan of which only these columns are asked for, or all of them.
+/// Removes added keys from a plan whose parent reads only the columns `asked`, or all columns if that is `None`.
 fn own_keys(plan: LogicalPlan, asked: Option<HashSet<Column>>) -> DataFusionResult<LogicalPlan> {
     let plan = match (plan, &asked) {
         (LogicalPlan::Aggregate(aggregate), Some(asked)) => LogicalPlan::Aggregate(kept(aggregate, asked)?),

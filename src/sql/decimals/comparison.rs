@@ -1,4 +1,4 @@
-//! Comparisons of what is exact with a number as it is written, and of decimals with doubles.
+//! Compares integer and decimal columns with number literals exactly, and decimals with doubles as doubles.
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
@@ -37,8 +37,8 @@ fn is_comparison(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// A column of integers or decimals, of which the comparison may look at a wider type. Other expressions are not taken out of
-/// their casts: what type they have may be seen only when they are simplified, as of `round(x, 1)`.
+/// The integer or decimal column below a cast that only widens it. Other expressions keep their cast, because their type can
+/// change when they are simplified: `round(x, 1)` has another one once its second argument is known to be a literal.
 fn exact_column<'a>(expr: &'a Expr, schema: &DFSchema) -> DataFusionResult<Option<(&'a Expr, Exact)>> {
     let column = match expr {
         Expr::Cast(cast) => cast.expr.as_ref(),

@@ -1,9 +1,8 @@
 //! Decimals and integers beside numbers with a point, and beside doubles.
 //!
 //! Where this stands on the road of a query: an analyzer rule, after types are coerced. DataFusion (55.2) reads `16.78` as a
-//! double and brings doubles and decimals to DECIMAL(30, 15), where it is 16.780000000000002: `price = 16.78` finds nothing,
-//! and a double of 1e300 is an error. It compares integers with such numbers as doubles, of which large ones are equal that
-//! are not.
+//! double and casts doubles and decimals to DECIMAL(30, 15), which turns it into 16.780000000000002: `price = 16.78` finds
+//! nothing, and 1e300 overflows. It compares integers with such numbers as doubles, which confuses integers above 2^53.
 //!
 //! Here a number that coercion or a cast makes a decimal is the decimal that it says ([`number`]), and columns of decimals and
 //! integers are compared with numbers in their own types ([`comparison`]). Any other double that is compared with a decimal
@@ -136,7 +135,7 @@ fn as_written(expr: &mut Expr) -> bool {
 /// Whether coercion has made a decimal of a float that is no number.
 fn is_float_as_decimal(expr: &Expr, schema: &DFSchema) -> bool {
     let Expr::Cast(cast) = expr else { return false };
-    // That of DECIMAL(30, 15), or more where a decimal has more; those who cast to a decimal of so many places mean no other.
+    // Coercion casts to DECIMAL(30, 15), or to a larger scale. A cast that the user wrote with such a scale is treated alike.
     matches!(cast.field.data_type(), DataType::Decimal128(_, 15..) | DataType::Decimal256(_, 15..))
         && cast.expr.get_type(schema).is_ok_and(|of| of.is_floating())
         && Number::of(&cast.expr).is_none()
