@@ -53,7 +53,7 @@ impl SqlExpressions {
     pub(super) fn simplified(&self, expression: &str, known: &DFSchema) -> Result<(Expr, partition::Compiled)> {
         let dialect = self.state.config_options().sql_parser.dialect;
         let mut parsed = self.state.sql_to_expr_with_alias(expression, &dialect).map_err(from_datafusion)?;
-        precedence::correct_in(&mut parsed.expr);
+        precedence::correct(&mut parsed.expr);
         let logical = self.state.create_logical_expr_from_sql_expr(parsed, known).map_err(from_datafusion)?;
         if logical.is_volatile() {
             return Err(Error::InvalidInput(format!(

@@ -15,9 +15,8 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, NamedWindowDefinition, NamedWindowExpr, Query, Select, VisitMut, VisitorMut,
+    Expr as SqlExpr, NamedWindowDefinition, NamedWindowExpr, Query, Select, Statement, VisitMut, VisitorMut,
     WindowFrame as SqlWindowFrame, WindowSpec, WindowType,
 };
 
@@ -25,13 +24,7 @@ use super::rules::rewrite_expressions;
 
 /// Writes the frame of each window out.
 pub(super) fn write_out(statement: &mut Statement) {
-    match statement {
-        Statement::Statement(statement) => {
-            let _ = statement.visit(&mut Frames);
-        }
-        Statement::Explain(explain) => write_out(&mut explain.statement),
-        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => {}
-    }
+    let _ = statement.visit(&mut Frames);
 }
 
 struct Frames;

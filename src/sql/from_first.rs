@@ -2,16 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Query, SelectFlavor, SelectItem, SetExpr, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Query, SelectFlavor, SelectItem, SetExpr, Statement, VisitMut, VisitorMut};
 
 /// Gives every `FROM …` without a SELECT the list `*`.
-pub(crate) fn complete(statement: &mut Statement) {
-    let _ = match statement {
-        Statement::Statement(statement) => statement.visit(&mut Completion),
-        Statement::Explain(explain) => return complete(&mut explain.statement),
-        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => return,
-    };
+pub(super) fn complete(statement: &mut Statement) {
+    let _ = statement.visit(&mut Completion);
 }
 
 struct Completion;

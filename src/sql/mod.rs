@@ -1,14 +1,15 @@
 //! SQL over the tables of a store, and over files by name: the only folder that knows DataFusion.
 //!
-//! Where this stands on the road of a query: a statement is parsed by DataFusion and planned with it (`statement`);
-//! `catalog` resolves the names in it, to tables of the store, views of the session (`views`), or files; `lower` gives the parts that our executor can
-//! run to `exec`, and the scans under the rest are ours too and give decoded Arrow batches to DataFusion's operators;
-//! `stream` hands the answer out, batch by batch, without async. What CREATE TABLE and INSERT store comes out of such an
-//! answer and goes into the road of an ingest (`write`).
+//! Where this stands on the road of a query: DataFusion parses a statement (`parse`) and plans it (`statement`);
+//! `catalog` resolves the names in it, to tables of the store, views of the session (`views`), or files; `lower` gives the
+//! parts that our executor can run to `exec`, and the scans under the rest are ours too and give decoded Arrow batches to
+//! DataFusion's operators; `stream` hands the answer out, batch by batch, without async. What CREATE TABLE and INSERT store
+//! comes out of such an answer and goes into the road of an ingest (`write`).
 //!
-//! What DataFusion gets wrong is put right before planning (`precedence`, `row_values`, `repeated`, `using_names`, `rewrite`), by analyzer rules
-//! (`dependencies`, `using`, `frames`, `decimals`, `lists`, `set_operations`, `zeros`, `decorrelate`), and by rules and functions in place of its own
-//! (`null_joins`, `empty_groups`, `semi_joins`, `pushdown`, `orders`, `top_keys`, `extremes`). `docs/datafusion-faults.md` has a row for each.
+//! What DataFusion gets wrong is put right before planning (`parse`, `using_names`, `rewrite`), by analyzer rules
+//! (`dependencies`, `using`, `frames`, `decimals`, `lists`, `set_operations`, `zeros`, `decorrelate`), and by rules and
+//! functions in place of its own (`null_joins`, `empty_groups`, `semi_joins`, `pushdown`, `null_rows`, `orders`,
+//! `top_keys`, `extremes`). `docs/datafusion-faults.md` has a row for each.
 //!
 //! - [`Session`]: configuration, memory, threads; parses and runs statements.
 //! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.
@@ -37,9 +38,11 @@ mod lower;
 mod modify;
 mod nesting;
 mod node;
-mod orders;
 mod null_joins;
+mod null_rows;
+mod orders;
 mod parameters;
+mod parse;
 mod partition_keys;
 mod precedence;
 mod pushdown;

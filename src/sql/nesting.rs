@@ -5,8 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Expr, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{Expr, Statement, Visit, Visitor};
 
 use crate::error::{Error, Result};
 
@@ -15,15 +14,11 @@ const MOST_LEVELS: usize = 16;
 
 /// Refuses a statement of too many levels.
 pub(super) fn check(statement: &Statement) -> Result<()> {
-    match statement {
-        Statement::Statement(statement) => match statement.visit(&mut Levels(0)) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(Error::InvalidInput(format!(
-                "more than {MOST_LEVELS} subqueries stand in each other; CREATE TABLE … AS keeps what some of them answer"
-            ))),
-        },
-        Statement::Explain(explain) => check(&explain.statement),
-        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => Ok(()),
+    match statement.visit(&mut Levels(0)) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::InvalidInput(format!(
+            "more than {MOST_LEVELS} subqueries stand in each other; CREATE TABLE … AS keeps what some of them answer"
+        ))),
     }
 }
 

@@ -5,10 +5,7 @@ use std::ops::ControlFlow;
 
 use datafusion::common::ParamValues;
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{
-    Expr, SetExpr, Statement as SqlStatement, Value, ValueWithSpan, visit_expressions,
-};
+use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Statement, Value, ValueWithSpan, visit_expressions};
 
 use super::assignments::is_kept;
 use crate::error::{Error, Result};
@@ -51,8 +48,7 @@ impl Parameters {
 /// DataFusion takes placeholders in the VALUES of an INSERT for numbered ones and refuses names; the same VALUES as a
 /// query inside are planned as in any query.
 pub(super) fn allow_names(statement: &mut Statement) {
-    let Statement::Statement(statement) = statement else { return };
-    let SqlStatement::Insert(insert) = statement.as_mut() else { return };
+    let Statement::Insert(insert) = statement else { return };
     let Some(source) = insert.source.as_mut().filter(|source| matches!(*source.body, SetExpr::Values(_))) else {
         return;
     };

@@ -6,20 +6,10 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, VisitMut, VisitorMut};
 
-/// Corrects every expression of a statement.
-pub(crate) fn correct(statement: &mut Statement) {
-    match statement {
-        Statement::Statement(statement) => correct_in(statement.as_mut()),
-        Statement::Explain(explain) => correct(&mut explain.statement),
-        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => {}
-    }
-}
-
 /// Corrects an expression, or whatever has some.
-pub(crate) fn correct_in(tree: &mut impl VisitMut) {
+pub(super) fn correct(tree: &mut impl VisitMut) {
     let _ = tree.visit(&mut Correction);
 }
 

@@ -37,6 +37,8 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
+use super::null_rows::NullRowsExec;
+
 type Plan = Arc<dyn ExecutionPlan>;
 type Filter = Arc<dyn PhysicalExpr>;
 
@@ -188,7 +190,8 @@ fn below(node: &Plan, child: usize) -> DataFusionResult<Passage> {
         || node.is::<CooperativeExec>()
         || node.is::<BufferExec>()
         || node.is::<SortExec>()
-        || node.is::<UnionExec>();
+        || node.is::<UnionExec>()
+        || node.is::<NullRowsExec>();
     Ok(match same_rows {
         true => Passage::open((0..schema.fields().len()).map(|at| (at, column(&schema, at)))),
         false => Passage::closed(),

@@ -4,18 +4,13 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Distinct, Expr, OrderByKind, Query, SetExpr, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    Distinct, Expr, OrderByKind, Query, SetExpr, Statement, VisitMut, VisitorMut,
+};
 
 /// Leaves them out of every query of a statement.
-pub(crate) fn leave_out(statement: &mut Statement) {
-    match statement {
-        Statement::Statement(statement) => {
-            let _ = statement.visit(&mut Repeated);
-        }
-        Statement::Explain(explain) => leave_out(&mut explain.statement),
-        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => {}
-    }
+pub(super) fn leave_out(statement: &mut Statement) {
+    let _ = statement.visit(&mut Repeated);
 }
 
 struct Repeated;

@@ -26,6 +26,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::assignments::{named_cast, unmarked};
+use super::parse::sql_of;
 
 /// A statement as it is planned, where that is not as it was written.
 pub(super) struct Rewritten {
@@ -46,20 +47,12 @@ pub(super) fn candidates(statement: &Statement, error: &DataFusionError) -> Vec<
 
 fn rewritten(statement: &Statement, shows_casts: bool) -> Option<Rewritten> {
     let mut changed = statement.clone();
-    let inner = inner(&mut changed)?;
+    let inner = sql_of(&mut changed)?;
     // The columns of a table or view that is made need names of their own.
     let makes = matches!(inner, SqlStatement::CreateTable(_) | SqlStatement::CreateView(_));
     let mut names = Names { given: HashMap::new(), text: inner.to_string(), renames: !makes, shows_casts };
     let _ = inner.visit(&mut names);
     (changed != *statement).then_some(Rewritten { statement: changed, given: names.given, shows_casts })
-}
-
-fn inner(statement: &mut Statement) -> Option<&mut SqlStatement> {
-    match statement {
-        Statement::Statement(statement) => Some(statement),
-        Statement::Explain(explain) => inner(&mut explain.statement),
-        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => None,
-    }
 }
 
 fn is_mended(error: &DataFusionError) -> bool {

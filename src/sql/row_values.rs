@@ -6,22 +6,16 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Query, Select, SetExpr, TableFactor, UnaryOperator, Value, VisitMut, VisitorMut,
+    BinaryOperator, Expr, Query, Select, SetExpr, Statement, TableFactor, UnaryOperator, Value, VisitMut,
+    VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 /// Takes all comparisons of rows in a statement apart.
 pub(super) fn take_apart(statement: &mut Statement) {
-    match statement {
-        Statement::Statement(statement) => {
-            let _ = statement.visit(&mut Apart::default());
-        }
-        Statement::Explain(explain) => take_apart(&mut explain.statement),
-        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => {}
-    }
+    let _ = statement.visit(&mut Apart::default());
 }
 
 #[derive(Default)]

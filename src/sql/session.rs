@@ -17,34 +17,30 @@ use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion::sql::parser::{self, DFParserBuilder};
+use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
-use datafusion::sql::sqlparser::dialect::dialect_from_str;
 
 use super::assignments;
 use super::catalog::Tables;
 use super::convert::from_datafusion;
 use super::date_functions;
-use super::decimals::{self, ExactNumbers};
+use super::decimals::ExactNumbers;
 use super::decorrelate::Decorrelate;
 use super::dependencies::{ForgetDependencies, MISLED, OwnKeys};
 use super::empty_groups::AboveEmptyGroups;
 use super::exec::Engine;
 use super::expressions::SqlExpressions;
 use super::extremes;
-use super::frames::{self, FramesOfPeers};
-use super::from_first;
+use super::frames::FramesOfPeers;
 use super::lists::UniteLists;
 use super::modify::Modify;
-use super::nesting;
 use super::node::Planner;
 use super::null_joins::UnlessNullsAreEqual;
+use super::null_rows::ForgetAtNullRows;
 use super::orders::SortWhatIsNot;
-use super::parameters::{Parameters, allow_names};
-use super::precedence;
+use super::parameters::Parameters;
+use super::parse;
 use super::pushdown::PositionalFilterPushdown;
-use super::repeated;
-use super::row_values;
 use super::semi_joins::EachKeyOnce;
 use super::set_operations::CountEqualRows;
 use super::settings::Settings;
@@ -153,30 +149,9 @@ impl Session {
 
     /// Splits a text into statements at `;`. A syntax error anywhere in it is found before anything runs.
     pub fn parse(&self, sql: &str) -> Result<Vec<Statement>> {
-        let state = self.context.state_ref();
-        let state = state.read();
-        let options = &state.config_options().sql_parser;
-        let dialect = dialect_from_str(options.dialect)
-            .ok_or_else(|| Error::InvalidInput(format!("unknown SQL dialect {}", options.dialect)))?;
-        let parsed = DFParserBuilder::new(sql)
-            .with_dialect(dialect.as_ref())
-            .with_recursion_limit(MOST_NESTED)
-            .build()
-            .and_then(|mut parser| parser.parse_statements())
-            .map_err(from_datafusion)?;
-        let completed = |mut parsed| {
-            from_first::complete(&mut parsed);
-            precedence::correct(&mut parsed);
-            row_values::take_apart(&mut parsed);
-            frames::write_out(&mut parsed);
-            decimals::keep_digits(&mut parsed);
-            repeated::leave_out(&mut parsed);
-            allow_names(&mut parsed);
-            Statement { parsed }
-        };
-        let completed: Vec<Statement> = parsed.into_iter().map(completed).collect();
-        completed.iter().try_for_each(|statement| nesting::check(&statement.parsed))?;
-        Ok(completed)
+        let dialect = self.context.state_ref().read().config_options().sql_parser.dialect;
+        let parsed = parse::statements(sql, dialect)?;
+        Ok(parsed.into_iter().map(|parsed| Statement { parsed }).collect())
     }
 
     /// Plans a statement and starts it; what writes is done when this returns. All its scans of one table see the same
@@ -282,8 +257,6 @@ impl std::fmt::Debug for Session {
 /// Names under which the information schema shows a store's tables.
 pub(super) const CATALOG: &str = "stylobate";
 pub(super) const SCHEMA: &str = "public";
-/// How deep a statement may be nested. Each level takes some kilobytes of stack, which grows on the heap.
-const MOST_NESTED: usize = 400;
 /// What an ingest takes at most where no limit asks for less.
 const WRITE_BYTES: u64 = 1 << 30;
 
@@ -351,8 +324,11 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
             _ => {}
         }
     }
-    let last = rules.iter().position(|rule| rule.name() == "SanityCheckPlan").unwrap_or(rules.len());
-    rules.insert(last, Arc::new(SortWhatIsNot));
+    let before = |rules: &[Arc<dyn PhysicalOptimizerRule + Send + Sync>], name: &str| {
+        rules.iter().position(|rule| rule.name() == name).unwrap_or(rules.len())
+    };
+    rules.insert(before(&rules, "EnsureRequirements"), Arc::new(ForgetAtNullRows));
+    rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortWhatIsNot));
     rules
 }
 

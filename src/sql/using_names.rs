@@ -16,6 +16,8 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, TableWithJoins, VisitMut, VisitorMut,
 };
 
+use super::parse::sql_of;
+
 /// The most sides that are tried for a name.
 const MOST_SIDES: usize = 8;
 
@@ -32,7 +34,7 @@ pub(super) fn candidates(statement: &Statement, error: &DataFusionError) -> Vec<
 pub(super) fn columns_in_having(statement: &Statement) -> Vec<Statement> {
     let mut shared = SharedNames(Vec::new());
     let mut copy = statement.clone();
-    if let Some(inner) = inner(&mut copy) {
+    if let Some(inner) = sql_of(&mut copy) {
         let _ = inner.visit(&mut shared);
     }
     if shared.0.is_empty() { Vec::new() } else { worded(statement, &shared.0, Clauses::Having) }
@@ -42,7 +44,7 @@ fn worded(statement: &Statement, names: &[String], clauses: Clauses) -> Vec<Stat
     let candidate = |side| {
         let mut changed = statement.clone();
         for name in names {
-            let _ = inner(&mut changed)?.visit(&mut Naming { name: name.clone(), side, clauses });
+            let _ = sql_of(&mut changed)?.visit(&mut Naming { name: name.clone(), side, clauses });
         }
         (changed != *statement).then_some(changed)
     };
@@ -85,14 +87,6 @@ impl VisitorMut for SharedNames {
             }
         }
         ControlFlow::Continue(())
-    }
-}
-
-fn inner(statement: &mut Statement) -> Option<&mut datafusion::sql::sqlparser::ast::Statement> {
-    match statement {
-        Statement::Statement(statement) => Some(statement),
-        Statement::Explain(explain) => inner(&mut explain.statement),
-        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => None,
     }
 }
 

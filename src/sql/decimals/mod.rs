@@ -22,10 +22,9 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Projection, Subquery, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, UnaryOperator, Value,
-    ValueWithSpan, VisitMut, VisitorMut,
+    BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, Statement, UnaryOperator,
+    Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
 use super::assignments::is_kept;
@@ -205,13 +204,7 @@ fn keys(mut join: Join) -> DataFusionResult<Transformed<LogicalPlan>> {
 
 /// Keeps the digits of numbers that a double would not keep, where they are compared with something.
 pub(super) fn keep_digits(statement: &mut Statement) {
-    match statement {
-        Statement::Statement(statement) => {
-            let _ = statement.visit(&mut Digits);
-        }
-        Statement::Explain(explain) => keep_digits(&mut explain.statement),
-        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => {}
-    }
+    let _ = statement.visit(&mut Digits);
 }
 
 struct Digits;

@@ -1,0 +1,51 @@
+//! From text to statements, in which what DataFusion would read otherwise is put right.
+//!
+//! Where this stands on the road of a query: first. All that changes a statement between the parser and the planner is named
+//! here, in the order in which it is done.
+
+use datafusion::common::config::Dialect;
+use datafusion::sql::parser::{DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
+use datafusion::sql::sqlparser::dialect::dialect_from_str;
+
+use super::convert::from_datafusion;
+use super::parameters::allow_names;
+use super::{decimals, frames, from_first, nesting, precedence, repeated, row_values};
+use crate::error::{Error, Result};
+
+/// How deep a statement may be nested. Each level takes some kilobytes of stack, which grows on the heap.
+const MOST_NESTED: usize = 400;
+
+/// Splits a text into statements at `;`.
+pub(super) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement>> {
+    let dialect =
+        dialect_from_str(dialect).ok_or_else(|| Error::InvalidInput(format!("unknown SQL dialect {dialect}")))?;
+    let mut statements = DFParserBuilder::new(sql)
+        .with_dialect(dialect.as_ref())
+        .with_recursion_limit(MOST_NESTED)
+        .build()
+        .and_then(|mut parser| parser.parse_statements())
+        .map_err(from_datafusion)?;
+    for statement in &mut statements {
+        if let Some(sql) = sql_of(statement) {
+            from_first::complete(sql);
+            precedence::correct(sql);
+            row_values::take_apart(sql);
+            frames::write_out(sql);
+            decimals::keep_digits(sql);
+            repeated::leave_out(sql);
+            allow_names(sql);
+            nesting::check(sql)?;
+        }
+    }
+    Ok(statements.into())
+}
+
+/// The SQL of a statement, of an EXPLAIN what it explains; none of what DataFusion adds to SQL.
+pub(super) fn sql_of(statement: &mut Statement) -> Option<&mut SqlStatement> {
+    match statement {
+        Statement::Statement(statement) => Some(statement),
+        Statement::Explain(explain) => sql_of(&mut explain.statement),
+        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => None,
+    }
+}
