@@ -150,7 +150,7 @@ fn says_something(part: &Arc<dyn PhysicalExpr>, scan: &Scan) -> DataFusionResult
 fn tells_zeros_apart(part: &Arc<dyn PhysicalExpr>, scan: &Scan) -> DataFusionResult<bool> {
     let (mut floats, mut looked_up) = (false, false);
     part.apply(|expr| {
-        floats |= expr.is::<Column>() && expr.data_type(&scan.schema)?.is_floating();
+        floats |= expr.data_type(&scan.schema).is_ok_and(|data_type| data_type.is_floating());
         let compares =
             expr.is::<BinaryExpr>() || expr.is::<NotExpr>() || expr.is::<IsNullExpr>() || expr.is::<CastExpr>();
         looked_up |= !compares && !expr.is::<Column>() && !expr.is::<Literal>() && !expr.is::<IsNotNullExpr>();

@@ -38,23 +38,31 @@ impl OptimizerRule for AboveEmptyGroups {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> DataFusionResult<Transformed<LogicalPlan>> {
-        let LogicalPlan::Filter(filter) = &plan else { return self.0.rewrite(plan, config) };
-        if !has_row_for_none(&filter.input) {
+        let Some((conditions, input)) = filtered(&plan).filter(|(_, input)| has_row_for_none(input)) else {
             return self.0.rewrite(plan, config);
-        }
-        let conditions = split_conjunction_owned(filter.predicate.clone());
+        };
         let (constant, others): (Vec<Expr>, Vec<Expr>) =
             conditions.into_iter().partition(|condition| condition.column_refs().is_empty());
         match (conjunction(constant), conjunction(others)) {
             (None, _) => self.0.rewrite(plan, config),
             (Some(_), None) => Ok(Transformed::no(plan)),
             (Some(constant), Some(others)) => {
-                let below = LogicalPlan::Filter(Filter::try_new(others, Arc::clone(&filter.input))?);
+                let below = LogicalPlan::Filter(Filter::try_new(others, Arc::clone(input))?);
                 self.0
                     .rewrite(below, config)?
                     .map_data(|below| Filter::try_new(constant, below.into()).map(LogicalPlan::Filter))
             }
         }
+    }
+}
+
+/// The conditions of filters over each other, which the rule unites, and what they filter.
+fn filtered(plan: &LogicalPlan) -> Option<(Vec<Expr>, &Arc<LogicalPlan>)> {
+    let LogicalPlan::Filter(Filter { predicate, input, .. }) = plan else { return None };
+    let own = split_conjunction_owned(predicate.clone());
+    match filtered(input) {
+        Some((below, input)) => Some((below.into_iter().chain(own).collect(), input)),
+        None => Some((own, input)),
     }
 }
 

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, JoinConstraint, JoinType};
-use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, when};
+use datafusion::common::{Column, JoinConstraint, JoinType, plan_datafusion_err};
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::logical_expr::{Distinct, DistinctOn, Expr, Join, LogicalPlan, Projection, SortExpr, when};
 use datafusion::optimizer::AnalyzerRule;
 
 /// The rule.
@@ -75,7 +75,10 @@ fn open(plan: LogicalPlan) -> DataFusionResult<(LogicalPlan, Vec<Merged>)> {
             | LogicalPlan::Window(_)
             | LogicalPlan::Join(_)
     );
-    let selects = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
+    let selects = matches!(
+        plan,
+        LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::On(_))
+    );
     let (mut merged, mut inputs) = (Vec::new(), Vec::new());
     for input in plan.inputs() {
         if passes || selects {
@@ -88,6 +91,11 @@ fn open(plan: LogicalPlan) -> DataFusionResult<(LogicalPlan, Vec<Merged>)> {
     }
     if inputs.is_empty() {
         return Ok((plan, merged));
+    }
+    if !passes && !selects {
+        let mut inputs = inputs.into_iter();
+        let replaced = plan.map_children(|input| Ok(Transformed::yes(inputs.next().unwrap_or(input))))?;
+        return Ok((replaced.data, merged));
     }
     let original = match &plan {
         LogicalPlan::Join(join) if is_merging(join) => Some(join.on.clone()),
@@ -123,24 +131,46 @@ fn with_both(plan: LogicalPlan, inputs: Vec<LogicalPlan>, merged: &[Merged]) -> 
         }
         _ => Ok(Transformed::no(expr)),
     };
-    let names = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Window(_));
-    let mut rewritten = Vec::with_capacity(exprs.len());
-    for expr in exprs {
+    let named = |expr: Expr| {
         let name = expr.qualified_name();
         let replaced = expr.transform_up(replace)?;
-        let keeps_name = !replaced.transformed || !names || matches!(replaced.data, Expr::Alias(_));
-        rewritten.push(match keeps_name {
+        Ok::<_, DataFusionError>(match !replaced.transformed || matches!(replaced.data, Expr::Alias(_)) {
             true => replaced.data,
             false => replaced.data.alias_qualified(name.0, name.1),
-        });
+        })
+    };
+    let unnamed = |expr: Expr| Ok::<_, DataFusionError>(expr.transform_up(replace)?.data);
+    match plan {
+        LogicalPlan::Distinct(Distinct::On(on)) => {
+            let keys = on.on_expr.into_iter().map(unnamed).collect::<DataFusionResult<_>>()?;
+            let selected = on.select_expr.into_iter().map(named).collect::<DataFusionResult<_>>()?;
+            let order = |key: SortExpr| Ok(SortExpr { expr: unnamed(key.expr)?, ..key });
+            let sort = on.sort_expr.map(|keys| keys.into_iter().map(order).collect::<DataFusionResult<_>>());
+            let [input] = <[LogicalPlan; 1]>::try_from(inputs)
+                .map_err(|inputs| plan_datafusion_err!("DISTINCT ON over {} inputs", inputs.len()))?;
+            let on = DistinctOn::try_new(keys, selected, sort.transpose()?, input.into())?;
+            Ok(LogicalPlan::Distinct(Distinct::On(on)))
+        }
+        LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) => {
+            plan.with_new_exprs(exprs.into_iter().map(named).collect::<DataFusionResult<_>>()?, inputs)
+        }
+        _ => plan.with_new_exprs(exprs.into_iter().map(unnamed).collect::<DataFusionResult<_>>()?, inputs),
     }
-    plan.with_new_exprs(rewritten, inputs)
+}
+
+/// What a SELECT list is chosen from.
+fn selected_from(plan: &LogicalPlan) -> Option<&LogicalPlan> {
+    match plan {
+        LogicalPlan::Projection(projection) => Some(&projection.input),
+        LogicalPlan::Distinct(Distinct::On(on)) => Some(&on.input),
+        _ => None,
+    }
 }
 
 /// Of a SELECT list that comes of `*`, the one of both columns that DataFusion has kept: that of the table whose name comes first in
 /// the alphabet.
 fn kept_of_star(plan: &LogicalPlan, exprs: &[Expr], one: &Merged, all: &[Merged]) -> Option<Column> {
-    let LogicalPlan::Projection(projection) = plan else { return None };
+    let input = selected_from(plan)?;
     let listed = |column: &Column| {
         exprs
             .iter()
@@ -149,7 +179,7 @@ fn kept_of_star(plan: &LogicalPlan, exprs: &[Expr], one: &Merged, all: &[Merged]
     let is_merged = |column: &Column| {
         all.iter().any(|merged| merged.left == *column || merged.right == *column || merged.both == *column)
     };
-    let columns = projection.input.schema().columns();
+    let columns = input.schema().columns();
     if !columns.iter().all(|column| is_merged(column) || listed(column)) {
         return None;
     }
@@ -162,7 +192,7 @@ fn kept_of_star(plan: &LogicalPlan, exprs: &[Expr], one: &Merged, all: &[Merged]
 
 /// Whether the list of a SELECT has the columns of one side as `a.*`.
 fn names_one_side(plan: &LogicalPlan, exprs: &[Expr], merged: &Merged) -> bool {
-    let LogicalPlan::Projection(projection) = plan else { return false };
+    let Some(input) = selected_from(plan) else { return false };
     let listed = |column: &Column| {
         let same =
             |expr: &Expr| matches!(expr, Expr::Column(known) if known == column && known.spans().0.is_empty());
@@ -171,7 +201,7 @@ fn names_one_side(plan: &LogicalPlan, exprs: &[Expr], merged: &Merged) -> bool {
     if listed(&merged.right) {
         return true;
     }
-    let columns = projection.input.schema().columns();
+    let columns = input.schema().columns();
     let (own, others): (Vec<&Column>, Vec<&Column>) =
         columns.iter().partition(|column| column.relation == merged.left.relation);
     let mut others = others.into_iter().filter(|column| **column != merged.right);

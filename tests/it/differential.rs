@@ -254,7 +254,8 @@ fn is_theirs(ways: &Ways, statement: &Statement, others: &[Statement], a: &Recor
     };
     let whole = |other: &Statement| Detour { sql: other.sql.clone(), skip: 0, limit: usize::MAX };
     let respelled = others.iter().flat_map(|other| std::iter::once(whole(other)).chain(other.detours.clone()));
-    statement.detours.iter().cloned().chain(respelled).any(|way| confirms(&way))
+    let exact = || ways.with_decimals(&statement.sql).is_ok_and(|all| compare(statement, a, &all, &sizes).is_ok());
+    statement.detours.iter().cloned().chain(respelled).any(|way| confirms(&way)) || exact()
 }
 
 fn slice(batch: &RecordBatch, way: &Detour) -> RecordBatch {

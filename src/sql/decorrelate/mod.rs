@@ -23,8 +23,8 @@ use datafusion::functions_aggregate::count::count_all;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, check_subquery_expr,
-    lit,
+    Distinct, Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, Subquery,
+    check_subquery_expr, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
@@ -60,9 +60,11 @@ fn rewritten(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
         LogicalPlan::Filter(filter) => filtered(filter),
         LogicalPlan::Projection(projection) => projected(projection),
         LogicalPlan::Join(join) if join.join_type == JoinType::Inner => joined(join),
-        LogicalPlan::Aggregate(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_) | LogicalPlan::Join(_) => {
-            computed_below(plan)
-        }
+        LogicalPlan::Aggregate(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Window(_)
+        | LogicalPlan::Join(_)
+        | LogicalPlan::Distinct(Distinct::On(_)) => computed_below(plan),
         other => Ok(Transformed::no(other)),
     }
 }
@@ -139,8 +141,8 @@ fn computed_below(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan
         };
         Ok(Transformed::new(Expr::Column(column), true, TreeNodeRecursion::Jump))
     };
-    let exprs = plan.expressions().into_iter().map(|expr| Ok(expr.transform_down(&mut place)?.data));
-    let exprs = exprs.collect::<DataFusionResult<Vec<Expr>>>()?;
+    let names = plan.schema().clone();
+    let plan = plan.map_expressions(|expr| expr.transform_down(&mut place))?.data;
     if below.iter().all(Vec::is_empty) {
         return Ok(Transformed::no(plan));
     }
@@ -151,11 +153,12 @@ fn computed_below(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan
         let outputs = columns.chain(computed).collect();
         wider.push(rewritten(LogicalPlan::Projection(Projection::try_new(outputs, input.into())?))?.data);
     }
-    let names = plan.schema().clone();
-    let over = plan.with_new_exprs(exprs, wider)?;
+    let mut wider = wider.into_iter();
+    let over = plan.map_children(|input| Ok(Transformed::yes(wider.next().unwrap_or(input))))?.data;
+    let over = over.recompute_schema()?;
     // What an aggregate calls its columns tells what they are computed from: the names go by position, those of others by name.
     let restored = match &over {
-        LogicalPlan::Aggregate(_) => over.schema().columns(),
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => over.schema().columns(),
         LogicalPlan::Window(_) => {
             let own = over.schema().columns();
             let new = own.len() - window_width(&over);

@@ -84,8 +84,19 @@ impl Maker<'_> {
     /// A column of a subquery that equals one of the row outside.
     fn link(&mut self, inner: &[Column]) -> Option<String> {
         let own = &inner[self.r.below(inner.len())];
-        let other = self.name(|t| are_alike(t, &own.data_type))?;
+        let other = self.outside(|t| are_alike(t, &own.data_type))?;
         Some(format!("{} = {other}", own.name))
+    }
+
+    /// A column of the row outside as a subquery can say it, in which a name without a table is the subquery's own.
+    fn outside(&mut self, wanted: impl Fn(&DataType) -> bool) -> Option<String> {
+        let name = self.name(wanted)?;
+        let mut named = self.tables.iter().filter(|table| table.columns.iter().any(|column| column.name == name));
+        match (named.next(), self.tables) {
+            (None, _) => Some(name),
+            (Some(table), [_]) => Some(format!("{}.{name}", table.name)),
+            _ => None,
+        }
     }
 
     /// What can be compared with a column: another, or one of its values.
@@ -94,7 +105,7 @@ impl Maker<'_> {
         if self.r.chance(15) {
             return value;
         }
-        self.name(|t| are_alike(t, &column.data_type)).unwrap_or(value)
+        self.outside(|t| are_alike(t, &column.data_type)).unwrap_or(value)
     }
 
     fn exists(&mut self, asked: &Asked, not: bool) -> String {

@@ -169,9 +169,10 @@ impl Maker<'_> {
         if self.r.chance(30) {
             let by: Vec<String> = (0..count).map(|at| format!("x{at}{}", self.direction())).collect();
             let limited = format!("SELECT * FROM ({sql}) AS s ORDER BY {}{}", by.join(", "), self.limit());
-            return Statement { order: Order::Total, ..Statement::plain(limited) };
+            return Statement { order: Order::Total, zeros_are_one: true, ..Statement::plain(limited) };
         }
-        Statement::plain(sql)
+        // Of equal rows, any may be kept.
+        Statement { zeros_are_one: true, ..Statement::plain(sql) }
     }
 
     /// INTERSECT ALL and EXCEPT ALL: sets of rows that have numbers among their equals.

@@ -37,6 +37,8 @@ pub(crate) struct Ways {
     /// DataFusion's operators on the stored tables.
     pub(crate) off: Session,
     memory: SessionContext,
+    /// The same where a number with a point is a decimal.
+    decimals: SessionContext,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -56,20 +58,31 @@ impl Ways {
         if database.little_memory {
             set(&alone, "SET sty.group_memory = 20000");
         }
-        let memory = independent();
+        let (memory, decimals) = (independent(false), independent(true));
         for table in &database.tables {
-            let rows = MemTable::try_new(table.schema.clone(), table.partitions()).unwrap();
-            memory.register_table(table.name.as_str(), Arc::new(rows)).unwrap();
+            let rows = Arc::new(MemTable::try_new(table.schema.clone(), table.partitions()).unwrap());
+            for context in [&memory, &decimals] {
+                context.register_table(table.name.as_str(), rows.clone()).unwrap();
+            }
         }
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        Ways { native: open(3, 1 << 30), alone, small: open(4, LITTLE_MEMORY), off, memory, runtime }
+        Ways { native: open(3, 1 << 30), alone, small: open(4, LITTLE_MEMORY), off, memory, decimals, runtime }
     }
 
     /// DataFusion on the rows in memory.
     pub(crate) fn memory(&self, sql: &str) -> Answer {
+        self.collect(&self.memory, sql)
+    }
+
+    /// The same where a number with a point is a decimal.
+    pub(crate) fn with_decimals(&self, sql: &str) -> Answer {
+        self.collect(&self.decimals, sql)
+    }
+
+    fn collect(&self, context: &SessionContext, sql: &str) -> Answer {
         let run = async {
-            let plan = self.memory.sql(sql).await?.create_physical_plan().await?;
-            let batches = collect(Arc::clone(&plan), self.memory.task_ctx()).await?;
+            let plan = context.sql(sql).await?.create_physical_plan().await?;
+            let batches = collect(Arc::clone(&plan), context.task_ctx()).await?;
             let schema = batches.first().map_or(plan.schema(), |batch| batch.schema());
             Ok::<_, DataFusionError>(concat_batches(&schema, &batches)?)
         };
@@ -79,9 +92,10 @@ impl Ways {
 }
 
 /// DataFusion without the rules that hand filters down to where rows come from.
-fn independent() -> SessionContext {
+fn independent(decimals: bool) -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(2);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
+    config.options_mut().sql_parser.parse_float_as_decimal = decimals;
     config.options_mut().optimizer.enable_dynamic_filter_pushdown = false;
     let mut rules = PhysicalOptimizer::new().rules;
     rules.retain(|rule| !rule.name().starts_with("FilterPushdown"));
