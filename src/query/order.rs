@@ -26,7 +26,7 @@ use super::scan::ahead::Ahead;
 use super::scan::{OpenBlock, Opener, Survivors, Work};
 use super::slice::{Slice, take};
 use super::stats::{Clock, Counters, Statistic};
-use super::words::{unordered, wordless};
+use super::words::{one_zero, unordered, wordless};
 use super::{Fragment, OrderBy};
 use crate::error::{Error, Result};
 use crate::expr::{Comparison, Expression, Operand, Predicate};
@@ -175,7 +175,11 @@ impl<'a> Top<'a> {
         let word = if by.descending { !limit.ranks.0 } else { limit.ranks.0 };
         let value = match column.data_type {
             _ if !is_ranked(&by.expression.data_type) => limit.key.clone()??,
-            DataType::Float64 => Scalar::Float(unordered(word)),
+            DataType::Float64 => Scalar::Float(match unordered(word) {
+                // Both zeros are.
+                0.0 if by.descending => -0.0,
+                value => value,
+            }),
             DataType::Float32 | DataType::UInt64 | DataType::Bool => return None,
             _ => Scalar::Int(word.into()),
         };
@@ -256,7 +260,7 @@ impl Worker for Top<'_> {
         places.retain(|place| both(*place) <= limit.ranks);
         let mut keys = Vec::with_capacity(self.order.len());
         for key in std::iter::once(&first_key).chain(&others) {
-            keys.push(take(key, &places)?);
+            keys.push(one_zero(&take(key, &places)?));
         }
         let rows = self.converter.convert_columns(&keys).map_err(failed)?;
         let Work { segment, block } = slice.block.work;

@@ -93,7 +93,10 @@ impl TreeNodeRewriter for Lowering<'_> {
 
     fn f_up(&mut self, plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
         self.refusals.pop();
-        Ok(Transformed::no(plan))
+        match plan {
+            LogicalPlan::Sort(sort) => Ok(zeros::sorted(sort)?.update_data(LogicalPlan::Sort)),
+            other => Ok(Transformed::no(other)),
+        }
     }
 }
 

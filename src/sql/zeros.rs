@@ -17,7 +17,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit, when};
+use datafusion::logical_expr::{Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, Sort, SortExpr, lit, when};
 use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::rules::rewrite_expressions;
@@ -51,6 +51,9 @@ pub(super) struct OneZero;
 impl AnalyzerRule for OneZero {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
         let rewrite = |node: LogicalPlan| {
+            if let LogicalPlan::Distinct(Distinct::On(on)) = node {
+                return distinct_on(on);
+            }
             let mut found = false;
             node.apply_expressions(|expr| {
                 found |= expr.exists(|expr| Ok(compares_bits(expr)))?;
@@ -73,6 +76,7 @@ fn compares_bits(expr: &Expr) -> bool {
     match expr {
         Expr::Case(case) => case.expr.is_some(),
         Expr::ScalarFunction(function) => function.func.name() == "nullif",
+        Expr::AggregateFunction(function) => function.params.order_by.len() > 1,
         Expr::WindowFunction(window) => {
             !window.params.partition_by.is_empty() || !window.params.order_by.is_empty()
         }
@@ -96,6 +100,10 @@ fn compared(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>
             }
             _ => Ok(Transformed::no(Expr::ScalarFunction(function))),
         },
+        Expr::AggregateFunction(mut function) => {
+            let changed = one_zero_before_last(&mut function.params.order_by, schema)?;
+            Ok(Transformed::new_transformed(Expr::AggregateFunction(function), changed))
+        }
         Expr::WindowFunction(mut window) => {
             let mut changed = false;
             let params = &mut window.params;
@@ -108,6 +116,39 @@ fn compared(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>
         }
         other => Ok(Transformed::no(other)),
     }
+}
+
+/// A sort of which a later key decides where floats are zeros: by the total order, -0.0 comes before 0.0.
+pub(super) fn sorted(mut sort: Sort) -> DataFusionResult<Transformed<Sort>> {
+    let schema = Arc::clone(sort.input.schema());
+    let changed = one_zero_before_last(&mut sort.expr, &schema)?;
+    Ok(Transformed::new_transformed(sort, changed))
+}
+
+/// The same of some keys. The last one decides nothing between zeros.
+fn one_zero_before_last(keys: &mut [SortExpr], schema: &DFSchema) -> DataFusionResult<bool> {
+    let earlier = keys.len().saturating_sub(1);
+    let mut changed = false;
+    for key in keys.iter_mut().take(earlier) {
+        let one = sum_with_zero(key.expr.clone(), schema)?;
+        changed |= one != key.expr;
+        key.expr = one;
+    }
+    Ok(changed)
+}
+
+/// The keys of DISTINCT ON stand in its order, too, and there for the same.
+fn distinct_on(mut on: DistinctOn) -> DataFusionResult<Transformed<LogicalPlan>> {
+    let schema = Arc::clone(on.input.schema());
+    let Some(sort) = on.sort_expr.take() else {
+        return Ok(Transformed::no(LogicalPlan::Distinct(Distinct::On(on))));
+    };
+    let one = |expr: Expr| sum_with_zero(expr, &schema);
+    let keys = on.on_expr.into_iter().map(one).collect::<DataFusionResult<_>>()?;
+    let sort = sort.into_iter().map(|key| Ok(SortExpr { expr: one(key.expr)?, ..key }));
+    let sort = sort.collect::<DataFusionResult<_>>()?;
+    let on = DistinctOn::try_new(keys, on.select_expr, Some(sort), on.input)?;
+    Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(on))))
 }
 
 /// The expression, with 0.0 for -0.0.

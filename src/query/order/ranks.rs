@@ -40,10 +40,10 @@ pub(super) fn ranks(key: &ArrayRef, by: &OrderBy) -> Option<Vec<i64>> {
     let turn = if by.descending { -1 } else { 0 };
     let mut ranks: Vec<i64> = match key.data_type() {
         ArrowType::Float64 => {
-            key.as_primitive::<Float64Type>().values().iter().map(|v| ordered(*v) ^ turn).collect()
+            key.as_primitive::<Float64Type>().values().iter().map(|v| float_rank(*v) ^ turn).collect()
         }
         ArrowType::Float32 => {
-            key.as_primitive::<Float32Type>().values().iter().map(|v| ordered(f64::from(*v)) ^ turn).collect()
+            key.as_primitive::<Float32Type>().values().iter().map(|v| float_rank((*v).into()) ^ turn).collect()
         }
         ArrowType::UInt64 => to_words(key)?.iter().map(|v| v ^ i64::MIN ^ turn).collect(),
         _ => to_words(key)?.iter().map(|v| v ^ turn).collect(),
@@ -57,6 +57,11 @@ pub(super) fn ranks(key: &ArrayRef, by: &OrderBy) -> Option<Vec<i64>> {
         }
     }
     Some(ranks)
+}
+
+/// By total order, but zeros are equal.
+fn float_rank(value: f64) -> i64 {
+    ordered(if value == 0.0 { 0.0 } else { value })
 }
 
 /// Whether [`ranks`] knows keys of the type.
@@ -102,7 +107,7 @@ pub(super) fn best_rank(by: &OrderBy, stats: &Stats, stored: &DataType) -> i64 {
     let bound = if by.descending { &stats.max } else { &stats.min };
     let turn = if by.descending { -1 } else { 0 };
     match (bound.as_ref().map(|bound| &bound.value), &by.expression.data_type) {
-        (Some(Scalar::Float(v)), _) => ordered(*v) ^ turn,
+        (Some(Scalar::Float(v)), _) => float_rank(*v) ^ turn,
         (Some(Scalar::Int(v)), ArrowType::UInt64) => (*v as u64 as i64) ^ i64::MIN ^ turn,
         (Some(Scalar::Int(v)), ArrowType::Decimal128(..)) if *v == 0 => ANY,
         (Some(Scalar::Int(v)), data_type) if !matches!(data_type, ArrowType::Decimal128(..)) => {

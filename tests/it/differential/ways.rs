@@ -11,6 +11,7 @@ use datafusion::common::config::Dialect;
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionStateBuilder;
+use datafusion::optimizer::Optimizer;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -91,7 +92,7 @@ impl Ways {
     }
 }
 
-/// DataFusion without the rules that hand filters down to where rows come from.
+/// DataFusion without the rules that hand filters down to where rows come from, and those that take nulls for equal.
 fn independent(decimals: bool) -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(2);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
@@ -99,8 +100,11 @@ fn independent(decimals: bool) -> SessionContext {
     config.options_mut().optimizer.enable_dynamic_filter_pushdown = false;
     let mut rules = PhysicalOptimizer::new().rules;
     rules.retain(|rule| !rule.name().starts_with("FilterPushdown"));
+    let mut logical = Optimizer::new().rules;
+    logical.retain(|rule| !["extract_equijoin_predicate", "eliminate_cross_join"].contains(&rule.name()));
     let builder = SessionStateBuilder::new_with_default_features().with_config(config);
-    SessionContext::new_with_state(builder.with_physical_optimizer_rules(rules).build())
+    let builder = builder.with_optimizer_rules(logical).with_physical_optimizer_rules(rules);
+    SessionContext::new_with_state(builder.build())
 }
 
 /// What a session answers, and whether all of it came from fragments.
