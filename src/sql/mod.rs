@@ -7,7 +7,7 @@
 //! comes out of such an answer and goes into the road of an ingest (`write`).
 //!
 //! What DataFusion gets wrong is put right before planning (`parse`, `using_names`, `rewrite`), by analyzer rules
-//! (`dependencies`, `using`, `frames`, `decimals`, `lists`, `set_operations`, `zeros`, `decorrelate`), and by rules and
+//! (`dependencies`, `using`, `frames`, `decimals`, `lists`, `set_operations`, `zeros`, `decorrelate`, `opaque`), and by rules and
 //! functions in place of its own (`null_joins`, `empty_groups`, `semi_joins`, `pushdown`, `null_rows`, `orders`,
 //! `top_keys`, `extremes`). `docs/datafusion-faults.md` has a row for each.
 //!
@@ -40,6 +40,7 @@ mod nesting;
 mod node;
 mod null_joins;
 mod null_rows;
+mod opaque;
 mod orders;
 mod parameters;
 mod parse;

@@ -21,8 +21,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, OrderByKind, Query, SelectItem, SetExpr, Statement as SqlStatement, UnaryOperator, VisitMut,
-    VisitorMut,
+    Expr, Ident, OrderByKind, Query, SelectItem, SetExpr, SetQuantifier, Statement as SqlStatement, UnaryOperator,
+    VisitMut, VisitorMut,
 };
 
 use super::assignments::{named_cast, unmarked};
@@ -143,13 +143,12 @@ impl VisitorMut for Names {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        if self.renames {
-            let order: Vec<String> = match query.order_by.as_ref().map(|order| &order.kind) {
-                Some(OrderByKind::Expressions(by)) => by.iter().filter_map(|by| name_of(&by.expr)).collect(),
-                _ => Vec::new(),
-            };
-            self.rename(&mut query.body, &order);
-        }
+        let order: Vec<String> = match query.order_by.as_ref().map(|order| &order.kind) {
+            Some(OrderByKind::Expressions(by)) => by.iter().filter_map(|by| name_of(&by.expr)).collect(),
+            _ => Vec::new(),
+        };
+        let which = if self.renames { Renamed::Twins } else { Renamed::None };
+        self.rename(&mut query.body, &order, which);
         ControlFlow::Continue(())
     }
 
@@ -163,6 +162,15 @@ impl VisitorMut for Names {
     }
 }
 
+/// Which columns of a SELECT get new names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Renamed {
+    None,
+    /// Those that share one, and those beside a `*`.
+    Twins,
+    All,
+}
+
 /// A column of a SELECT.
 struct Item {
     /// What it can be asked for by.
@@ -172,16 +180,25 @@ struct Item {
 }
 
 impl Names {
-    fn rename(&mut self, body: &mut SetExpr, order: &[String]) {
+    fn rename(&mut self, body: &mut SetExpr, order: &[String], which: Renamed) {
         let select = match body {
             // The columns of a table that SELECT … INTO makes need names of their own too.
             SetExpr::Select(select) if select.into.is_none() => select,
-            SetExpr::SetOperation { left, right, .. } => {
-                self.rename(left, order);
-                return self.rename(right, &[]);
+            SetExpr::SetOperation { left, right, set_quantifier, .. } => {
+                use SetQuantifier::{AllByName, ByName, DistinctByName};
+                let by_name = matches!(set_quantifier, AllByName | ByName | DistinctByName);
+                self.rename(left, order, which);
+                // The columns have the names of the first part.
+                return self.rename(right, &[], if by_name { which } else { Renamed::All });
+            }
+            SetExpr::Query(query) if which == Renamed::All && query.order_by.is_none() => {
+                return self.rename(&mut query.body, &[], which);
             }
             _ => return,
         };
+        if which == Renamed::None {
+            return;
+        }
         let wild = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
         let any = select.projection.iter().any(wild);
         let mut before: Vec<Item> = Vec::new();
@@ -193,7 +210,7 @@ impl Names {
             let unclear = |twin: &&Item| {
                 twin.text != item.text && item.name.as_ref().is_some_and(|name| order.contains(name))
             };
-            if (twin.is_some() || any) && twin.filter(unclear).is_none() {
+            if (twin.is_some() || any || which == Renamed::All) && twin.filter(unclear).is_none() {
                 let name = self.new_name(&item);
                 *selected = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
             }

@@ -37,6 +37,7 @@ use super::modify::Modify;
 use super::node::Planner;
 use super::null_joins::UnlessNullsAreEqual;
 use super::null_rows::ForgetAtNullRows;
+use super::opaque::HideFromRules;
 use super::orders::SortWhatIsNot;
 use super::parameters::Parameters;
 use super::parse;
@@ -277,6 +278,8 @@ fn configuration(threads: usize) -> SessionConfig {
         .with_option_extension(Settings::default());
     let options = config.options_mut();
     options.sql_parser.collect_spans = true;
+    // Timestamps with a zone have one.
+    options.execution.time_zone = Some("UTC".into());
     options.explain.logical_plan_only = false;
     // Of an aggregate, DataFusion's two planners do not always agree which columns can be null: no reason to refuse it.
     options.execution.skip_physical_aggregate_schema_check = true;
@@ -294,6 +297,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(CountEqualRows));
     rules.push(Arc::new(OneZero));
     rules.push(Arc::new(Decorrelate));
+    rules.push(Arc::new(HideFromRules));
     rules
 }
 

@@ -120,7 +120,7 @@ fn with_both(plan: LogicalPlan, inputs: Vec<LogicalPlan>, merged: &[Merged]) -> 
         merged.iter().filter_map(|one| Some((one, kept_of_star(&plan, &exprs, one, merged)?))).collect();
     let is_of_star = |one: &Merged| of_star.iter().any(|(starred, _)| starred.both == one.both);
     let applicable: Vec<&Merged> =
-        merged.iter().filter(|one| !is_of_star(one) && !names_one_side(&plan, &exprs, one)).collect();
+        merged.iter().filter(|one| !is_of_star(one) && !names_one_side(&plan, &exprs, one, merged)).collect();
     let replace = |expr: Expr| match &expr {
         Expr::Column(column) if column.spans().0.is_empty() => {
             let merged = applicable.iter().copied().find(|merged| merged.left == *column);
@@ -152,7 +152,12 @@ fn with_both(plan: LogicalPlan, inputs: Vec<LogicalPlan>, merged: &[Merged]) -> 
             Ok(LogicalPlan::Distinct(Distinct::On(on)))
         }
         LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) => {
-            plan.with_new_exprs(exprs.into_iter().map(named).collect::<DataFusionResult<_>>()?, inputs)
+            let each = |expr: Expr| match expr {
+                // Keys have names, a set of them has none.
+                Expr::GroupingSet(_) => Ok(expr.map_children(|key| Ok(Transformed::yes(named(key)?)))?.data),
+                other => named(other),
+            };
+            plan.with_new_exprs(exprs.into_iter().map(each).collect::<DataFusionResult<_>>()?, inputs)
         }
         _ => plan.with_new_exprs(exprs.into_iter().map(unnamed).collect::<DataFusionResult<_>>()?, inputs),
     }
@@ -190,8 +195,9 @@ fn kept_of_star(plan: &LogicalPlan, exprs: &[Expr], one: &Merged, all: &[Merged]
     kept.next().is_none().then(|| first.clone())
 }
 
-/// Whether the list of a SELECT has the columns of one side as `a.*`.
-fn names_one_side(plan: &LogicalPlan, exprs: &[Expr], merged: &Merged) -> bool {
+/// Whether the list of a SELECT has the columns of one side as `a.*`. Of a table of nothing but keys, this cannot be told from
+/// the names of the keys, as which it counts.
+fn names_one_side(plan: &LogicalPlan, exprs: &[Expr], merged: &Merged, all: &[Merged]) -> bool {
     let Some(input) = selected_from(plan) else { return false };
     let listed = |column: &Column| {
         let same =
@@ -205,7 +211,8 @@ fn names_one_side(plan: &LogicalPlan, exprs: &[Expr], merged: &Merged) -> bool {
     let (own, others): (Vec<&Column>, Vec<&Column>) =
         columns.iter().partition(|column| column.relation == merged.left.relation);
     let mut others = others.into_iter().filter(|column| **column != merged.right);
-    own.len() > 1 && own.iter().all(|column| listed(column)) && !others.all(listed)
+    let is_key = |column: &&Column| all.iter().any(|merged| merged.left == **column);
+    !own.iter().all(is_key) && own.len() > 1 && own.iter().all(|column| listed(column)) && !others.all(listed)
 }
 
 /// A join, and the columns of both of its sides beside its own.

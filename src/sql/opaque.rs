@@ -1,0 +1,169 @@
+//! What DataFusion's rules must not look through.
+//!
+//! Where this stands on the road of a query: an analyzer rule, after all others. DataFusion (55.2)
+//!
+//! - takes a scalar subquery for never null where its column is not, although it is null where there is no row:
+//!   `(SELECT id FROM t WHERE false) IS NULL` is false;
+//! - takes a cast off a comparison with a literal where the literal fits the type below, although the cast loses digits
+//!   (`price::int = 3` becomes `price = 3.00`), or is null where a value does not fit (`try_cast(x AS SMALLINT) <> 3`).
+//!
+//! Such a column, or cast, becomes the argument of a function that gives it back as it is.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, FieldRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, internal_datafusion_err};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, Projection, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Subquery, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::rules::rewrite_expressions;
+
+/// The rule.
+#[derive(Debug)]
+pub(super) struct HideFromRules;
+
+impl AnalyzerRule for HideFromRules {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        let rewrite = |node: LogicalPlan| {
+            let mut found = false;
+            node.apply_expressions(|expr| {
+                found |= expr.exists(|expr| Ok(is_candidate(expr)))?;
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+            match found {
+                true => rewrite_expressions(node, |expr, schema| expr.transform_up(|expr| hidden(expr, schema))),
+                false => Ok(Transformed::no(node)),
+            }
+        };
+        Ok(plan.transform_up_with_subqueries(rewrite)?.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "hide_from_rules"
+    }
+}
+
+fn is_candidate(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarSubquery(_) | Expr::Cast(_) | Expr::TryCast(_))
+}
+
+fn hidden(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+    match expr {
+        Expr::ScalarSubquery(subquery) if misses_null(&subquery) => {
+            Ok(Transformed::yes(Expr::ScalarSubquery(with_null(subquery)?)))
+        }
+        Expr::BinaryExpr(mut compared) if compared.op.supports_propagation() => {
+            let left = hide_casts(&mut compared.left, schema)?;
+            let right = hide_casts(&mut compared.right, schema)?;
+            Ok(Transformed::new_transformed(Expr::BinaryExpr(compared), left || right))
+        }
+        Expr::InList(mut list) => {
+            let mut changed = hide_casts(&mut list.expr, schema)?;
+            for value in &mut list.list {
+                changed |= hide_casts(value, schema)?;
+            }
+            Ok(Transformed::new_transformed(Expr::InList(list), changed))
+        }
+        Expr::Between(mut between) => {
+            let mut changed = hide_casts(&mut between.expr, schema)?;
+            changed |= hide_casts(&mut between.low, schema)?;
+            changed |= hide_casts(&mut between.high, schema)?;
+            Ok(Transformed::new_transformed(Expr::Between(between), changed))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// Hides a cast, and those in it, that is not the same as its value; says whether there was one.
+fn hide_casts(expr: &mut Expr, schema: &DFSchema) -> DataFusionResult<bool> {
+    let (within, hides) = match expr {
+        Expr::Cast(cast) => {
+            let hides = loses_digits(&cast.expr.get_type(schema)?, cast.field.data_type());
+            (hide_casts(&mut cast.expr, schema)?, hides)
+        }
+        Expr::TryCast(cast) => (hide_casts(&mut cast.expr, schema)?, true),
+        _ => return Ok(false),
+    };
+    if hides {
+        *expr = as_it_is(Volatility::Immutable, std::mem::take(expr));
+    }
+    Ok(within || hides)
+}
+
+/// Whether two values may be cast to one.
+fn loses_digits(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
+    let scale = |of: &DataType| match of {
+        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => Some(*scale),
+        other => other.is_integer().then_some(0),
+    };
+    scale(from).zip(scale(to)).is_some_and(|(from, to)| from > to)
+}
+
+fn misses_null(subquery: &Subquery) -> bool {
+    !subquery.subquery.schema().fields().iter().any(|field| field.is_nullable()) && !has_a_row(&subquery.subquery)
+}
+
+/// Whether a plan has a row in any case: an aggregate without keys.
+fn has_a_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => has_a_row(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => has_a_row(&alias.input),
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        _ => false,
+    }
+}
+
+/// The subquery with a column that may be null.
+fn with_null(subquery: Subquery) -> DataFusionResult<Subquery> {
+    let schema = subquery.subquery.schema();
+    // A constant would be seen again once it is folded.
+    let column = |(column, (qualifier, field)): (_, (Option<&_>, &FieldRef))| {
+        as_it_is(Volatility::Volatile, Expr::Column(column)).alias_qualified(qualifier.cloned(), field.name())
+    };
+    let outputs = schema.columns().into_iter().zip(schema.iter()).map(column).collect();
+    let projection = Projection::try_new(outputs, Arc::clone(&subquery.subquery))?;
+    Ok(subquery.with_plan(LogicalPlan::Projection(projection).into()))
+}
+
+fn as_it_is(volatility: Volatility, expr: Expr) -> Expr {
+    let function = ScalarUDF::from(AsItIs { signature: Signature::any(1, volatility) });
+    Expr::ScalarFunction(ScalarFunction::new_udf(function.into(), vec![expr]))
+}
+
+/// Gives back its argument, of which nothing is known but the type.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct AsItIs {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for AsItIs {
+    fn name(&self) -> &'static str {
+        "as_it_is"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
+        of.first().cloned().ok_or_else(|| internal_datafusion_err!("{} has no argument", self.name()))
+    }
+
+    fn return_field_from_args(&self, of: ReturnFieldArgs<'_>) -> DataFusionResult<FieldRef> {
+        let types: Vec<DataType> = of.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, true)))
+    }
+
+    fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        let value = given.args.into_iter().next();
+        value.ok_or_else(|| internal_datafusion_err!("{} has no argument", self.name()))
+    }
+}
