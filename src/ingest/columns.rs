@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int64Type, UInt64Type};
+use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_buffer::Buffer;
 use arrow_schema::{Field, Schema as ArrowSchema};
@@ -148,8 +148,8 @@ pub fn readable(batch: RecordBatch) -> Result<RecordBatch> {
         let to = canonical(array.data_type(), &stored_type(field.name(), array)?);
         changed |= to.is_some();
         let mut array = to.map_or_else(|| Ok(array.clone()), |to| cast(field.name(), array, &to))?;
-        if let Some(close) = without_slack(&array) {
-            (array, changed) = (close, true);
+        if let Some(other) = without_slack(&array).or_else(|| one_nan(&array)) {
+            (array, changed) = (other, true);
         }
         fields.push(Field::new(field.name(), array.data_type().clone(), true));
         columns.push(array);
@@ -174,6 +174,21 @@ fn without_slack(array: &ArrayRef) -> Option<ArrayRef> {
     }
     let views = array.as_binary_view_opt()?;
     wasteful(views.total_buffer_bytes_used(), views.data_buffers()).then(|| Arc::new(views.gc()) as _)
+}
+
+/// Floats with one NaN, which sorts last, for those whose sign bit is set, which would sort first: 0/0 makes such ones.
+fn one_nan(array: &ArrayRef) -> Option<ArrayRef> {
+    if let Some(floats) = array.as_primitive_opt::<Float64Type>() {
+        let negative = |value: f64| value.is_nan() && value.is_sign_negative();
+        let found = floats.values().iter().any(|value| negative(*value));
+        let one = |value| if negative(value) { f64::NAN } else { value };
+        return found.then(|| Arc::new(floats.unary::<_, Float64Type>(one)) as _);
+    }
+    let floats = array.as_primitive_opt::<Float32Type>()?;
+    let negative = |value: f32| value.is_nan() && value.is_sign_negative();
+    let found = floats.values().iter().any(|value| negative(*value));
+    let one = |value| if negative(value) { f32::NAN } else { value };
+    found.then(|| Arc::new(floats.unary::<_, Float32Type>(one)) as _)
 }
 
 /// Bytes of an array's values, for slices and views too. Long texts count twice: encoding shrinks them least, and holds
@@ -392,6 +407,18 @@ mod tests {
         let fields = arrow_schema::Schema::new(vec![field(&one), field(&one)]);
         let batch = RecordBatch::try_new(Arc::new(fields), vec![one.clone(), one]).unwrap();
         assert!(match_columns(&mut Schema::default(), &batch).is_err());
+    }
+
+    #[test]
+    fn there_is_one_nan() {
+        let nans: ArrayRef = Arc::new(arrow_array::Float64Array::from(vec![Some(-f64::NAN), None, Some(1.5)]));
+        let narrow: ArrayRef = Arc::new(arrow_array::Float32Array::from(vec![Some(-f32::NAN), Some(-0.0), None]));
+        let batch = readable(RecordBatch::try_from_iter([("a", nans), ("b", narrow)]).unwrap()).unwrap();
+        let bits = batch.column(0).as_primitive::<Float64Type>().values().iter().map(|v| v.to_bits());
+        assert_eq!(bits.collect::<Vec<_>>(), [f64::NAN.to_bits(), 0, 1.5_f64.to_bits()]);
+        assert_eq!(batch.column(0).null_count(), 1);
+        let bits = batch.column(1).as_primitive::<Float32Type>().values().iter().map(|v| v.to_bits());
+        assert_eq!(bits.take(2).collect::<Vec<_>>(), [f32::NAN.to_bits(), (-0.0_f32).to_bits()]);
     }
 
     #[test]

@@ -7,9 +7,9 @@
 //! comes out of such an answer and goes into the road of an ingest (`write`).
 //!
 //! What DataFusion gets wrong is put right before planning (`parse`, `using_names`, `rewrite`), by analyzer rules
-//! (`dependencies`, `using`, `frames`, `decimals`, `lists`, `set_operations`, `zeros`, `decorrelate`, `opaque`), and by rules and
+//! (`dependencies`, `using`, `frames`, `intervals`, `decimals`, `lists`, `set_operations`, `zeros`, `decorrelate`, `opaque`), and by rules and
 //! functions in place of its own (`null_joins`, `empty_groups`, `semi_joins`, `pushdown`, `null_rows`, `orders`,
-//! `top_keys`, `extremes`). `docs/datafusion-faults.md` has a row for each.
+//! `top_keys`, `extremes`, `percentiles`, `lead`). `docs/datafusion-faults.md` has a row for each.
 //!
 //! - [`Session`]: configuration, memory, threads; parses and runs statements.
 //! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.
@@ -33,6 +33,8 @@ mod frames;
 mod from_first;
 mod generate;
 mod held;
+mod intervals;
+mod lead;
 mod lists;
 mod lower;
 mod modify;
@@ -45,6 +47,7 @@ mod orders;
 mod parameters;
 mod parse;
 mod partition_keys;
+mod percentiles;
 mod precedence;
 mod pushdown;
 mod queue;

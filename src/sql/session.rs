@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList};
 use datafusion::common::config::Dialect;
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionStateBuilder, TaskContext};
@@ -32,6 +33,8 @@ use super::exec::Engine;
 use super::expressions::SqlExpressions;
 use super::extremes;
 use super::frames::FramesOfPeers;
+use super::intervals::{IntervalArithmetic, Intervals};
+use super::lead;
 use super::lists::UniteLists;
 use super::modify::Modify;
 use super::node::Planner;
@@ -41,6 +44,7 @@ use super::opaque::HideFromRules;
 use super::orders::SortWhatIsNot;
 use super::parameters::Parameters;
 use super::parse;
+use super::percentiles;
 use super::pushdown::PositionalFilterPushdown;
 use super::semi_joins::EachKeyOnce;
 use super::set_operations::CountEqualRows;
@@ -138,9 +142,12 @@ impl Session {
             .with_physical_optimizer_rules(physical_rules())
             .with_query_planner(Arc::new(Planner(engine)))
             .build();
-        let context = SessionContext::new_with_state(state);
+        let mut context = SessionContext::new_with_state(state);
+        context.register_expr_planner(Arc::new(IntervalArithmetic)).map_err(from_datafusion)?;
         date_functions::all().for_each(|function| context.register_udf(function));
         extremes::all().into_iter().for_each(|function| context.register_udaf(function));
+        percentiles::all().into_iter().for_each(|function| context.register_udaf(function));
+        lead::all().into_iter().for_each(|function| context.register_udwf(function));
         context.register_udf(assignments::mark_function());
         let weak = context.state_weak_ref();
         tables.belong_to(move || Some(weak.upgrade()?.read().clone()));
@@ -292,6 +299,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(OwnKeys));
     rules.insert(1, Arc::new(UsingBoth));
     rules.insert(2, Arc::new(FramesOfPeers));
+    rules.insert(3, Arc::new(Intervals));
     rules.push(Arc::new(ExactNumbers));
     rules.push(Arc::new(UniteLists));
     rules.push(Arc::new(CountEqualRows));

@@ -1,9 +1,10 @@
-//! There is one zero: -0.0 and 0.0 are equal, in lists and sets too.
+//! There is one zero: -0.0 and 0.0 are equal, in lists and sets too. And there is one NaN, which is the greatest value.
 //!
 //! DataFusion compares floats so that zeros are equal, but looks values of longer lists up by their bits, and compares bits in
 //! some other places (55.2). A list with one of the zeros gets the other beside it; the keys of windows and the
 //! arguments of a count of distinct values become sums with 0.0, which is the same for both; CASE with an operand and `nullif`
-//! become comparisons.
+//! become comparisons. A NaN with its sign bit set, as 0/0 and `-x` make, sorts first by total order and is not equal to
+//! the other: quotients, remainders and negations of floats give it without (infinity - infinity is left as it is).
 
 use std::sync::Arc;
 
@@ -13,11 +14,14 @@ use arrow_array::types::{Float32Type, Float64Type};
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{DFSchema, ScalarValue, internal_datafusion_err, internal_err};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::expr::Case;
+use datafusion::logical_expr::expr::{Case, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, Sort, SortExpr, lit, when};
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, Operator,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Sort, SortExpr, Volatility, lit, when,
+};
 use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::rules::rewrite_expressions;
@@ -74,6 +78,7 @@ impl AnalyzerRule for OneZero {
 
 fn compares_bits(expr: &Expr) -> bool {
     match expr {
+        _ if may_make_nan(expr) => true,
         Expr::Case(case) => case.expr.is_some(),
         Expr::ScalarFunction(function) => function.func.name() == "nullif",
         Expr::AggregateFunction(function) => function.params.order_by.len() > 1,
@@ -87,6 +92,7 @@ fn compares_bits(expr: &Expr) -> bool {
 fn compared(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
     let is_float = |expr: &Expr| expr.get_type(schema).is_ok_and(|of| of.is_floating());
     match expr {
+        expr if may_make_nan(&expr) && is_float(&expr) => Ok(Transformed::yes(one_nan(expr))),
         Expr::Case(Case { expr: Some(operand), when_then_expr, else_expr }) if is_float(&operand) => {
             let when = |when: Box<Expr>| Box::new(operand.as_ref().clone().eq(*when));
             let when_then_expr = when_then_expr.into_iter().map(|(value, then)| (when(value), then)).collect();
@@ -149,6 +155,69 @@ fn distinct_on(mut on: DistinctOn) -> DataFusionResult<Transformed<LogicalPlan>>
     let sort = sort.collect::<DataFusionResult<_>>()?;
     let on = DistinctOn::try_new(keys, on.select_expr, Some(sort), on.input)?;
     Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(on))))
+}
+
+/// Whether an expression of numbers can be a NaN with a sign where its operands have none.
+fn may_make_nan(expr: &Expr) -> bool {
+    let harmless = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if !is_zero(value));
+    match expr {
+        Expr::Negative(of) => !matches!(of.as_ref(), Expr::Literal(..)),
+        Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => !harmless(right),
+        _ => false,
+    }
+}
+
+fn is_zero(value: &ScalarValue) -> bool {
+    value.is_null() || ScalarValue::new_zero(&value.data_type()).is_ok_and(|zero| zero == *value)
+}
+
+/// The expression, with one NaN for both.
+fn one_nan(expr: Expr) -> Expr {
+    let function = ScalarUDF::from(OneNan { signature: Signature::any(1, Volatility::Immutable) });
+    Expr::ScalarFunction(ScalarFunction::new_udf(function.into(), vec![expr]))
+}
+
+/// Gives back its argument; of a NaN, the one without a sign.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OneNan {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for OneNan {
+    fn name(&self) -> &'static str {
+        "one_nan"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
+        of.first().cloned().ok_or_else(|| internal_datafusion_err!("{} has no argument", self.name()))
+    }
+
+    fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        match given.args.into_iter().next() {
+            Some(ColumnarValue::Array(values)) => Ok(ColumnarValue::Array(without_sign(&values))),
+            Some(ColumnarValue::Scalar(value)) => {
+                let one = without_sign(&value.to_array()?);
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?))
+            }
+            None => internal_err!("{} has no argument", self.name()),
+        }
+    }
+}
+
+fn without_sign(values: &ArrayRef) -> ArrayRef {
+    if let Some(floats) = values.as_primitive_opt::<Float64Type>() {
+        return Arc::new(floats.unary::<_, Float64Type>(|value| if value.is_nan() { f64::NAN } else { value }));
+    }
+    match values.as_primitive_opt::<Float32Type>() {
+        Some(floats) => {
+            Arc::new(floats.unary::<_, Float32Type>(|value| if value.is_nan() { f32::NAN } else { value }))
+        }
+        None => Arc::clone(values),
+    }
 }
 
 /// The expression, with 0.0 for -0.0.

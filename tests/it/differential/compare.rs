@@ -11,9 +11,6 @@ use datafusion::arrow::util::pretty::pretty_format_batches;
 
 use super::statements::{Order, Statement};
 
-/// How close sums of floats have to be.
-const CLOSE: f64 = 1e-9;
-
 /// An answer made ready: what is exact as bytes, and the sums.
 struct Prepared {
     batch: RecordBatch,
@@ -99,7 +96,7 @@ pub(crate) fn compare(
                 let same = batch.num_rows() == a.places.len() && sums_of(&batch, &sums) == sums;
                 same.then(|| prepare(&batch, &sums, ordered))
             };
-            all_the_same(&a, &b, &sizes)
+            all_the_same(&a, &b, statement.close, &sizes)
         }
     }
 }
@@ -131,7 +128,12 @@ fn first_difference(a: &RecordBatch, b: &RecordBatch) -> String {
     })
 }
 
-fn all_the_same(a: &Prepared, b: &Prepared, sizes: &dyn Fn() -> Option<Prepared>) -> Result<(), String> {
+fn all_the_same(
+    a: &Prepared,
+    b: &Prepared,
+    close: f64,
+    sizes: &dyn Fn() -> Option<Prepared>,
+) -> Result<(), String> {
     let mut known: Option<Option<Prepared>> = None;
     for (number, (x, y)) in a.places.iter().zip(&b.places).enumerate() {
         if a.rows.row(*x) != b.rows.row(*y) {
@@ -142,7 +144,7 @@ fn all_the_same(a: &Prepared, b: &Prepared, sizes: &dyn Fn() -> Option<Prepared>
             if left.is_valid(*x) != right.is_valid(*y) {
                 return Err(format!("row {number} differs in whether a sum is null"));
             }
-            if left.is_null(*x) || is_close(left.value(*x), right.value(*y), 0.0) {
+            if left.is_null(*x) || is_close(left.value(*x), right.value(*y), 0.0, close) {
                 continue;
             }
             let known = known.get_or_insert_with(sizes).as_ref();
@@ -150,7 +152,7 @@ fn all_the_same(a: &Prepared, b: &Prepared, sizes: &dyn Fn() -> Option<Prepared>
                 let place = *known.places.get(number)?;
                 Some(known.sums.get(at)?.value(place))
             });
-            if !is_close(left.value(*x), right.value(*y), size.unwrap_or(0.0)) {
+            if !is_close(left.value(*x), right.value(*y), size.unwrap_or(0.0), close) {
                 return Err(format!("row {number}: sums {:e} and {:e}", left.value(*x), right.value(*y)));
             }
         }
@@ -159,11 +161,11 @@ fn all_the_same(a: &Prepared, b: &Prepared, sizes: &dyn Fn() -> Option<Prepared>
 }
 
 /// `size` is the sum of the sizes of what was added.
-fn is_close(a: f64, b: f64, size: f64) -> bool {
+fn is_close(a: f64, b: f64, size: f64, close: f64) -> bool {
     if a == b || (a.is_nan() && b.is_nan()) || size.is_nan() || size == f64::INFINITY {
         return true;
     }
-    (a - b).abs() <= CLOSE * a.abs().max(b.abs()).max(size)
+    (a - b).abs() <= close * a.abs().max(b.abs()).max(size)
 }
 
 /// Whether every row of `part` is one of `all`, counted.
@@ -195,7 +197,7 @@ fn by_keys(columns: &[usize], a: &RecordBatch, b: &RecordBatch) -> Result<(), St
     let last = left.num_rows().checked_sub(1).map(|at| left.row(at));
     let sure = left.iter().position(|row| Some(row) == last).unwrap_or(0);
     let cut = |batch: &RecordBatch| prepare(&batch.slice(0, sure), &[], false);
-    all_the_same(&cut(a), &cut(b), &|| None)
+    all_the_same(&cut(a), &cut(b), 0.0, &|| None)
 }
 
 pub(crate) fn shown(batch: &RecordBatch) -> String {

@@ -5,6 +5,9 @@ use super::random::Random;
 use super::spelling::Spelling;
 use super::tables::Database;
 
+/// How close sums of floats have to be to DataFusion's.
+const CLOSE: f64 = 1e-9;
+
 /// A statement, and how its answers are compared.
 #[derive(Clone, Debug)]
 pub(crate) struct Statement {
@@ -16,6 +19,8 @@ pub(crate) struct Statement {
     pub(crate) detours: Vec<Detour>,
     /// Columns of the answer that may be sums of floats.
     pub(crate) sums: Vec<usize>,
+    /// How close these have to be.
+    pub(crate) close: f64,
     pub(crate) order: Order,
     /// Whether a row that does not count in the end could have been evaluated, and have failed.
     pub(crate) may_hide_errors: bool,
@@ -51,6 +56,7 @@ impl Statement {
             sizes: None,
             detours: Vec::new(),
             sums: Vec::new(),
+            close: CLOSE,
             order: Order::Any,
             may_hide_errors: true,
             zeros_are_one: false,
@@ -73,7 +79,7 @@ pub(crate) fn generate(seed: u64, number: u64, database: &Database, spelling: Sp
     if let Order::Some(all) = &mut statement.order {
         *all = unmarked(&(with.clone() + all), false);
     }
-    statement.zeros_are_one |= database.tables.len() > 1;
+    statement.zeros_are_one |= database.tables.len() > 1 || !matches!(statement.order, Order::Any);
     statement
 }
 

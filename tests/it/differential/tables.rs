@@ -147,6 +147,11 @@ fn column(schema: &Schema, batches: &[RecordBatch], at: usize, r: &mut Random) -
     Column { bare: name.clone(), name, data_type: known.data_type.clone(), samples }
 }
 
+/// Whether DataFusion brings a number to 15 digits behind the point and loses nothing.
+fn is_short(number: &str) -> bool {
+    number.trim_start_matches(['-', '0', '.']).trim_end_matches(['0', '.']).len() <= 6
+}
+
 /// A value as SQL.
 fn literal(data_type: &DataType, values: &ArrayRef, row: usize, r: &mut Random) -> String {
     let shown = array_value_to_string(values, row).unwrap();
@@ -154,7 +159,7 @@ fn literal(data_type: &DataType, values: &ArrayRef, row: usize, r: &mut Random) 
         DataType::Float32 | DataType::Float64 if shown.contains(['N', 'i']) => format!("CAST('{shown}' AS DOUBLE)"),
         DataType::Float32 if r.chance(50) => format!("CAST({shown} AS REAL)"),
         DataType::Int64 if shown == "-9223372036854775808" => format!("CAST('{shown}' AS BIGINT)"),
-        DataType::Decimal { precision, scale } if *scale >= 0 && r.chance(70) => {
+        DataType::Decimal { precision, scale } if *scale >= 0 && (r.chance(70) || !is_short(&shown)) => {
             format!("CAST('{shown}' AS DECIMAL({precision},{scale}))")
         }
         DataType::Date => format!("DATE '{shown}'"),

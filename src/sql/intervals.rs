@@ -1,0 +1,570 @@
+//! Intervals: their lengths, their multiples and parts, and dates that they are added to.
+//!
+//! Where this stands on the road of a query: [`IntervalArithmetic`] takes part while a statement is planned, for there the types
+//! of columns are settled; [`Intervals`] is an analyzer rule before types are coerced.
+//!
+//! DataFusion (55.2) compares intervals field by field, so that no number of hours is more than a day; it makes the difference
+//! of timestamps an interval of nanoseconds before that. Here what is compared or sorted is the length: a month is 30 days and a
+//! day 24 hours, as in PostgreSQL and DuckDB. It drops the hours that are added to a date; here the sum is a timestamp, unless
+//! the interval is a literal of whole months and days. It refuses to multiply and divide intervals, and takes parts of a
+//! difference of timestamps without splitting it into days, hours and so on.
+//!
+//! Groups, DISTINCT, `min` and `max` still go by the fields.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
+use arrow_array::{ArrayRef, Decimal128Array, Int64Array, IntervalMonthDayNanoArray};
+use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
+use datafusion::arrow::compute::kernels::arity::try_binary;
+use datafusion::arrow::compute::kernels::cast_utils::IntervalUnit as Part;
+use datafusion::arrow::compute::{CastOptions, cast_with_options};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, ScalarValue, exec_err};
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::logical_expr::expr::{ScalarFunction, WindowFunction};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, Projection, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Sort, Subquery, Volatility, WindowFrame, WindowFrameBound,
+    WindowFrameUnits, cast, lit,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+
+use super::rules::rewrite_expressions;
+
+/// Plans sums of dates and intervals, and multiples of intervals.
+#[derive(Debug)]
+pub(super) struct IntervalArithmetic;
+
+impl ExprPlanner for IntervalArithmetic {
+    fn plan_binary_op(
+        &self,
+        operation: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> DataFusionResult<PlannerResult<RawBinaryExpr>> {
+        use BinaryOperator::{Divide, Minus, Multiply, Plus};
+        let RawBinaryExpr { op, mut left, mut right } = operation;
+        let is = |expr: &Expr, kind: fn(&DataType) -> bool| expr.get_type(schema).is_ok_and(|of| kind(&of));
+        // The right side is asked first: of a long sum or product, that is the short one.
+        match op {
+            Plus | Minus if is(&right, is_length) && !is_whole_days(&right) && is(&left, is_date) => {
+                left = cast(left, TIMESTAMP);
+            }
+            Plus if is(&right, is_date) && !is_whole_days(&left) && is(&left, is_length) => {
+                right = cast(right, TIMESTAMP);
+            }
+            Multiply if is(&right, is_length) && is(&left, is_number) => {
+                return Ok(PlannerResult::Planned(Kind::Times.call(vec![left, right])));
+            }
+            Multiply if is(&right, is_number) && is(&left, is_length) => {
+                return Ok(PlannerResult::Planned(Kind::Times.call(vec![left, right])));
+            }
+            Divide if is(&right, is_number) && is(&left, is_length) => {
+                return Ok(PlannerResult::Planned(Kind::Over.call(vec![left, right])));
+            }
+            _ => {}
+        }
+        Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
+    }
+}
+
+/// What a date is that has a time of day.
+const TIMESTAMP: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+
+fn is_date(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Date32 | DataType::Date64)
+}
+
+/// A number, or what has no type yet: null, or a placeholder.
+fn is_number(data_type: &DataType) -> bool {
+    data_type.is_numeric() || data_type.is_null()
+}
+
+fn is_interval(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Interval(_))
+}
+
+/// An interval, or the difference of timestamps.
+fn is_length(data_type: &DataType) -> bool {
+    is_interval(data_type) || is_duration(data_type)
+}
+
+fn is_duration(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Duration(_))
+}
+
+/// Whether an expression is an interval that leaves a date a date: literals without a time.
+fn is_whole_days(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(value)), _) => value.nanoseconds == 0,
+        Expr::Literal(ScalarValue::IntervalDayTime(Some(value)), _) => value.milliseconds == 0,
+        Expr::Literal(ScalarValue::IntervalYearMonth(_), _) => true,
+        Expr::Literal(value, _) => value.is_null(),
+        Expr::Negative(of) => is_whole_days(of),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus | Operator::Minus, right }) => {
+            is_whole_days(left) && is_whole_days(right)
+        }
+        _ => false,
+    }
+}
+
+/// The rule.
+#[derive(Debug)]
+pub(super) struct Intervals;
+
+impl AnalyzerRule for Intervals {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        Ok(plan.transform_up_with_subqueries(rewritten)?.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "intervals"
+    }
+}
+
+fn rewritten(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
+    if let LogicalPlan::Sort(sort) = node {
+        return Ok(sorted(sort)?.update_data(LogicalPlan::Sort));
+    }
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found = found || expr.exists(|expr| Ok(concerns(expr)))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !found {
+        return Ok(Transformed::no(node));
+    }
+    rewrite_expressions(node, by_length)
+}
+
+/// Whether an expression may compare intervals, or take a part of one.
+fn concerns(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryExpr(binary) => is_comparison(binary.op),
+        Expr::Case(case) => case.expr.is_some(),
+        Expr::ScalarFunction(function) => function.func.name() == "date_part",
+        Expr::Between(_) | Expr::InList(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => true,
+        Expr::WindowFunction(_) => true,
+        _ => false,
+    }
+}
+
+fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+/// A sort whose intervals are sorted by their lengths.
+fn sorted(mut sort: Sort) -> DataFusionResult<Transformed<Sort>> {
+    let schema = Arc::clone(sort.input.schema());
+    let mut changed = false;
+    for key in &mut sort.expr {
+        let rewritten = by_length(std::mem::take(&mut key.expr), &schema)?;
+        key.expr = rewritten.data;
+        changed |= rewritten.transformed | to_length(&mut key.expr, &schema);
+    }
+    Ok(Transformed::new_transformed(sort, changed))
+}
+
+/// An expression, whose types are not coerced yet, with lengths where it compares intervals.
+pub(super) fn by_length(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+    expr.transform_up(|expr| expression(expr, schema))
+}
+
+fn expression(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+    let mut expr = expr;
+    let changed = match &mut expr {
+        Expr::BinaryExpr(binary) if is_comparison(binary.op) => {
+            compared(vec![&mut *binary.left, &mut *binary.right], schema)
+        }
+        Expr::Between(between) => compared(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema),
+        Expr::InList(test) => compared(std::iter::once(&mut *test.expr).chain(&mut test.list).collect(), schema),
+        Expr::Case(case) => {
+            let whens = case.when_then_expr.iter_mut().map(|(when, _)| &mut **when);
+            case.expr.as_deref_mut().is_some_and(|of| compared(std::iter::once(of).chain(whens).collect(), schema))
+        }
+        Expr::InSubquery(test) => compared_rows(&mut test.expr, &mut test.subquery, schema)?,
+        Expr::SetComparison(test) => compared_rows(&mut test.expr, &mut test.subquery, schema)?,
+        Expr::WindowFunction(window) => arranged(window, schema),
+        Expr::ScalarFunction(function) => match part(function, schema) {
+            Some(part) => {
+                expr = part;
+                true
+            }
+            None => false,
+        },
+        _ => false,
+    };
+    Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// Makes what is compared lengths, if an interval is among them. Says whether it has.
+fn compared(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let types: Option<Vec<DataType>> = sides.iter().map(|side| side.get_type(schema).ok()).collect();
+    let Some(types) = types.filter(|types| are_lengths(types)) else { return false };
+    for (side, data_type) in sides.into_iter().zip(types) {
+        // A null gets its type from the others.
+        if !data_type.is_null() {
+            *side = length(std::mem::take(side));
+        }
+    }
+    true
+}
+
+/// Whether these are compared as intervals. Differences of timestamps alone are compared rightly.
+fn are_lengths(types: &[DataType]) -> bool {
+    types.iter().any(is_interval) && types.iter().all(|of| is_length(of) || of.is_null())
+}
+
+/// Makes a value and the rows of a subquery lengths, if an interval is among them. Says whether it has.
+fn compared_rows(value: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> DataFusionResult<bool> {
+    let rows = &subquery.subquery;
+    let (Ok(of_value), [of_row]) = (value.get_type(schema), rows.schema().fields().as_ref()) else {
+        return Ok(false);
+    };
+    let types = [of_value, of_row.data_type().clone()];
+    if !are_lengths(&types) || types.iter().any(DataType::is_null) {
+        return Ok(false);
+    }
+    let row = Column::from(rows.schema().qualified_field(0));
+    let row = length(Expr::Column(row)).alias(of_row.name());
+    subquery.subquery = Arc::new(LogicalPlan::Projection(Projection::try_new(vec![row], Arc::clone(rows))?));
+    *value = length(std::mem::take(value));
+    Ok(true)
+}
+
+/// Makes the keys of a window lengths that are intervals. Says whether one was.
+fn arranged(window: &mut WindowFunction, schema: &DFSchema) -> bool {
+    let params = &mut window.params;
+    if goes_by_distance(&params.window_frame) {
+        return false;
+    }
+    let mut changed = false;
+    for key in params.partition_by.iter_mut().chain(params.order_by.iter_mut().map(|key| &mut key.expr)) {
+        changed |= to_length(key, schema);
+    }
+    changed
+}
+
+/// Whether a frame has a bound that is so far from the current row.
+fn goes_by_distance(frame: &WindowFrame) -> bool {
+    let is_far = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => false,
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => !distance.is_null(),
+    };
+    frame.units == WindowFrameUnits::Range && (is_far(&frame.start_bound) || is_far(&frame.end_bound))
+}
+
+fn to_length(key: &mut Expr, schema: &DFSchema) -> bool {
+    let found = key.get_type(schema).is_ok_and(|of| is_interval(&of));
+    if found {
+        *key = length(std::mem::take(key));
+    }
+    found
+}
+
+fn length(of: Expr) -> Expr {
+    Kind::Length.call(vec![of])
+}
+
+/// `date_part` of an interval or a difference of timestamps, where DataFusion has it wrong.
+fn part(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let [name, of] = function.args.as_slice() else { return None };
+    if function.func.name() != "date_part" {
+        return None;
+    }
+    let data_type = of.get_type(schema).ok().filter(is_length)?;
+    let divisor = match Part::from_str(name.as_literal()?.try_as_str()??) {
+        Ok(Part::Nanosecond) => Some(1_i64),
+        Ok(Part::Microsecond) => Some(1_000),
+        Ok(Part::Millisecond) => Some(1_000_000),
+        _ => None,
+    };
+    match divisor {
+        Some(1) => Some(Kind::OfMinute.call(vec![of.clone()])),
+        Some(divisor) => Some(cast(Kind::OfMinute.call(vec![of.clone()]) / lit(divisor), DataType::Int32)),
+        None if is_duration(&data_type) => {
+            let days = Kind::Days.call(vec![of.clone()]);
+            Some(Arc::clone(&function.func).call(vec![name.clone(), days]))
+        }
+        None => None,
+    }
+}
+
+/// The functions that stand in plans. No user can name them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    /// How many nanoseconds an interval or a difference has.
+    Length,
+    /// A difference of timestamps as an interval of days, and of what is left.
+    Days,
+    /// The nanoseconds since the last whole minute of an interval or a difference.
+    OfMinute,
+    /// An interval and a number, multiplied, in either order.
+    Times,
+    /// An interval divided by a number.
+    Over,
+}
+
+impl Kind {
+    fn call(self, args: Vec<Expr>) -> Expr {
+        let signature = Signature::any(args.len(), Volatility::Immutable);
+        ScalarUDF::from(Function { kind: self, signature }).call(args)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Function {
+    kind: Kind,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Function {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Length => "interval_length",
+            Kind::Days => "interval_days",
+            Kind::OfMinute => "interval_of_minute",
+            Kind::Times => "interval_times",
+            Kind::Over => "interval_over",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DataFusionResult<DataType> {
+        Ok(match self.kind {
+            Kind::Length => DataType::Decimal128(38, 0),
+            Kind::OfMinute => DataType::Int64,
+            Kind::Days | Kind::Times | Kind::Over => DataType::Interval(IntervalUnit::MonthDayNano),
+        })
+    }
+
+    /// What users have written names the column.
+    fn schema_name(&self, args: &[Expr]) -> DataFusionResult<String> {
+        let names: Vec<String> = args.iter().map(|arg| arg.schema_name().to_string()).collect();
+        Ok(match self.kind {
+            Kind::Times => names.join(" * "),
+            Kind::Over => names.join(" / "),
+            _ => format!("{}({})", self.name(), names.join(",")),
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let computed: ArrayRef = match (self.kind, arrays.as_slice()) {
+            (Kind::Length, [of]) => Arc::new(lengths(of)?),
+            (Kind::Days, [of]) => Arc::new(intervals(of)?),
+            (Kind::OfMinute, [of]) => Arc::new(of_minute(of)?),
+            (Kind::Times, [left, right]) if is_length(right.data_type()) => Arc::new(scaled(right, left, false)?),
+            (Kind::Times, [left, right]) => Arc::new(scaled(left, right, false)?),
+            (Kind::Over, [left, right]) => Arc::new(scaled(left, right, true)?),
+            _ => return exec_err!("{}() has {} arguments", self.name(), arrays.len()),
+        };
+        Ok(match is_constant {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&computed, 0)?),
+            false => ColumnarValue::Array(computed),
+        })
+    }
+}
+
+const DAYS_A_MONTH: i64 = 30;
+const SECONDS_A_DAY: f64 = 86_400.0;
+const NANOS_A_DAY: i64 = 86_400_000_000_000;
+const NANOS_A_MINUTE: i64 = 60_000_000_000;
+
+/// Nanoseconds, where a month is 30 days.
+fn lengths(of: &ArrayRef) -> DataFusionResult<Decimal128Array> {
+    let lengths = match of.data_type() {
+        DataType::Duration(unit) => nanoseconds(of, *unit)?,
+        _ => intervals(of)?.unary(|value| {
+            let days = i64::from(value.months) * DAYS_A_MONTH + i64::from(value.days);
+            i128::from(days) * i128::from(NANOS_A_DAY) + i128::from(value.nanoseconds)
+        }),
+    };
+    Ok(lengths.with_precision_and_scale(38, 0)?)
+}
+
+/// The nanoseconds of differences. They need more than 64 bits if the unit is a greater one.
+fn nanoseconds(of: &ArrayRef, unit: TimeUnit) -> DataFusionResult<Decimal128Array> {
+    let factor = match unit {
+        TimeUnit::Second => 1_000_000_000,
+        TimeUnit::Millisecond => 1_000_000,
+        TimeUnit::Microsecond => 1_000,
+        TimeUnit::Nanosecond => 1,
+    };
+    let counts = converted(of, &DataType::Int64)?;
+    Ok(counts.as_primitive::<Int64Type>().unary::<_, Decimal128Type>(|count| i128::from(count) * factor))
+}
+
+/// Intervals and differences in one type; differences have days.
+fn intervals(of: &ArrayRef) -> DataFusionResult<IntervalMonthDayNanoArray> {
+    if let DataType::Duration(unit) = of.data_type() {
+        let day = i128::from(NANOS_A_DAY);
+        let split = |nanos: i128| composed(0, nanos / day, nanos % day).map_err(DataFusionError::from);
+        return nanoseconds(of, *unit)?.try_unary(split);
+    }
+    let same = converted(of, &DataType::Interval(IntervalUnit::MonthDayNano))?;
+    Ok(same.as_primitive::<IntervalMonthDayNanoType>().clone())
+}
+
+fn of_minute(of: &ArrayRef) -> DataFusionResult<Int64Array> {
+    Ok(intervals(of)?.unary(|value| value.nanoseconds % NANOS_A_MINUTE))
+}
+
+fn converted(of: &ArrayRef, to: &DataType) -> DataFusionResult<ArrayRef> {
+    Ok(cast_with_options(of, to, &CastOptions { safe: false, ..CastOptions::default() })?)
+}
+
+/// Intervals multiplied, or divided, by numbers.
+fn scaled(of: &ArrayRef, by: &ArrayRef, divide: bool) -> DataFusionResult<IntervalMonthDayNanoArray> {
+    let values = intervals(of)?;
+    if by.data_type().is_integer() {
+        let numbers = converted(by, &DataType::Int64)?;
+        let numbers = numbers.as_primitive::<Int64Type>();
+        return Ok(match divide {
+            true => try_binary(&values, numbers, |value, number| by_ratio(value, 1, number))?,
+            false => try_binary(&values, numbers, |value, number| by_ratio(value, number, 1))?,
+        });
+    }
+    let numbers = converted(by, &DataType::Float64)?;
+    let numbers = numbers.as_primitive::<Float64Type>();
+    Ok(match divide {
+        true => try_binary(&values, numbers, |value, number| match number {
+            0.0 => Err(ArrowError::DivideByZero),
+            number => by_float(value, |field| field / number),
+        })?,
+        false => try_binary(&values, numbers, |value, number| by_float(value, |field| field * number))?,
+    })
+}
+
+/// A fraction of an interval: what is left of months are days, what is left of days is time.
+fn by_ratio(value: IntervalMonthDayNano, above: i64, below: i64) -> Result<IntervalMonthDayNano, ArrowError> {
+    if below == 0 {
+        return Err(ArrowError::DivideByZero);
+    }
+    let (above, below) = (i128::from(above), i128::from(below));
+    let months = i128::from(value.months) * above;
+    let days = i128::from(value.days) * above + months % below * i128::from(DAYS_A_MONTH);
+    let nanos = i128::from(value.nanoseconds) * above + days % below * i128::from(NANOS_A_DAY);
+    let half = below.abs() / 2 * nanos.signum();
+    composed(months / below, days / below, (nanos + half) / below)
+}
+
+/// The same with floats, in the steps of PostgreSQL: the rests are rounded to millionths, which hides what floats are off.
+fn by_float(value: IntervalMonthDayNano, scale: impl Fn(f64) -> f64) -> Result<IntervalMonthDayNano, ArrowError> {
+    let rounded = |rest: f64| (rest * 1e6).round() / 1e6;
+    let (months, days) = (scale(f64::from(value.months)), scale(f64::from(value.days)));
+    let more_days = rounded(months.fract() * DAYS_A_MONTH as f64);
+    let seconds = rounded((days.fract() + more_days.fract()) * SECONDS_A_DAY);
+    let carried = (seconds / SECONDS_A_DAY).trunc();
+    let days = days.trunc() + more_days.trunc() + carried;
+    let nanos = scale(value.nanoseconds as f64) + (seconds - carried * SECONDS_A_DAY) * 1e9;
+    if ![months, days, nanos].into_iter().all(f64::is_finite) {
+        return Err(out_of_range());
+    }
+    composed(months as i128, days as i128, nanos.round() as i128)
+}
+
+fn composed(months: i128, days: i128, nanos: i128) -> Result<IntervalMonthDayNano, ArrowError> {
+    let field = |value: i128| i32::try_from(value).map_err(|_| out_of_range());
+    let nanos = i64::try_from(nanos).map_err(|_| out_of_range())?;
+    Ok(IntervalMonthDayNano::new(field(months)?, field(days)?, nanos))
+}
+
+fn out_of_range() -> ArrowError {
+    ArrowError::ArithmeticOverflow("the interval is out of range".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{DurationSecondArray, Float64Array, IntervalYearMonthArray};
+
+    use super::*;
+
+    const HOUR: i64 = 3_600_000_000_000;
+
+    fn interval(months: i32, days: i32, nanos: i64) -> IntervalMonthDayNano {
+        IntervalMonthDayNano::new(months, days, nanos)
+    }
+
+    fn literal(months: i32, days: i32, nanos: i64) -> Expr {
+        lit(ScalarValue::IntervalMonthDayNano(Some(interval(months, days, nanos))))
+    }
+
+    #[test]
+    fn lengths_have_months_of_30_days_and_days_of_24_hours() {
+        let values = [Some(interval(0, 1, 0)), Some(interval(0, 0, 24 * HOUR)), None, Some(interval(1, -30, -1))];
+        let values: ArrayRef = Arc::new(IntervalMonthDayNanoArray::from_iter(values));
+        let found = lengths(&values).unwrap();
+        let day = Some(i128::from(NANOS_A_DAY));
+        assert_eq!(found.iter().collect::<Vec<_>>(), [day, day, None, Some(-1)]);
+        let years: ArrayRef = Arc::new(IntervalYearMonthArray::from(vec![12]));
+        assert_eq!(lengths(&years).unwrap().value(0), 360 * i128::from(NANOS_A_DAY));
+        let seconds: ArrayRef = Arc::new(DurationSecondArray::from(vec![i64::MAX]));
+        assert_eq!(lengths(&seconds).unwrap().value(0), i128::from(i64::MAX) * 1_000_000_000);
+    }
+
+    #[test]
+    fn differences_have_days() {
+        let seconds: ArrayRef = Arc::new(DurationSecondArray::from(vec![90_000, -90_000]));
+        let found = intervals(&seconds).unwrap();
+        assert_eq!(found.values().as_ref(), [interval(0, 1, HOUR), interval(0, -1, -HOUR)]);
+        let too_long: ArrayRef = Arc::new(DurationSecondArray::from(vec![i64::MAX]));
+        assert!(intervals(&too_long).is_err());
+    }
+
+    #[test]
+    fn rests_go_to_the_smaller_fields() {
+        for (value, above, below, expected) in [
+            (interval(1, 2, HOUR), 3, 1, interval(3, 6, 3 * HOUR)),
+            (interval(1, 0, 0), 1, 4, interval(0, 7, 12 * HOUR)),
+            (interval(-1, 0, 0), 1, 4, interval(0, -7, -12 * HOUR)),
+            (interval(0, 1, 0), 1, -3, interval(0, 0, -8 * HOUR)),
+            (interval(0, 0, 2), 1, 3, interval(0, 0, 1)),
+            (interval(0, 0, i64::MIN), 1, 1, interval(0, 0, i64::MIN)),
+        ] {
+            assert_eq!(by_ratio(value, above, below).unwrap(), expected, "{value:?} * {above} / {below}");
+        }
+        assert!(by_ratio(interval(1, 0, 0), i64::MAX, 1).is_err());
+        assert!(by_ratio(interval(0, 0, i64::MIN), i64::MIN, 1).is_err());
+        assert!(by_ratio(interval(1, 0, 0), 1, 0).is_err());
+    }
+
+    #[test]
+    fn floats_are_rounded_as_in_postgres() {
+        for (value, by, expected) in [
+            (interval(1, 0, 0), 1.5, interval(1, 15, 0)),
+            (interval(-1, 0, 0), 1.5, interval(-1, -15, 0)),
+            (interval(1, 0, 0), 0.51, interval(0, 15, 7 * HOUR + HOUR / 5)),
+            (interval(1, 0, 0), 0.7, interval(0, 21, 0)),
+            (interval(0, 1, HOUR), 0.5, interval(0, 0, 12 * HOUR + HOUR / 2)),
+            (interval(0, 10, 0), 1.1, interval(0, 11, 0)),
+        ] {
+            assert_eq!(by_float(value, |field| field * by).unwrap(), expected, "{value:?} * {by}");
+        }
+        for by in [f64::NAN, f64::INFINITY, 1e300] {
+            assert!(by_float(interval(1, 1, 1), |field| field * by).is_err(), "{by}");
+        }
+        let one: ArrayRef = Arc::new(IntervalMonthDayNanoArray::from(vec![interval(0, 1, 0)]));
+        let zero: ArrayRef = Arc::new(Float64Array::from(vec![-0.0]));
+        assert!(scaled(&one, &zero, true).is_err());
+    }
+
+    #[test]
+    fn only_literals_without_a_time_leave_dates() {
+        assert!(is_whole_days(&literal(1, -3, 0)));
+        assert!(is_whole_days(&(literal(0, 1, 0) - literal(1, 0, 0))));
+        assert!(!is_whole_days(&literal(0, 0, 24 * HOUR)));
+        assert!(!is_whole_days(&(literal(0, 1, 0) + literal(0, 0, 1))));
+        assert!(!is_whole_days(&Kind::Times.call(vec![literal(0, 1, 0), lit(2_i64)])));
+    }
+}
