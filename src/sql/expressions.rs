@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_schema::{Field, Schema as ArrowSchema};
 use datafusion::common::DFSchema;
+use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -11,7 +12,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use super::convert::{Compiled, from_datafusion};
-use super::{date_functions, decimals, lists, precedence, zeros};
+use super::{date_functions, decimals, intervals, lists, opaque, precedence, zeros};
 use crate::error::{Error, Result};
 use crate::ingest::partition::{self, Compile};
 use crate::model::Column;
@@ -77,11 +78,17 @@ fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result
         .with_query_execution_start_time(state.execution_props().query_execution_start_time)
         .build();
     let simplifier = ExprSimplifier::new(context);
-    let expression =
-        simplifier.coerce(expression, schema).and_then(|expression| decimals::exact(expression, schema));
-    let expression = expression.and_then(lists::united).map(|expression| expression.data);
-    let expression = expression.and_then(|expression| simplifier.simplify(expression));
-    expression.and_then(zeros::with_both).map(|expression| expression.data).map_err(from_datafusion)
+    corrected(expression, schema, &simplifier).map_err(from_datafusion)
+}
+
+/// What the analyzer rules of a session make of an expression, simplified.
+fn corrected(expression: Expr, schema: &DFSchema, simplifier: &ExprSimplifier) -> DataFusionResult<Expr> {
+    let expression = intervals::by_length(expression, schema)?.data;
+    let expression = decimals::exact(simplifier.coerce(expression, schema)?, schema)?;
+    let expression = lists::united(expression)?.data;
+    let expression = zeros::of_values(expression, schema)?.data;
+    let expression = opaque::hidden(expression, schema)?.data;
+    Ok(zeros::with_both(simplifier.simplify(expression)?)?.data)
 }
 
 fn compile_simplified(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<partition::Compiled> {

@@ -49,7 +49,7 @@ impl ExprPlanner for IntervalArithmetic {
     ) -> DataFusionResult<PlannerResult<RawBinaryExpr>> {
         use BinaryOperator::{Divide, Minus, Multiply, Plus};
         let RawBinaryExpr { op, mut left, mut right } = operation;
-        let is = |expr: &Expr, kind: fn(&DataType) -> bool| expr.get_type(schema).is_ok_and(|of| kind(&of));
+        let is = |expr: &Expr, kind: fn(&DataType) -> bool| planned_type(expr, schema).is_some_and(|of| kind(&of));
         // The right side is asked first: of a long sum or product, that is the short one.
         match op {
             Plus | Minus if is(&right, is_length) && !is_whole_days(&right) && is(&left, is_date) => {
@@ -71,6 +71,21 @@ impl ExprPlanner for IntervalArithmetic {
         }
         Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
     }
+}
+
+/// The type of an expression while it is planned. A column of JOIN … USING has no table yet; those of its name have one type.
+fn planned_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
+    if let Ok(data_type) = expr.get_type(schema) {
+        return Some(data_type);
+    }
+    let of_first = |expr: Expr| match &expr {
+        Expr::Column(column) if column.relation.is_none() => {
+            let found = schema.qualified_fields_with_unqualified_name(&column.name).into_iter().next();
+            Ok(found.map_or(Transformed::no(expr), |found| Transformed::yes(Expr::Column(Column::from(found)))))
+        }
+        _ => Ok(Transformed::no(expr)),
+    };
+    expr.clone().transform_up(of_first).ok()?.data.get_type(schema).ok()
 }
 
 /// What a date is that has a time of day.

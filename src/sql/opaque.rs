@@ -38,11 +38,16 @@ impl AnalyzerRule for HideFromRules {
                 Ok(TreeNodeRecursion::Continue)
             })?;
             match found {
-                true => rewrite_expressions(node, |expr, schema| expr.transform_up(|expr| hidden(expr, schema))),
+                true => rewrite_expressions(node, hidden),
                 false => Ok(Transformed::no(node)),
             }
         };
-        Ok(plan.transform_up_with_subqueries(rewrite)?.data)
+        let rewritten = plan.transform_up_with_subqueries(rewrite)?;
+        if !rewritten.transformed {
+            return Ok(rewritten.data);
+        }
+        // What reads a subquery's value may be null now, too.
+        Ok(rewritten.data.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -54,7 +59,12 @@ fn is_candidate(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarSubquery(_) | Expr::Cast(_) | Expr::TryCast(_))
 }
 
-fn hidden(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+/// An expression with what rules must not look through hidden.
+pub(super) fn hidden(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+    expr.transform_up(|expr| one_hidden(expr, schema))
+}
+
+fn one_hidden(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
     match expr {
         Expr::ScalarSubquery(subquery) if misses_null(&subquery) => {
             Ok(Transformed::yes(Expr::ScalarSubquery(with_null(subquery)?)))

@@ -285,8 +285,6 @@ fn configuration(threads: usize) -> SessionConfig {
         .with_option_extension(Settings::default());
     let options = config.options_mut();
     options.sql_parser.collect_spans = true;
-    // Timestamps with a zone have one.
-    options.execution.time_zone = Some("UTC".into());
     options.explain.logical_plan_only = false;
     // Of an aggregate, DataFusion's two planners do not always agree which columns can be null: no reason to refuse it.
     options.execution.skip_physical_aggregate_schema_check = true;

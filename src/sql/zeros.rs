@@ -66,7 +66,7 @@ impl AnalyzerRule for OneZero {
             if !found {
                 return Ok(Transformed::no(node));
             }
-            rewrite_expressions(node, |expr, schema| expr.transform_up(|expr| compared(expr, schema)))
+            rewrite_expressions(node, of_values)
         };
         Ok(plan.transform_up_with_subqueries(rewrite)?.data)
     }
@@ -74,6 +74,11 @@ impl AnalyzerRule for OneZero {
     fn name(&self) -> &'static str {
         "one_zero"
     }
+}
+
+/// An expression in which comparisons are of values.
+pub(super) fn of_values(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+    expr.transform_up(|expr| compared(expr, schema))
 }
 
 fn compares_bits(expr: &Expr) -> bool {
