@@ -68,6 +68,7 @@ mod stream;
 mod table;
 mod text;
 mod top_keys;
+mod types;
 mod using;
 mod using_names;
 mod views;

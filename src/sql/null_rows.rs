@@ -5,6 +5,9 @@
 //! below for known above, too: that a column is one constant, that two are equal, or their order. `ORDER BY one, a` then goes by
 //! `a` alone where `one` is 1 or null, and so do the orders of windows and groups. Here a [`NullRowsExec`] stands in between,
 //! which hands rows on and knows nothing of them.
+//!
+//! It also stands below windows whose rows have equal or constant columns: of a partition by several such columns, DataFusion
+//! does not find the order again that it has made, and refuses the plan.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +21,7 @@ use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
     replace_children_if_necessary,
@@ -47,17 +51,17 @@ fn with_forgetting(node: Plan) -> DataFusionResult<Transformed<Plan>> {
     if nulls_keys(&node) {
         return Ok(forgetting(&node).map_or_else(|| Transformed::no(node), Transformed::yes));
     }
-    let Some(join) = join_type(&node) else { return Ok(Transformed::no(node)) };
-    let filled_up = match join {
-        JoinType::Left => [false, true],
-        JoinType::Right => [true, false],
-        JoinType::Full => [true, true],
+    let misled: &[bool] = match join_type(&node) {
+        Some(JoinType::Left) => &[false, true],
+        Some(JoinType::Right) => &[true, false],
+        Some(JoinType::Full) => &[true, true],
+        None if is_window_over_equals(&node) => &[true],
         _ => return Ok(Transformed::no(node)),
     };
     let mut changed = false;
-    let mut inputs = Vec::with_capacity(filled_up.len());
-    for (input, filled_up) in node.children().into_iter().zip(filled_up) {
-        let forgotten = if filled_up { forgetting(input) } else { None };
+    let mut inputs = Vec::with_capacity(misled.len());
+    for (input, misled) in node.children().into_iter().zip(misled) {
+        let forgotten = if *misled { forgetting(input) } else { None };
         changed |= forgotten.is_some();
         inputs.push(forgotten.unwrap_or_else(|| Arc::clone(input)));
     }
@@ -72,6 +76,15 @@ fn join_type(node: &Plan) -> Option<JoinType> {
     let nested = || node.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type());
     let merge = || node.downcast_ref::<SortMergeJoinExec>().map(|join| join.join_type());
     hash.or_else(nested).or_else(merge)
+}
+
+fn is_window_over_equals(node: &Plan) -> bool {
+    let bounded = node.downcast_ref::<BoundedWindowAggExec>().map(|window| (window.window_expr(), window.input()));
+    let whole = || node.downcast_ref::<WindowAggExec>().map(|window| (window.window_expr(), window.input()));
+    let Some(([window, ..], input)) = bounded.or_else(whole) else { return false };
+    let known = input.equivalence_properties().eq_group();
+    let of_equals = |key: &&Arc<dyn PhysicalExpr>| known.get_equivalence_class(key).is_some();
+    window.partition_by().iter().filter(of_equals).count() > 1
 }
 
 /// Whether a node is an aggregate in which some grouping set lacks a key.

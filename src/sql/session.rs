@@ -53,6 +53,7 @@ use super::statement::{Planned, StatementPlanner};
 use super::statistics::Timed;
 use super::stream::{BatchStream, Canceller, Workers};
 use super::top_keys::TopKOfExactKeys;
+use super::types::Types;
 use super::using::UsingBoth;
 use super::write::Write;
 use super::zeros::{BothZeros, OneZero};
@@ -141,6 +142,7 @@ impl Session {
             .with_optimizer_rules(logical_rules())
             .with_physical_optimizer_rules(physical_rules())
             .with_query_planner(Arc::new(Planner(engine)))
+            .with_type_planner(Arc::new(Types))
             .build();
         let mut context = SessionContext::new_with_state(state);
         context.register_expr_planner(Arc::new(IntervalArithmetic)).map_err(from_datafusion)?;
