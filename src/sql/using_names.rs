@@ -41,14 +41,15 @@ pub(super) fn columns_in_having(statement: &Statement) -> Vec<Statement> {
 }
 
 fn worded(statement: &Statement, names: &[String], clauses: Clauses) -> Vec<Statement> {
-    let candidate = |side| {
+    let candidate = |(natural, side)| {
         let mut changed = statement.clone();
         for name in names {
-            let _ = sql_of(&mut changed)?.visit(&mut Naming { name: name.clone(), side, clauses });
+            let _ = sql_of(&mut changed)?.visit(&mut Naming { name: name.clone(), natural, side, clauses });
         }
         (changed != *statement).then_some(changed)
     };
-    let mut found: Vec<Statement> = (0..MOST_SIDES).filter_map(candidate).collect();
+    let choices = [true, false].into_iter().flat_map(|natural| (0..MOST_SIDES).map(move |side| (natural, side)));
+    let mut found: Vec<Statement> = choices.filter_map(candidate).collect();
     found.dedup();
     found
 }
@@ -107,6 +108,8 @@ fn ambiguous(error: &DataFusionError) -> Option<String> {
 /// Gives the name a table, in every SELECT whose tables are joined by it.
 struct Naming {
     name: String,
+    /// Whether NATURAL joins are by it.
+    natural: bool,
     /// Which of the tables on a side has it.
     side: usize,
     clauses: Clauses,
@@ -215,7 +218,7 @@ impl Naming {
     fn kind(&self, operator: &JoinOperator) -> Option<Kind> {
         let (constraint, kind) = constraint(operator)?;
         let is_joined = match constraint {
-            JoinConstraint::Natural => true,
+            JoinConstraint::Natural => self.natural,
             JoinConstraint::Using(names) => names.iter().any(|name| {
                 matches!(name.0.last(), Some(ObjectNamePart::Identifier(ident)) if is_name(ident, &self.name))
             }),
