@@ -7,8 +7,7 @@
 //! - takes a cast off a comparison with a literal where the literal fits the type below, although the cast loses digits
 //!   (`price::int = 3` becomes `price = 3.00`), or is null where a value does not fit (`try_cast(x AS SMALLINT) <> 3`).
 //!
-//! Such a column, or cast, becomes the argument of a function that gives it back as it is. And where a column of a SELECT has no
-//! name of its own and compares something with ANY or ALL, whose rule would change its name, it gets that name.
+//! Such a column, or cast, becomes the argument of a function that gives it back as it is.
 
 use std::sync::Arc;
 
@@ -33,7 +32,6 @@ pub(super) struct HideFromRules;
 impl AnalyzerRule for HideFromRules {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
         let rewrite = |node: LogicalPlan| {
-            let node = with_names(node)?;
             let mut found = false;
             node.apply_expressions(|expr| {
                 found |= expr.exists(|expr| Ok(is_candidate(expr)))?;
@@ -55,18 +53,6 @@ impl AnalyzerRule for HideFromRules {
     fn name(&self) -> &'static str {
         "hide_from_rules"
     }
-}
-
-/// A SELECT whose comparisons with ANY or ALL have the names that they are known by.
-fn with_names(node: LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    let LogicalPlan::Projection(mut projection) = node else { return Ok(node) };
-    for expr in &mut projection.expr {
-        if !matches!(expr, Expr::Alias(_)) && expr.exists(|expr| Ok(matches!(expr, Expr::SetComparison(_))))? {
-            let (qualifier, name) = expr.qualified_name();
-            *expr = std::mem::take(expr).alias_qualified(qualifier, name);
-        }
-    }
-    Ok(LogicalPlan::Projection(projection))
 }
 
 fn is_candidate(expr: &Expr) -> bool {

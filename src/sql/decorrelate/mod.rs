@@ -26,8 +26,9 @@ use datafusion::logical_expr::{
     Distinct, Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, Subquery,
     check_subquery_expr, lit,
 };
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
+use datafusion::optimizer::rewrite_set_comparison::RewriteSetComparison;
+use datafusion::optimizer::{AnalyzerRule, OptimizerContext, OptimizerRule};
 
 pub(super) use outer::fresh;
 use outer::{as_subquery, is_correlated, outer_columns};
@@ -38,12 +39,44 @@ pub(super) struct Decorrelate;
 
 impl AnalyzerRule for Decorrelate {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(rewritten)?.data)
+        Ok(with_exists(plan)?.transform_up_with_subqueries(rewritten)?.data)
     }
 
     fn name(&self) -> &'static str {
         "decorrelate"
     }
+}
+
+/// A plan in which comparisons with ANY and ALL are tests with EXISTS. The rule for this is DataFusion's, which applies it later.
+fn with_exists(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            found |= compares_rows(expr)?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    if !found {
+        return Ok(plan);
+    }
+    let named = plan.transform_up_with_subqueries(|node| with_names(node).map(Transformed::yes))?.data;
+    Ok(RewriteSetComparison::new().rewrite(named, &OptimizerContext::new())?.data)
+}
+
+fn compares_rows(expr: &Expr) -> DataFusionResult<bool> {
+    expr.exists(|expr| Ok(matches!(expr, Expr::SetComparison(_))))
+}
+
+/// A SELECT whose comparisons with ANY or ALL have the names that they are known by.
+fn with_names(node: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    let LogicalPlan::Projection(mut projection) = node else { return Ok(node) };
+    for expr in &mut projection.expr {
+        if !matches!(expr, Expr::Alias(_)) && compares_rows(expr)? {
+            let (qualifier, name) = expr.qualified_name();
+            *expr = std::mem::take(expr).alias_qualified(qualifier, name);
+        }
+    }
+    Ok(LogicalPlan::Projection(projection))
 }
 
 /// A node whose inputs and subqueries are rewritten already.

@@ -6,11 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use arrow_schema::DataType;
 use arrow_select::concat::concat_batches;
 use datafusion::common::config::Dialect;
+use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionStateBuilder;
+use datafusion::logical_expr::{ExprSchemable, LogicalPlan, lit};
 use datafusion::optimizer::Optimizer;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::collect;
@@ -82,7 +85,8 @@ impl Ways {
 
     fn collect(&self, context: &SessionContext, sql: &str) -> Answer {
         let run = async {
-            let plan = context.sql(sql).await?.create_physical_plan().await?;
+            let (state, plan) = context.sql(sql).await?.into_parts();
+            let plan = state.create_physical_plan(&with_one_zero(plan)?).await?;
             let batches = collect(Arc::clone(&plan), context.task_ctx()).await?;
             let schema = batches.first().map_or(plan.schema(), |batch| batch.schema());
             Ok::<_, DataFusionError>(concat_batches(&schema, &batches)?)
@@ -90,6 +94,22 @@ impl Ways {
         let asked = catch_unwind(AssertUnwindSafe(|| self.runtime.block_on(run)));
         asked.map_or_else(|_| Err(PANIC.into()), |answer| answer.map_err(|error| error.to_string()))
     }
+}
+
+/// A plan whose sorts take zeros for equal, as all else does.
+fn with_one_zero(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    let sorted = plan.transform_up_with_subqueries(|node| {
+        let LogicalPlan::Sort(mut sort) = node else { return Ok(Transformed::no(node)) };
+        for key in &mut sort.expr {
+            match key.expr.get_type(sort.input.schema())? {
+                DataType::Float64 => key.expr = key.expr.clone() + lit(0.0_f64),
+                DataType::Float32 => key.expr = key.expr.clone() + lit(0.0_f32),
+                _ => {}
+            }
+        }
+        Ok(Transformed::yes(LogicalPlan::Sort(sort)))
+    });
+    Ok(sorted?.data)
 }
 
 /// DataFusion without the rules that hand filters down to where rows come from, and those that take nulls for equal.
