@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::ast::{
     WindowFrame as SqlWindowFrame, WindowSpec, WindowType,
 };
 
-use super::rules::rewrite_expressions;
+use super::rules::{any_node, rewrite_expressions};
 
 /// Writes the frame of each window out.
 pub(super) fn write_out(statement: &mut Statement) {
@@ -112,6 +112,9 @@ pub(super) struct FramesOfPeers;
 
 impl AnalyzerRule for FramesOfPeers {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        if !any_node(&plan, |node| matches!(node, LogicalPlan::Window(_)))? {
+            return Ok(plan);
+        }
         let rewrite = |node: LogicalPlan| {
             if !matches!(node, LogicalPlan::Window(_)) {
                 return Ok(Transformed::no(node));

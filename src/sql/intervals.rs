@@ -35,7 +35,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::rules::rewrite_expressions;
+use super::rules::{any_expression, any_node, rewrite_expressions};
 
 /// Plans sums of dates and intervals, and multiples of intervals.
 #[derive(Debug)]
@@ -134,12 +134,33 @@ pub(super) struct Intervals;
 
 impl AnalyzerRule for Intervals {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        let has_intervals =
+            any_expression(&plan, makes_length)? || any_node(&plan, |node| has_length(node.schema()))?;
+        if !has_intervals {
+            return Ok(plan);
+        }
         Ok(plan.transform_up_with_subqueries(rewritten)?.data)
     }
 
     fn name(&self) -> &'static str {
         "intervals"
     }
+}
+
+/// Whether an expression may be an interval, or the difference of timestamps, where none of its columns is.
+fn makes_length(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(value, _) => is_length(&value.data_type()),
+        Expr::Cast(cast) => is_length(cast.field.data_type()),
+        Expr::TryCast(cast) => is_length(cast.field.data_type()),
+        Expr::BinaryExpr(binary) => binary.op == Operator::Minus,
+        Expr::ScalarFunction(function) => function.func.inner().is::<Function>() || function.name() == "arrow_cast",
+        _ => false,
+    }
+}
+
+fn has_length(schema: &DFSchema) -> bool {
+    schema.fields().iter().any(|field| is_length(field.data_type()))
 }
 
 fn rewritten(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {

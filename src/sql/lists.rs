@@ -15,12 +15,17 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
 
+use super::rules::any_expression;
+
 /// The rule.
 #[derive(Debug)]
 pub(super) struct UniteLists;
 
 impl AnalyzerRule for UniteLists {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        if !any_expression(&plan, |expr| matches!(expr, Expr::InList(_)))? {
+            return Ok(plan);
+        }
         let rewrite = |node: LogicalPlan| {
             let names = NamePreserver::new(&node);
             node.map_expressions(|expr| {

@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::rules::rewrite_expressions;
+use super::rules::{any_expression, rewrite_expressions};
 
 /// The rule.
 #[derive(Debug)]
@@ -31,6 +31,9 @@ pub(super) struct HideFromRules;
 
 impl AnalyzerRule for HideFromRules {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        if !any_expression(&plan, is_candidate)? {
+            return Ok(plan);
+        }
         let rewrite = |node: LogicalPlan| {
             let mut found = false;
             node.apply_expressions(|expr| {
@@ -56,7 +59,14 @@ impl AnalyzerRule for HideFromRules {
 }
 
 fn is_candidate(expr: &Expr) -> bool {
-    matches!(expr, Expr::ScalarSubquery(_) | Expr::Cast(_) | Expr::TryCast(_))
+    let is_cast = |expr: &Expr| matches!(expr, Expr::Cast(_) | Expr::TryCast(_));
+    match expr {
+        Expr::ScalarSubquery(_) => true,
+        Expr::BinaryExpr(compared) => is_cast(&compared.left) || is_cast(&compared.right),
+        Expr::InList(list) => is_cast(&list.expr) || list.list.iter().any(is_cast),
+        Expr::Between(between) => is_cast(&between.expr) || is_cast(&between.low) || is_cast(&between.high),
+        _ => false,
+    }
 }
 
 /// An expression with what rules must not look through hidden.

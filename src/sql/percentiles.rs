@@ -58,7 +58,7 @@ impl AggregateUDFImpl for Percentile {
         let keeps_its_state = arguments.is_distinct;
         let of = self.of.accumulator(arguments.clone())?;
         Ok(match Place::of(&arguments)? {
-            Some(place) => Box::new(Values { of, place, keeps_its_state }),
+            Some(place) => Box::new(Values { of, place, keeps_its_state, taken: None }),
             None => of,
         })
     }
@@ -170,9 +170,8 @@ fn between(from: f64, to: f64, share: f64) -> f64 {
 }
 
 /// The answers for some lists of values, in the type of the values.
-fn answers(state: Vec<ArrayRef>, place: Place) -> DataFusionResult<ArrayRef> {
-    let no_list = || DataFusionError::Internal("the state of a percentile is no list".to_owned());
-    let lists = state.first().and_then(|state| state.as_list_opt::<i32>()).ok_or_else(no_list)?;
+fn answers(state: &ArrayRef, place: Place) -> DataFusionResult<ArrayRef> {
+    let lists = state.as_list_opt::<i32>().ok_or_else(no_list)?;
     let mut values = cast(lists.values(), &DataType::Float64)?.as_primitive::<Float64Type>().values().to_vec();
     let mut found = Float64Builder::with_capacity(lists.len());
     for bounds in lists.offsets().windows(2) {
@@ -183,6 +182,10 @@ fn answers(state: Vec<ArrayRef>, place: Place) -> DataFusionResult<ArrayRef> {
     Ok(cast(&found.finish(), &lists.value_type())?)
 }
 
+fn no_list() -> DataFusionError {
+    DataFusionError::Internal("the state of a percentile is no list".to_owned())
+}
+
 /// DataFusion's accumulator of all values, or of all distinct ones.
 #[derive(Debug)]
 struct Values {
@@ -190,24 +193,31 @@ struct Values {
     place: Place,
     /// Whether asking for the state leaves it there: that of distinct values.
     keeps_its_state: bool,
+    /// The state that an answer took away.
+    taken: Option<ArrayRef>,
+}
+
+impl Values {
+    /// A window asks time and again, with other values each time: what an answer took away is put back before these come.
+    fn put_back(&mut self) -> DataFusionResult<()> {
+        self.taken.take().map_or(Ok(()), |taken| self.of.merge_batch(&[taken]))
+    }
 }
 
 impl Accumulator for Values {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DataFusionResult<()> {
+        self.put_back()?;
         self.of.update_batch(values)
     }
 
-    /// A window asks time and again, with other values each time: what the state took away is put back.
     fn evaluate(&mut self) -> DataFusionResult<ScalarValue> {
-        let state = self.of.state()?.into_iter().map(|state| match state {
-            ScalarValue::List(list) => Ok(list as ArrayRef),
-            other => other.to_array(),
-        });
-        let state = state.collect::<DataFusionResult<Vec<_>>>()?;
-        let answers = answers(state.clone(), self.place)?;
-        if !self.keeps_its_state {
-            self.of.merge_batch(&state)?;
-        }
+        self.put_back()?;
+        let state = match self.of.state()?.into_iter().next() {
+            Some(ScalarValue::List(list)) => list as ArrayRef,
+            _ => return Err(no_list()),
+        };
+        let answers = answers(&state, self.place)?;
+        self.taken = Some(state).filter(|_| !self.keeps_its_state);
         ScalarValue::try_from_array(&answers, 0)
     }
 
@@ -216,14 +226,17 @@ impl Accumulator for Values {
     }
 
     fn state(&mut self) -> DataFusionResult<Vec<ScalarValue>> {
+        self.put_back()?;
         self.of.state()
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> DataFusionResult<()> {
+        self.put_back()?;
         self.of.merge_batch(states)
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> DataFusionResult<()> {
+        self.put_back()?;
         self.of.retract_batch(values)
     }
 
@@ -251,7 +264,7 @@ impl GroupsAccumulator for GroupValues {
 
     /// Their state lets go of the groups as their answers do.
     fn evaluate(&mut self, emit_to: EmitTo) -> DataFusionResult<ArrayRef> {
-        answers(self.of.state(emit_to)?, self.place)
+        answers(self.of.state(emit_to)?.first().ok_or_else(no_list)?, self.place)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> DataFusionResult<Vec<ArrayRef>> {

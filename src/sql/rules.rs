@@ -1,10 +1,32 @@
 //! What analyzer rules have in common: each expression of a plan is rewritten over the columns that it reads.
 
 use datafusion::common::DFSchema;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
+
+/// Whether some expression of a plan and its subqueries has a part that passes a test: to ask is cheaper than to rewrite.
+pub(super) fn any_expression(plan: &LogicalPlan, test: impl Fn(&Expr) -> bool) -> DataFusionResult<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            found = found || expr.exists(|expr| Ok(test(expr)))?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    Ok(found)
+}
+
+/// Whether some node of a plan and its subqueries passes a test.
+pub(super) fn any_node(plan: &LogicalPlan, test: impl Fn(&LogicalPlan) -> bool) -> DataFusionResult<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = found || test(node);
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
 
 /// The columns that the expressions of a node read: those of all its inputs.
 fn columns_below(node: &LogicalPlan) -> DFSchema {

@@ -24,7 +24,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::rules::rewrite_expressions;
+use super::rules::{any_expression, any_node, rewrite_expressions};
 
 /// Adds the other zero to lists that have one.
 #[derive(Debug)]
@@ -54,6 +54,10 @@ pub(super) struct OneZero;
 
 impl AnalyzerRule for OneZero {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        let is_distinct_on = |node: &LogicalPlan| matches!(node, LogicalPlan::Distinct(Distinct::On(_)));
+        if !any_expression(&plan, compares_bits)? && !any_node(&plan, is_distinct_on)? {
+            return Ok(plan);
+        }
         let rewrite = |node: LogicalPlan| {
             if let LogicalPlan::Distinct(Distinct::On(on)) = node {
                 return distinct_on(on);

@@ -30,6 +30,7 @@ use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 use datafusion::optimizer::rewrite_set_comparison::RewriteSetComparison;
 use datafusion::optimizer::{AnalyzerRule, OptimizerContext, OptimizerRule};
 
+use super::rules::any_expression;
 pub(super) use outer::fresh;
 use outer::{as_subquery, is_correlated, outer_columns};
 
@@ -39,6 +40,9 @@ pub(super) struct Decorrelate;
 
 impl AnalyzerRule for Decorrelate {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        if !any_expression(&plan, |expr| is_subquery(expr) || matches!(expr, Expr::SetComparison(_)))? {
+            return Ok(plan);
+        }
         Ok(with_exists(plan)?.transform_up_with_subqueries(rewritten)?.data)
     }
 
@@ -49,14 +53,7 @@ impl AnalyzerRule for Decorrelate {
 
 /// A plan in which comparisons with ANY and ALL are tests with EXISTS. The rule for this is DataFusion's, which applies it later.
 fn with_exists(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            found |= compares_rows(expr)?;
-            Ok(TreeNodeRecursion::Continue)
-        })
-    })?;
-    if !found {
+    if !any_expression(&plan, |expr| matches!(expr, Expr::SetComparison(_)))? {
         return Ok(plan);
     }
     let named = plan.transform_up_with_subqueries(|node| with_names(node).map(Transformed::yes))?.data;
