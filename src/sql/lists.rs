@@ -23,7 +23,7 @@ pub(super) struct UniteLists;
 
 impl AnalyzerRule for UniteLists {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_expression(&plan, |expr| matches!(expr, Expr::InList(_)))? {
+        if !any_expression(&plan, may_be_list)? {
             return Ok(plan);
         }
         let rewrite = |node: LogicalPlan| {
@@ -45,9 +45,11 @@ impl AnalyzerRule for UniteLists {
 }
 
 fn has_list(expr: &Expr) -> bool {
-    let may_be =
-        |expr: &Expr| Ok(matches!(expr, Expr::InList(_) | Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. })));
-    expr.exists(may_be).unwrap_or(true)
+    expr.exists(|expr| Ok(may_be_list(expr))).unwrap_or(true)
+}
+
+fn may_be_list(expr: &Expr) -> bool {
+    matches!(expr, Expr::InList(_) | Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }))
 }
 
 /// An expression in which no two lists meet that DataFusion would unite.

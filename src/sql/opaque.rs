@@ -25,6 +25,9 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::rules::{any_expression, rewrite_expressions};
 
+/// What `= ANY(array)` is to DataFusion.
+const ARRAY_HAS: &str = "array_has";
+
 /// The rule.
 #[derive(Debug)]
 pub(super) struct HideFromRules;
@@ -64,6 +67,7 @@ fn is_candidate(expr: &Expr) -> bool {
         Expr::ScalarSubquery(_) => true,
         Expr::BinaryExpr(compared) => is_cast(&compared.left) || is_cast(&compared.right),
         Expr::InList(list) => is_cast(&list.expr) || list.list.iter().any(is_cast),
+        Expr::ScalarFunction(function) => function.name() == ARRAY_HAS && function.args.iter().any(is_cast),
         Expr::Between(between) => is_cast(&between.expr) || is_cast(&between.low) || is_cast(&between.high),
         _ => false,
     }
@@ -90,6 +94,14 @@ fn one_hidden(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Exp
                 changed |= hide_casts(value, schema)?;
             }
             Ok(Transformed::new_transformed(Expr::InList(list), changed))
+        }
+        // A list that is constant becomes an IN later.
+        Expr::ScalarFunction(mut function) if function.name() == ARRAY_HAS => {
+            let mut changed = false;
+            for arg in &mut function.args {
+                changed |= hide_casts(arg, schema)?;
+            }
+            Ok(Transformed::new_transformed(Expr::ScalarFunction(function), changed))
         }
         Expr::Between(mut between) => {
             let mut changed = hide_casts(&mut between.expr, schema)?;

@@ -1,7 +1,7 @@
 //! What analyzer rules have in common: each expression of a plan is rewritten over the columns that it reads.
 
-use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -29,12 +29,16 @@ pub(super) fn any_node(plan: &LogicalPlan, test: impl Fn(&LogicalPlan) -> bool) 
 }
 
 /// The columns that the expressions of a node read: those of all its inputs.
-fn columns_below(node: &LogicalPlan) -> DFSchema {
-    let mut inputs = node.inputs().into_iter();
-    let Some(first) = inputs.next() else { return DFSchema::empty() };
-    let mut schema = first.schema().as_ref().clone();
-    inputs.for_each(|input| schema.merge(input.schema()));
-    schema
+fn columns_below(node: &LogicalPlan) -> DFSchemaRef {
+    match node.inputs().as_slice() {
+        [] => DFSchemaRef::new(DFSchema::empty()),
+        [input] => DFSchemaRef::clone(input.schema()),
+        [first, others @ ..] => {
+            let mut schema = first.schema().as_ref().clone();
+            others.iter().for_each(|input| schema.merge(input.schema()));
+            schema.into()
+        }
+    }
 }
 
 /// A node with its expressions rewritten, each under the name that it had.
