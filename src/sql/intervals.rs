@@ -341,7 +341,7 @@ fn part(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
 enum Kind {
     /// How many nanoseconds an interval or a difference has.
     Length,
-    /// A difference of timestamps as an interval of days, and of what is left.
+    /// A difference of timestamps, converted to an interval of whole days and nanoseconds.
     Days,
     /// The nanoseconds since the last whole minute of an interval or a difference.
     OfMinute,

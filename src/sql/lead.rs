@@ -124,7 +124,7 @@ struct AtOnce {
 }
 
 impl PartitionEvaluator for AtOnce {
-    /// All rows to come: no row is asked for before they are there, and none is dropped before.
+    /// The range ends with the partition, so that DataFusion waits for all rows and drops none early.
     fn get_range(&self, row: usize, rows: usize) -> DataFusionResult<Range<usize>> {
         Ok(row..rows)
     }

@@ -100,7 +100,7 @@ fn forgetting(input: &Plan) -> Option<Plan> {
     (!nothing).then(|| Arc::new(NullRowsExec::new(Arc::clone(input))) as Plan)
 }
 
-/// Rows as they come, of which nothing is known but their partitions.
+/// Passes rows on unchanged, and declares no equalities, constants or orders.
 #[derive(Debug)]
 pub(super) struct NullRowsExec {
     input: Plan,

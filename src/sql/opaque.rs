@@ -170,7 +170,7 @@ fn as_it_is(volatility: Volatility, expr: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(function.into(), vec![expr]))
 }
 
-/// Gives back its argument, of which nothing is known but the type.
+/// Returns its argument. The planner knows only its type, and that it may be null.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct AsItIs {
     signature: Signature,

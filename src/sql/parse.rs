@@ -41,7 +41,7 @@ pub(super) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement>> 
     Ok(statements.into())
 }
 
-/// The SQL of a statement, of an EXPLAIN what it explains; none of what DataFusion adds to SQL.
+/// Returns the SQL statement, or the one that an EXPLAIN explains. DataFusion's own statements have none.
 pub(super) fn sql_of(statement: &mut Statement) -> Option<&mut SqlStatement> {
     match statement {
         Statement::Statement(statement) => Some(statement),

@@ -133,7 +133,7 @@ fn compared(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>
     }
 }
 
-/// A sort of which a later key decides where floats are zeros: by the total order, -0.0 comes before 0.0.
+/// Makes both zeros equal in all keys of a sort but the last, so that a later key decides between them.
 pub(super) fn sorted(mut sort: Sort) -> DataFusionResult<Transformed<Sort>> {
     let schema = Arc::clone(sort.input.schema());
     let changed = one_zero_before_last(&mut sort.expr, &schema)?;
