@@ -10,7 +10,6 @@
 use std::sync::Arc;
 
 use arrow_schema::DataType as ArrowType;
-use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{Column as ColumnName, ScalarValue, plan_err};
 use datafusion::error::{DataFusionError, Result};
@@ -19,7 +18,7 @@ use datafusion::logical_expr::dml::DmlStatement;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, CreateMemoryTable, DdlStatement, Expr, LogicalPlan, Projection, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Statement as PlanStatement, Values, Volatility,
+    ScalarUDFImpl, Signature, Values, Volatility,
 };
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
@@ -30,7 +29,6 @@ use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::convert::external;
-use super::table::StoreProvider;
 use crate::ingest::assign::assign;
 use crate::model::{Column, Schema};
 
@@ -48,24 +46,6 @@ pub(super) async fn plan(state: &SessionState, statement: &Statement) -> Result<
             }
             None => plan_sql(state, SqlStatement::Insert(with_marks(insert))).await,
         },
-        SqlStatement::Prepare { name, data_types, statement } => {
-            let SqlStatement::Insert(insert) = statement.as_ref() else {
-                return plan_sql(state, *parsed.clone()).await;
-            };
-            let (name, data_types) = (name.clone(), data_types.clone());
-            let prepare = |inner| SqlStatement::Prepare { name, data_types, statement: Box::new(inner) };
-            let Some(query) = queried(insert) else {
-                return prepared_values(plan_sql(state, prepare(SqlStatement::Insert(with_marks(insert)))).await?);
-            };
-            match plan_sql(state, prepare(SqlStatement::Query(Box::new(query.clone())))).await? {
-                LogicalPlan::Statement(PlanStatement::Prepare(mut prepared)) => {
-                    let rows = Arc::unwrap_or_clone(prepared.input);
-                    prepared.input = Arc::new(insert_rows(state, insert, rows).await?);
-                    Ok(LogicalPlan::Statement(PlanStatement::Prepare(prepared)))
-                }
-                other => Ok(other),
-            }
-        }
         SqlStatement::CreateTable(create) if !create.columns.is_empty() => {
             let mut shell = create.clone();
             let Some(query) = shell.query.take() else { return plan_sql(state, *parsed.clone()).await };
@@ -79,20 +59,6 @@ pub(super) async fn plan(state: &SessionState, statement: &Statement) -> Result<
         }
         _ => state.statement_to_plan(statement.clone()).await,
     }
-}
-
-/// A prepared INSERT of VALUES: DataFusion simplifies it before it is executed, so that its casts have to be gone.
-fn prepared_values(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let LogicalPlan::Statement(PlanStatement::Prepare(mut prepared)) = plan else { return Ok(plan) };
-    if let LogicalPlan::Dml(insert) = prepared.input.as_ref() {
-        let provider = source_as_provider(&insert.target)?;
-        if let Some(provider) = provider.downcast_ref::<StoreProvider>() {
-            let mut insert = insert.clone();
-            insert.input = Arc::new(exactly(&insert.input, provider.table.snapshot().schema())?);
-            prepared.input = Arc::new(LogicalPlan::Dml(insert));
-        }
-    }
-    Ok(LogicalPlan::Statement(PlanStatement::Prepare(prepared)))
 }
 
 async fn plan_sql(state: &SessionState, statement: SqlStatement) -> Result<LogicalPlan> {

@@ -12,7 +12,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use super::convert::{Compiled, from_datafusion};
-use super::{date_functions, decimals, intervals, lists, opaque, precedence, zeros};
+use super::{date_functions, decimals, intervals, lists, opaque, precedence, zeros, zones};
 use crate::error::{Error, Result};
 use crate::ingest::partition::{self, Compile};
 use crate::model::Column;
@@ -26,7 +26,7 @@ impl Default for SqlExpressions {
     fn default() -> Self {
         let mut state =
             SessionStateBuilder::new_with_default_features().with_config(super::session::dialect()).build();
-        for function in date_functions::all() {
+        for function in date_functions::all().chain([zones::function()]) {
             // Registering gives back what it replaces.
             let _ = datafusion::execution::FunctionRegistry::register_udf(&mut state, Arc::new(function));
         }
@@ -55,6 +55,7 @@ impl SqlExpressions {
         let dialect = self.state.config_options().sql_parser.dialect;
         let mut parsed = self.state.sql_to_expr_with_alias(expression, &dialect).map_err(from_datafusion)?;
         precedence::correct(&mut parsed.expr);
+        zones::as_function(&mut parsed.expr);
         let logical = self.state.create_logical_expr_from_sql_expr(parsed, known).map_err(from_datafusion)?;
         if logical.is_volatile() {
             return Err(Error::InvalidInput(format!(
@@ -71,7 +72,8 @@ pub(super) fn compile(expression: Expr, schema: &DFSchema, state: &SessionState)
     compile_simplified(simplify(expression, schema, state)?, schema, state)
 }
 
-fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<Expr> {
+/// An expression as the rules of a session leave it.
+pub(super) fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<Expr> {
     let context = SimplifyContext::builder()
         .with_schema(Arc::new(schema.clone()))
         .with_config_options(Arc::clone(state.config_options()))
@@ -87,6 +89,7 @@ fn corrected(expression: Expr, schema: &DFSchema, simplifier: &ExprSimplifier) -
     let expression = decimals::exact(simplifier.coerce(expression, schema)?, schema)?;
     let expression = lists::united(expression)?.data;
     let expression = zeros::of_values(expression, schema)?.data;
+    let expression = zones::local(expression, schema)?.data;
     let expression = opaque::hidden(expression, schema)?.data;
     Ok(zeros::with_both(simplifier.simplify(expression)?)?.data)
 }

@@ -7,8 +7,8 @@
 //! comes out of such an answer and goes into the road of an ingest (`write`).
 //!
 //! What DataFusion gets wrong is put right before planning (`parse`, `using_names`, `rewrite`), by analyzer rules
-//! (`dependencies`, `using`, `frames`, `intervals`, `decimals`, `lists`, `set_operations`, `zeros`, `decorrelate`, `opaque`), and by rules and
-//! functions in place of its own (`null_joins`, `empty_groups`, `semi_joins`, `pushdown`, `null_rows`, `orders`,
+//! (`dependencies`, `using`, `frames`, `intervals`, `decimals`, `lists`, `set_operations`, `zeros`, `zones`, `decorrelate`, `opaque`), and by rules and
+//! functions in place of its own (`null_joins`, `empty_groups`, `semi_joins`, `pushdown`, `null_rows`, `filter_projections`, `orders`,
 //! `top_keys`, `extremes`, `percentiles`, `lead`). `docs/datafusion-faults.md` has a row for each.
 //!
 //! - [`Session`]: configuration, memory, threads; parses and runs statements.
@@ -29,6 +29,7 @@ mod exec;
 mod expressions;
 mod extremes;
 mod files;
+mod filter_projections;
 mod frames;
 mod from_first;
 mod generate;
@@ -49,6 +50,7 @@ mod parse;
 mod partition_keys;
 mod percentiles;
 mod precedence;
+mod prepared;
 mod pushdown;
 mod queue;
 mod repeated;
@@ -74,6 +76,7 @@ mod using_names;
 mod views;
 mod write;
 mod zeros;
+mod zones;
 
 pub use expressions::SqlExpressions;
 pub use parameters::Parameters;

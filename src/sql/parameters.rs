@@ -35,6 +35,11 @@ impl Parameters {
         Ok(())
     }
 
+    /// Says what a placeholder stands for.
+    pub(super) fn set(&mut self, name: &str, value: ScalarValue) {
+        self.values.insert(name.to_owned(), value);
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::dialect::dialect_from_str;
 
 use super::convert::from_datafusion;
 use super::parameters::allow_names;
-use super::{decimals, frames, from_first, nesting, precedence, repeated, row_values};
+use super::{decimals, frames, from_first, nesting, precedence, repeated, row_values, zones};
 use crate::error::{Error, Result};
 
 /// How deep a statement may be nested. Each level takes some kilobytes of stack, which grows on the heap.
@@ -34,6 +34,7 @@ pub(super) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement>> 
             frames::write_out(sql);
             decimals::keep_digits(sql);
             repeated::leave_out(sql);
+            zones::as_function(sql);
             allow_names(sql);
             nesting::check(sql)?;
         }
@@ -41,10 +42,13 @@ pub(super) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement>> 
     Ok(statements.into())
 }
 
-/// Returns the SQL statement, or the one that an EXPLAIN explains. DataFusion's own statements have none.
+/// Returns the SQL statement, or the one that is explained or prepared. DataFusion's own statements have none.
 pub(super) fn sql_of(statement: &mut Statement) -> Option<&mut SqlStatement> {
     match statement {
-        Statement::Statement(statement) => Some(statement),
+        Statement::Statement(statement) => match statement.as_mut() {
+            SqlStatement::Prepare { statement, .. } => Some(statement),
+            other => Some(other),
+        },
         Statement::Explain(explain) => sql_of(&mut explain.statement),
         Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => None,
     }

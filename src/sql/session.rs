@@ -32,6 +32,7 @@ use super::empty_groups::AboveEmptyGroups;
 use super::exec::Engine;
 use super::expressions::SqlExpressions;
 use super::extremes;
+use super::filter_projections::SelectAboveFilters;
 use super::frames::FramesOfPeers;
 use super::intervals::{IntervalArithmetic, Intervals};
 use super::lead;
@@ -45,6 +46,7 @@ use super::orders::SortWhatIsNot;
 use super::parameters::Parameters;
 use super::parse;
 use super::percentiles;
+use super::prepared::Prepared;
 use super::pushdown::PositionalFilterPushdown;
 use super::semi_joins::EachKeyOnce;
 use super::set_operations::CountEqualRows;
@@ -57,6 +59,7 @@ use super::types::Types;
 use super::using::UsingBoth;
 use super::write::Write;
 use super::zeros::{BothZeros, OneZero};
+use super::zones::{self, LocalTimes};
 use crate::error::{Error, Result};
 use crate::ingest::arrange::Arrange;
 use crate::ingest::load::LoadOptions;
@@ -102,6 +105,7 @@ impl std::fmt::Display for Statement {
 pub struct Session {
     context: SessionContext,
     tables: Arc<Tables>,
+    prepared: Prepared,
     workers: Arc<Workers>,
     canceller: Canceller,
     threads: usize,
@@ -151,10 +155,11 @@ impl Session {
         percentiles::all().into_iter().for_each(|function| context.register_udaf(function));
         lead::all().into_iter().for_each(|function| context.register_udwf(function));
         context.register_udf(assignments::mark_function());
+        context.register_udf(zones::function());
         let weak = context.state_weak_ref();
         tables.belong_to(move || Some(weak.upgrade()?.read().clone()));
         let workers = Arc::new(Workers::new(threads)?);
-        Ok(Session { context, tables, workers, canceller, threads, memory })
+        Ok(Session { context, tables, prepared: Prepared::default(), workers, canceller, threads, memory })
     }
 
     /// Splits a text into statements at `;`. A syntax error anywhere in it is found before anything runs.
@@ -181,7 +186,7 @@ impl Session {
         }
         self.tables.begin_statement();
         let begun = Instant::now();
-        let planner = StatementPlanner { context: &self.context, tables: &self.tables };
+        let planner = StatementPlanner { context: &self.context, tables: &self.tables, prepared: &self.prepared };
         match self.workers.run(&self.canceller, planner.plan(&statement.parsed, parameters))?? {
             Planned::Answer(plan) => self.start(plan, timed, begun),
             Planned::Write(write) => self.write(*write, timed, begun),
@@ -304,6 +309,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(UniteLists));
     rules.push(Arc::new(CountEqualRows));
     rules.push(Arc::new(OneZero));
+    rules.push(Arc::new(LocalTimes));
     rules.push(Arc::new(Decorrelate));
     rules.push(Arc::new(HideFromRules));
     rules
@@ -314,7 +320,9 @@ fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter();
     let rules = rules.map(UnlessNullsAreEqual::around).map(AboveEmptyGroups::around);
     let mut rules: Vec<_> = rules.collect();
-    rules.retain(|rule| rule.name() != "single_distinct_aggregation_to_group_by");
+    // Of the second, `decorrelate` leaves nothing.
+    let left_out = ["single_distinct_aggregation_to_group_by", "rewrite_set_comparison"];
+    rules.retain(|rule| !left_out.contains(&rule.name()));
     for misled in MISLED {
         let place = rules.iter().position(|rule| rule.name() == misled).unwrap_or(rules.len());
         rules.insert(place, Arc::new(ForgetDependencies));
@@ -340,6 +348,8 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
         rules.iter().position(|rule| rule.name() == name).unwrap_or(rules.len())
     };
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(ForgetAtNullRows));
+    let last = rules.iter().rposition(|rule| rule.name() == "ProjectionPushdown");
+    rules.insert(last.unwrap_or(rules.len()), Arc::new(SelectAboveFilters));
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortWhatIsNot));
     rules
 }

@@ -25,6 +25,7 @@ use super::catalog::Tables;
 use super::convert::{from_datafusion, listed};
 use super::modify::Modify;
 use super::parameters::Parameters;
+use super::prepared::{Prepared, Step};
 use super::rewrite;
 use super::session::{CATALOG, SCHEMA};
 use super::table::StoreProvider;
@@ -89,17 +90,32 @@ impl From<Error> for Failure {
 pub(super) struct StatementPlanner<'a> {
     pub(super) context: &'a SessionContext,
     pub(super) tables: &'a Tables,
+    pub(super) prepared: &'a Prepared,
 }
 
 impl StatementPlanner<'_> {
     pub(super) async fn plan(&self, statement: &Statement, parameters: &Parameters) -> Result<Planned> {
         let state = self.context.state();
+        match self.prepared.step(statement, parameters, &state)? {
+            Some(Step::Done) => Ok(Planned::Answer(nothing())),
+            Some(Step::Run(statement, parameters)) => self.plan_plain(&statement, &parameters, &state).await,
+            None => self.plan_plain(statement, parameters, &state).await,
+        }
+    }
+
+    /// Plans a statement that is not about prepared ones.
+    async fn plan_plain(
+        &self,
+        statement: &Statement,
+        parameters: &Parameters,
+        state: &SessionState,
+    ) -> Result<Planned> {
         for again in using_names::columns_in_having(statement) {
-            if let Ok((_, planned)) = self.plan_words(&again, parameters, &state).await {
+            if let Ok((_, planned)) = self.plan_words(&again, parameters, state).await {
                 return Ok(planned);
             }
         }
-        let error = match self.plan_words(statement, parameters, &state).await {
+        let error = match self.plan_words(statement, parameters, state).await {
             Ok((_, planned)) => return Ok(planned),
             Err(Failure::Own(error)) => return Err(error),
             Err(Failure::DataFusion(error)) => error,
@@ -107,7 +123,7 @@ impl StatementPlanner<'_> {
         let mut candidates = VecDeque::from(using_names::candidates(statement, &error));
         for _ in 0..MOST_CANDIDATES {
             let Some(again) = candidates.pop_front() else { break };
-            match self.plan_words(&again, parameters, &state).await {
+            match self.plan_words(&again, parameters, state).await {
                 Ok((_, planned)) => return Ok(planned),
                 Err(Failure::Own(error)) => return Err(error),
                 // There may be another name.
@@ -116,11 +132,11 @@ impl StatementPlanner<'_> {
         }
         for again in rewrite::candidates(statement, &error) {
             // Where the other words fail too, the error is about what was written.
-            if let Ok((plan, planned)) = self.plan_words(&again.statement, parameters, &state).await {
+            if let Ok((plan, planned)) = self.plan_words(&again.statement, parameters, state).await {
                 return planned.under(&again.names(&plan).map_err(from_datafusion)?);
             }
         }
-        Err(self.unresolved(&state, statement, error).await)
+        Err(self.unresolved(state, statement, error).await)
     }
 
     /// Plans a statement as it is worded: DataFusion's first plan, and what is to be done.

@@ -11,6 +11,8 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, TimezoneInfo};
 
+use super::zones::UTC;
+
 /// Plans the types of a statement.
 #[derive(Debug)]
 pub(super) struct Types;
@@ -31,7 +33,7 @@ fn known(sql_type: &SqlType) -> Option<DataType> {
                 None | Some(9) => TimeUnit::Nanosecond,
                 _ => return None,
             };
-            Some(DataType::Timestamp(unit, Some("UTC".into())))
+            Some(DataType::Timestamp(unit, Some(UTC.into())))
         }
         SqlType::UTinyInt => Some(DataType::UInt8),
         SqlType::USmallInt => Some(DataType::UInt16),

@@ -1,0 +1,143 @@
+//! Prepared statements of a session: PREPARE keeps a statement as it is parsed, EXECUTE plans it with the values that it is given.
+//!
+//! Where this stands on the road of a query: before planning. DataFusion (55.2) keeps an optimised plan instead, which its logical
+//! rules have seen before types are coerced, and a generation of the tables of that time.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::Expr;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType, Expr as SqlExpr, ExprWithAlias, Ident, Statement as SqlStatement,
+};
+
+use super::convert::{from_datafusion, listed};
+use super::expressions;
+use super::parameters::Parameters;
+use crate::error::{Error, Result};
+
+/// The statements of a session by name, with the types of their parameters where they say them.
+#[derive(Debug, Default)]
+pub(super) struct Prepared {
+    statements: Mutex<HashMap<String, Template>>,
+}
+
+#[derive(Clone, Debug)]
+struct Template {
+    types: Vec<DataType>,
+    statement: SqlStatement,
+}
+
+/// What a statement comes to that is about prepared ones.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// It is done: one was prepared, or forgotten.
+    Done,
+    /// This is to be run.
+    Run(Box<Statement>, Parameters),
+}
+
+impl Prepared {
+    /// Prepares, forgets, or finds a statement; `None` for other statements.
+    pub(super) fn step(
+        &self,
+        statement: &Statement,
+        given: &Parameters,
+        state: &SessionState,
+    ) -> Result<Option<Step>> {
+        let Statement::Statement(statement) = statement else { return Ok(None) };
+        let mut statements = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
+        match statement.as_ref() {
+            SqlStatement::Prepare { name, data_types, statement } => {
+                let template = Template { types: data_types.clone(), statement: statement.as_ref().clone() };
+                statements.insert(folded(name), template);
+                Ok(Some(Step::Done))
+            }
+            SqlStatement::Deallocate { name, .. } if folded(name) == "all" => {
+                statements.clear();
+                Ok(Some(Step::Done))
+            }
+            SqlStatement::Deallocate { name, .. } => match statements.remove(&folded(name)) {
+                Some(_) => Ok(Some(Step::Done)),
+                None => Err(missing(&folded(name), &statements)),
+            },
+            SqlStatement::Execute { name: Some(name), parameters, using, immediate: false, .. } => {
+                let name =
+                    name.0.iter().filter_map(|part| part.as_ident()).map(folded).collect::<Vec<_>>().join(".");
+                let template = statements.get(&name).ok_or_else(|| missing(&name, &statements))?;
+                let values = parameters.iter().chain(using.iter().map(|ExprWithAlias { expr, .. }| expr));
+                let parameters = template.parameters(&name, values, given, state)?;
+                let statement = Statement::Statement(Box::new(template.statement.clone()));
+                Ok(Some(Step::Run(Box::new(statement), parameters)))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Template {
+    /// What its placeholders stand for: `$1`, `$2` and so on for the values, and what is given for the session.
+    fn parameters<'a>(
+        &self,
+        name: &str,
+        values: impl Iterator<Item = &'a SqlExpr>,
+        given: &Parameters,
+        state: &SessionState,
+    ) -> Result<Parameters> {
+        let mut parameters = given.clone();
+        let mut count = 0;
+        for value in values {
+            let value = match self.types.get(count) {
+                Some(data_type) => SqlExpr::Cast {
+                    kind: CastKind::Cast,
+                    expr: Box::new(value.clone()),
+                    data_type: data_type.clone(),
+                    array: false,
+                    format: None,
+                },
+                None => value.clone(),
+            };
+            count += 1;
+            parameters.set(&count.to_string(), constant(&value, state)?);
+        }
+        if !self.types.is_empty() && self.types.len() != count {
+            return Err(Error::InvalidInput(format!(
+                "EXECUTE {name} has {count} values, and the statement was prepared for {}",
+                self.types.len()
+            )));
+        }
+        Ok(parameters)
+    }
+}
+
+/// The value of an expression without columns.
+fn constant(value: &SqlExpr, state: &SessionState) -> Result<ScalarValue> {
+    let none = DFSchema::empty();
+    let unnamed = ExprWithAlias { expr: value.clone(), alias: None };
+    let planned = state.create_logical_expr_from_sql_expr(unnamed, &none).map_err(from_datafusion)?;
+    match expressions::simplify(planned, &none, state)? {
+        Expr::Literal(value, _) => Ok(value),
+        _ => Err(Error::InvalidInput(format!("{value} is not a constant, as the values of an EXECUTE must be"))),
+    }
+}
+
+/// A name as SQL reads it: in lower case unless it is quoted.
+fn folded(name: &Ident) -> String {
+    match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_lowercase(),
+    }
+}
+
+fn missing(name: &str, statements: &HashMap<String, Template>) -> Error {
+    let mut known: Vec<&str> = statements.keys().map(String::as_str).collect();
+    known.sort_unstable();
+    let known = match known.is_empty() {
+        true => "PREPARE makes one".to_owned(),
+        false => format!("there are {}", listed(known.into_iter())),
+    };
+    Error::NotFound(format!("no statement is prepared under the name '{name}'; {known}"))
+}
