@@ -3,7 +3,8 @@
 //! INSERT and UPDATE have values in the types of their expressions. One that the column cannot hold as it is becomes an error
 //! that names it, never another value: no fraction is cut off, no time of a date, no digit of a decimal, no whole number
 //! rounded. What an explicit CAST or round() in the statement makes of it is the user's word, and exact by the time it
-//! comes here. Floats are the exception that they are everywhere: fractions become the nearest one.
+//! comes here. Floats are the exception that they are everywhere: fractions become the nearest one. A double of 2^53 and more is
+//! refused by columns of integers and decimals: it may be the nearest one to another whole number, and nobody can tell.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -13,8 +14,9 @@ use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, Decimal128Array, Float32Array, Float64Array, StringArray};
 use arrow_cast::display::array_value_to_string;
 use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
-use arrow_schema::{DataType as ArrowType, TimeUnit};
+use arrow_schema::{ArrowError, DataType as ArrowType, TimeUnit};
 
+use super::columns::nulls_on_top;
 use super::sources::texts::{names_zone, parse_texts};
 use super::text::number;
 use crate::block::nothing;
@@ -28,21 +30,22 @@ const FORMAT: arrow_cast::display::FormatOptions<'static> = arrow_cast::display:
 /// The values in a layout of the column's type, which is left as it is where it is one already.
 pub fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let to = column.data_type.to_arrow();
+    let values = nulls_on_top(values).map_err(|error| cannot(column, &error))?;
     let plain = match values.data_type() {
         ArrowType::Dictionary(_, of) if DataType::from_arrow(of).as_ref() != Some(&column.data_type) => {
-            convert(column, values, of)?
+            convert(column, &values, of)?
         }
-        _ => Arc::clone(values),
+        _ => values,
     };
     let from = plain.data_type();
     if DataType::from_arrow(from).as_ref() == Some(&column.data_type) {
         return Ok(plain);
     }
+    if *from == ArrowType::Float64 && is_exact(&column.data_type) {
+        check_certain(column, plain.as_primitive())?;
+    }
     match (from, &column.data_type) {
         (ArrowType::Null, data_type) => Ok(nothing(plain.len(), data_type)),
-        (ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View, DataType::Binary) => {
-            convert(column, &plain, &to)
-        }
         (ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View, _) => from_texts(column, &plain),
         (_, DataType::Utf8) if can_cast_types(from, &to) => {
             let texts = convert(column, &plain, &to)?;
@@ -63,9 +66,33 @@ pub fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
+/// The least double that may stand for several whole numbers.
+pub const LEAST_UNCERTAIN: f64 = number::EXACT as f64;
+
+/// Whether values of a type are exact.
+pub fn is_exact(data_type: &DataType) -> bool {
+    data_type.is_integer() || matches!(data_type, DataType::Decimal { .. })
+}
+
+fn check_certain(column: &Column, doubles: &Float64Array) -> Result<()> {
+    let is_uncertain = |double: &f64| double.is_finite() && double.abs() >= LEAST_UNCERTAIN;
+    match doubles.iter().flatten().find(is_uncertain) {
+        None => Ok(()),
+        Some(double) => Err(Error::InvalidInput(format!(
+            "column '{0}' is {1}, and {double:?} is not exact: it is a double and may have lost digits. An \
+             integer beside a number with a point keeps them as a DECIMAL; a CAST to {1} takes the double as it is",
+            column.name, column.data_type
+        ))),
+    }
+}
+
 fn convert(column: &Column, values: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> {
-    cast_with_options(values, to, &SAFE)
-        .map_err(|error| Error::InvalidInput(format!("column '{}' is {}: {error}", column.name, column.data_type)))
+    cast_with_options(values, to, &SAFE).map_err(|error| cannot(column, &error))
+}
+
+#[cold]
+fn cannot(column: &Column, error: &ArrowError) -> Error {
+    Error::InvalidInput(format!("column '{}' is {}: {error}", column.name, column.data_type))
 }
 
 /// Values that come back from the column's type as they went.

@@ -36,6 +36,7 @@ fn what_is_kept() {
     let micros = |values: &[i64]| -> ArrayRef { Arc::new(TimestampMicrosecondArray::from(values.to_vec())) };
     for (data_type, values, expected) in [
         ("int32", floats(&[2.0, -0.0, -7.0]), &["2", "0", "-7"][..]),
+        ("int64", floats(&[9_007_199_254_740_991.0]), &["9007199254740991"]),
         ("int8", ints(&[127, -128]), &["127", "-128"]),
         ("uint64", decimals(&[200, -0], 5, 2), &["2", "0"]),
         ("bool", ints(&[1, 0]), &["true", "false"]),
@@ -61,6 +62,7 @@ fn what_is_kept() {
         ("timestamp(s,+00:00)", texts(&["2024-02-29 12:30:00+02:00"]), &["2024-02-29T10:30:00Z"]),
         ("time(us)", texts(&["12:30:00.25"]), &["12:30:00.250"]),
         ("bool", texts(&["true", "f"]), &["true", "false"]),
+        ("binary", texts(&["\\x00fF", "\\x", "", "\\x0", "x00"]), &["00ff", "", "", "5c7830", "783030"]),
     ] {
         match assigned(data_type, Arc::clone(&values)) {
             Ok(found) => assert_eq!(found, expected, "{data_type} of {values:?}"),
@@ -78,6 +80,9 @@ fn what_is_refused() {
         ("int32", floats(&[1.0, 2.9]), "2.9"),
         ("int32", floats(&[f64::NAN]), "NaN"),
         ("int64", floats(&[9.3e18]), "9.3e18"),
+        // Perhaps it was 9007199254740993.
+        ("int64", floats(&[1.0, 9_007_199_254_740_992.0]), "9007199254740992.0 is not exact"),
+        ("decimal(38,0)", floats(&[-9_007_199_254_740_992.0]), "-9007199254740992.0 is not exact"),
         ("int8", ints(&[1, 128]), "128"),
         ("uint8", ints(&[-1]), "-1"),
         ("bool", ints(&[2]), "2"),

@@ -12,7 +12,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_buffer::Buffer;
-use arrow_schema::{Field, Schema as ArrowSchema};
+use arrow_schema::{ArrowError, Field, Schema as ArrowSchema};
+use arrow_select::take::take;
 
 use crate::block::{canonical, nothing};
 use crate::error::{Error, Result};
@@ -257,8 +258,17 @@ pub fn join(name: &str, have: &DataType, new: &DataType) -> Result<DataType> {
 
 fn cast(name: &str, array: &ArrayRef, to: &arrow_schema::DataType) -> Result<ArrayRef> {
     let options = arrow_cast::CastOptions { safe: false, ..Default::default() };
-    arrow_cast::cast_with_options(array, to, &options)
+    nulls_on_top(array)
+        .and_then(|array| arrow_cast::cast_with_options(&array, to, &options))
         .map_err(|e| Error::InvalidInput(format!("column '{name}' does not convert to {to}: {e}")))
+}
+
+/// A dictionary whose values hold nulls, without the dictionary: Arrow's cast to views makes empty texts of them.
+pub(super) fn nulls_on_top(array: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
+    match array.as_any_dictionary_opt() {
+        Some(coded) if coded.values().logical_null_count() > 0 => take(coded.values(), coded.keys(), None),
+        _ => Ok(Arc::clone(array)),
+    }
 }
 
 fn widen(name: &str, array: &ArrayRef, to: &DataType, readable: &arrow_schema::DataType) -> Result<ArrayRef> {
@@ -350,7 +360,7 @@ fn check_kinship(schema: &Schema, new: &[(&str, DataType)]) -> Result<()> {
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::{Int32Array, Int64Array, StringArray, StringViewArray};
+    use arrow_array::{BinaryArray, DictionaryArray, Int32Array, Int64Array, StringArray, StringViewArray};
     use arrow_cast::display::array_value_to_string;
 
     use super::*;
@@ -419,6 +429,20 @@ mod tests {
         assert_eq!(batch.column(0).null_count(), 1);
         let bits = batch.column(1).as_primitive::<Float32Type>().values().iter().map(|v| v.to_bits());
         assert_eq!(bits.take(2).collect::<Vec<_>>(), [f32::NAN.to_bits(), (-0.0_f32).to_bits()]);
+    }
+
+    #[test]
+    fn nulls_of_a_dictionary_are_nulls() {
+        let keys = Int32Array::from(vec![Some(0), Some(1), None, Some(2)]);
+        let texts = StringArray::from(vec![Some("a"), None, Some("")]);
+        let bytes = BinaryArray::from_opt_vec(vec![Some(b"a"), None, Some(b"")]);
+        let coded = |values: ArrayRef| -> ArrayRef { Arc::new(DictionaryArray::new(keys.clone(), values)) };
+        let columns = [("a", coded(Arc::new(texts))), ("b", coded(Arc::new(bytes)))];
+        let batch = readable(RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+        for column in batch.columns() {
+            let nulls: Vec<bool> = (0..4).map(|row| column.is_null(row)).collect();
+            assert_eq!(nulls, [false, true, true, false], "{}", column.data_type());
+        }
     }
 
     #[test]

@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_schema::SchemaRef;
 use rayon::ThreadPool;
 
 use super::columns::value_bytes;
@@ -165,6 +169,46 @@ fn add_constants(parsed: Parsed, added: Arc<Constants>) -> Result<Parsed> {
     Ok(Parsed { batches, again, ..parsed })
 }
 
+/// The columns of an input without rows.
+fn no_rows(schema: SchemaRef) -> Current {
+    let task = Task::new(0, move || Ok(RecordBatch::new_empty(schema).into()));
+    Current::Other(Box::new(std::iter::once(Ok(task))))
+}
+
+/// What is looked at while the file that it comes from is known: Parquet and Arrow hold some that a table cannot.
+#[derive(Clone)]
+struct Checks {
+    file: Arc<Path>,
+    /// Whether there are columns from elsewhere, too.
+    has_more: bool,
+}
+
+impl Checks {
+    /// Refuses rows without columns, and times of no day.
+    fn check(&self, batch: &RecordBatch) -> Result<()> {
+        let file = self.file.display();
+        if batch.num_columns() == 0 && batch.num_rows() > 0 && !self.has_more {
+            return Err(Error::InvalidInput(format!("{file}: has rows and no columns, which a table cannot hold")));
+        }
+        for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+            let Some(data_type @ DataType::Time { .. }) = DataType::from_arrow(array.data_type()) else { continue };
+            let (Some((least, greatest)), Ok(ticks)) =
+                (data_type.bounds(), arrow_cast::cast(array, &arrow_schema::DataType::Int64))
+            else {
+                continue;
+            };
+            let ticks = ticks.as_primitive::<Int64Type>().iter().flatten();
+            if let Some(value) = ticks.into_iter().find(|value| !(least..=greatest).contains(&i128::from(*value))) {
+                return Err(Error::InvalidInput(format!(
+                    "{file}: column '{}': {value} is no value of type {data_type}, which goes from {least} to {greatest}",
+                    field.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl<'a> Tasks<'a> {
     /// Of these inputs, for a table of this schema. No task weighs more than `most`, where there is a choice; of each input,
     /// `skip` pieces are left out.
@@ -217,6 +261,7 @@ impl<'a> Tasks<'a> {
     /// Small row groups are decoded by one task each, large ones batch by batch as they are asked for.
     #[cfg(feature = "parquet")]
     fn open_parquet(&mut self, opened: Opened) -> Result<Current> {
+        let checks = self.checks(&opened.name);
         let (source, skipped) = ParquetSource::open(Spooled::of(opened)?, self.options.skip_unsupported)?;
         self.remarks.skipped.extend(skipped);
         let in_place = source.bytes_in_place()?;
@@ -224,6 +269,9 @@ impl<'a> Tasks<'a> {
             // What is between the row groups counts at once.
             let groups: u64 = (0..source.groups()).map(|group| source.stored_bytes(group)).sum();
             self.consumed.store(size.saturating_sub(groups), Ordering::Relaxed);
+        }
+        if source.rows() == 0 {
+            return Ok(no_rows(source.schema()?));
         }
         let (consumed, most, pool) = (self.consumed.clone(), self.most, Arc::clone(&self.pool));
         let threads = pool.current_num_threads();
@@ -234,16 +282,20 @@ impl<'a> Tasks<'a> {
             }
             let (bytes, weight) = (source.plain_bytes(group), source.memory_bytes(group));
             let tasks: Box<dyn Iterator<Item = Result<Task>>> = if weight <= most {
-                let source = source.clone();
-                let work = move || source.read(group, threads)?.read_all().map(Parsed::from);
+                let (source, checks) = (source.clone(), checks.clone());
+                let work = move || {
+                    let batches = source.read(group, threads)?.read_all()?;
+                    batches.iter().try_for_each(|batch| checks.check(batch)).map(|()| batches.into())
+                };
                 Box::new(std::iter::once(Ok(Task { bytes, ..Task::new(weight, work) })))
             } else {
-                let pool = Arc::clone(&pool);
+                let (pool, checks) = (Arc::clone(&pool), checks.clone());
                 match source.read(group, threads) {
                     Ok(mut rows) => Box::new(
                         std::iter::from_fn(move || pool.install(|| rows.next_batch()).transpose()).enumerate().map(
                             move |(number, batch)| {
                                 let batch = batch?;
+                                checks.check(&batch)?;
                                 let task = Task::new(batch.get_array_memory_size(), move || Ok(batch.into()));
                                 let begins = number == 0;
                                 Ok(Task { begins, bytes: if begins { bytes } else { 0 }, ..task })
@@ -298,15 +350,28 @@ impl<'a> Tasks<'a> {
 
     /// Batches are decoded on the caller's thread while workers encode.
     fn open_arrow(&mut self, opened: Opened) -> Result<Current> {
+        let checks = self.checks(&opened.name);
         let (batches, skipped) = ArrowBatches::open(&opened.name, opened.bytes, self.options.skip_unsupported)?;
         self.remarks.skipped.extend(skipped);
+        let schema = batches.columns()?;
+        let mut batches = batches.peekable();
+        if batches.peek().is_none() {
+            return Ok(no_rows(schema));
+        }
         let skip = usize::try_from(self.skip_now()).unwrap_or(usize::MAX);
-        Ok(Current::Other(Box::new(batches.skip(skip).map(|batch| {
+        Ok(Current::Other(Box::new(batches.skip(skip).map(move |batch| {
             let batch = batch?;
             // Columns are parts of one allocation, which is not to be counted for each of them.
             let bytes: usize = batch.columns().iter().map(value_bytes).sum();
-            Ok(Task { bytes: bytes as u64, ..Task::new(bytes, move || Ok(batch.into())) })
+            let checks = checks.clone();
+            let work = move || checks.check(&batch).map(|()| batch.into());
+            Ok(Task { bytes: bytes as u64, ..Task::new(bytes, work) })
         }))))
+    }
+
+    /// For batches of the input at hand.
+    fn checks(&self, name: &Path) -> Checks {
+        Checks { file: Arc::from(name), has_more: self.added.names().next().is_some() }
     }
 
     /// Notes the types of an input's columns, for the inputs after it.

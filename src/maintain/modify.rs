@@ -249,6 +249,9 @@ fn chosen_values(
 fn mask(condition: &Compiled, inputs: &mut Inputs<'_>) -> Result<BooleanArray> {
     let values = condition.inputs.iter().map(|at| inputs.column(*at)).collect::<Result<Vec<_>>>()?;
     let answer = evaluate(condition, &values, inputs.rows)?;
+    if *answer.data_type() == arrow_schema::DataType::Null {
+        return Ok(BooleanArray::from(vec![false; inputs.rows]));
+    }
     let Some(answer) = answer.as_boolean_opt() else {
         return Err(Error::InvalidInput(format!("a condition is true or false, not {}", answer.data_type())));
     };

@@ -7,6 +7,7 @@
 //! Rows that come from a query are planned as that query alone: DataFusion would read all VALUES below an INSERT, in
 //! subqueries too, with the types of the table's columns.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_schema::DataType as ArrowType;
@@ -22,14 +23,17 @@ use datafusion::logical_expr::{
 };
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    Insert, ObjectName, Query, SetExpr, Statement as SqlStatement, UnaryOperator, Value, ValueWithSpan,
+    Assignment, AssignmentTarget, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, Insert, ObjectName, ObjectNamePart, Query, SetExpr, Statement as SqlStatement,
+    UnaryOperator, Value, ValueWithSpan,
 };
 use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::convert::external;
-use crate::ingest::assign::assign;
+use super::decimals::{digits_of, written};
+use super::stars;
+use crate::ingest::assign::{LEAST_UNCERTAIN, assign, is_exact};
 use crate::model::{Column, Schema};
 
 /// The name of the mark, which nobody else gives to a function.
@@ -37,6 +41,8 @@ const MARK: &str = "sty__value";
 
 /// Plans a statement; rows to be stored have the types of their query.
 pub(super) async fn plan(state: &SessionState, statement: &Statement) -> Result<LogicalPlan> {
+    let written_out = stars::written_out(state, statement).await;
+    let statement = written_out.as_ref().unwrap_or(statement);
     let Statement::Statement(parsed) = statement else { return state.statement_to_plan(statement.clone()).await };
     match parsed.as_ref() {
         SqlStatement::Insert(insert) => match queried(insert) {
@@ -53,12 +59,30 @@ pub(super) async fn plan(state: &SessionState, statement: &Statement) -> Result<
             create_rows(plan_sql(state, SqlStatement::CreateTable(shell)).await?, rows)
         }
         SqlStatement::Update(update) => {
+            check_targets(&update.assignments)?;
             let mut marked = update.clone();
             marked.assignments.iter_mut().for_each(|assignment| mark(&mut assignment.value));
             plan_sql(state, SqlStatement::Update(marked)).await
         }
         _ => state.statement_to_plan(statement.clone()).await,
     }
+}
+
+/// Refuses an UPDATE that gives a column two values: DataFusion (55.2) takes the last one.
+fn check_targets(assignments: &[Assignment]) -> Result<()> {
+    let mut names = HashSet::new();
+    for assignment in assignments {
+        let AssignmentTarget::ColumnName(name) = &assignment.target else { continue };
+        let Some(column) = name.0.last().and_then(ObjectNamePart::as_ident) else { continue };
+        let name = match column.quote_style {
+            Some(_) => column.value.clone(),
+            None => column.value.to_ascii_lowercase(),
+        };
+        if !names.insert(name) {
+            return plan_err!("column {column} is set twice in one UPDATE; leave one of the values out");
+        }
+    }
+    Ok(())
 }
 
 async fn plan_sql(state: &SessionState, statement: SqlStatement) -> Result<LogicalPlan> {
@@ -135,6 +159,10 @@ fn with_marks(insert: &Insert) -> Insert {
 
 /// Marks a value that might be a cast. A number that a double would not keep becomes the text of its digits.
 fn mark(value: &mut SqlExpr) {
+    if let Some(digits) = digits_of(value) {
+        *value = SqlExpr::Value(Value::SingleQuotedString(digits.to_owned()).into());
+        return;
+    }
     let (sign, literal) = match &*value {
         SqlExpr::UnaryOp { op: UnaryOperator::Minus, expr } => ("-", expr.as_ref()),
         other => ("", other),
@@ -265,12 +293,22 @@ fn assigned_cell(cell: &Expr, column: &Column) -> Result<Expr> {
         return Ok(cell.clone());
     }
     let Expr::Cast(_) = cell else { return Ok(given(cell)) };
-    match given(cell) {
+    match as_said(given(cell), column) {
         Expr::Literal(value, metadata) => {
             let array = assigned(column, &value.to_array()?)?;
             Ok(Expr::Literal(ScalarValue::try_from_array(&array, 0)?, metadata))
         }
         other => Ok(ScalarUDF::from(Assign::to(column)).call(vec![other])),
+    }
+}
+
+/// A literal that is a large double, as the decimal that it says where the column is exact: `1e18` has lost nothing.
+pub(super) fn as_said(expr: Expr, column: &Column) -> Expr {
+    let is_large =
+        matches!(&expr, Expr::Literal(ScalarValue::Float64(Some(double)), _) if double.abs() >= LEAST_UNCERTAIN);
+    match written(&expr).filter(|_| is_large && is_exact(&column.data_type)) {
+        Some(decimal) => Expr::Literal(decimal, None),
+        None => expr,
     }
 }
 

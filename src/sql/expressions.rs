@@ -12,7 +12,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use super::convert::{Compiled, from_datafusion};
-use super::{date_functions, decimals, intervals, lists, opaque, precedence, zeros, zones};
+use super::{date_functions, decimals, intervals, lists, opaque, precedence, quantified, times, zeros, zones};
 use crate::error::{Error, Result};
 use crate::ingest::partition::{self, Compile};
 use crate::model::Column;
@@ -55,6 +55,7 @@ impl SqlExpressions {
         let dialect = self.state.config_options().sql_parser.dialect;
         let mut parsed = self.state.sql_to_expr_with_alias(expression, &dialect).map_err(from_datafusion)?;
         precedence::correct(&mut parsed.expr);
+        quantified::as_lists(&mut parsed.expr);
         zones::as_function(&mut parsed.expr);
         let logical = self.state.create_logical_expr_from_sql_expr(parsed, known).map_err(from_datafusion)?;
         if logical.is_volatile() {
@@ -69,6 +70,7 @@ impl SqlExpressions {
 
 /// Compiles an expression over the columns of a schema.
 pub(super) fn compile(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<partition::Compiled> {
+    let expression = decimals::beside(expression, schema).map_err(from_datafusion)?.data;
     compile_simplified(simplify(expression, schema, state)?, schema, state)
 }
 
@@ -86,6 +88,7 @@ pub(super) fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState
 /// What the analyzer rules of a session make of an expression, simplified.
 fn corrected(expression: Expr, schema: &DFSchema, simplifier: &ExprSimplifier) -> DataFusionResult<Expr> {
     let expression = intervals::by_length(expression, schema)?.data;
+    let expression = times::exact(expression, schema)?.data;
     let expression = decimals::exact(simplifier.coerce(expression, schema)?, schema)?;
     let expression = lists::united(expression)?.data;
     let expression = zeros::of_values(expression, schema)?.data;

@@ -7,13 +7,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_schema::Schema;
+use arrow_schema::{DataType, Schema};
 use datafusion::catalog::TableProvider;
+use datafusion::common::Column;
+use datafusion::datasource::ViewTable;
+use datafusion::datasource::default_table_source::provider_as_source;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
 
 use super::convert::from_datafusion;
 use super::text::TextTable;
@@ -72,12 +77,27 @@ pub(crate) async fn open(
         }
         let schema = Arc::new(Schema::try_merge(schemas)?);
         let config = ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options);
-        ListingTable::try_new(config.with_schema(schema))
+        let table: Arc<dyn TableProvider> = Arc::new(ListingTable::try_new(config.with_schema(schema))?);
+        if kind == Kind::Arrow { without_dictionaries(table) } else { Ok(table) }
     };
-    listed
-        .await
-        .map(|table| Some(Arc::new(table) as Arc<dyn TableProvider>))
-        .map_err(|error| about(name, from_datafusion(error)))
+    listed.await.map(Some).map_err(|error| about(name, from_datafusion(error)))
+}
+
+/// A table whose columns are no dictionaries: values of those of an Arrow file may be null, and DataFusion (55.2) makes empty
+/// texts of such nulls where it casts to views.
+fn without_dictionaries(table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>, DataFusionError> {
+    let schema = table.schema();
+    let is_coded = |data_type: &DataType| matches!(data_type, DataType::Dictionary(..));
+    if !schema.fields().iter().any(|field| is_coded(field.data_type())) {
+        return Ok(table);
+    }
+    let column = |name: &String| Expr::Column(Column::from_name(name));
+    let exprs = schema.fields().iter().map(|field| match field.data_type() {
+        DataType::Dictionary(_, value) => cast(column(field.name()), value.as_ref().clone()).alias(field.name()),
+        _ => column(field.name()),
+    });
+    let plan = LogicalPlanBuilder::scan("file", provider_as_source(table), None)?.project(exprs)?.build()?;
+    Ok(Arc::new(ViewTable::new(plan, None)))
 }
 
 /// The files that a name or pattern stands for, in order of name; at least one.

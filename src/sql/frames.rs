@@ -3,17 +3,22 @@
 //! Where this stands on the road of a query: after parsing, and as an analyzer rule before types are coerced. DataFusion (55.2)
 //! takes `ROWS` where it believes that no rows are peers, which it does wrongly of some aggregates (see `dependencies`); so the
 //! frame is written out. It asks for such frames how far apart two keys are, which bytes and times of day do not tell,
-//! although none needs to know; the frame in `GROUPS` is the same, and asks only which rows are peers.
+//! although none needs to know; the frame in `GROUPS` is the same, and asks only which rows are peers. And where a bound lies
+//! some way from the key, it may lie beyond the numbers of the key's type. DataFusion then takes it for the edge of the partition,
+//! and the nulls that stand there for a part of the frame; in decimals, it is a number like others.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use arrow_schema::DataType;
-use datafusion::common::DFSchema;
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
+use datafusion::logical_expr::expr::WindowFunctionParams;
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits, cast,
+};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::{
     Expr as SqlExpr, NamedWindowDefinition, NamedWindowExpr, Query, Select, Statement, VisitMut, VisitorMut,
@@ -119,7 +124,7 @@ impl AnalyzerRule for FramesOfPeers {
             if !matches!(node, LogicalPlan::Window(_)) {
                 return Ok(Transformed::no(node));
             }
-            rewrite_expressions(node, |expr, schema| expr.transform_up(|expr| Ok(of_peers(expr, schema))))
+            rewrite_expressions(node, |expr, schema| expr.transform_up(|expr| Ok(written(expr, schema))))
         };
         Ok(plan.transform_up_with_subqueries(rewrite)?.data)
     }
@@ -129,18 +134,37 @@ impl AnalyzerRule for FramesOfPeers {
     }
 }
 
-fn of_peers(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+fn written(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Expr::WindowFunction(mut window) = expr else { return Transformed::no(expr) };
-    let frame = &window.params.window_frame;
     let key = window.params.order_by.first().and_then(|key| key.expr.get_type(schema).ok());
-    let needs_none = frame.units == WindowFrameUnits::Range
-        && [&frame.start_bound, &frame.end_bound].iter().all(|b| is_fixed(b));
-    if !needs_none || !key.is_some_and(|key| has_no_distance(&key)) {
-        return Transformed::no(Expr::WindowFunction(window));
+    let changed =
+        key.is_some_and(|key| of_peers(&mut window.params, &key) || with_wide_key(&mut window.params, &key));
+    Transformed::new_transformed(Expr::WindowFunction(window), changed)
+}
+
+/// The frame in GROUPS, where none of its bounds needs to know how far apart keys are.
+fn of_peers(window: &mut WindowFunctionParams, key: &DataType) -> bool {
+    let frame = &window.window_frame;
+    let fixed = is_fixed(&frame.start_bound) && is_fixed(&frame.end_bound);
+    if frame.units != WindowFrameUnits::Range || !fixed || !has_no_distance(key) {
+        return false;
     }
     let (start, end) = (frame.start_bound.clone(), frame.end_bound.clone());
-    window.params.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, start, end);
-    Transformed::yes(Expr::WindowFunction(window))
+    window.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, start, end);
+    true
+}
+
+/// The key as a decimal, where a bound lies some way from an integer.
+fn with_wide_key(window: &mut WindowFunctionParams, key: &DataType) -> bool {
+    let frame = &window.window_frame;
+    let whole = [&frame.start_bound, &frame.end_bound].iter().all(|bound| is_fixed(bound) || is_whole(bound));
+    let moves = !is_fixed(&frame.start_bound) || !is_fixed(&frame.end_bound);
+    let [order] = window.order_by.as_mut_slice() else { return false };
+    if frame.units != WindowFrameUnits::Range || !key.is_integer() || !whole || !moves {
+        return false;
+    }
+    order.expr = cast(order.expr.clone(), DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0));
+    true
 }
 
 /// Whether a bound is the current row or none.
@@ -148,6 +172,15 @@ fn is_fixed(bound: &WindowFrameBound) -> bool {
     match bound {
         WindowFrameBound::CurrentRow => true,
         WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => distance.is_null(),
+    }
+}
+
+/// Whether the distance of a bound is a whole number, still a text as in the statement.
+fn is_whole(bound: &WindowFrameBound) -> bool {
+    match bound {
+        WindowFrameBound::Preceding(ScalarValue::Utf8(Some(distance)))
+        | WindowFrameBound::Following(ScalarValue::Utf8(Some(distance))) => distance.parse::<u64>().is_ok(),
+        _ => false,
     }
 }
 

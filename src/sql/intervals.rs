@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
-use arrow_array::{ArrayRef, Decimal128Array, Int64Array, IntervalMonthDayNanoArray};
+use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, IntervalMonthDayNanoArray};
 use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
 use datafusion::arrow::compute::kernels::arity::try_binary;
 use datafusion::arrow::compute::kernels::cast_utils::IntervalUnit as Part;
@@ -74,7 +74,7 @@ impl ExprPlanner for IntervalArithmetic {
 }
 
 /// The type of an expression while it is planned. A column of JOIN … USING has no table yet; those of its name have one type.
-fn planned_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
+pub(super) fn planned_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
     if let Ok(data_type) = expr.get_type(schema) {
         return Some(data_type);
     }
@@ -190,7 +190,8 @@ fn concerns(expr: &Expr) -> bool {
     }
 }
 
-fn is_comparison(op: Operator) -> bool {
+/// Whether an operator compares two values.
+pub(super) fn is_comparison(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
@@ -319,7 +320,11 @@ fn part(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
         return None;
     }
     let data_type = of.get_type(schema).ok().filter(is_length)?;
-    let divisor = match Part::from_str(name.as_literal()?.try_as_str()??) {
+    let name_of_part = name.as_literal()?.try_as_str()??;
+    if name_of_part.eq_ignore_ascii_case("epoch") && is_interval(&data_type) {
+        return Some(Kind::Epoch.call(vec![of.clone()]));
+    }
+    let divisor = match Part::from_str(name_of_part) {
         Ok(Part::Nanosecond) => Some(1_i64),
         Ok(Part::Microsecond) => Some(1_000),
         Ok(Part::Millisecond) => Some(1_000_000),
@@ -345,6 +350,8 @@ enum Kind {
     Days,
     /// The nanoseconds since the last whole minute of an interval or a difference.
     OfMinute,
+    /// The seconds of an interval: 12 months are a year of 365.25 days.
+    Epoch,
     /// An interval and a number, multiplied, in either order.
     Times,
     /// An interval divided by a number.
@@ -370,6 +377,7 @@ impl ScalarUDFImpl for Function {
             Kind::Length => "interval_length",
             Kind::Days => "interval_days",
             Kind::OfMinute => "interval_of_minute",
+            Kind::Epoch => "interval_epoch",
             Kind::Times => "interval_times",
             Kind::Over => "interval_over",
         }
@@ -383,6 +391,7 @@ impl ScalarUDFImpl for Function {
         Ok(match self.kind {
             Kind::Length => DataType::Decimal128(38, 0),
             Kind::OfMinute => DataType::Int64,
+            Kind::Epoch => DataType::Float64,
             Kind::Days | Kind::Times | Kind::Over => DataType::Interval(IntervalUnit::MonthDayNano),
         })
     }
@@ -404,6 +413,7 @@ impl ScalarUDFImpl for Function {
             (Kind::Length, [of]) => Arc::new(lengths(of)?),
             (Kind::Days, [of]) => Arc::new(intervals(of)?),
             (Kind::OfMinute, [of]) => Arc::new(of_minute(of)?),
+            (Kind::Epoch, [of]) => Arc::new(seconds(of)?),
             (Kind::Times, [left, right]) if is_length(right.data_type()) => Arc::new(scaled(right, left, false)?),
             (Kind::Times, [left, right]) => Arc::new(scaled(left, right, false)?),
             (Kind::Over, [left, right]) => Arc::new(scaled(left, right, true)?),
@@ -416,6 +426,8 @@ impl ScalarUDFImpl for Function {
     }
 }
 
+const MONTHS_A_YEAR: i32 = 12;
+const DAYS_A_YEAR: f64 = 365.25;
 const DAYS_A_MONTH: i64 = 30;
 const SECONDS_A_DAY: f64 = 86_400.0;
 const NANOS_A_DAY: i64 = 86_400_000_000_000;
@@ -458,6 +470,14 @@ fn intervals(of: &ArrayRef) -> DataFusionResult<IntervalMonthDayNanoArray> {
 
 fn of_minute(of: &ArrayRef) -> DataFusionResult<Int64Array> {
     Ok(intervals(of)?.unary(|value| value.nanoseconds % NANOS_A_MINUTE))
+}
+
+fn seconds(of: &ArrayRef) -> DataFusionResult<Float64Array> {
+    Ok(intervals(of)?.unary(|value| {
+        let years = f64::from(value.months / MONTHS_A_YEAR) * DAYS_A_YEAR;
+        let days = i64::from(value.months % MONTHS_A_YEAR) * DAYS_A_MONTH + i64::from(value.days);
+        (years + days as f64) * SECONDS_A_DAY + value.nanoseconds as f64 / 1e9
+    }))
 }
 
 fn converted(of: &ArrayRef, to: &DataType) -> DataFusionResult<ArrayRef> {
@@ -526,7 +546,7 @@ fn out_of_range() -> ArrowError {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::{DurationSecondArray, Float64Array, IntervalYearMonthArray};
+    use arrow_array::{DurationSecondArray, IntervalYearMonthArray};
 
     use super::*;
 

@@ -27,6 +27,7 @@ use datafusion::optimizer::{OptimizerContext, OptimizerRule};
 
 use super::dependencies;
 use super::node::FragmentNode;
+use super::opaque;
 use super::settings::Settings;
 use super::table::Conditions;
 use super::zeros;
@@ -95,6 +96,7 @@ impl TreeNodeRewriter for Lowering<'_> {
         self.refusals.pop();
         match plan {
             LogicalPlan::Sort(sort) => Ok(zeros::sorted(sort)?.update_data(LogicalPlan::Sort)),
+            LogicalPlan::Filter(filter) => Ok(opaque::without_bounds(filter)?.update_data(LogicalPlan::Filter)),
             other => Ok(Transformed::no(other)),
         }
     }

@@ -6,16 +6,17 @@
 //! DataFusion's operators; `stream` hands the answer out, batch by batch, without async. What CREATE TABLE and INSERT store
 //! comes out of such an answer and goes into the road of an ingest (`write`).
 //!
-//! What DataFusion gets wrong is put right before planning (`parse`, `using_names`, `rewrite`), by analyzer rules
-//! (`dependencies`, `using`, `frames`, `intervals`, `decimals`, `lists`, `set_operations`, `zeros`, `zones`, `decorrelate`, `opaque`), and by rules and
+//! What DataFusion gets wrong is put right before planning (`parse`, `stars`, `using_names`, `rewrite`), by analyzer rules
+//! (`dependencies`, `using`, `frames`, `intervals`, `decimals`, `lists`, `set_operations`, `times`, `zeros`, `zones`, `decorrelate`, `opaque` with `guards`), and by rules and
 //! functions in place of its own (`null_joins`, `empty_groups`, `semi_joins`, `pushdown`, `null_rows`, `filter_projections`, `orders`,
-//! `top_keys`, `extremes`, `percentiles`, `lead`). `docs/datafusion-faults.md` has a row for each.
+//! `top_keys`, `kept_limits`, `aggregates` with `extremes`, `percentiles` and `sliding`, `lead`). `docs/datafusion-faults.md` has a row for each.
 //!
 //! - [`Session`]: configuration, memory, threads; parses and runs statements.
 //! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.
 //! - [`Statistics`]: what a statement has read, and what it has not.
 //! - [`Parameters`]: values for `$name`.
 
+mod aggregates;
 mod assignments;
 mod catalog;
 mod convert;
@@ -33,8 +34,10 @@ mod filter_projections;
 mod frames;
 mod from_first;
 mod generate;
+mod guards;
 mod held;
 mod intervals;
+mod kept_limits;
 mod lead;
 mod lists;
 mod lower;
@@ -52,6 +55,7 @@ mod percentiles;
 mod precedence;
 mod prepared;
 mod pushdown;
+mod quantified;
 mod queue;
 mod repeated;
 mod rewrite;
@@ -63,14 +67,19 @@ mod semi_joins;
 mod session;
 mod set_operations;
 mod settings;
+mod sliding;
+mod standard;
+mod stars;
 mod statement;
 mod statistics;
 mod subqueries;
 mod stream;
 mod table;
 mod text;
+mod times;
 mod top_keys;
 mod types;
+mod underscores;
 mod using;
 mod using_names;
 mod views;

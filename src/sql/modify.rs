@@ -12,7 +12,7 @@ use datafusion::logical_expr::dml::DmlStatement;
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, WriteOp};
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::assignments::given;
+use super::assignments::{as_said, given};
 use super::convert::{from_datafusion, to_predicate};
 use super::expressions::{SqlExpressions, compile};
 use super::subqueries;
@@ -165,7 +165,7 @@ async fn changes(
             other => other,
         };
         if !matches!(value, Expr::Column(same) if *same.name == *column.name) {
-            let value = subqueries::answered(&given(value), scan.schema(), state, memory).await?;
+            let value = subqueries::answered(&as_said(given(value), column), scan.schema(), state, memory).await?;
             changes.push((at, compile(value, scan.schema(), state)?));
         }
     }

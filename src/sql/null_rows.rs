@@ -108,7 +108,7 @@ pub(super) struct NullRowsExec {
 }
 
 impl NullRowsExec {
-    fn new(input: Plan) -> NullRowsExec {
+    pub(super) fn new(input: Plan) -> NullRowsExec {
         let below = input.properties();
         let nothing = EquivalenceProperties::new(input.schema());
         let properties =

@@ -5,9 +5,13 @@
 //! - takes a scalar subquery for never null where its column is not, although it is null where there is no row:
 //!   `(SELECT id FROM t WHERE false) IS NULL` is false;
 //! - takes a cast off a comparison with a literal where the literal fits the type below, although the cast loses digits
-//!   (`price::int = 3` becomes `price = 3.00`), or is null where a value does not fit (`try_cast(x AS SMALLINT) <> 3`).
+//!   (`price::int = 3` becomes `price = 3.00`), or is null where a value does not fit (`try_cast(x AS SMALLINT) <> 3`);
+//! - makes AND and OR of a CASE, see `guards`.
 //!
 //! Such a column, or cast, becomes the argument of a function that gives it back as it is.
+//!
+//! So does a cast that rounds, in filters that no scan takes: from bounds of `f::int` it makes bounds of `f` that may be wider
+//! than those that `f` has, estimates that more rows pass than there are, and fails. `lower` calls for that.
 
 use std::sync::Arc;
 
@@ -18,14 +22,15 @@ use datafusion::common::{DFSchema, internal_datafusion_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, Projection, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Subquery, Volatility,
+    ColumnarValue, Expr, ExprSchemable, Filter, LogicalPlan, Projection, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::guards;
 use super::rules::{any_expression, rewrite_expressions};
 
-/// What `= ANY(array)` is to DataFusion.
+/// What `<> ALL(array)` is made of, and `= ANY(array)`.
 const ARRAY_HAS: &str = "array_has";
 
 /// The rule.
@@ -67,9 +72,9 @@ fn is_candidate(expr: &Expr) -> bool {
         Expr::ScalarSubquery(_) => true,
         Expr::BinaryExpr(compared) => is_cast(&compared.left) || is_cast(&compared.right),
         Expr::InList(list) => is_cast(&list.expr) || list.list.iter().any(is_cast),
-        Expr::ScalarFunction(function) => function.name() == ARRAY_HAS && function.args.iter().any(is_cast),
+        Expr::ScalarFunction(function) if function.name() == ARRAY_HAS => function.args.iter().any(is_cast),
         Expr::Between(between) => is_cast(&between.expr) || is_cast(&between.low) || is_cast(&between.high),
-        _ => false,
+        other => guards::may_guard(other),
     }
 }
 
@@ -109,7 +114,7 @@ fn one_hidden(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Exp
             changed |= hide_casts(&mut between.high, schema)?;
             Ok(Transformed::new_transformed(Expr::Between(between), changed))
         }
-        other => Ok(Transformed::no(other)),
+        other => Ok(guards::guarded(other, schema)),
     }
 }
 
@@ -137,6 +142,33 @@ fn loses_digits(from: &DataType, to: &DataType) -> bool {
         other => other.is_integer().then_some(0),
     };
     scale(from).zip(scale(to)).is_some_and(|(from, to)| from > to)
+}
+
+/// A filter of DataFusion's, of whose columns it takes no bounds from casts that round.
+pub(super) fn without_bounds(mut filter: Filter) -> DataFusionResult<Transformed<Filter>> {
+    if !filter.predicate.exists(|part| Ok(matches!(part, Expr::Cast(_))))? {
+        return Ok(Transformed::no(filter));
+    }
+    let schema = Arc::clone(filter.input.schema());
+    let predicate = std::mem::take(&mut filter.predicate).transform_up(|part| match part {
+        Expr::Cast(cast) if rounds(&cast.expr.get_type(&schema)?, cast.field.data_type()) => {
+            Ok(Transformed::yes(as_it_is(Volatility::Immutable, Expr::Cast(cast))))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    filter.predicate = predicate.data;
+    Ok(Transformed::new_transformed(filter, predicate.transformed))
+}
+
+/// Whether a number or a time, cast to a type and back, may be another one.
+fn rounds(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Float16, Float32, Float64, Int32, Int64, Timestamp, UInt32, UInt64};
+    match (from, to) {
+        (Timestamp(..), to) => from != to,
+        (Float64, Float32) | (Int64 | UInt64, Float64) | (Int32 | Int64 | UInt32 | UInt64, Float32) => true,
+        (Float16 | Float32 | Float64, to) => !to.is_floating(),
+        _ => false,
+    }
 }
 
 fn misses_null(subquery: &Subquery) -> bool {

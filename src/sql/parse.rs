@@ -10,7 +10,10 @@ use datafusion::sql::sqlparser::dialect::dialect_from_str;
 
 use super::convert::from_datafusion;
 use super::parameters::allow_names;
-use super::{decimals, frames, from_first, nesting, precedence, repeated, row_values, zones};
+use super::{
+    decimals, frames, from_first, nesting, precedence, quantified, repeated, row_values, standard, times,
+    underscores, zones,
+};
 use crate::error::{Error, Result};
 
 /// How deep a statement may be nested. Each level takes some kilobytes of stack, which grows on the heap.
@@ -30,13 +33,17 @@ pub(super) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement>> 
         if let Some(sql) = sql_of(statement) {
             from_first::complete(sql);
             precedence::correct(sql);
+            quantified::as_lists(sql);
+            standard::reword(sql);
             row_values::take_apart(sql);
             frames::write_out(sql);
             decimals::keep_digits(sql);
             repeated::leave_out(sql);
             zones::as_function(sql);
+            times::correct(sql);
             allow_names(sql);
             nesting::check(sql)?;
+            underscores::check(sql)?;
         }
     }
     Ok(statements.into())

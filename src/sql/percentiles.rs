@@ -3,7 +3,7 @@
 //! DataFusion's (55.2) keep six digits of how far between two values a percentile lies, give NaN between two equal infinities
 //! and beside -∞, and an infinity where the difference of two values (in `median`, their sum) is none of the numbers.
 //! Accumulators of ours stand around DataFusion's, whose state is a list of all values, and find the answer in that list.
-//! The percentiles 0 and 1 become `min` and `max`: those of [`extremes`]. All else is DataFusion's.
+//! All else is DataFusion's.
 
 use std::sync::Arc;
 
@@ -12,103 +12,36 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow_cast::cast;
-use arrow_schema::{DataType, FieldRef, Schema};
+use arrow_schema::{DataType, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
-use datafusion::functions_aggregate::median::median_udaf;
-use datafusion::functions_aggregate::percentile_cont::percentile_cont_udaf;
-use datafusion::logical_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
-use datafusion::logical_expr::utils::AggregateOrderSensitivity;
-use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Documentation, EmitTo, Expr, GroupsAccumulator,
-    ReversedUDAF, Signature,
-};
+use datafusion::logical_expr::function::AccumulatorArgs;
+use datafusion::logical_expr::{Accumulator, AggregateUDF, ColumnarValue, EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::PhysicalExpr;
 
-use super::extremes;
-
-/// Both functions.
-pub(super) fn all() -> [AggregateUDF; 2] {
-    [percentile_cont_udaf(), median_udaf()].map(|of| AggregateUDF::from(Percentile { of }))
+/// The accumulator that stands for that of a function, `percentile_cont` or `median`.
+pub(super) fn accumulator(
+    function: &AggregateUDF,
+    arguments: AccumulatorArgs<'_>,
+) -> DataFusionResult<Box<dyn Accumulator>> {
+    let keeps_its_state = arguments.is_distinct;
+    let of = function.accumulator(arguments.clone())?;
+    Ok(match Place::of(&arguments)? {
+        Some(place) => Box::new(Values { of, place, keeps_its_state, taken: None }),
+        None => of,
+    })
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Percentile {
-    of: Arc<AggregateUDF>,
-}
-
-impl AggregateUDFImpl for Percentile {
-    fn name(&self) -> &str {
-        self.of.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.of.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.of.signature()
-    }
-
-    fn return_type(&self, arguments: &[DataType]) -> DataFusionResult<DataType> {
-        self.of.return_type(arguments)
-    }
-
-    fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> DataFusionResult<Box<dyn Accumulator>> {
-        let keeps_its_state = arguments.is_distinct;
-        let of = self.of.accumulator(arguments.clone())?;
-        Ok(match Place::of(&arguments)? {
-            Some(place) => Box::new(Values { of, place, keeps_its_state, taken: None }),
-            None => of,
-        })
-    }
-
-    fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> DataFusionResult<Vec<FieldRef>> {
-        self.of.state_fields(arguments)
-    }
-
-    fn groups_accumulator_supported(&self, arguments: AccumulatorArgs<'_>) -> bool {
-        self.of.groups_accumulator_supported(arguments)
-    }
-
-    fn create_groups_accumulator(
-        &self,
-        arguments: AccumulatorArgs<'_>,
-    ) -> DataFusionResult<Box<dyn GroupsAccumulator>> {
-        let of = self.of.create_groups_accumulator(arguments.clone())?;
-        Ok(match Place::of(&arguments)? {
-            Some(place) => Box::new(GroupValues { of, place }),
-            None => of,
-        })
-    }
-
-    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.of.order_sensitivity()
-    }
-
-    fn simplify(&self) -> Option<AggregateFunctionSimplification> {
-        let simplify = self.of.simplify()?;
-        Some(Box::new(move |function, context| {
-            let mut simple = simplify(function, context)?;
-            if let Expr::AggregateFunction(function) = &mut simple {
-                let ours = extremes::all().into_iter().find(|ours| ours.name() == function.func.name());
-                function.func = ours.map_or_else(|| Arc::clone(&function.func), Arc::new);
-            }
-            Ok(simple)
-        }))
-    }
-
-    fn reverse_expr(&self) -> ReversedUDAF {
-        ReversedUDAF::NotSupported
-    }
-
-    fn supports_within_group_clause(&self) -> bool {
-        self.of.supports_within_group_clause()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.of.documentation()
-    }
+/// The same for groups.
+pub(super) fn groups_accumulator(
+    function: &AggregateUDF,
+    arguments: AccumulatorArgs<'_>,
+) -> DataFusionResult<Box<dyn GroupsAccumulator>> {
+    let of = function.create_groups_accumulator(arguments.clone())?;
+    Ok(match Place::of(&arguments)? {
+        Some(place) => Box::new(GroupValues { of, place }),
+        None => of,
+    })
 }
 
 /// Where among sorted values the answer lies.

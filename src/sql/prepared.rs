@@ -125,7 +125,7 @@ fn constant(value: &SqlExpr, state: &SessionState) -> Result<ScalarValue> {
 }
 
 /// A name as SQL reads it: in lower case unless it is quoted.
-fn folded(name: &Ident) -> String {
+pub(super) fn folded(name: &Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),
         None => name.value.to_lowercase(),

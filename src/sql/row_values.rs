@@ -1,14 +1,15 @@
-//! Comparisons of rows, `(a, b) = (c, d)` and `(a, b) IN (…)`, as comparisons of their values.
+//! Comparisons of rows, `(a, b) = (c, d)` and `(a, b) IN (…)`, as comparisons of their values, and tests whether all are null.
 //!
 //! Where this stands on the road of a query: after parsing. DataFusion (55.2) compares rows as structs, in which null equals null,
 //! brings their values to types in which decimals are not exact, and knows no subqueries of several columns. In SQL,
-//! `(a, b) = (c, d)` is `a = c AND b = d`.
+//! `(a, b) = (c, d)` is `a = c AND b = d`, and `(a, b) IS NOT NULL` is `a IS NOT NULL AND b IS NOT NULL`. `ROW(a, b)` is `(a, b)`.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Query, Select, SetExpr, Statement, TableFactor, UnaryOperator, Value, VisitMut,
-    VisitorMut,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, Query, Select,
+    SetExpr, Statement, TableFactor, UnaryOperator, Value, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -38,22 +39,24 @@ impl VisitorMut for Apart {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let apart = match &*expr {
             Expr::BinaryOp { left, op, right } => match (row(left), row(right)) {
-                (Some(left), Some(right)) if left.len() == right.len() => compared(left, op, right),
+                (Some(left), Some(right)) if left.len() == right.len() => compared(&left, op, &right),
                 _ => None,
             },
             Expr::Between { expr, low, high, negated } => match (row(expr), row(low), row(high)) {
                 (Some(values), Some(low), Some(high)) if values.len() == low.len() && low.len() == high.len() => {
-                    let from = compared(values, &BinaryOperator::GtEq, low);
-                    let both = from.zip(compared(values, &BinaryOperator::LtEq, high));
+                    let from = compared(&values, &BinaryOperator::GtEq, &low);
+                    let both = from.zip(compared(&values, &BinaryOperator::LtEq, &high));
                     let both = both.map(|(from, to)| binary(&from, &BinaryOperator::And, &to));
                     both.map(|both| if *negated { not(both) } else { both })
                 }
                 _ => None,
             },
-            Expr::InList { expr, list, negated } => row(expr).and_then(|row| in_list(row, list, *negated)),
+            Expr::InList { expr, list, negated } => row(expr).and_then(|row| in_list(&row, list, *negated)),
             Expr::InSubquery { expr, subquery, negated } => {
-                row(expr).and_then(|row| self.in_subquery(row, subquery, *negated))
+                row(expr).and_then(|row| self.in_subquery(&row, subquery, *negated))
             }
+            Expr::IsNull(of) => all(of, Expr::IsNull),
+            Expr::IsNotNull(of) => all(of, Expr::IsNotNull),
             _ => None,
         };
         if let Some(apart) = apart {
@@ -64,12 +67,34 @@ impl VisitorMut for Apart {
 }
 
 /// The values of a row.
-fn row(expr: &Expr) -> Option<&[Expr]> {
+fn row(expr: &Expr) -> Option<Cow<'_, [Expr]>> {
     match expr {
-        Expr::Tuple(values) => Some(values),
+        Expr::Tuple(values) => Some(Cow::Borrowed(values)),
         Expr::Nested(inner) => row(inner),
+        Expr::Function(function) => called_row(function).map(Cow::Owned),
         _ => None,
     }
+}
+
+/// The values of `ROW(…)`.
+fn called_row(function: &Function) -> Option<Vec<Expr>> {
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return None };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    if !name.value.eq_ignore_ascii_case("row") {
+        return None;
+    }
+    let values = list.args.iter().map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+        _ => None,
+    });
+    values.collect()
+}
+
+/// Whether all values of a row pass a test.
+fn all(of: &Expr, test: fn(Box<Expr>) -> Expr) -> Option<Expr> {
+    let values = row(of)?;
+    let each = values.iter().map(|value| test(Box::new(Expr::Nested(Box::new(value.clone())))));
+    each.reduce(|all, next| binary(&all, &BinaryOperator::And, &next))
 }
 
 fn compared(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Option<Expr> {
@@ -99,7 +124,7 @@ fn binary(left: &Expr, op: &BinaryOperator, right: &Expr) -> Expr {
 fn in_list(values: &[Expr], list: &[Expr], negated: bool) -> Option<Expr> {
     let equal = |member: &Expr| {
         let member = row(member).filter(|member| member.len() == values.len())?;
-        Some(Expr::Nested(Box::new(compared(values, &BinaryOperator::Eq, member)?)))
+        Some(Expr::Nested(Box::new(compared(values, &BinaryOperator::Eq, &member)?)))
     };
     let each = list.iter().map(equal).collect::<Option<Vec<Expr>>>()?;
     let any = each.into_iter().reduce(|any, next| binary(&any, &BinaryOperator::Or, &next))?;

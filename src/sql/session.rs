@@ -21,20 +21,21 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
+use super::aggregates;
 use super::assignments;
 use super::catalog::Tables;
 use super::convert::from_datafusion;
 use super::date_functions;
-use super::decimals::ExactNumbers;
+use super::decimals::{DecimalArithmetic, ExactNumbers, NumbersBesideDecimals};
 use super::decorrelate::Decorrelate;
 use super::dependencies::{ForgetDependencies, MISLED, OwnKeys};
 use super::empty_groups::AboveEmptyGroups;
 use super::exec::Engine;
 use super::expressions::SqlExpressions;
-use super::extremes;
 use super::filter_projections::SelectAboveFilters;
 use super::frames::FramesOfPeers;
 use super::intervals::{IntervalArithmetic, Intervals};
+use super::kept_limits::KeepLimits;
 use super::lead;
 use super::lists::UniteLists;
 use super::modify::Modify;
@@ -45,7 +46,6 @@ use super::opaque::HideFromRules;
 use super::orders::SortWhatIsNot;
 use super::parameters::Parameters;
 use super::parse;
-use super::percentiles;
 use super::prepared::Prepared;
 use super::pushdown::PositionalFilterPushdown;
 use super::semi_joins::EachKeyOnce;
@@ -54,6 +54,7 @@ use super::settings::Settings;
 use super::statement::{Planned, StatementPlanner};
 use super::statistics::Timed;
 use super::stream::{BatchStream, Canceller, Workers};
+use super::times::{self, Times};
 use super::top_keys::TopKOfExactKeys;
 use super::types::Types;
 use super::using::UsingBoth;
@@ -150,12 +151,15 @@ impl Session {
             .build();
         let mut context = SessionContext::new_with_state(state);
         context.register_expr_planner(Arc::new(IntervalArithmetic)).map_err(from_datafusion)?;
+        context.register_expr_planner(Arc::new(DecimalArithmetic)).map_err(from_datafusion)?;
         date_functions::all().for_each(|function| context.register_udf(function));
-        extremes::all().into_iter().for_each(|function| context.register_udaf(function));
-        percentiles::all().into_iter().for_each(|function| context.register_udaf(function));
+        aggregates::all().for_each(|function| context.register_udaf(function));
         lead::all().into_iter().for_each(|function| context.register_udwf(function));
         context.register_udf(assignments::mark_function());
         context.register_udf(zones::function());
+        context.register_udf(times::now());
+        let series = times::series(context.state_ref().read().table_functions());
+        series.into_iter().for_each(|(name, function)| context.register_udtf(name, function));
         let weak = context.state_weak_ref();
         tables.belong_to(move || Some(weak.upgrade()?.read().clone()));
         let workers = Arc::new(Workers::new(threads)?);
@@ -305,6 +309,8 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(1, Arc::new(UsingBoth));
     rules.insert(2, Arc::new(FramesOfPeers));
     rules.insert(3, Arc::new(Intervals));
+    rules.insert(4, Arc::new(Times));
+    rules.insert(4, Arc::new(NumbersBesideDecimals));
     rules.push(Arc::new(ExactNumbers));
     rules.push(Arc::new(UniteLists));
     rules.push(Arc::new(CountEqualRows));
@@ -339,6 +345,7 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     for rule in &mut rules {
         match rule.name() {
             "FilterPushdown" => *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Pre)),
+            "EnsureRequirements" => *rule = Arc::new(KeepLimits(Arc::clone(rule))),
             "LimitAggregation" => *rule = Arc::new(TopKOfExactKeys(Arc::clone(rule))),
             "FilterPushdown(Post)" => *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Post)),
             _ => {}

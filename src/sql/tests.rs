@@ -176,6 +176,24 @@ fn files_by_name() {
 }
 
 #[test]
+fn nulls_of_a_dictionary_in_a_file_are_nulls() {
+    let texts = arrow_array::StringArray::from(vec![Some("a"), None, Some("")]);
+    let keys = arrow_array::Int32Array::from(vec![Some(0), Some(1), Some(2), None]);
+    let coded: arrow_array::ArrayRef =
+        std::sync::Arc::new(arrow_array::DictionaryArray::new(keys, std::sync::Arc::new(texts)));
+    let number: arrow_array::ArrayRef = std::sync::Arc::new(arrow_array::Int64Array::from(vec![1, 2, 3, 4]));
+    let batch = RecordBatch::try_from_iter([("n", number), ("c", coded)]).unwrap();
+    let mut file = tempfile::Builder::new().suffix(".arrow").tempfile().unwrap();
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(file.as_file_mut(), &batch.schema()).unwrap();
+    writer.write(&batch).and_then(|()| writer.finish()).unwrap();
+    let query = |sql: &str| rows(&session(), &sql.replace('@', &format!("'{}'", file.path().display())), &[]);
+    let answer = query("SELECT n, coalesce(CAST(c AS VARCHAR) || 'x', '-') FROM @ ORDER BY n").unwrap();
+    assert_eq!(answer, ["1|ax", "2|-", "3|x", "4|-"]);
+    assert_eq!(query("SELECT a.n, b.n FROM @ a JOIN @ b ON a.c = b.c WHERE b.n <> 1").unwrap(), ["3|3"]);
+    assert_eq!(query("SELECT count(c), count(*), count(DISTINCT c) FROM @").unwrap(), ["2|4|2"]);
+}
+
+#[test]
 fn text_files_have_the_types_of_ingest() {
     let directory = tempfile::tempdir().unwrap();
     let session = session();

@@ -1,8 +1,9 @@
 //! What types mean that SQL names: those that DataFusion does not know, or not as PostgreSQL and DuckDB do.
 //!
-//! Where this stands on the road of a query: while a statement is planned. To DataFusion (55.2), `TIMESTAMPTZ` has a zone only if
-//! the session has one, and with that the timestamps of `generate_series` have it too. Here it is UTC, the zone of every instant. The
-//! unsigned integers have the names that they have in DuckDB.
+//! Where this stands on the road of a query: while a statement is planned. To DataFusion (55.2), `TIMESTAMP` has
+//! nanoseconds, which end in 2262; here it has microseconds unless it says otherwise. To DataFusion, `TIMESTAMPTZ` has a
+//! zone only if the session has one, and with that the timestamps of `generate_series` have it too; here it is UTC, the zone
+//! of every instant. The unsigned integers have the names that they have in DuckDB.
 
 use std::sync::Arc;
 
@@ -25,15 +26,16 @@ impl TypePlanner for Types {
 
 fn known(sql_type: &SqlType) -> Option<DataType> {
     match sql_type {
-        SqlType::Timestamp(digits, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone) => {
+        SqlType::Timestamp(digits, zone) => {
             let unit = match digits {
                 Some(0) => TimeUnit::Second,
                 Some(3) => TimeUnit::Millisecond,
-                Some(6) => TimeUnit::Microsecond,
-                None | Some(9) => TimeUnit::Nanosecond,
+                None | Some(6) => TimeUnit::Microsecond,
+                Some(9) => TimeUnit::Nanosecond,
                 _ => return None,
             };
-            Some(DataType::Timestamp(unit, Some(UTC.into())))
+            let has_zone = matches!(zone, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone);
+            Some(DataType::Timestamp(unit, has_zone.then(|| UTC.into())))
         }
         SqlType::UTinyInt => Some(DataType::UInt8),
         SqlType::USmallInt => Some(DataType::UInt16),

@@ -1,10 +1,10 @@
 //! The columns that outer joins with `USING (x)` (and NATURAL ones) make of two.
 //!
-//! Where this stands on the road of a query: an analyzer rule, before types are coerced. DataFusion (55.2) takes the left side's
-//! column for `x` alone, which is null where a row of the right side has no match, and for `*` that of the table whose name
-//! comes first in the alphabet. It should be the left side's of a LEFT JOIN, the right side's of a RIGHT JOIN, and of a FULL JOIN
-//! the first of both that is not null. What is written as `a.x` has its place in the statement noted in the plan, what is written as `x` or comes
-//! of a `*` has none: only the latter are the column of both.
+//! Where this stands on the road of a query: an analyzer rule, before types are coerced. DataFusion (55.2) takes
+//! the left side's column for `x`, which is null where a row of the right side has no match. It should be the left
+//! side's of a LEFT JOIN, the right side's of a RIGHT JOIN, and of a FULL JOIN the first of both that is not null.
+//! What is written as `a.x` has its place in the statement noted in the plan, what is written as `x` or comes of a
+//! `*` (`stars`) has none: only the latter are the column of both.
 
 use std::sync::Arc;
 
@@ -116,16 +116,12 @@ fn open(plan: LogicalPlan) -> DataFusionResult<(LogicalPlan, Vec<Merged>)> {
 /// A node over new inputs, whose expressions read the columns of both sides.
 fn with_both(plan: LogicalPlan, inputs: Vec<LogicalPlan>, merged: &[Merged]) -> DataFusionResult<LogicalPlan> {
     let exprs = plan.expressions();
-    let of_star: Vec<(&Merged, Column)> =
-        merged.iter().filter_map(|one| Some((one, kept_of_star(&plan, &exprs, one, merged)?))).collect();
-    let is_of_star = |one: &Merged| of_star.iter().any(|(starred, _)| starred.both == one.both);
-    let applicable: Vec<&Merged> =
-        merged.iter().filter(|one| !is_of_star(one) && !names_one_side(&plan, &exprs, one, merged)).collect();
+    let applicable: Vec<&Merged> = merged.iter().filter(|one| !has_both_sides(&plan, &exprs, one)).collect();
     let replace = |expr: Expr| match &expr {
         Expr::Column(column) if column.spans().0.is_empty() => {
-            let merged = applicable.iter().copied().find(|merged| merged.left == *column);
-            let merged = merged.or_else(|| of_star.iter().rfind(|(_, kept)| kept == column).map(|(one, _)| *one));
-            Ok(merged.map_or(Transformed::no(expr.clone()), |merged: &Merged| {
+            // Of three tables that are joined by one column, the last join has that of all.
+            let merged = applicable.iter().rfind(|merged| merged.left == *column);
+            Ok(merged.map_or(Transformed::no(expr.clone()), |merged| {
                 Transformed::yes(Expr::Column(merged.both.clone()))
             }))
         }
@@ -163,56 +159,14 @@ fn with_both(plan: LogicalPlan, inputs: Vec<LogicalPlan>, merged: &[Merged]) -> 
     }
 }
 
-/// What a SELECT list is chosen from.
-fn selected_from(plan: &LogicalPlan) -> Option<&LogicalPlan> {
-    match plan {
-        LogicalPlan::Projection(projection) => Some(&projection.input),
-        LogicalPlan::Distinct(Distinct::On(on)) => Some(&on.input),
-        _ => None,
-    }
-}
-
-/// Of a SELECT list that comes of `*`, the one of both columns that DataFusion has kept: that of the table whose name comes first in
-/// the alphabet.
-fn kept_of_star(plan: &LogicalPlan, exprs: &[Expr], one: &Merged, all: &[Merged]) -> Option<Column> {
-    let input = selected_from(plan)?;
-    let listed = |column: &Column| {
-        exprs
-            .iter()
-            .any(|expr| matches!(expr, Expr::Column(known) if known == column && known.spans().0.is_empty()))
+/// Whether a list has the column of the right side as well without a place in the statement, which no SELECT list
+/// has: it hands on what both sides have.
+fn has_both_sides(plan: &LogicalPlan, exprs: &[Expr], merged: &Merged) -> bool {
+    let is_right = |expr: &Expr| match expr {
+        Expr::Column(column) => *column == merged.right && column.spans().0.is_empty(),
+        _ => false,
     };
-    let is_merged = |column: &Column| {
-        all.iter().any(|merged| merged.left == *column || merged.right == *column || merged.both == *column)
-    };
-    let columns = input.schema().columns();
-    if !columns.iter().all(|column| is_merged(column) || listed(column)) {
-        return None;
-    }
-    // Of three tables that are joined by one column, the first's stands in both joins.
-    let same = all.iter().filter(|merged| merged.left == one.left).map(|merged| &merged.right);
-    let mut kept = same.chain([&one.left]).filter(|column| listed(column));
-    let first = kept.next()?;
-    kept.next().is_none().then(|| first.clone())
-}
-
-/// Whether the list of a SELECT has the columns of one side as `a.*`. Of a table of nothing but keys, this cannot be told from
-/// the names of the keys, as which it counts.
-fn names_one_side(plan: &LogicalPlan, exprs: &[Expr], merged: &Merged, all: &[Merged]) -> bool {
-    let Some(input) = selected_from(plan) else { return false };
-    let listed = |column: &Column| {
-        let same =
-            |expr: &Expr| matches!(expr, Expr::Column(known) if known == column && known.spans().0.is_empty());
-        exprs.iter().any(same)
-    };
-    if listed(&merged.right) {
-        return true;
-    }
-    let columns = input.schema().columns();
-    let (own, others): (Vec<&Column>, Vec<&Column>) =
-        columns.iter().partition(|column| column.relation == merged.left.relation);
-    let mut others = others.into_iter().filter(|column| **column != merged.right);
-    let is_key = |column: &&Column| all.iter().any(|merged| merged.left == **column);
-    !own.iter().all(is_key) && own.len() > 1 && own.iter().all(|column| listed(column)) && !others.all(listed)
+    matches!(plan, LogicalPlan::Projection(_)) && exprs.iter().any(is_right)
 }
 
 /// A join, and the columns of both of its sides beside its own.

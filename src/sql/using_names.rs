@@ -1,9 +1,9 @@
 //! Columns of `JOIN … USING (x)` and NATURAL JOIN that are named without a table.
 //!
-//! Where this stands on the road of a query: a statement that DataFusion could not plan for an ambiguous name is planned once
-//! more in other words. DataFusion (55.2) finds `x` ambiguous in a WHERE, and everywhere where three tables are joined by
-//! it. Then it gets the name of a side: the left one, the right one of a RIGHT JOIN, and of a FULL JOIN the first of both
-//! that is not null.
+//! Where this stands on the road of a query: a statement that DataFusion could not plan for an ambiguous name is
+//! planned once more in other words. DataFusion (55.2) finds `x` ambiguous in a WHERE, and everywhere where three
+//! tables are joined by it, in a later ON and in subqueries. Then it gets the name of a side: the left one, the
+//! right one of a RIGHT JOIN, and of a FULL JOIN the first of both that is not null.
 
 use std::ops::ControlFlow;
 
@@ -15,6 +15,7 @@ use datafusion::sql::sqlparser::ast::{
     CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectNamePart, Query, Select, SelectItem, SetExpr,
     TableFactor, TableWithJoins, VisitMut, VisitorMut,
 };
+use datafusion::sql::sqlparser::tokenizer::Location;
 
 use super::parse::sql_of;
 
@@ -23,9 +24,35 @@ const MOST_SIDES: usize = 8;
 
 /// The statement in other words, one for each table that the name may be meant of; none, if the error is another one.
 pub(super) fn candidates(statement: &Statement, error: &DataFusionError) -> Vec<Statement> {
-    match ambiguous(error) {
+    let mut found = match ambiguous(error) {
         Some(name) => worded(statement, &[name], Clauses::All),
         None => Vec::new(),
+    };
+    if let Some((name, at)) = place(error) {
+        found.extend(worded(statement, &[name], at));
+    }
+    found
+}
+
+/// The name that is ambiguous or unknown, and where it stands. What is unknown in a subquery may be known around
+/// it.
+fn place(error: &DataFusionError) -> Option<(String, Clauses)> {
+    let span = error.diagnostic()?.span?;
+    let DataFusionError::SchemaError(schema, _) = schema_error(error)? else { return None };
+    let (field, in_subqueries) = match schema.as_ref() {
+        SchemaError::AmbiguousReference { field } => (field, false),
+        SchemaError::FieldNotFound { field, .. } => (field, true),
+        _ => return None,
+    };
+    let place = Location { line: span.start.line, column: span.start.column };
+    field.relation.is_none().then(|| (field.name.clone(), Clauses::At { place, in_subqueries }))
+}
+
+/// The error below what is said about it.
+fn schema_error(error: &DataFusionError) -> Option<&DataFusionError> {
+    match error.find_root() {
+        DataFusionError::Diagnostic(_, inner) => schema_error(inner),
+        other => Some(other),
     }
 }
 
@@ -59,6 +86,11 @@ fn worded(statement: &Statement, names: &[String], clauses: Clauses) -> Vec<Stat
 enum Clauses {
     All,
     Having,
+    /// Nowhere but at one place, which may be in an ON.
+    At {
+        place: Location,
+        in_subqueries: bool,
+    },
 }
 
 /// Names in HAVINGs that are those of outputs as well, over tables that are joined by columns.
@@ -81,7 +113,7 @@ impl VisitorMut for SharedNames {
         for item in &select.projection {
             let SelectItem::ExprWithAlias { alias, .. } = item else { continue };
             let name = if alias.quote_style.is_some() { alias.value.clone() } else { alias.value.to_lowercase() };
-            let mut named = Replacement { name: &name, by: None, depth: 0, found: false };
+            let mut named = Replacement::of(&name, None);
             let _ = having.visit(&mut named);
             if named.found && !self.0.contains(&name) {
                 self.0.push(name);
@@ -120,21 +152,24 @@ impl VisitorMut for Naming {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         let SetExpr::Select(select) = query.body.as_mut() else { return ControlFlow::Continue(()) };
-        if self.clauses == Clauses::Having {
+        if self.clauses != Clauses::All {
             return ControlFlow::Continue(());
         }
         // An answer's column of this name comes first in an ORDER BY.
         if let (Some(meaning), Some(order)) = (self.meaning(select), &mut query.order_by)
             && !select.projection.iter().any(|item| self.is_called(item))
         {
-            let _ = order.visit(&mut Replacement { name: &self.name, by: Some(&meaning), depth: 0, found: false });
+            let _ = order.visit(&mut Replacement::of(&self.name, Some(&meaning)));
         }
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        if matches!(self.clauses, Clauses::At { .. }) {
+            return ControlFlow::Continue(());
+        }
         let Some(meaning) = self.meaning(select) else { return ControlFlow::Continue(()) };
-        let mut replacement = Replacement { name: &self.name, by: Some(&meaning), depth: 0, found: false };
+        let mut replacement = Replacement::of(&self.name, Some(&meaning));
         let _ = select.having.visit(&mut replacement);
         if self.clauses == Clauses::Having {
             return ControlFlow::Continue(());
@@ -152,6 +187,16 @@ impl VisitorMut for Naming {
         let _ = select.group_by.visit(&mut replacement);
         let _ = select.qualify.visit(&mut replacement);
         let _ = select.named_window.visit(&mut replacement);
+        ControlFlow::Continue(())
+    }
+
+    /// The innermost SELECT comes first.
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        if let (Clauses::At { place, in_subqueries }, Some(meaning)) = (self.clauses, self.meaning(select)) {
+            let mut replacement = Replacement::of(&self.name, Some(&meaning));
+            (replacement.place, replacement.in_subqueries) = (Some(place), in_subqueries);
+            let _ = select.visit(&mut replacement);
+        }
         ControlFlow::Continue(())
     }
 }
@@ -229,7 +274,7 @@ impl Naming {
 }
 
 /// What rows are joined by, and whose column a joined one is.
-fn constraint(operator: &JoinOperator) -> Option<(&JoinConstraint, Kind)> {
+pub(super) fn constraint(operator: &JoinOperator) -> Option<(&JoinConstraint, Kind)> {
     Some(match operator {
         JoinOperator::Join(constraint)
         | JoinOperator::Inner(constraint)
@@ -242,7 +287,7 @@ fn constraint(operator: &JoinOperator) -> Option<(&JoinConstraint, Kind)> {
 }
 
 /// Whose column it is.
-enum Kind {
+pub(super) enum Kind {
     Left,
     Right,
     Full,
@@ -283,12 +328,22 @@ fn is_name(ident: &Ident, name: &str) -> bool {
     }
 }
 
-/// Finds a name, and puts an expression in its place if there is one, but not in subqueries.
+/// Finds a name, and puts an expression in its place if there is one.
 struct Replacement<'a> {
     name: &'a str,
     by: Option<&'a Expr>,
+    /// The only place where it counts.
+    place: Option<Location>,
+    in_subqueries: bool,
     depth: usize,
     found: bool,
+}
+
+impl<'a> Replacement<'a> {
+    /// Anywhere but in subqueries.
+    fn of(name: &'a str, by: Option<&'a Expr>) -> Replacement<'a> {
+        Replacement { name, by, place: None, in_subqueries: false, depth: 0, found: false }
+    }
 }
 
 impl VisitorMut for Replacement<'_> {
@@ -305,7 +360,10 @@ impl VisitorMut for Replacement<'_> {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if self.depth == 0 && matches!(expr, Expr::Identifier(ident) if is_name(ident, self.name)) {
+        let is_meant =
+            |ident: &Ident| is_name(ident, self.name) && self.place.is_none_or(|place| place == ident.span.start);
+        let counts = self.depth == 0 || self.in_subqueries;
+        if counts && matches!(expr, Expr::Identifier(ident) if is_meant(ident)) {
             self.found = true;
             if let Some(by) = self.by {
                 *expr = by.clone();

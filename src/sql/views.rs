@@ -17,6 +17,7 @@ use datafusion::optimizer::Analyzer;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::sql::parser::Statement;
 
+use super::assignments;
 use super::convert::from_datafusion;
 use super::lower::store_provider;
 use super::parameters::Parameters;
@@ -39,7 +40,7 @@ pub(super) struct Definition {
 impl Definition {
     /// The view as its statement would make it now.
     pub(super) async fn plan(&self, state: &SessionState) -> Result<Arc<dyn TableProvider>> {
-        let mut plan = state.statement_to_plan(self.statement.clone()).await.map_err(from_datafusion)?;
+        let mut plan = assignments::plan(state, &self.statement).await.map_err(from_datafusion)?;
         if !self.parameters.is_empty() {
             plan = plan.with_param_values(self.parameters.to_datafusion()).map_err(from_datafusion)?;
         }

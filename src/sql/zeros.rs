@@ -3,8 +3,9 @@
 //! DataFusion compares floats so that zeros are equal, but looks values of longer lists up by their bits, and compares bits in
 //! some other places (55.2). A list with one of the zeros gets the other beside it; the keys of windows and the
 //! arguments of a count of distinct values become sums with 0.0, which is the same for both; CASE with an operand and `nullif`
-//! become comparisons. A NaN with its sign bit set, as 0/0 and `-x` make, sorts first by total order and is not equal to
-//! the other: quotients, remainders and negations of floats give it without (infinity - infinity is left as it is).
+//! become comparisons. A NaN with its sign bit set, as 0/0, `-x` and ln(-1) make, sorts first by total order and is not equal
+//! to the other: quotients, remainders, negations and functions of floats give it without. Sums, differences and products are left
+//! as they are, for they are NaN of infinities only (infinity - infinity, infinity * 0), and so are aggregates.
 
 use std::sync::Arc;
 
@@ -166,12 +167,17 @@ fn distinct_on(mut on: DistinctOn) -> DataFusionResult<Transformed<LogicalPlan>>
     Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(on))))
 }
 
+/// Functions that some numbers have no result of.
+const OF_SOME_NUMBERS: [&str; 14] =
+    ["acos", "acosh", "asin", "atanh", "cos", "cot", "ln", "log", "log10", "log2", "power", "sin", "sqrt", "tan"];
+
 /// Whether an expression of numbers can be a NaN with a sign where its operands have none.
 fn may_make_nan(expr: &Expr) -> bool {
     let harmless = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if !is_zero(value));
     match expr {
         Expr::Negative(of) => !matches!(of.as_ref(), Expr::Literal(..)),
         Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => !harmless(right),
+        Expr::ScalarFunction(function) => OF_SOME_NUMBERS.contains(&function.name()),
         _ => false,
     }
 }

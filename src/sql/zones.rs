@@ -103,12 +103,10 @@ impl ScalarUDFImpl for Timezone {
         }
         let time = match time {
             DataType::Timestamp(..) => time.clone(),
-            DataType::Date32
-            | DataType::Date64
-            | DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-            | DataType::Null => DataType::Timestamp(TimeUnit::Nanosecond, None),
+            DataType::Date32 | DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => {
+                DataType::Timestamp(TimeUnit::Nanosecond, None)
+            }
             other => return plan_err!("AT TIME ZONE takes a timestamp, not {other}; cast it: x::timestamp"),
         };
         Ok(vec![DataType::Utf8, time])
@@ -210,7 +208,7 @@ impl AnalyzerRule for LocalTimes {
     }
 }
 
-fn is_utc(zone: &Option<Arc<str>>) -> bool {
+pub(super) fn is_utc(zone: &Option<Arc<str>>) -> bool {
     matches!(zone.as_deref(), Some(UTC | "+00:00"))
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, DictionaryArray, Int64Array, RecordBatch};
+use arrow_array::{ArrayRef, DictionaryArray, Int64Array, RecordBatch, Time64MicrosecondArray};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use stylobate::Error;
 use stylobate::ingest::load::LoadOptions;
@@ -29,6 +29,30 @@ fn arrow(file: bool) -> Vec<u8> {
         writer.write(&batch).and_then(|()| writer.finish()).unwrap();
     }
     bytes
+}
+
+/// An Arrow file of one column and one batch.
+fn arrow_column(name: &str, array: ArrayRef) -> Vec<u8> {
+    let batch = RecordBatch::try_from_iter([(name, array)]).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer = FileWriter::try_new(&mut bytes, &batch.schema()).unwrap();
+    writer.write(&batch).and_then(|()| writer.finish()).unwrap();
+    drop(writer);
+    bytes
+}
+
+#[test]
+fn times_of_no_day_are_refused_and_no_rows_have_columns() {
+    let db = Database::new();
+    let times = |ticks: Vec<i64>| -> ArrayRef { Arc::new(Time64MicrosecondArray::from(ticks)) };
+    let late = db.file("late.arrow", &arrow_column("at", times(vec![1, 86_400_000_000])));
+    let error = db.load_files("t", &[late]).unwrap_err().to_string();
+    for part in ["late.arrow", "column 'at'", "86400000000 is no value of type time(us)"] {
+        assert!(error.contains(part), "{error}");
+    }
+    let empty = db.file("empty.arrow", &arrow_column("at", times(vec![])));
+    assert_eq!(db.load_files("e", &[empty]).unwrap().rows_stored, 0);
+    assert_eq!(schema(&db.table("e")), ["at: time(us)"]);
 }
 
 /// A pipe with a name, into which a thread writes.

@@ -54,11 +54,14 @@ class Statements(Expressions):
 
     # ---- FROM
 
-    def table(self):
-        name = self.rng.choice(list(self.tables) + list(self.ctes) * 2)
+    def table(self, bare=False):
+        """A table under an alias, or under its own name, which may be that of one outside."""
+        # A table that has the name of a column is a struct to some.
+        known = [name for name in self.tables if not bare or name not in sum(NAMES.values(), [])]
+        name = self.rng.choice(known + list(self.ctes) * 2)
         columns = self.ctes.get(name) or self.tables[name]
-        alias = self.alias()
-        return Relation(f"{name} {alias}", [(alias, column, kind) for column, kind in columns])
+        alias = name if bare else self.alias()
+        return Relation(name if bare else f"{name} {alias}", [(alias, column, kind) for column, kind in columns])
 
     def leaf(self, depth):
         if depth > 0 and self.chance(0.3):
@@ -72,7 +75,10 @@ class Statements(Expressions):
         if size <= 1:
             return self.leaf(depth)
         right_size = self.rng.randint(1, size - 1) if self.chance(0.25) else 1
-        left, right = self.relation(size - right_size, depth), self.relation(right_size, depth)
+        left = self.relation(size - right_size, depth)
+        if right_size == 1 and self.budget > 0 and not self.large and self.chance(0.1) and "lateral" not in self.without:
+            return self.lateral(left)
+        right = self.relation(right_size, depth)
         right_sql = f"({right.sql})" if right_size > 1 else right.sql
         return self.joined(left, right, right_sql)
 
@@ -100,6 +106,28 @@ class Statements(Expressions):
             return Relation(f"{left.sql} {self.rng.choice(list(SEMI))} {right_sql} ON {on}", left.columns, left.merged)
         return Relation(f"{left.sql} {kind} {right_sql} ON {on}", columns, merged)
 
+    def lateral(self, left):
+        """A join with what a subquery gives for each row."""
+        source, inner = self.subquery_from(left.scope(), True, False)
+        kinds = [kind for kind in dict.fromkeys(kind for _, kind in inner) if kind != "bool"] or ["int"]
+        kinds = self.rng.sample(kinds, min(len(kinds), 2))
+        if self.chance(0.4):
+            values = [(f"{self.rng.choice(['max', 'min'])}({self.column(inner, kind) or self.constant(kind)})", kind) for kind in kinds]
+            values.append(("count(*)", "int"))
+        else:
+            values = [(self.column(inner, kind) or self.constant(kind), kind) for kind in kinds]
+            if self.chance(0.3) and "windows" not in self.without:
+                values.append((self.window(inner, "int", False), "int"))
+        names = self.named(values)
+        sql = f"SELECT {listed([(value, name) for (value, _), name in zip(values, names)])} {source}"
+        if self.chance(0.3):
+            sql += f" ORDER BY {', '.join(f'{name} {self.direction()}' for name in names)} LIMIT {self.rng.randint(1, 2)}"
+        alias = self.alias()
+        columns = left.columns + [(alias, name, kind) for name, (_, kind) in zip(names, values)]
+        kind, on = self.rng.choice([("CROSS JOIN", ""), ("LEFT JOIN", " ON true")])
+        merged = {name: of for name, of in left.merged.items() if name not in names}
+        return Relation(f"{left.sql} {kind} LATERAL ({sql}) {alias}{on}", columns, merged)
+
     def on(self, left, right):
         rng, parts = self.rng, []
         pairs = [(a, b) for a, kind in left.scope() for b, of in right.scope() if of == kind and kind != "bool"]
@@ -122,10 +150,10 @@ class Statements(Expressions):
     def subquery_from(self, outer, correlated, equalities_only):
         """FROM and WHERE of a subquery, perhaps correlated to the rows outside, and what is in sight in it."""
         self.budget -= 1
-        relation = self.relation(self.rng.choice([1, 1, 1, 2]), 0)
+        relation = self.table(True) if self.chance(0.2) else self.relation(self.rng.choice([1, 1, 1, 2]), 0)
         scope, parts = [pair for pair in relation.scope() if "." in pair[0]], []
+        outer = [pair for pair in outer if "." in pair[0]]
         if correlated:
-            outer = [pair for pair in outer if "." in pair[0]]
             pairs = [(a, b) for a, kind in scope for b, of in outer if of == kind and kind != "bool"]
             if pairs:
                 a, b = self.rng.choice(pairs)
@@ -134,7 +162,9 @@ class Statements(Expressions):
                     a, b = self.rng.choice(pairs)
                     parts.append(f"{a} {self.rng.choice(COMPARISONS)} {b}")
         if self.chance(0.5):
-            parts.append(self.condition(scope, 1))
+            # Columns of the outer row in sight may come to stand two levels further in.
+            further = outer if correlated and not equalities_only and self.chance(0.2) and not self.large else []
+            parts.append(self.condition(scope + further, 1))
         where = f" WHERE {' AND '.join(parts)}" if parts else ""
         return f"FROM {relation.sql}{where}", scope
 
@@ -150,13 +180,23 @@ class Statements(Expressions):
     def subquery_condition(self, scope):
         rng, no = self.rng, self.rng.choice(["", "", "NOT "])
         if self.chance(0.35):
-            source, _ = self.subquery_from(scope, self.chance(0.85), False)
-            return f"{no}EXISTS (SELECT 1 {source})"
+            source, inner = self.subquery_from(scope, self.chance(0.85), False)
+            of_no_rows = [f"SELECT count(*) {source}", f"SELECT max({inner[0][0]}) {source}", f"SELECT 1 {source} HAVING count(*) < 2"]
+            return f"{no}EXISTS ({rng.choice(of_no_rows) if self.chance(0.15) else f'SELECT 1 {source}'})"
         kind = rng.choice(sorted({kind for _, kind in scope if kind not in ("bool", "decimal")}) or ["int"])
         left = self.column(scope, kind) or self.constant(kind)
         if self.chance(0.35):
             return f"{left} {rng.choice(COMPARISONS)} {self.scalar_subquery(scope, kind)}"
         source, inner = self.subquery_from(scope, self.chance(0.2), True)
+        if self.chance(0.15):
+            of = f"{rng.choice(['max', 'min'])}({self.column(inner, kind) or self.constant(kind)})"
+            of = rng.choice([of, f"coalesce({of}, {self.constant(kind)})", "count(*)" if kind == "int" else of])
+            return f"{left} {no}IN (SELECT {of} {source})"
+        if kind == "int" and self.chance(0.1) and "windows" not in self.without:
+            return f"{left} {no}IN (SELECT {self.window(inner, kind, False)} {source})"
+        if self.chance(0.15):
+            test = f"{rng.choice(COMPARISONS)} {rng.choice(['ANY', 'ALL'])}"
+            return f"{no}({left} {test} (SELECT {self.column(inner, kind) or self.constant(kind)} {source}))"
         if self.chance(0.15):
             source += f" GROUP BY {inner[0][0]}"
             return f"{left} {no}IN (SELECT max({self.column(inner, kind) or self.constant(kind)}) {source})"
@@ -185,7 +225,7 @@ class Statements(Expressions):
         """A function from named values to SQL, and the values."""
         if set_operation:
             return self.set_operation(depth, size, kinds)
-        relation = self.relation(size, depth)
+        relation = self.table(True) if size == 1 and self.chance(0.5) else self.relation(size, depth)
         scope = relation.scope()
         where = f" WHERE {self.condition(scope, self.depth)}" if self.chance(0.55) else ""
         source = f"FROM {relation.sql}{where}"
@@ -285,7 +325,7 @@ class Statements(Expressions):
             sql, columns = self.derived(1)
             self.ctes = {"q": columns}
             head = f"WITH q AS ({sql}) "
-        body, values = self.body(self.depth, self.chance(0.15), rng.choice([2, 2, 2, 3, 3, 4, 5]))
+        body, values = self.body(self.depth, self.chance(0.15), rng.choice([1, 2, 2, 2, 3, 3, 4, 5]))
         sql = head + body([(value, f"c{at}") for at, (value, _) in enumerate(values)])
         ordered = self.chance(0.4)
         if ordered:

@@ -1,11 +1,15 @@
 //! One Parquet file, zstd, in row groups of at most a million rows or 128 MiB, so that a result of any size is
 //! written in bounded memory. Parquet needs no seeking to be written: `> file.parquet` is as good as `-o`.
+//!
+//! What Parquet has no type for, and the writer would write as bare integers or not at all, leaves in the nearest type that
+//! it has, or not at all if a value does not fit: seconds as milliseconds, decimals of a negative scale as whole ones.
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType, Field, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -40,7 +44,7 @@ impl Write for Lent {
 
 impl ParquetPrinter {
     pub(super) fn new(schema: &SchemaRef, output: Output) -> Result<Self, Failure> {
-        let schema = plain_schema(schema);
+        let schema = parquet_schema(&plain_schema(schema));
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
@@ -61,6 +65,27 @@ impl ParquetPrinter {
         let output = self.writer.inner_mut().0.take();
         output.ok_or_else(|| Failure::failed("the Parquet file was finished twice"))
     }
+}
+
+/// The schema in types that Parquet has.
+fn parquet_schema(schema: &SchemaRef) -> SchemaRef {
+    let fields: Vec<_> = schema.fields().iter().map(parquet_field).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+fn parquet_field(field: &Arc<Field>) -> Arc<Field> {
+    let data_type = match field.data_type() {
+        DataType::Timestamp(TimeUnit::Second, zone) => DataType::Timestamp(TimeUnit::Millisecond, zone.clone()),
+        DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
+        DataType::Decimal128(precision, scale) if *scale < 0 => {
+            let digits = precision.saturating_add(scale.unsigned_abs());
+            DataType::Decimal128(digits.min(DECIMAL128_MAX_PRECISION), 0)
+        }
+        DataType::List(item) => DataType::List(parquet_field(item)),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(parquet_field).collect()),
+        _ => return Arc::clone(field),
+    };
+    Arc::new(Field::clone(field).with_data_type(data_type))
 }
 
 /// A closed pipe is hidden inside an error of the writer.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use arrow_cast::CastOptions;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 /// The schema with views replaced.
@@ -17,13 +18,17 @@ pub(super) fn plain_schema(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// The batch in the types of [`plain_schema`].
+/// The batch in the types of a schema made of its own by [`plain_schema`] and its like.
 pub(super) fn plain_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let columns = batch.columns().iter().zip(schema.fields()).map(|(array, field)| {
         if array.data_type() == field.data_type() {
             Ok(Arc::clone(array))
         } else {
-            arrow_cast::cast(array, field.data_type())
+            let strictly = CastOptions { safe: false, ..CastOptions::default() };
+            arrow_cast::cast_with_options(array, field.data_type(), &strictly).map_err(|error| {
+                let (name, from, to) = (field.name(), array.data_type(), field.data_type());
+                ArrowError::CastError(format!("column '{name}' of type {from} is written as {to}: {error}"))
+            })
         }
     });
     let columns = columns.collect::<Result<Vec<_>, _>>()?;

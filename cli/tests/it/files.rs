@@ -192,3 +192,43 @@ fn what_is_taken_for_granted_is_told_once_on_stderr() {
         assert_eq!((code, stderr.as_str()), (0, ""), "{sql}");
     }
 }
+
+#[test]
+fn bytes_and_tables_without_rows_go_out_and_in_again() {
+    let shell = Shell::new();
+    let rows =
+        r"CREATE TABLE t (k INT, b BYTEA); INSERT INTO t VALUES (1, '\x00ff'), (2, 'abc'), (3, NULL), (4, '')";
+    shell.stdout_of("query db -q", rows);
+    shell.stdout_of("query db -q", "CREATE TABLE e (i INT, s TEXT, d DECIMAL(9,2), at TIMESTAMP)");
+    let stored = "k,b\n1,\\x00ff\n2,\\x616263\n3,\n4,\\x\n";
+    for format in ["csv", "tsv", "jsonl"] {
+        shell.stdout(&format!("export -q db/t -o t.{format}"));
+        shell.stdout(&format!("ingest -q db/{format} t.{format} --schema b:binary"));
+        shell.stdout(&format!("ingest -q db/{format} t.{format} --if-loaded again"));
+        let read = |rows| shell.stdout_of("query db -q", &format!("SELECT k, b FROM {format} ORDER BY k {rows}"));
+        let pairs: Vec<String> = stored.lines().skip(1).map(|row| format!("{row}\n{row}\n")).collect();
+        assert_eq!(read(""), format!("k,b\n{}", pairs.concat()), "{format}");
+    }
+    let types = |table: &str| {
+        let sql =
+            format!("SELECT column_name, data_type FROM information_schema.columns WHERE table_name = '{table}'");
+        shell.stdout_of("query db -q", &sql)
+    };
+    for format in ["parquet", "arrow"] {
+        shell.stdout(&format!("export -q db/e -o e.{format}"));
+        shell.stdout(&format!("ingest -q db/empty_{format} e.{format}"));
+        assert_eq!(types(&format!("empty_{format}")), types("e"), "{format}");
+    }
+}
+
+#[test]
+fn rows_that_end_with_a_carriage_return_are_rows() {
+    let shell = Shell::new();
+    let text = "a,b\r1,x\r2,y\r";
+    shell.file("cr.csv", text).file("cr.tsv", text.replace(',', "\t"));
+    check(&shell, 0, "cr.csv", text);
+    check(&shell, 1, "cr.tsv", text);
+    for table in ["i0", "i1"] {
+        assert_eq!(shell.stdout_of("query db -q", &format!("FROM {table}")), "a,b\n1,x\n2,y\n");
+    }
+}

@@ -95,6 +95,14 @@ impl ArrowBatches {
         Ok((batches, skipped))
     }
 
+    /// The columns that are read.
+    pub fn columns(&self) -> Result<SchemaRef> {
+        match &self.columns {
+            Some(columns) => self.schema.project(columns).map(Arc::new).map_err(|e| self.bad(&e.to_string())),
+            None => Ok(Arc::clone(&self.schema)),
+        }
+    }
+
     /// The schema that the first message holds.
     fn schema(&self, metadata: &[u8]) -> Result<Schema> {
         let message = root_as_message(metadata).map_err(|e| self.bad(&e.to_string()))?;

@@ -146,6 +146,18 @@ impl ParquetSource {
         self.metadata.metadata().num_row_groups()
     }
 
+    /// Rows of all row groups.
+    pub fn rows(&self) -> u64 {
+        let groups = self.metadata.metadata().row_groups().iter();
+        groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).fold(0, u64::saturating_add)
+    }
+
+    /// The columns that are read.
+    pub fn schema(&self) -> Result<SchemaRef> {
+        let schema = self.metadata.schema().project(&self.columns);
+        schema.map(Arc::new).map_err(|e| bad(&self.file.name, &e.to_string()))
+    }
+
     /// Bytes that a row group takes as Arrow arrays, about.
     pub fn memory_bytes(&self, group: usize) -> usize {
         let rows = usize::try_from(self.metadata.metadata().row_group(group).num_rows()).unwrap_or(0);
@@ -211,9 +223,7 @@ impl ParquetSource {
                     .map_err(|e| bad(&self.file.name, &e.to_string()))?;
             parts.push(Part { columns, reader });
         }
-        let schema = self.metadata.schema();
-        let schema = schema.project(&self.columns).map_err(|e| bad(&self.file.name, &e.to_string()))?;
-        Ok(RowGroup { parts, schema: Arc::new(schema), source: self.clone(), group })
+        Ok(RowGroup { parts, schema: self.schema()?, source: self.clone(), group })
     }
 
     /// The columns in at most so many parts of about the same number of bytes.

@@ -4,11 +4,14 @@
 //! double and casts doubles and decimals to DECIMAL(30, 15), which turns it into 16.780000000000002: `price = 16.78` finds
 //! nothing, and 1e300 overflows. It compares integers with such numbers as doubles, which confuses integers above 2^53.
 //!
-//! Here a number that coercion or a cast makes a decimal is the decimal that it says ([`number`]), and columns of decimals and
+//! Here a number beside a decimal is the decimal that it says: in sums, differences and products ([`arithmetic`]), in what has
+//! one type or is compared ([`beside`]), and where coercion or a cast makes it one ([`number`]). Columns of decimals and
 //! integers are compared with numbers in their own types ([`comparison`]). Any other double that is compared with a decimal
-//! makes both doubles, as in PostgreSQL and DuckDB. No column of an answer changes its type: sums and products of a
-//! decimal and a number stay doubles, and CASE, coalesce and UNION of decimals and doubles stay DECIMAL(30, 15).
+//! makes both doubles, as in PostgreSQL and DuckDB. Quotients stay what they are of doubles, and CASE, coalesce and UNION of
+//! decimals and other doubles stay DECIMAL(30, 15).
 
+mod arithmetic;
+mod beside;
 mod comparison;
 mod number;
 
@@ -23,13 +26,16 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Projection, Subquery, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, Statement, UnaryOperator,
-    Value, ValueWithSpan, VisitMut, VisitorMut,
+    BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Query, Select, SelectItem, SetExpr, Statement, UnaryOperator, Value, ValueWithSpan,
+    VisitMut, VisitorMut,
 };
 
 use super::assignments::is_kept;
 use super::rules::rewrite_expressions;
-use number::Number;
+pub(super) use arithmetic::{DecimalArithmetic, written};
+pub(super) use beside::{NumbersBesideDecimals, beside};
+use number::{MOST_DIGITS, Number};
 
 /// The rule.
 #[derive(Debug)]
@@ -202,7 +208,8 @@ fn keys(mut join: Join) -> DataFusionResult<Transformed<LogicalPlan>> {
     Ok(Transformed::new_transformed(LogicalPlan::Join(join), changed))
 }
 
-/// Keeps the digits of numbers that a double would not keep, where they are compared with something.
+/// Keeps the digits of numbers that a double would not keep, where they are values by themselves or beside others. What else is
+/// computed of them, as a quotient, is computed of doubles.
 pub(super) fn keep_digits(statement: &mut Statement) {
     let _ = statement.visit(&mut Digits);
 }
@@ -212,8 +219,31 @@ struct Digits;
 impl VisitorMut for Digits {
     type Break = ();
 
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                kept(expr);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if let SetExpr::Values(values) = query.body.as_mut() {
+            let has_exponent = |expr: &SqlExpr| spelled(expr).is_some_and(|(_, digits)| is_double(digits));
+            let columns = values.rows.first().map_or(0, |row| row.content.len());
+            for at in 0..columns {
+                // Beside such a number, the others are doubles.
+                if !values.rows.iter().filter_map(|row| row.content.get(at)).any(has_exponent) {
+                    values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)).for_each(kept);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
-        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Minus, Multiply, NotEq, Plus};
         match expr {
             SqlExpr::BinaryOp { left, op: Eq | NotEq | Lt | LtEq | Gt | GtEq, right }
             | SqlExpr::IsDistinctFrom(left, right)
@@ -221,10 +251,31 @@ impl VisitorMut for Digits {
                 kept(left);
                 kept(right);
             }
+            SqlExpr::BinaryOp { left, op: Plus | Minus | Multiply, right } => {
+                for side in [left, right] {
+                    stays_double(side);
+                    kept(side);
+                }
+            }
             SqlExpr::Between { expr, low, high, .. } => [expr, low, high].into_iter().for_each(|expr| kept(expr)),
             SqlExpr::InList { expr, list, .. } => {
                 kept(expr);
                 list.iter_mut().for_each(kept);
+            }
+            SqlExpr::Case { operand, conditions, else_result, .. } => {
+                operand.iter_mut().chain(else_result).for_each(|expr| kept(expr));
+                for branch in conditions {
+                    kept(&mut branch.condition);
+                    kept(&mut branch.result);
+                }
+            }
+            SqlExpr::Function(call) if beside::has_one_type(&call.name.to_string()) => {
+                let FunctionArguments::List(list) = &mut call.args else { return ControlFlow::Continue(()) };
+                for argument in &mut list.args {
+                    if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument {
+                        kept(expr);
+                    }
+                }
             }
             _ => {}
         }
@@ -232,27 +283,58 @@ impl VisitorMut for Digits {
     }
 }
 
-/// A number as a decimal of its digits, if a double would have others.
-fn kept(expr: &mut SqlExpr) {
-    let (sign, number) = match &*expr {
+/// The sign and the digits of a number.
+fn spelled(expr: &SqlExpr) -> Option<(&'static str, &str)> {
+    let (sign, number) = match expr {
         SqlExpr::UnaryOp { op: UnaryOperator::Minus, expr } => ("-", expr.as_ref()),
         other => ("", other),
     };
-    let SqlExpr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = number else { return };
-    if is_kept(digits) {
-        return;
+    match number {
+        SqlExpr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => Some((sign, digits)),
+        _ => None,
     }
-    let scale = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len());
-    let precision = digits.bytes().filter(u8::is_ascii_digit).count();
-    let text = format!("{sign}{digits}");
-    let (Ok(precision), Ok(scale), true) = (u64::try_from(precision), i64::try_from(scale), precision <= 38) else {
-        return;
+}
+
+/// Whether a number has an exponent.
+fn is_double(digits: &str) -> bool {
+    digits.contains(['e', 'E'])
+}
+
+/// Says of a number with an exponent that it is a double, beside decimals too.
+fn stays_double(expr: &mut SqlExpr) {
+    if spelled(expr).is_some_and(|(_, digits)| is_double(digits)) {
+        let number = std::mem::replace(expr, SqlExpr::Value(Value::Null.into()));
+        *expr = cast_to(number, SqlType::Double(ExactNumberInfo::None));
+    }
+}
+
+/// A number as a decimal of its digits, if a double would have others.
+fn kept(expr: &mut SqlExpr) {
+    let Some((sign, digits)) = spelled(expr).filter(|(_, digits)| !is_kept(digits)) else { return };
+    if let Some(decimal) = decimal_of(&format!("{sign}{digits}")) {
+        *expr = decimal;
+    }
+}
+
+/// The cast of a text that says a number.
+fn decimal_of(text: &str) -> Option<SqlExpr> {
+    let scale = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let precision = text.bytes().filter(u8::is_ascii_digit).count();
+    let (precision, scale) = (u64::try_from(precision).ok()?, i64::try_from(scale).ok()?);
+    let data_type = SqlType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale));
+    let text = SqlExpr::Value(Value::SingleQuotedString(text.to_owned()).into());
+    (precision <= MOST_DIGITS as u64).then(|| cast_to(text, data_type))
+}
+
+fn cast_to(expr: SqlExpr, data_type: SqlType) -> SqlExpr {
+    SqlExpr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// The digits of a number that was made such a cast.
+pub(super) fn digits_of(cast: &SqlExpr) -> Option<&str> {
+    let SqlExpr::Cast { expr, .. } = cast else { return None };
+    let SqlExpr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = expr.as_ref() else {
+        return None;
     };
-    *expr = SqlExpr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(SqlExpr::Value(Value::SingleQuotedString(text).into())),
-        data_type: SqlType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale)),
-        array: false,
-        format: None,
-    };
+    (!is_kept(text.trim_start_matches('-')) && decimal_of(text).as_ref() == Some(cast)).then_some(text)
 }

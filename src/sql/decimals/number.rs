@@ -7,7 +7,7 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Operator};
 
 /// Most digits of a decimal.
-const MOST_DIGITS: usize = 38;
+pub(super) const MOST_DIGITS: usize = 38;
 
 /// `digits` times ten to the power of `exponent`; the last digit is not 0, unless it is the only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, ExprSchema, JoinType, NullEquality, ScalarValue};
+use datafusion::common::{Column, DFSchema, ExprSchema, JoinType, NullEquality, ScalarValue, not_impl_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::functions_window::row_number::row_number;
@@ -16,12 +16,12 @@ use datafusion::logical_expr::expr::{AggregateFunction, Cast};
 use datafusion::logical_expr::logical_plan::{FetchType, SkipType};
 use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, ExprFunctionExt, Filter, Join, Limit, LogicalPlan, LogicalPlanBuilder, Operator,
-    Projection, SortExpr, Subquery, SubqueryAlias, Union, binary_expr, lit, when,
+    Projection, SortExpr, Subquery, SubqueryAlias, Union, Window, binary_expr, lit, when,
 };
 
 use super::only_value::only_value;
 use super::outer::{fresh, outer_columns, replaced, subquery_of};
-use super::suits_datafusion;
+use super::{has_plain_shape, suits_datafusion};
 
 /// The input of a filter or projection, joined to the answers of those subqueries in its expressions that DataFusion cannot
 /// make joins of; and the expressions over it.
@@ -80,7 +80,7 @@ fn above(input: &Arc<LogicalPlan>) -> LogicalPlan {
     }
 }
 
-/// `plan` with one more column, the value of a subquery over the rows of `input`.
+/// `plan` with one more column, the value of a subquery over the rows of `input`; `None` where it reads rows further out.
 fn value(
     plan: &LogicalPlan,
     input: &Arc<LogicalPlan>,
@@ -89,13 +89,12 @@ fn value(
     let own = |column: &Column| input.schema().has_column(column);
     let mut outer: Vec<Column> = outer_columns(&subquery.subquery).into_iter().map(|(_, column)| column).collect();
     outer.retain(own);
-    outer.dedup();
-    if outer.is_empty() || is_volatile(input)? {
+    if outer.is_empty() {
         return Ok(None);
     }
-    let domain = Domain::of(input, outer)?;
-    let Some(pushed) = domain.pushed(&subquery.subquery)? else { return Ok(None) };
     let Some((qualifier, field)) = subquery.subquery.schema().iter().next() else { return Ok(None) };
+    let domain = Domain::of(input, outer)?;
+    let pushed = domain.pushed(&subquery.subquery)?;
     let column = Expr::from((qualifier, field));
     let answers = match gives_one_row(&subquery.subquery) {
         true => LogicalPlanBuilder::from(pushed.plan)
@@ -106,11 +105,28 @@ fn value(
     let alias = fresh("answers");
     let keys: Vec<Column> =
         pushed.columns.iter().map(|column| Column::new(Some(alias.clone()), &column.name)).collect();
-    let answers = answers.alias(alias.as_str())?.build()?;
+    let answers = super::within(&subquery.subquery, answers.alias(alias.as_str())?.build()?)?;
     let same = same_values(&domain.outer, input.schema(), &keys)?;
     let wider = LogicalPlanBuilder::from(plan.clone()).join_on(answers, JoinType::Left, same)?.build()?;
     // The answers already have a row for outer values without inner rows, where an aggregate gives one.
     Ok(Some((wider, Expr::Column(Column::new(Some(alias), VALUE)))))
+}
+
+/// A join whose right side reads rows of the left one (LATERAL), as a join of what each of these rows sees; `None` where DataFusion's is right.
+pub(super) fn lateral(join: &Join) -> DataFusionResult<Option<LogicalPlan>> {
+    let mut outer: Vec<Column> = outer_columns(&join.right).into_iter().map(|(_, column)| column).collect();
+    outer.retain(|column| join.left.schema().has_column(column));
+    if outer.is_empty() || (is_volatile(&join.left)? && has_plain_shape(&join.right)) {
+        return Ok(None);
+    }
+    let domain = Domain::of(&join.left, outer)?;
+    let pushed = domain.pushed(&join.right)?;
+    let mut conditions = same_values(&domain.outer, join.left.schema(), &pushed.columns)?;
+    conditions.extend(join.on.iter().map(|(left, right)| left.clone().eq(right.clone())));
+    conditions.extend(join.filter.clone());
+    let left = LogicalPlanBuilder::from(join.left.as_ref().clone());
+    let wider = left.join_on(super::within(&join.right, pushed.plan)?, join.join_type, conditions)?;
+    wider.project(join.schema.columns().into_iter().map(Expr::from))?.build().map(Some)
 }
 
 /// The column of an answer.
@@ -139,6 +155,13 @@ fn is_volatile(plan: &LogicalPlan) -> DataFusionResult<bool> {
         })?;
         Ok(volatile)
     })
+}
+
+/// What cannot be said for all outer values at once.
+fn refused<T>(what: &str) -> DataFusionResult<T> {
+    not_impl_err!(
+        "a subquery that reads columns of the query around it, {what}; join with a subquery that reads none, or make a table first"
+    )
 }
 
 /// The distinct values of some columns of an outer plan.
@@ -185,7 +208,11 @@ fn same_values(columns: &[Column], schema: &DFSchema, others: &[Column]) -> Data
 }
 
 impl Domain {
-    fn of(input: &Arc<LogicalPlan>, outer: Vec<Column>) -> DataFusionResult<Domain> {
+    fn of(input: &Arc<LogicalPlan>, mut outer: Vec<Column>) -> DataFusionResult<Domain> {
+        if is_volatile(input)? {
+            return refused("over rows that need not be the same twice (LIMIT, random())");
+        }
+        outer.dedup();
         let names: Vec<String> = outer.iter().map(|_| fresh("outer")).collect();
         let columns = outer.iter().zip(&names).map(|(column, name)| Expr::Column(column.clone()).alias(name));
         let values = LogicalPlanBuilder::from(input.as_ref().clone()).project(columns)?.distinct()?.build()?;
@@ -217,12 +244,12 @@ impl Domain {
         outer_columns(plan).iter().any(|(_, column)| self.outer.contains(column))
     }
 
-    /// A plan with the rows that the subquery's plan has for each value of the domain; `None` where that cannot be said.
-    fn pushed(&self, plan: &LogicalPlan) -> DataFusionResult<Option<Pushed>> {
+    /// A plan with the rows that the subquery's plan has for each value of the domain.
+    fn pushed(&self, plan: &LogicalPlan) -> DataFusionResult<Pushed> {
         if !self.is_read_in(plan) {
             let domain = self.values()?;
             let plan = LogicalPlanBuilder::from(domain.plan).cross_join(plan.clone())?.build()?;
-            return Ok(Some(Pushed { plan, columns: domain.columns }));
+            return Ok(Pushed { plan, columns: domain.columns });
         }
         match plan {
             LogicalPlan::Filter(filter) => self.over_one(&filter.input, |below| {
@@ -230,8 +257,8 @@ impl Domain {
                 Ok((LogicalPlan::Filter(Filter::try_new(predicate, below.plan.into())?), below.columns))
             }),
             LogicalPlan::Projection(projection) => {
-                let Some(below) = self.pushed(&projection.input)? else { return Ok(None) };
-                self.projected(projection, plan, below).map(Some)
+                let below = self.pushed(&projection.input)?;
+                self.projected(projection, plan, below)
             }
             LogicalPlan::SubqueryAlias(alias) => self.over_one(&alias.input, |below| {
                 let columns = below.columns.into_iter();
@@ -245,9 +272,14 @@ impl Domain {
             }),
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.pushed(&sort.input),
             LogicalPlan::Limit(limit) => self.limit(limit),
+            LogicalPlan::Window(window) => self.window(window, plan),
             LogicalPlan::Join(join) => self.join(join, plan),
             LogicalPlan::Union(union) => self.union(union),
-            _ => Ok(None),
+            // What a LATERAL stands in front of.
+            LogicalPlan::Subquery(subquery) => self.pushed(&subquery.subquery),
+            LogicalPlan::Distinct(Distinct::On(_)) => refused("with DISTINCT ON"),
+            LogicalPlan::Unnest(_) => refused("with UNNEST"),
+            _ => refused("of this form"),
         }
     }
 
@@ -255,10 +287,37 @@ impl Domain {
         &self,
         input: &LogicalPlan,
         over: impl FnOnce(Pushed) -> DataFusionResult<(LogicalPlan, Vec<Column>)>,
-    ) -> DataFusionResult<Option<Pushed>> {
-        let Some(below) = self.pushed(input)? else { return Ok(None) };
-        let (plan, columns) = over(below)?;
-        Ok(Some(Pushed { plan, columns }))
+    ) -> DataFusionResult<Pushed> {
+        let (plan, columns) = over(self.pushed(input)?)?;
+        Ok(Pushed { plan, columns })
+    }
+
+    /// Windows are those of the rows for one value of the domain.
+    fn window(&self, window: &Window, node: &LogicalPlan) -> DataFusionResult<Pushed> {
+        let below = self.pushed(&window.input)?;
+        let columns = below.columns.clone();
+        let within_value = |expr: Expr| {
+            Ok(match expr {
+                Expr::WindowFunction(mut function) => {
+                    function.params.partition_by.extend(columns.iter().cloned().map(Expr::Column));
+                    Transformed::yes(Expr::WindowFunction(function))
+                }
+                other => Transformed::no(other),
+            })
+        };
+        let mut window_expr = Vec::with_capacity(window.window_expr.len());
+        for expr in self.all_replaced(&window.window_expr, node, &columns)? {
+            window_expr.push(expr.transform_up(within_value)?.data);
+        }
+        let (width, own) = (below.plan.schema().fields().len(), window.input.schema().fields().len());
+        let plan = LogicalPlan::Window(Window::try_new(window_expr, below.plan.into())?);
+        let kept = window.input.schema().columns().into_iter().chain(columns.iter().cloned()).map(Expr::Column);
+        let computed = plan.schema().columns().into_iter().skip(width).zip(window.schema.iter().skip(own));
+        let computed =
+            computed.map(|(column, (qualifier, field))| super::named(column.into(), qualifier, field.name()));
+        let outputs = kept.chain(computed).collect();
+        let plan = LogicalPlan::Projection(Projection::try_new(outputs, plan.into())?);
+        Ok(Pushed { plan, columns })
     }
 
     fn projected(&self, projection: &Projection, node: &LogicalPlan, below: Pushed) -> DataFusionResult<Pushed> {
@@ -272,11 +331,11 @@ impl Domain {
     }
 
     /// Groups by the domain too. An aggregate without keys has a row for no rows: the values without any get it back.
-    fn aggregate(&self, aggregate: &Aggregate, node: &LogicalPlan) -> DataFusionResult<Option<Pushed>> {
+    fn aggregate(&self, aggregate: &Aggregate, node: &LogicalPlan) -> DataFusionResult<Pushed> {
         if aggregate.group_expr.iter().any(|key| matches!(key, Expr::GroupingSet(_))) {
-            return Ok(None);
+            return refused("with GROUPING SETS, ROLLUP or CUBE");
         }
-        let Some(below) = self.pushed(&aggregate.input)? else { return Ok(None) };
+        let below = self.pushed(&aggregate.input)?;
         let group_expr = self.all_replaced(&aggregate.group_expr, node, &below.columns)?;
         let aggr_expr = self.all_replaced(&aggregate.aggr_expr, node, &below.columns)?;
         let keys = below.exprs().chain(group_expr).collect();
@@ -291,7 +350,7 @@ impl Domain {
                 outputs.map(|(output, (qualifier, field))| super::named(output.into(), qualifier, field.name()));
             let exprs = columns.iter().cloned().map(Expr::Column).chain(outputs).collect();
             let plan = LogicalPlan::Projection(Projection::try_new(exprs, grouped.into())?);
-            return Ok(Some(Pushed { plan, columns }));
+            return Ok(Pushed { plan, columns });
         }
         let domain = self.values()?;
         let mut exprs: Vec<Expr> = domain.exprs().collect();
@@ -305,28 +364,25 @@ impl Domain {
         let same = same_values(&domain.columns, domain.plan.schema(), &columns)?;
         let plan = LogicalPlanBuilder::from(domain.plan).join_on(grouped, JoinType::Left, same)?.build()?;
         let plan = LogicalPlan::Projection(Projection::try_new(exprs, plan.into())?);
-        Ok(Some(Pushed { plan, columns: domain.columns }))
+        Ok(Pushed { plan, columns: domain.columns })
     }
 
     /// The first rows for each value of the domain.
-    fn limit(&self, limit: &Limit) -> DataFusionResult<Option<Pushed>> {
+    fn limit(&self, limit: &Limit) -> DataFusionResult<Pushed> {
         let (Ok(SkipType::Literal(skip)), Ok(FetchType::Literal(fetch))) =
             (limit.get_skip_type(), limit.get_fetch_type())
         else {
-            return Ok(None);
+            return refused("with a LIMIT that is no number");
         };
         // Columns that only the order needs are taken out above it.
         let (selected, ordered) = match limit.input.as_ref() {
             LogicalPlan::Projection(selected) => (Some(selected), &selected.input),
             _ => (None, &limit.input),
         };
-        let first = match ordered.as_ref() {
-            LogicalPlan::Sort(sort) if sort.fetch.is_none() => {
-                self.pushed(&sort.input)?.map(|below| (below, &*sort.expr))
-            }
-            _ => self.pushed(&limit.input)?.map(|below| (below, &[][..])),
+        let (below, keys) = match ordered.as_ref() {
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => (self.pushed(&sort.input)?, &*sort.expr),
+            _ => (self.pushed(&limit.input)?, &[][..]),
         };
-        let Some((below, keys)) = first else { return Ok(None) };
         let columns = below.columns.clone();
         let key =
             |key: &SortExpr| Ok(SortExpr { expr: self.replaced(&key.expr, ordered, &columns)?, ..key.clone() });
@@ -336,25 +392,25 @@ impl Domain {
         match selected.filter(|_| is_sorted) {
             Some(selected) => {
                 let node = LogicalPlan::Projection(selected.clone());
-                self.projected(selected, &node, Pushed { plan: rows, columns }).map(Some)
+                self.projected(selected, &node, Pushed { plan: rows, columns })
             }
-            None => Ok(Some(Pushed { plan: rows, columns })),
+            None => Ok(Pushed { plan: rows, columns }),
         }
     }
 
     /// Both sides of a join have the domain if they read it, and the one whose rows all come out has it in any case.
-    fn join(&self, join: &Join, node: &LogicalPlan) -> DataFusionResult<Option<Pushed>> {
+    fn join(&self, join: &Join, node: &LogicalPlan) -> DataFusionResult<Pushed> {
         let left_first = match join.join_type {
             JoinType::Inner => self.is_read_in(&join.left) || !self.is_read_in(&join.right),
             JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => true,
             JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => false,
-            JoinType::Full => return Ok(None),
+            JoinType::Full => return refused("with a FULL JOIN"),
         };
         if join.null_aware {
-            return Ok(None);
+            return refused("with NOT IN");
         }
         let (first, second) = if left_first { (&join.left, &join.right) } else { (&join.right, &join.left) };
-        let Some(first) = self.pushed(first)? else { return Ok(None) };
+        let first = self.pushed(first)?;
         let columns = first.columns.clone();
         let mut conditions = Vec::new();
         for (left, right) in &join.on {
@@ -369,7 +425,7 @@ impl Domain {
         }
         let second = match self.is_read_in(second) {
             true => {
-                let Some(second) = self.pushed(second)? else { return Ok(None) };
+                let second = self.pushed(second)?;
                 conditions.extend(same_values(&second.columns, second.plan.schema(), &columns)?);
                 second.plan
             }
@@ -380,13 +436,15 @@ impl Domain {
             conditions.push(lit(true));
         }
         let plan = LogicalPlanBuilder::from(left).join_on(right, join.join_type, conditions)?.build()?;
-        Ok(Some(Pushed { plan, columns }))
+        Ok(Pushed { plan, columns })
     }
 
-    fn union(&self, union: &Union) -> DataFusionResult<Option<Pushed>> {
+    fn union(&self, union: &Union) -> DataFusionResult<Pushed> {
+        // The columns of a union have no qualifier that would tell them from others of the domain.
+        let names: Vec<String> = self.names.iter().map(|_| fresh("outer")).collect();
         let mut inputs = Vec::with_capacity(union.inputs.len());
         for input in &union.inputs {
-            let Some(below) = self.pushed(input)? else { return Ok(None) };
+            let below = self.pushed(input)?;
             let mut outputs = Vec::with_capacity(union.schema.fields().len());
             for (column, (qualifier, field)) in input.schema().columns().into_iter().zip(union.schema.iter()) {
                 let (from, to) = (input.schema().data_type(&column)?, field.data_type());
@@ -394,8 +452,8 @@ impl Domain {
                 let cast = if from == to { plain } else { Expr::Cast(Cast::new(plain.into(), to.clone())) };
                 outputs.push(super::named(cast, qualifier, field.name()));
             }
-            let names = below.columns.iter().zip(&self.names);
-            outputs.extend(names.map(|(column, name)| Expr::Column(column.clone()).alias(name)));
+            let domain = below.columns.iter().zip(&names);
+            outputs.extend(domain.map(|(column, name)| Expr::Column(column.clone()).alias(name)));
             inputs.push(Arc::new(LogicalPlan::Projection(Projection::try_new(outputs, below.plan.into())?)));
         }
         let united = Union::try_new_with_loose_types(inputs)?;
@@ -407,7 +465,7 @@ impl Domain {
             outputs.map(|(column, (qualifier, field))| super::named(column.into(), qualifier, field.name()));
         let outputs = outputs.chain(columns.iter().cloned().map(Expr::Column)).collect();
         let plan = LogicalPlan::Projection(Projection::try_new(outputs, LogicalPlan::Union(united).into())?);
-        Ok(Some(Pushed { plan, columns }))
+        Ok(Pushed { plan, columns })
     }
 }
 

@@ -30,7 +30,7 @@ use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 use datafusion::optimizer::rewrite_set_comparison::RewriteSetComparison;
 use datafusion::optimizer::{AnalyzerRule, OptimizerContext, OptimizerRule};
 
-use super::rules::any_expression;
+use super::rules::{any_expression, any_node};
 pub(super) use outer::fresh;
 use outer::{as_subquery, is_correlated, outer_columns};
 
@@ -40,7 +40,8 @@ pub(super) struct Decorrelate;
 
 impl AnalyzerRule for Decorrelate {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_expression(&plan, |expr| is_subquery(expr) || matches!(expr, Expr::SetComparison(_)))? {
+        let is_asked = |expr: &Expr| is_subquery(expr) || matches!(expr, Expr::SetComparison(_));
+        if !any_expression(&plan, is_asked)? && !any_node(&plan, |node| matches!(node, LogicalPlan::Subquery(_)))? {
             return Ok(plan);
         }
         Ok(with_exists(plan)?.transform_up_with_subqueries(rewritten)?.data)
@@ -56,12 +57,23 @@ fn with_exists(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     if !any_expression(&plan, |expr| matches!(expr, Expr::SetComparison(_)))? {
         return Ok(plan);
     }
-    let named = plan.transform_up_with_subqueries(|node| with_names(node).map(Transformed::yes))?.data;
+    let named = plan.transform_up_with_subqueries(|node| with_names(node)?.map_expressions(with_member))?.data;
     Ok(RewriteSetComparison::new().rewrite(named, &OptimizerContext::new())?.data)
 }
 
 fn compares_rows(expr: &Expr) -> DataFusionResult<bool> {
     expr.exists(|expr| Ok(matches!(expr, Expr::SetComparison(_))))
+}
+
+/// A comparison with ANY or ALL of a column that has no name of the query around it, which it would be taken for.
+fn with_member(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
+    expr.transform_up(|expr| match expr {
+        Expr::SetComparison(mut comparison) => {
+            comparison.subquery = truth::renamed(&comparison.subquery)?;
+            Ok(Transformed::yes(Expr::SetComparison(comparison)))
+        }
+        other => Ok(Transformed::no(other)),
+    })
 }
 
 /// A SELECT whose comparisons with ANY or ALL have the names that they are known by.
@@ -76,8 +88,24 @@ fn with_names(node: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(LogicalPlan::Projection(projection))
 }
 
+/// What `plan` has pushed, with those of its subqueries rewritten that read rows further out, if it has any: they read
+/// others now.
+fn within(plan: &LogicalPlan, pushed: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    match any_node(plan, hands_on_outer_columns)? {
+        true => Ok(pushed.transform_up_with_subqueries(rewritten)?.data),
+        false => Ok(pushed),
+    }
+}
+
 /// A node whose inputs and subqueries are rewritten already.
 fn rewritten(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
+    let plan = match plan {
+        LogicalPlan::Join(join) => match dependent::lateral(&join)? {
+            Some(joined) => return Ok(Transformed::yes(joined)),
+            None => LogicalPlan::Join(join),
+        },
+        other => other,
+    };
     let mut found = false;
     plan.apply_expressions(|expr| {
         found |= has_subquery(expr);
@@ -271,6 +299,10 @@ fn suits_datafusion(plan: &LogicalPlan, expr: &Expr, subquery: &Subquery) -> boo
     if !outer_columns(&subquery.subquery).iter().all(resolved) || !has_plain_shape(&subquery.subquery) {
         return false;
     }
+    // A row for no rows goes to a scalar subquery alone.
+    if !matches!(expr, Expr::ScalarSubquery(_)) && has_row_of_nothing(&subquery.subquery) {
+        return false;
+    }
     let mut pull_up = PullUpCorrelatedExpr::new();
     pull_up = match expr {
         Expr::Exists(_) => pull_up.with_exists_sub_query(true),
@@ -297,6 +329,8 @@ fn has_plain_shape(plan: &LogicalPlan) -> bool {
             | LogicalPlan::Values(_) => true,
             _ => outer_columns(node).is_empty(),
         };
+        // Conditions that are pulled up leave those of subqueries behind.
+        plain &= !hands_on_outer_columns(node);
         Ok(if plain && !outer_columns(node).is_empty() {
             TreeNodeRecursion::Continue
         } else {
@@ -304,6 +338,31 @@ fn has_plain_shape(plan: &LogicalPlan) -> bool {
         })
     });
     plain && visited.is_ok()
+}
+
+/// Whether a node has a subquery that reads rows further out than the node's own.
+fn hands_on_outer_columns(node: &LogicalPlan) -> bool {
+    let inputs = node.inputs();
+    let is_own = |column: &Column| inputs.iter().any(|input| input.schema().has_column(column));
+    let mut found = false;
+    // Nothing in it fails.
+    let _ = node.apply_expressions(|expr| {
+        expr.apply(|expr| {
+            let outer = outer::subquery_of(expr).map(|subquery| outer_columns(&subquery.subquery));
+            found |= outer.is_some_and(|outer| outer.iter().any(|(_, column)| !is_own(column)));
+            Ok(TreeNodeRecursion::Continue)
+        })
+    });
+    found
+}
+
+/// Whether a subquery has a row where nothing meets the condition on the outer row: an aggregate without keys, above it.
+fn has_row_of_nothing(plan: &LogicalPlan) -> bool {
+    plan.exists(|node| {
+        Ok(matches!(node, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty())
+            && !outer_columns(node).is_empty())
+    })
+    .unwrap_or(true)
 }
 
 fn is_subquery(expr: &Expr) -> bool {

@@ -89,7 +89,7 @@ fn in_value(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
 }
 
 /// The subquery with another name for its column, which a mark join would select twice if it were computed from a constant.
-fn renamed(subquery: &Subquery) -> DataFusionResult<Subquery> {
+pub(super) fn renamed(subquery: &Subquery) -> DataFusionResult<Subquery> {
     let plan = subquery.subquery.as_ref().clone();
     let columns = plan.schema().columns().into_iter().map(|column| Expr::Column(column).alias(fresh("member")));
     let columns: Vec<Expr> = columns.collect();

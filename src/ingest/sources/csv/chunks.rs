@@ -2,7 +2,8 @@
 //!
 //! A chunk ends at the last row end within its size, or if a single row is longer at a row end as soon after as
 //! there is one; so boundaries depend on the bytes alone. Only quotes and line feeds matter here: a quote opens a
-//! quoted field where a field starts and nowhere else, exactly as the splitter sees it.
+//! quoted field where a field starts and nowhere else, exactly as the splitter sees it. Carriage returns that end rows
+//! are line feeds by then ([`LineEnds`]).
 //!
 //! Where bad rows are left out, they are cut as [`super::rows`] cuts them, and a quoted field that is longer than
 //! `MAX_OPEN_BYTES` counts as one without an end: it must not take the whole rest of the input with it.
@@ -13,7 +14,9 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use super::CsvOptions;
 use super::guess::{COMMA, find_delimiter};
+use super::line_ends::LineEnds;
 use super::rows::{AfterQuote, after_quote};
+use super::split::{blank_line, is_blank};
 use crate::error::{Error, Result};
 use crate::ingest::sources::input::{Bytes, fill};
 use crate::limits;
@@ -45,6 +48,8 @@ pub struct CsvChunks {
     /// Found out with the first chunk where it was not asked for.
     delimiter: Option<u8>,
     quote: u8,
+    /// Found out with the first row.
+    line_ends: Option<LineEnds>,
     chunk_bytes: usize,
     row_limit: usize,
     skip_bad_rows: bool,
@@ -62,6 +67,7 @@ impl CsvChunks {
             bytes,
             delimiter: options.delimiter,
             quote: options.quote,
+            line_ends: None,
             chunk_bytes: CHUNK_BYTES,
             row_limit: limits::MAX_VALUE_BYTES,
             skip_bad_rows: options.skip_bad_rows,
@@ -105,14 +111,25 @@ impl CsvChunks {
         let mut size = if self.next.0 == 0 { self.chunk_bytes.max(3) } else { self.chunk_bytes };
         let mut ends = RowEnds { skip_bad_rows: self.skip_bad_rows, ..RowEnds::default() };
         loop {
+            let mut new = text.len();
             let more = fill(&self.name, &mut self.bytes, &mut text, size)?;
-            if self.next.0 == 0 && ends.at == 0 {
-                if self.next.2 == 0 {
-                    self.check_start(&mut text)?;
-                }
-                if self.skip_empty_lines(&mut text) && more {
-                    continue;
-                }
+            if self.next.0 == 0 && ends.at == 0 && self.next.2 == 0 {
+                self.check_start(&mut text)?;
+            }
+            if self.line_ends.is_none() {
+                let enough = text.len() >= CHUNK_BYTES.min(self.row_limit).min(self.max_open);
+                self.line_ends = LineEnds::of(&text, more, enough, self.delimiter, self.quote);
+                new = 0;
+            }
+            let Some(line_ends) = &mut self.line_ends else {
+                size = text.len() + self.chunk_bytes;
+                continue;
+            };
+            if !line_ends.make_line_feeds(text.get_mut(new..).unwrap_or_default()) {
+                return Err(self.mixed_line_ends());
+            }
+            if self.next.0 == 0 && ends.at == 0 && self.skip_empty_lines(&mut text) && more {
+                continue;
             }
             let quote = self.quote;
             let delimiter = *self.delimiter.get_or_insert_with(|| find_delimiter(&text, !more, quote));
@@ -171,17 +188,21 @@ impl CsvChunks {
     /// no more than half an empty line.
     fn skip_empty_lines(&mut self, text: &mut Vec<u8>) -> bool {
         let mut rows = 0;
-        while let Some(rest) = text.get(rows..) {
-            rows += match rest {
-                [b'\n', ..] => 1,
-                [b'\r', b'\n', ..] => 2,
-                _ => break,
-            };
+        while let Some(length) = text.get(rows..).and_then(blank_line) {
+            rows += length;
         }
         self.next.1 += memchr_iter(b'\n', text.get(..rows).unwrap_or_default()).count() as u64;
         self.next.2 += rows as u64;
         text.drain(..rows);
-        matches!(text[..], [] | [b'\r'])
+        is_blank(text)
+    }
+
+    fn mixed_line_ends(&self) -> Error {
+        Error::InvalidInput(format!(
+            "{}: rows end with a carriage return first, and with a line feed later; make them one, for example with \
+             tr '\\r' '\\n'",
+            self.name.display()
+        ))
     }
 
     fn row_too_long(&self, text: &[u8], ends: &RowEnds) -> Error {

@@ -159,7 +159,8 @@ impl Column {
         let zoned = |zone: &Option<Arc<str>>| Zone::of(zone.as_deref(), lenient);
         match (&mut self.values, &self.data_type) {
             (Values::Null(rows), _) => fill.nulls(rows),
-            (Values::Bytes { offsets, bytes }, _) => fill.bytes(offsets, bytes),
+            (Values::Bytes { offsets, bytes }, DataType::Binary) => fill.bytes(offsets, bytes, take_hexadecimal),
+            (Values::Bytes { offsets, bytes }, _) => fill.bytes(offsets, bytes, |_, _| ()),
             (Values::Bool(out), _) => fill.values(out, number::boolean, lenient.then_some(number::boolean_lenient)),
             (Values::Int(out), DataType::Timestamp { unit, zone }) => {
                 let (unit, zone) = (*unit, zoned(zone));
@@ -336,10 +337,17 @@ impl<F: Iterator<Item = Field>> Fill<'_, F> {
         Ok(())
     }
 
-    /// Text and binary.
-    fn bytes(self, offsets: &mut Vec<i32>, out: &mut Vec<u8>) -> Result<(), usize> {
+    /// Text and binary; `finish` is called with where each value starts.
+    #[inline]
+    fn bytes(
+        self,
+        offsets: &mut Vec<i32>,
+        out: &mut Vec<u8>,
+        finish: impl Fn(&mut Vec<u8>, usize),
+    ) -> Result<(), usize> {
         let text = self.text;
         for (row, field) in self.fields.enumerate() {
+            let start = out.len();
             let tail = text.get(field.start..).unwrap_or_default();
             let value = Text::new(tail, field.len);
             let empty_null = field.len == 0 && self.rules.empty_is_null;
@@ -349,10 +357,25 @@ impl<F: Iterator<Item = Field>> Fill<'_, F> {
             } else if !null {
                 append(out, tail, field.len);
             }
+            finish(out, start);
             offsets.push(i32::try_from(out.len()).map_err(|_| row)?);
             self.valid.push(!null);
         }
         Ok(())
+    }
+}
+
+/// Makes bytes of the value from `start` on if it is `\x` and pairs of hexadecimal digits, which is how bytes are printed.
+fn take_hexadecimal(out: &mut Vec<u8>, start: usize) {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let pair = |pair: &[u8]| match *pair {
+        [high, low] => Some(digit(high)? << 4 | digit(low)?),
+        _ => None,
+    };
+    let digits = out.get(start..).and_then(|value| value.strip_prefix(b"\\x"));
+    if let Some(bytes) = digits.and_then(|digits| digits.chunks(2).map(pair).collect::<Option<Vec<u8>>>()) {
+        out.truncate(start);
+        out.extend_from_slice(&bytes);
     }
 }
 

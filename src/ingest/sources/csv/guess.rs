@@ -7,8 +7,8 @@ use std::fmt;
 pub(super) const COMMA: u8 = b',';
 /// What else separates fields, by falling likelihood.
 const OTHERS: [u8; 3] = [b';', b'\t', b'|'];
-/// All of them.
-const SEPARATORS: [u8; 4] = [COMMA, b';', b'\t', b'|'];
+/// All that may separate fields.
+pub(super) const SEPARATORS: [u8; 4] = [COMMA, b';', b'\t', b'|'];
 /// Rows that have a say in the delimiter.
 const ROWS: usize = 10;
 /// Names that a message shows.

@@ -5,10 +5,11 @@
 //! 3. [`parse_chunk`] turns one chunk into one batch, purely, so that chunks are parsed on all cores;
 //!    [`parse_good_rows`] does the same where bad rows are not to be the end of it.
 //!
-//! **Grammar.** Rows end with LF or CRLF, the last one may go without. A quote at the start of a field opens a quoted
-//! field, in which delimiters and line ends are text and a doubled quote is one; a quote elsewhere is text. Nothing
-//! may stand between a closing quote and the next delimiter. Empty lines are skipped, except in input of a single
-//! column, where each is a null. Every row has the same number of fields; anything else is an error.
+//! **Grammar.** Rows end with LF or CRLF, and in input without a line feed outside quotes with CR; the last one may go
+//! without. A quote at the start of a field opens a quoted field, in which delimiters and line ends are text and a doubled
+//! quote is one; a quote elsewhere is text. Nothing may stand between a closing quote and the next delimiter. Empty lines
+//! are skipped, except in input of a single column, where each is a null. Every row has the same number of fields; anything
+//! else is an error.
 //!
 //! **Delimiter.** Where none is asked for it is a comma, unless the first row has none outside quotes: then that one of
 //! `;`, tab and `|` which is most frequent there, and as frequent in each of the first rows ([`Guess`]).
@@ -35,6 +36,7 @@ mod faults;
 mod good_rows;
 mod guess;
 mod judge;
+mod line_ends;
 mod parse;
 mod rows;
 mod scan;

@@ -10,7 +10,7 @@
 
 use memchr::{memchr, memchr_iter, memchr2};
 
-use super::split::Fault;
+use super::split::{Fault, blank_line, is_blank};
 
 /// A row, or what stands in the place of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,10 +51,10 @@ pub(super) enum AfterQuote {
 /// What the bytes `behind` a quote in a quoted field make of it.
 pub(super) fn after_quote(behind: &[u8], delimiter: u8, quote: u8) -> AfterQuote {
     match behind {
-        [] | [b'\r'] => AfterQuote::Unknown,
+        returns if is_blank(returns) => AfterQuote::Unknown,
         [next, ..] if *next == quote => AfterQuote::Doubled,
         [next, ..] if *next == delimiter => AfterQuote::Closed,
-        [b'\n', ..] | [b'\r', b'\n', ..] => AfterQuote::Closed,
+        line_end if blank_line(line_end).is_some() => AfterQuote::Closed,
         _ => AfterQuote::Text,
     }
 }
@@ -114,12 +114,10 @@ impl Iterator for Rows<'_> {
     type Item = Row;
 
     fn next(&mut self) -> Option<Row> {
-        while self.columns != 1 {
-            match self.rest(self.at) {
-                [b'\n', ..] => self.at += 1,
-                [b'\r', b'\n', ..] => self.at += 2,
-                _ => break,
-            }
+        while self.columns != 1
+            && let Some(length) = blank_line(self.rest(self.at))
+        {
+            self.at += length;
             self.line += 1;
         }
         if self.at >= self.text.len() {

@@ -98,11 +98,11 @@ impl<'a> Tile<'a> {
     }
 }
 
-/// The field from `start` to a table entry; the last one of a row drops a carriage return.
+/// The field from `start` to a table entry; the last one of a row drops its carriage returns.
 #[inline]
 fn field(text: &[u8], start: usize, entry: u32, last: bool) -> Field {
     let mut end = (entry & POSITION) as usize;
-    if last && end > start && text.get(end - 1) == Some(&b'\r') {
+    while last && end > start && text.get(end - 1) == Some(&b'\r') {
         end -= 1;
     }
     if entry & QUOTED == 0 {
@@ -110,6 +110,17 @@ fn field(text: &[u8], start: usize, entry: u32, last: bool) -> Field {
     }
     let len = (end - start).saturating_sub(2);
     Field { start: start + 1, len, quoted: true, escaped: entry & ESCAPED != 0 }
+}
+
+/// Whether a line is empty. It may end with several carriage returns: CRLF whose LF became CRLF once more.
+pub(super) fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(|byte| *byte == b'\r')
+}
+
+/// The length of the empty line that `text` starts with, if that is one with its end.
+pub(super) fn blank_line(text: &[u8]) -> Option<usize> {
+    let returns = text.iter().take_while(|byte| **byte == b'\r').count();
+    (text.get(returns) == Some(&b'\n')).then_some(returns + 1)
 }
 
 /// Finds the fields of a chunk, tile by tile.
@@ -247,7 +258,7 @@ impl<'a> Splitter<'a> {
         } else {
             if state.flags != 0 && state.closed != at {
                 let between = self.text.get(state.closed..at).unwrap_or_default();
-                if !(is_newline && between == b"\r") {
+                if !(is_newline && is_blank(between)) {
                     state.fault = state.fault.or(Some(Fault::AfterQuote { at: state.closed }));
                 }
             }
@@ -287,7 +298,7 @@ impl<'a> Splitter<'a> {
             if self.text.get(position) != Some(&b'\n') {
                 continue;
             }
-            let empty = matches!(self.text.get(self.row_start..position), Some([] | [b'\r']));
+            let empty = self.text.get(self.row_start..position).is_some_and(is_blank);
             if row.len() == self.columns {
                 self.starts.push(self.row_start as u32);
                 self.ends.append(&mut row);
@@ -335,14 +346,13 @@ fn push_positions(ends: &mut Vec<u32>, base: u32, mut bits: u64) {
 
 /// The fields of the first row that is not an empty line, and where the next row starts; `None` if all are empty.
 pub(super) fn first_row(text: &[u8], delimiter: u8, quote: u8) -> Result<Option<(Vec<Field>, usize)>, Fault> {
-    let blank = |line: &[u8]| matches!(line, [] | [b'\r']);
     let mut begin = 0;
     loop {
         let rest = text.get(begin..).unwrap_or_default();
         let Some(end) = memchr::memchr(b'\n', rest) else {
             return Ok(None);
         };
-        if !blank(rest.get(..end).unwrap_or_default()) {
+        if !is_blank(rest.get(..end).unwrap_or_default()) {
             break;
         }
         begin += end + 1;

@@ -62,6 +62,11 @@ fn tricky_text() {
         ("a,b\r\nc,d\r\n", &[&["a", "b"], &["c", "d"]]),
         ("a,b\nc,d", &[&["a", "b"], &["c", "d"]]),
         ("a,b\r\nc,d\r", &[&["a", "b"], &["c", "d"]]),
+        ("a,b\rc,d\r", &[&["a", "b"], &["c", "d"]]),
+        ("\r\ra;b\rc;d", &[&["a", "b"], &["c", "d"]]),
+        ("\"x\ry\n\"\"\r\",b\rc,\"d\"\r", &[&["x\ry\n\"\r", "b"], &["c", "d"]]),
+        ("a,x\ry\nc,d\n", &[&["a", "x\ry"], &["c", "d"]]),
+        ("a,b\r\r\n\r\r\nc,\"d\"\r\r\n", &[&["a", "b"], &["c", "d"]]),
         ("\u{feff}a,b\n", &[&["a", "b"]]),
         ("a,\"b\"\n", &[&["a", "b"]]),
         ("a,\"b\"\r\n", &[&["a", "b"]]),
@@ -272,6 +277,16 @@ fn a_missing_quote_is_found_within_a_bound() {
     assert!(matches!(error, Error::LimitExceeded(_)));
     assert!(error.to_string().contains("starts in line 2 is longer than 1 MiB"), "{error}");
     assert!(chunks.next().is_none());
+}
+
+#[test]
+fn line_feeds_after_a_block_of_carriage_returns_are_refused() {
+    let text = "1,x\r".repeat(CHUNK_BYTES / 4 + 1) + "2,y\n";
+    let error = chunks(text.as_bytes(), &no_header(), CHUNK_BYTES).unwrap_err().to_string();
+    assert!(error.contains("end with a carriage return first, and with a line feed later"), "{error}");
+    let all = chunks(text.trim_end().as_bytes(), &no_header(), CHUNK_BYTES).unwrap();
+    let lines = all.iter().map(|chunk| memchr::memchr_iter(b'\n', &chunk.text).count()).sum::<usize>();
+    assert_eq!((all.len(), lines), (2, CHUNK_BYTES / 4 + 2));
 }
 
 #[test]

@@ -1,0 +1,243 @@
+//! Numbers with a point that stand beside decimals in CASE, `coalesce`, comparisons, UNION and the like, as decimals.
+//!
+//! Where this stands on the road of a query: an analyzer rule, before types are coerced. DataFusion (55.2) would bring a double
+//! and a decimal to DECIMAL(…, 15), for which large decimals have too many digits before the point. Where all others of a group
+//! are decimals and integers, a number is the decimal that it says, and the common type holds it and them. Beside doubles, a
+//! number of more digits than they keep is a double again.
+
+use std::sync::Arc;
+
+use arrow_schema::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, Projection, Union, lit};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::arithmetic::{as_double, digits, written};
+use super::comparison::is_comparison;
+use crate::sql::rules::{any_expression, any_node, rewrite_expressions};
+
+/// The rule.
+#[derive(Debug)]
+pub(in crate::sql) struct NumbersBesideDecimals;
+
+impl AnalyzerRule for NumbersBesideDecimals {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        let in_groups = any_expression(&plan, concerns)?;
+        let in_unions = any_node(&plan, |node| matches!(node, LogicalPlan::Union(_)))?;
+        if !in_groups && !in_unions {
+            return Ok(plan);
+        }
+        let rewrite = |node: LogicalPlan| match node {
+            LogicalPlan::Union(union) => united(union),
+            node if in_groups => rewrite_expressions(node, beside),
+            node => Ok(Transformed::no(node)),
+        };
+        Ok(plan.transform_up_with_subqueries(rewrite)?.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "numbers_beside_decimals"
+    }
+}
+
+/// Functions whose arguments have one type.
+const OF_ONE_TYPE: [&str; 6] = ["coalesce", "greatest", "ifnull", "least", "nullif", "nvl"];
+
+/// Whether a function is one of those.
+pub(super) fn has_one_type(name: &str) -> bool {
+    OF_ONE_TYPE.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// Whether an expression has groups, and a number with a point in one of them.
+fn concerns(expr: &Expr) -> bool {
+    let is_written = |expr: &Expr| written(expr).is_some();
+    match expr {
+        Expr::BinaryExpr(binary) => {
+            is_comparison(binary.op) && (is_written(&binary.left) || is_written(&binary.right))
+        }
+        Expr::Between(between) => [&between.expr, &between.low, &between.high].into_iter().any(|e| is_written(e)),
+        Expr::InList(list) => is_written(&list.expr) || list.list.iter().any(is_written),
+        Expr::ScalarFunction(call) => {
+            places(call).is_some() || has_one_type(call.func.name()) && call.args.iter().any(is_written)
+        }
+        Expr::Case(case) => {
+            let branches = case.when_then_expr.iter().any(|(when, then)| is_written(when) || is_written(then));
+            branches || case.expr.iter().chain(&case.else_expr).any(|expr| is_written(expr))
+        }
+        _ => false,
+    }
+}
+
+/// An expression whose numbers beside decimals are decimals.
+pub(in crate::sql) fn beside(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+    expr.transform_up(|mut expr| {
+        if !concerns(&expr) {
+            return Ok(Transformed::no(expr));
+        }
+        let changed = match &mut expr {
+            Expr::BinaryExpr(binary) => as_decimals(&mut [&mut binary.left, &mut binary.right], schema),
+            Expr::Between(between) => {
+                as_decimals(&mut [&mut between.expr, &mut between.low, &mut between.high], schema)
+            }
+            Expr::InList(list) => {
+                let mut group: Vec<&mut Expr> = list.list.iter_mut().collect();
+                group.push(&mut list.expr);
+                as_decimals(&mut group, schema)
+            }
+            Expr::ScalarFunction(call) if call.func.name() == "round" => with_scale(call, schema),
+            Expr::ScalarFunction(call) => as_decimals(&mut call.args.iter_mut().collect::<Vec<_>>(), schema),
+            Expr::Case(case) => {
+                let (mut compared, mut given): (Vec<&mut Expr>, Vec<&mut Expr>) = (Vec::new(), Vec::new());
+                let is_compared = case.expr.is_some();
+                for (when, then) in &mut case.when_then_expr {
+                    if is_compared {
+                        compared.push(when);
+                    }
+                    given.push(then);
+                }
+                compared.extend(case.expr.as_deref_mut());
+                given.extend(case.else_expr.as_deref_mut());
+                as_decimals(&mut compared, schema) | as_decimals(&mut given, schema)
+            }
+            _ => false,
+        };
+        Ok(Transformed::new_transformed(expr, changed))
+    })
+}
+
+/// The places of `round(x, 2)`.
+fn places(call: &ScalarFunction) -> Option<i32> {
+    match call.args.as_slice() {
+        [_, Expr::Literal(ScalarValue::Int64(Some(places)), _)] if call.func.name() == "round" => {
+            i32::try_from(*places).ok()
+        }
+        _ => None,
+    }
+}
+
+/// Coercion puts a cast around the places, so that `round()` of a decimal has one scale while types are coerced, and another
+/// one when it is computed: comparisons with it fail. Here they are of the right type before.
+fn with_scale(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
+    let Some(places) = places(call) else { return false };
+    let [rounded, given] = call.args.as_mut_slice() else { return false };
+    let is_decimal = rounded.get_type(schema).is_ok_and(|of| of.is_decimal());
+    if is_decimal {
+        *given = lit(places);
+    }
+    is_decimal
+}
+
+/// Makes the numbers of a group decimals, if all else in it is decimals and integers, and doubles, if any of that is a double.
+/// Says whether it has.
+fn as_decimals(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
+    let numbers: Vec<_> = group.iter().map(|expr| written(expr)).collect();
+    let mut others = group.iter().zip(&numbers).filter(|(expr, number)| number.is_none() || digits(expr).is_some());
+    let types: Option<Vec<DataType>> = others.try_fold(Vec::new(), |mut types, (expr, _)| {
+        types.push(expr.get_type(schema).ok()?);
+        Some(types)
+    });
+    let Some(kind) = types.and_then(|types| Kind::of(&types)) else { return false };
+    let mut changed = false;
+    for (expr, number) in group.iter_mut().zip(numbers) {
+        if let Some(number) = number {
+            **expr = kind.number(expr, number);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// What numbers become.
+#[derive(Clone, Copy)]
+enum Kind {
+    Decimals,
+    Doubles,
+}
+
+impl Kind {
+    /// Beside values of these types; `None` where numbers stay what they are.
+    fn of(types: &[DataType]) -> Option<Kind> {
+        let is_exact = |of: &DataType| of.is_decimal() || of.is_integer() || of.is_null();
+        if types.iter().any(DataType::is_floating) {
+            return Some(Kind::Doubles);
+        }
+        (types.iter().all(is_exact) && types.iter().any(DataType::is_decimal)).then_some(Kind::Decimals)
+    }
+
+    fn number(self, expr: &Expr, exact: ScalarValue) -> Expr {
+        match self {
+            Kind::Decimals => Expr::Literal(exact, None),
+            Kind::Doubles => as_double(expr.clone()),
+        }
+    }
+}
+
+/// A UNION in whose columns of decimals numbers that are selected are decimals.
+fn united(union: Union) -> DataFusionResult<Transformed<LogicalPlan>> {
+    let mut branches = Vec::new();
+    union.inputs.iter().for_each(|input| collect_branches(input, &mut branches));
+    let kind = |at: usize| {
+        let is_typed = |expr: &Expr| written(expr).is_none() || digits(expr).is_some();
+        let others = branches.iter().filter(|branch| selected(branch, at).is_none_or(is_typed));
+        let types: Vec<DataType> = others.map(|branch| branch.schema().field(at).data_type().clone()).collect();
+        Kind::of(&types)
+    };
+    let columns: Vec<(usize, Kind)> = (0..union.schema.fields().len())
+        .filter(|at| branches.iter().any(|branch| selected(branch, *at).is_some_and(|e| written(e).is_some())))
+        .filter_map(|at| Some((at, kind(at)?)))
+        .collect();
+    let plan = LogicalPlan::Union(union);
+    if columns.is_empty() {
+        return Ok(Transformed::no(plan));
+    }
+    with_numbers(&plan, &columns).map(Transformed::yes)
+}
+
+/// The plans whose rows a UNION puts together.
+fn collect_branches<'a>(plan: &'a LogicalPlan, branches: &mut Vec<&'a LogicalPlan>) {
+    match plan {
+        LogicalPlan::Union(union) => union.inputs.iter().for_each(|input| collect_branches(input, branches)),
+        LogicalPlan::Distinct(Distinct::All(input)) => collect_branches(input, branches),
+        other => branches.push(other),
+    }
+}
+
+/// What a branch selects as a column.
+fn selected(branch: &LogicalPlan, at: usize) -> Option<&Expr> {
+    let LogicalPlan::Projection(projection) = branch else { return None };
+    match projection.expr.get(at)? {
+        Expr::Alias(alias) => Some(&alias.expr),
+        other => Some(other),
+    }
+}
+
+/// The same plan with numbers of these kinds where its branches select some as these columns. Its schema is coercion's to find.
+fn with_numbers(plan: &LogicalPlan, columns: &[(usize, Kind)]) -> DataFusionResult<LogicalPlan> {
+    match plan {
+        LogicalPlan::Union(union) => {
+            let inputs = union.inputs.iter().map(|input| with_numbers(input, columns).map(Arc::new));
+            let inputs = inputs.collect::<DataFusionResult<_>>()?;
+            Ok(LogicalPlan::Union(Union { inputs, schema: Arc::clone(&union.schema) }))
+        }
+        LogicalPlan::Distinct(Distinct::All(input)) => {
+            Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(with_numbers(input, columns)?))))
+        }
+        LogicalPlan::Projection(projection) => {
+            let names = NamePreserver::new_for_projection();
+            let mut exprs = projection.expr.clone();
+            for (at, kind) in columns {
+                let number = selected(plan, *at).and_then(|expr| Some(kind.number(expr, written(expr)?)));
+                if let (Some(expr), Some(number)) = (exprs.get_mut(*at), number) {
+                    *expr = names.save(expr).restore(number);
+                }
+            }
+            Projection::try_new(exprs, Arc::clone(&projection.input)).map(LogicalPlan::Projection)
+        }
+        other => Ok(other.clone()),
+    }
+}
