@@ -36,8 +36,8 @@ use datafusion::logical_expr::{
     SetMonotonicity, Signature, StatisticsArgs,
 };
 
-use super::sliding::{Floats, Merged, Moment, Recomputed};
-use super::{extremes, percentiles};
+use super::sliding::{Moment, Total};
+use super::{extremes, percentiles, sliding};
 
 /// All of them.
 pub(super) fn all() -> impl Iterator<Item = AggregateUDF> {
@@ -46,8 +46,8 @@ pub(super) fn all() -> impl Iterator<Item = AggregateUDF> {
         (min_udaf(), Kind::Extreme { greatest: false }),
         (percentile_cont_udaf(), Kind::Percentile),
         (median_udaf(), Kind::Percentile),
-        (sum_udaf(), Kind::Moment(Moment::Sum)),
-        (avg_udaf(), Kind::Moment(Moment::Mean)),
+        (sum_udaf(), Kind::Total(Total::Sum)),
+        (avg_udaf(), Kind::Total(Total::Mean)),
         (stddev_udaf(), Kind::Moment(Moment::Deviation { sample: true })),
         (stddev_pop_udaf(), Kind::Moment(Moment::Deviation { sample: false })),
         (var_samp_udaf(), Kind::Moment(Moment::Variance { sample: true })),
@@ -86,7 +86,9 @@ enum Kind {
         greatest: bool,
     },
     Percentile,
-    /// Of floats. Sums and averages are of other numbers, too: those are exact, and DataFusion's.
+    /// Of floats, and of other numbers, too: those are exact, and DataFusion's.
+    Total(Total),
+    /// Of floats.
     Moment(Moment),
     /// Of a small state, which can be told of two parts of the rows and united, in any order.
     Mergeable,
@@ -124,7 +126,7 @@ impl AggregateUDFImpl for Ours {
             Kind::Percentile => percentiles::accumulator(&self.of, arguments),
             // An aggregate has an order of its own if its rows come backwards, a window has none.
             Kind::Sequence if arguments.is_reversed && arguments.order_bys.is_empty() => {
-                Ok(Box::new(Recomputed::new(&self.of, arguments)))
+                Ok(sliding::recomputed(&self.of, arguments))
             }
             _ => self.of.accumulator(arguments),
         }
@@ -152,18 +154,19 @@ impl AggregateUDFImpl for Ours {
     fn create_sliding_accumulator(&self, arguments: AccumulatorArgs<'_>) -> DataFusionResult<Box<dyn Accumulator>> {
         match self.kind {
             Kind::Percentile => return percentiles::accumulator(&self.of, arguments),
-            Kind::Moment(of) if is_of_floats(&arguments) => return Ok(Box::new(Floats::new(of))),
-            Kind::Mergeable if !arguments.is_distinct => return Ok(Box::new(Merged::new(&self.of, arguments)?)),
+            Kind::Total(of) if is_of_floats(&arguments) => return Ok(sliding::totals(of)),
+            Kind::Moment(of) if is_of_floats(&arguments) => return Ok(sliding::moments(of)),
+            Kind::Mergeable if !arguments.is_distinct => return sliding::merged(&self.of, arguments),
             Kind::Mergeable => {}
             Kind::Sequence if arguments.is_reversed => {}
-            Kind::Extreme { .. } | Kind::Moment(_) | Kind::Sequence => {
+            Kind::Extreme { .. } | Kind::Total(_) | Kind::Moment(_) | Kind::Sequence => {
                 let of = self.of.create_sliding_accumulator(arguments.clone());
                 if of.as_ref().is_ok_and(|of| of.supports_retract_batch()) {
                     return of;
                 }
             }
         }
-        Ok(Box::new(Recomputed::new(&self.of, arguments)))
+        Ok(sliding::recomputed(&self.of, arguments))
     }
 
     fn with_beneficial_ordering(
@@ -178,14 +181,17 @@ impl AggregateUDFImpl for Ours {
         self.of.order_sensitivity()
     }
 
-    /// What becomes another function becomes ours: the percentiles 0 and 1 are `min` and `max`.
+    /// The percentiles 0 and 1 are `min` and `max`, which become ours.
     fn simplify(&self) -> Option<AggregateFunctionSimplification> {
         let simplify = self.of.simplify()?;
         Some(Box::new(move |function, context| {
             let mut simple = simplify(function, context)?;
             if let Expr::AggregateFunction(function) = &mut simple {
-                let ours = all().find(|ours| ours.name() == function.func.name());
-                function.func = ours.map_or_else(|| Arc::clone(&function.func), Arc::new);
+                let greatest = function.func.name() == max_udaf().name();
+                if greatest || function.func.name() == min_udaf().name() {
+                    let ours = Ours { of: Arc::clone(&function.func), kind: Kind::Extreme { greatest } };
+                    function.func = Arc::new(AggregateUDF::from(ours));
+                }
             }
             Ok(simple)
         }))

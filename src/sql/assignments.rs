@@ -31,8 +31,8 @@ use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::convert::external;
-use super::decimals::{digits_of, written};
-use super::stars;
+use super::decimals::written;
+use super::stars::Stars;
 use crate::ingest::assign::{LEAST_UNCERTAIN, assign, is_exact};
 use crate::model::{Column, Schema};
 
@@ -40,8 +40,8 @@ use crate::model::{Column, Schema};
 const MARK: &str = "sty__value";
 
 /// Plans a statement; rows to be stored have the types of their query.
-pub(super) async fn plan(state: &SessionState, statement: &Statement) -> Result<LogicalPlan> {
-    let written_out = stars::written_out(state, statement).await;
+pub(super) async fn plan(state: &SessionState, statement: &Statement, stars: &mut Stars) -> Result<LogicalPlan> {
+    let written_out = stars.written_out(state, statement).await?;
     let statement = written_out.as_ref().unwrap_or(statement);
     let Statement::Statement(parsed) = statement else { return state.statement_to_plan(statement.clone()).await };
     match parsed.as_ref() {
@@ -159,10 +159,6 @@ fn with_marks(insert: &Insert) -> Insert {
 
 /// Marks a value that might be a cast. A number that a double would not keep becomes the text of its digits.
 fn mark(value: &mut SqlExpr) {
-    if let Some(digits) = digits_of(value) {
-        *value = SqlExpr::Value(Value::SingleQuotedString(digits.to_owned()).into());
-        return;
-    }
     let (sign, literal) = match &*value {
         SqlExpr::UnaryOp { op: UnaryOperator::Minus, expr } => ("-", expr.as_ref()),
         other => ("", other),

@@ -11,7 +11,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, lit};
 
-use super::intervals::is_comparison;
+use super::rules::is_comparison;
 
 /// Functions that have a value, or null, for all arguments; `<> ALL (array)` is made of them.
 const NEVER_FAIL: [&str; 6] =

@@ -35,7 +35,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::rules::{any_expression, any_node, rewrite_expressions};
+use super::rules::{any_expression, any_node, is_comparison, rewrite_expressions};
 
 /// Plans sums of dates and intervals, and multiples of intervals.
 #[derive(Debug)]
@@ -188,12 +188,6 @@ fn concerns(expr: &Expr) -> bool {
         Expr::WindowFunction(_) => true,
         _ => false,
     }
-}
-
-/// Whether an operator compares two values.
-pub(super) fn is_comparison(op: Operator) -> bool {
-    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
-    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
 /// A sort whose intervals are sorted by their lengths.

@@ -36,6 +36,7 @@ mod from_first;
 mod generate;
 mod guards;
 mod held;
+mod inner_names;
 mod intervals;
 mod kept_limits;
 mod lead;

@@ -11,16 +11,17 @@
 //! Such a column, or cast, becomes the argument of a function that gives it back as it is.
 //!
 //! So does a cast that rounds, in filters that no scan takes: from bounds of `f::int` it makes bounds of `f` that may be wider
-//! than those that `f` has, estimates that more rows pass than there are, and fails. `lower` calls for that.
+//! than those that `f` has, estimates that more rows pass than there are, and fails. `lower` calls for that. Where a cast cannot
+//! fail, it becomes a TRY_CAST, of which no bounds are taken either, but by which files are pruned.
 
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, internal_datafusion_err};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, Filter, LogicalPlan, Projection, ReturnFieldArgs, ScalarFunctionArgs,
     ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility,
@@ -28,7 +29,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::guards;
-use super::rules::{any_expression, rewrite_expressions};
+use super::rules::{any_expression, rewrite_where};
 
 /// What `<> ALL(array)` is made of, and `= ANY(array)`.
 const ARRAY_HAS: &str = "array_has";
@@ -42,18 +43,7 @@ impl AnalyzerRule for HideFromRules {
         if !any_expression(&plan, is_candidate)? {
             return Ok(plan);
         }
-        let rewrite = |node: LogicalPlan| {
-            let mut found = false;
-            node.apply_expressions(|expr| {
-                found |= expr.exists(|expr| Ok(is_candidate(expr)))?;
-                Ok(TreeNodeRecursion::Continue)
-            })?;
-            match found {
-                true => rewrite_expressions(node, hidden),
-                false => Ok(Transformed::no(node)),
-            }
-        };
-        let rewritten = plan.transform_up_with_subqueries(rewrite)?;
+        let rewritten = plan.transform_up_with_subqueries(|node| rewrite_where(node, is_candidate, hidden))?;
         if !rewritten.transformed {
             return Ok(rewritten.data);
         }
@@ -122,7 +112,8 @@ fn one_hidden(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Exp
 fn hide_casts(expr: &mut Expr, schema: &DFSchema) -> DataFusionResult<bool> {
     let (within, hides) = match expr {
         Expr::Cast(cast) => {
-            let hides = loses_digits(&cast.expr.get_type(schema)?, cast.field.data_type());
+            // What has no type at this node, as a filter of a scan, was looked at before.
+            let hides = cast.expr.get_type(schema).is_ok_and(|of| loses_digits(&of, cast.field.data_type()));
             (hide_casts(&mut cast.expr, schema)?, hides)
         }
         Expr::TryCast(cast) => (hide_casts(&mut cast.expr, schema)?, true),
@@ -151,8 +142,12 @@ pub(super) fn without_bounds(mut filter: Filter) -> DataFusionResult<Transformed
     }
     let schema = Arc::clone(filter.input.schema());
     let predicate = std::mem::take(&mut filter.predicate).transform_up(|part| match part {
-        Expr::Cast(cast) if rounds(&cast.expr.get_type(&schema)?, cast.field.data_type()) => {
-            Ok(Transformed::yes(as_it_is(Volatility::Immutable, Expr::Cast(cast))))
+        Expr::Cast(cast) => {
+            let of = cast.expr.get_type(&schema).ok();
+            Ok(match of.filter(|of| rounds(of, cast.field.data_type())) {
+                Some(of) => Transformed::yes(boundless(cast, &of)),
+                None => Transformed::no(Expr::Cast(cast)),
+            })
         }
         other => Ok(Transformed::no(other)),
     })?;
@@ -160,11 +155,22 @@ pub(super) fn without_bounds(mut filter: Filter) -> DataFusionResult<Transformed
     Ok(Transformed::new_transformed(filter, predicate.transformed))
 }
 
+/// A cast of which no bounds are taken. TRY_CAST is one, and files are still pruned by it; where a value may not fit, it would
+/// be null, and the cast is hidden.
+fn boundless(cast: Cast, of: &DataType) -> Expr {
+    let to = cast.field.data_type();
+    match to.is_floating() || (matches!(of, DataType::Timestamp(..)) && to.is_temporal()) {
+        true => Expr::TryCast(TryCast { expr: cast.expr, field: cast.field }),
+        false => as_it_is(Volatility::Immutable, Expr::Cast(cast)),
+    }
+}
+
 /// Whether a number or a time, cast to a type and back, may be another one.
 fn rounds(from: &DataType, to: &DataType) -> bool {
     use DataType::{Float16, Float32, Float64, Int32, Int64, Timestamp, UInt32, UInt64};
     match (from, to) {
-        (Timestamp(..), to) => from != to,
+        (Timestamp(from, _), Timestamp(to, _)) => to < from,
+        (Timestamp(..), _) => true,
         (Float64, Float32) | (Int64 | UInt64, Float64) | (Int32 | Int64 | UInt32 | UInt64, Float32) => true,
         (Float16 | Float32 | Float64, to) => !to.is_floating(),
         _ => false,
@@ -229,5 +235,41 @@ impl ScalarUDFImpl for AsItIs {
     fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         let value = given.args.into_iter().next();
         value.ok_or_else(|| internal_datafusion_err!("{} has no argument", self.name()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_schema::{Schema, TimeUnit};
+    use datafusion::common::ScalarValue;
+    use datafusion::logical_expr::{cast, lit, table_scan};
+    use datafusion::prelude::col;
+
+    use super::*;
+
+    /// A filter's cast of a column to the type of a value.
+    fn filtered(column: &str, value: ScalarValue) -> String {
+        let stamps = DataType::Timestamp(TimeUnit::Microsecond, None);
+        let fields = [("ts", stamps), ("f", DataType::Float64), ("i", DataType::Int64)];
+        let schema = Schema::new(fields.map(|(name, of)| Field::new(name, of, true)).to_vec());
+        let compared = cast(col(column), value.data_type()).eq(lit(value));
+        let plan = table_scan(Some("t"), &schema, None).unwrap().filter(compared).unwrap().build().unwrap();
+        let LogicalPlan::Filter(filter) = plan else { panic!("{plan}") };
+        without_bounds(filter).unwrap().data.predicate.to_string()
+    }
+
+    #[test]
+    fn no_bounds_are_taken_of_casts_that_round() {
+        for (column, value, expected) in [
+            ("ts", ScalarValue::Date32(Some(0)), "TRY_CAST("),
+            ("ts", ScalarValue::TimestampSecond(Some(0), None), "TRY_CAST("),
+            ("ts", ScalarValue::TimestampNanosecond(Some(0), None), "CAST("),
+            ("i", ScalarValue::Float64(Some(0.0)), "TRY_CAST("),
+            ("f", ScalarValue::Int64(Some(0)), "as_it_is(CAST("),
+            ("i", ScalarValue::Int32(Some(0)), "CAST("),
+        ] {
+            let found = filtered(column, value);
+            assert!(found.starts_with(expected), "{found}");
+        }
     }
 }

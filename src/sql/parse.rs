@@ -31,6 +31,7 @@ pub(super) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement>> 
         .map_err(from_datafusion)?;
     for statement in &mut statements {
         if let Some(sql) = sql_of(statement) {
+            nesting::check(sql)?;
             from_first::complete(sql);
             precedence::correct(sql);
             quantified::as_lists(sql);
@@ -42,7 +43,6 @@ pub(super) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement>> 
             zones::as_function(sql);
             times::correct(sql);
             allow_names(sql);
-            nesting::check(sql)?;
             underscores::check(sql)?;
         }
     }

@@ -4,14 +4,16 @@
 //! rules have seen before types are coerced, and a generation of the tables of that time.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::ops::ControlFlow;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::Expr;
-use datafusion::sql::parser::Statement;
+use datafusion::sql::parser::{ExplainStatement, Statement};
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr as SqlExpr, ExprWithAlias, Ident, Statement as SqlStatement,
+    CastKind, DataType, Expr as SqlExpr, ExprWithAlias, Ident, Statement as SqlStatement, Value, ValueWithSpan,
+    visit_expressions,
 };
 
 use super::convert::{from_datafusion, listed};
@@ -48,33 +50,64 @@ impl Prepared {
         given: &Parameters,
         state: &SessionState,
     ) -> Result<Option<Step>> {
-        let Statement::Statement(statement) = statement else { return Ok(None) };
-        let mut statements = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
+        let statement = match statement {
+            Statement::Statement(statement) => statement,
+            Statement::Explain(explain) => {
+                let step = match explain.statement.as_ref() {
+                    Statement::Statement(inner) => self.execute(inner, given, state)?,
+                    _ => None,
+                };
+                return Ok(step.map(|(statement, parameters)| {
+                    let explain = ExplainStatement { statement: Box::new(statement), ..explain.clone() };
+                    Step::Run(Box::new(Statement::Explain(explain)), parameters)
+                }));
+            }
+            _ => return Ok(None),
+        };
         match statement.as_ref() {
             SqlStatement::Prepare { name, data_types, statement } => {
                 let template = Template { types: data_types.clone(), statement: statement.as_ref().clone() };
-                statements.insert(folded(name), template);
+                self.lock().insert(folded(name), template);
                 Ok(Some(Step::Done))
             }
-            SqlStatement::Deallocate { name, .. } if folded(name) == "all" => {
-                statements.clear();
+            SqlStatement::Deallocate { name, .. } if name.quote_style.is_none() && folded(name) == "all" => {
+                self.lock().clear();
                 Ok(Some(Step::Done))
             }
-            SqlStatement::Deallocate { name, .. } => match statements.remove(&folded(name)) {
-                Some(_) => Ok(Some(Step::Done)),
-                None => Err(missing(&folded(name), &statements)),
-            },
-            SqlStatement::Execute { name: Some(name), parameters, using, immediate: false, .. } => {
-                let name =
-                    name.0.iter().filter_map(|part| part.as_ident()).map(folded).collect::<Vec<_>>().join(".");
-                let template = statements.get(&name).ok_or_else(|| missing(&name, &statements))?;
-                let values = parameters.iter().chain(using.iter().map(|ExprWithAlias { expr, .. }| expr));
-                let parameters = template.parameters(&name, values, given, state)?;
-                let statement = Statement::Statement(Box::new(template.statement.clone()));
-                Ok(Some(Step::Run(Box::new(statement), parameters)))
+            SqlStatement::Deallocate { name, .. } => {
+                let mut statements = self.lock();
+                match statements.remove(&folded(name)) {
+                    Some(_) => Ok(Some(Step::Done)),
+                    None => Err(missing(&folded(name), &statements)),
+                }
             }
-            _ => Ok(None),
+            other => {
+                let found = self.execute(other, given, state)?;
+                Ok(found.map(|(statement, parameters)| Step::Run(Box::new(statement), parameters)))
+            }
         }
+    }
+
+    /// What an EXECUTE runs; `None` for other statements.
+    fn execute(
+        &self,
+        statement: &SqlStatement,
+        given: &Parameters,
+        state: &SessionState,
+    ) -> Result<Option<(Statement, Parameters)>> {
+        let SqlStatement::Execute { name: Some(name), parameters, using, immediate: false, .. } = statement else {
+            return Ok(None);
+        };
+        let name = name.0.iter().filter_map(|part| part.as_ident()).map(folded).collect::<Vec<_>>().join(".");
+        let statements = self.lock();
+        let template = statements.get(&name).ok_or_else(|| missing(&name, &statements))?;
+        let values = parameters.iter().chain(using.iter().map(|ExprWithAlias { expr, .. }| expr));
+        let parameters = template.parameters(&name, values, given, state)?;
+        Ok(Some((Statement::Statement(Box::new(template.statement.clone())), parameters)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Template>> {
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -103,13 +136,29 @@ impl Template {
             count += 1;
             parameters.set(&count.to_string(), constant(&value, state)?);
         }
-        if !self.types.is_empty() && self.types.len() != count {
+        let expected = match self.types.len() {
+            0 => self.most_placeholders(),
+            declared => declared,
+        };
+        // What is missing without types may be given for the session.
+        if count > expected || count < self.types.len() {
             return Err(Error::InvalidInput(format!(
-                "EXECUTE {name} has {count} values, and the statement was prepared for {}",
-                self.types.len()
+                "EXECUTE {name} has {count} values, and the statement was prepared for {expected}"
             )));
         }
         Ok(parameters)
+    }
+
+    /// The number of the last of the placeholders that have one.
+    fn most_placeholders(&self) -> usize {
+        let mut most = 0;
+        let _ = visit_expressions(&self.statement, |expr| {
+            if let SqlExpr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = expr {
+                most = most.max(name.get(1..).and_then(|number| number.parse().ok()).unwrap_or(0));
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        most
     }
 }
 

@@ -4,7 +4,13 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
+
+/// Whether an operator compares two values.
+pub(super) fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
 
 /// Whether some expression of a plan and its subqueries has a part that passes a test: to ask is cheaper than to rewrite.
 pub(super) fn any_expression(plan: &LogicalPlan, test: impl Fn(&Expr) -> bool) -> DataFusionResult<bool> {
@@ -38,6 +44,23 @@ fn columns_below(node: &LogicalPlan) -> DFSchemaRef {
             others.iter().for_each(|input| schema.merge(input.schema()));
             schema.into()
         }
+    }
+}
+
+/// A node with its expressions rewritten if a part of one is of concern; any other is left as it is.
+pub(super) fn rewrite_where(
+    node: LogicalPlan,
+    concerns: impl Fn(&Expr) -> bool,
+    rewrite: impl FnMut(Expr, &DFSchema) -> DataFusionResult<Transformed<Expr>>,
+) -> DataFusionResult<Transformed<LogicalPlan>> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found = found || expr.exists(|expr| Ok(concerns(expr)))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    match found {
+        true => rewrite_expressions(node, rewrite),
+        false => Ok(Transformed::no(node)),
     }
 }
 

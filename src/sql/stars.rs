@@ -5,91 +5,141 @@
 //! and of those of both has the one of the table whose name comes first in the alphabet. What tables have is known
 //! when the FROM alone has been planned, which only such statements pay for.
 //!
+//! The same is done for names in subqueries over joins (`inner_names`), which need to know what tables have, too.
+//!
 //! A column of both tables is written as the left one's without a place in the statement, which `using` reads as
 //! that of both; all others get the place of the `*`.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::common::Column;
+use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Join as PlannedJoin, JoinType, LogicalPlan};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    ExcludeSelectItem, Expr, GroupByExpr, Ident, Join, JoinConstraint, ObjectName, Query, Select, SelectItem,
+    Cte, ExcludeSelectItem, Expr, GroupByExpr, Ident, Join, JoinConstraint, ObjectName, Query, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, Statement as SqlStatement, TableFactor, TableWithJoins, Visit,
     VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions, With,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
+use super::inner_names::{self, is_joined};
 use super::parse::sql_of;
 use super::prepared::folded;
-use super::using_names::{Kind, constraint};
+use super::using_names::{Kind, constraint, sql_in};
 
-/// The statement with such lists written out; `None` where it has none.
-pub(super) async fn written_out(state: &SessionState, statement: &Statement) -> Option<Statement> {
-    let mut changed = None;
-    // How many lists stay, since their FROM cannot be planned alone: DataFusion says what is wrong with it.
-    let mut kept = 0;
-    while let Some(probe) = search(changed.as_ref().unwrap_or(statement), kept) {
-        let plan = state.statement_to_plan(Statement::Statement(Box::new(SqlStatement::Query(probe)))).await;
-        let target = changed.get_or_insert_with(|| statement.clone());
-        let filled = match &plan {
-            Ok(LogicalPlan::Projection(all)) => {
-                sql_of(target)?.visit(&mut Fill { skip: kept, from: &all.input }) == ControlFlow::Break(true)
-            }
-            _ => false,
-        };
-        kept += usize::from(!filled);
+/// What has been planned for a statement and for the other words that are tried for it: each FROM once.
+#[derive(Default)]
+pub(super) struct Stars {
+    /// By the query of all that a FROM gives; `None` where that cannot be planned.
+    plans: HashMap<Box<Query>, Option<LogicalPlan>>,
+}
+
+impl Stars {
+    /// The statement with such lists and names written out; `None` where it has none.
+    pub(super) async fn written_out(
+        &mut self,
+        state: &SessionState,
+        statement: &Statement,
+    ) -> DataFusionResult<Option<Statement>> {
+        let mut changed = None;
+        // How many SELECTs stay as they are: of some, the FROM cannot be planned alone, and DataFusion says what is wrong with it.
+        let mut kept = 0;
+        while let Some(probe) = search(changed.as_ref().unwrap_or(statement), kept) {
+            let plan = self.plan(state, probe).await;
+            let target = changed.get_or_insert_with(|| statement.clone());
+            let visited = match (plan, sql_of(target)) {
+                (Some(LogicalPlan::Projection(all)), Some(sql)) => sql.visit(&mut Fill::of(kept, &all.input)),
+                _ => ControlFlow::Continue(()),
+            };
+            kept += match visited {
+                ControlFlow::Break(is_done) => usize::from(!is_done?),
+                ControlFlow::Continue(()) => 1,
+            };
+        }
+        Ok(changed)
     }
-    changed
+
+    async fn plan(&mut self, state: &SessionState, probe: Box<Query>) -> Option<&LogicalPlan> {
+        if !self.plans.contains_key(&probe) {
+            let sql = SqlStatement::Query(probe.clone());
+            let plan = state.statement_to_plan(Statement::Statement(Box::new(sql))).await.ok();
+            self.plans.insert(probe.clone(), plan);
+        }
+        self.plans.get(&probe)?.as_ref()
+    }
 }
 
 /// A query of all that the first list but `skip` is chosen from. Those of subqueries come before that around them.
 fn search(statement: &Statement, skip: usize) -> Option<Box<Query>> {
-    let sql = match statement {
-        Statement::Statement(sql) => sql,
-        Statement::Explain(explain) => return search(&explain.statement, skip),
-        _ => return None,
-    };
-    let mut search = Search { skip, ..Search::default() };
-    let _ = sql.visit(&mut search);
-    search.found.map(|(probe, _)| probe)
+    let mut search = Search { skip, subqueries: 0, ended: Vec::new(), found: None };
+    let _ = sql_in(statement)?.visit(&mut search);
+    search.found.map(|found| found.probe)
 }
 
-#[derive(Default)]
 struct Search {
     skip: usize,
-    /// In how many queries it is.
-    depth: usize,
-    /// What it has found, and in how many queries that stands whose WITH it has not.
-    found: Option<(Box<Query>, usize)>,
+    /// In how many subqueries of expressions it is.
+    subqueries: usize,
+    /// How many queries have ended directly within each of those that it is in. Those of a WITH come first.
+    ended: Vec<usize>,
+    found: Option<Found>,
+}
+
+struct Found {
+    probe: Box<Query>,
+    /// For each query around it whose WITH it has not: how many had ended there.
+    ended: Vec<usize>,
+}
+
+impl Found {
+    /// With what it sees of the WITH of the next query around it: the tables before the one that it stands in.
+    fn within(mut self, around: &Query) -> Found {
+        let (Some(ended), Some(with)) = (self.ended.pop(), &around.with) else { return self };
+        let seen = ended + usize::from(with.recursive);
+        let cte_tables: Vec<Cte> = with.cte_tables.iter().take(seen).cloned().collect();
+        if cte_tables.is_empty() {
+            return self;
+        }
+        let with = With { with_token: with.with_token.clone(), recursive: with.recursive, cte_tables };
+        Found { probe: query(Some(with), SetExpr::Query(self.probe)), ended: self.ended }
+    }
 }
 
 impl Visitor for Search {
     type Break = ();
 
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.subqueries += usize::from(is_subquery(expr));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.subqueries -= usize::from(is_subquery(expr));
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
+        self.ended.push(0);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, around: &Query) -> ControlFlow<()> {
-        match self.found.take() {
-            Some((probe, depth)) if depth == self.depth => {
-                let probe = match &around.with {
-                    Some(with) => query(Some(with.clone()), SetExpr::Query(probe)),
-                    None => probe,
-                };
-                self.found = Some((probe, depth - 1));
-            }
-            other => self.found = other,
+        self.found = self.found.take().map(|found| match found.ended.len() == self.ended.len() {
+            true => found.within(around),
+            false => found,
+        });
+        self.ended.pop();
+        if let Some(ended) = self.ended.last_mut() {
+            *ended += 1;
         }
-        self.depth -= 1;
         ControlFlow::Continue(())
     }
 
     fn post_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        if self.found.is_some() || !is_starred(select) {
+        if self.found.is_some() || !(is_starred(select) || has_inner_names(select, self.subqueries)) {
             return ControlFlow::Continue(());
         }
         if self.skip > 0 {
@@ -107,7 +157,8 @@ impl Visitor for Search {
             qualify: None,
             ..select.clone()
         };
-        self.found = Some((query(None, SetExpr::Select(Box::new(all))), self.depth));
+        let probe = query(None, SetExpr::Select(Box::new(all)));
+        self.found = Some(Found { probe, ended: self.ended.clone() });
         ControlFlow::Continue(())
     }
 }
@@ -127,29 +178,83 @@ fn query(with: Option<With>, body: SetExpr) -> Box<Query> {
     })
 }
 
-/// Writes out the first list but `skip`; breaks with whether that can be done.
+/// Whether a SELECT is within so many subqueries that a name of two of its tables may be taken for one of the query around.
+fn has_inner_names(select: &Select, subqueries: usize) -> bool {
+    subqueries > 0 && is_joined(&select.from)
+}
+
+fn is_subquery(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. } | Expr::AnyOp { .. } | Expr::AllOp { .. }
+    )
+}
+
+/// Writes out the first SELECT but `skip`, and the order of its query; breaks with whether there is nothing left to do in it.
 struct Fill<'a> {
     skip: usize,
     from: &'a LogicalPlan,
+    subqueries: usize,
+    /// What the FROM of the SELECT gives that has been written out, until its query ends.
+    outputs: Option<Vec<Output>>,
+    is_done: bool,
+}
+
+impl Fill<'_> {
+    fn of(skip: usize, from: &LogicalPlan) -> Fill<'_> {
+        Fill { skip, from, subqueries: 0, outputs: None, is_done: false }
+    }
+
+    /// Writes a SELECT out; says whether all of it is.
+    fn fill(&mut self, select: &mut Select) -> DataFusionResult<bool> {
+        if let Some(list) = is_starred(select).then(|| list(select, self.from)).flatten() {
+            select.projection = list;
+        }
+        if !has_inner_names(select, self.subqueries) {
+            return Ok(!is_starred(select));
+        }
+        if let Some(outputs) = all_of(&select.from, self.from) {
+            inner_names::qualify(select, &outputs)?;
+            self.outputs = Some(outputs);
+        }
+        Ok(false)
+    }
 }
 
 impl VisitorMut for Fill<'_> {
-    type Break = bool;
+    type Break = DataFusionResult<bool>;
 
-    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<bool> {
-        if !is_starred(select) {
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        self.subqueries += usize::from(is_subquery(expr));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        self.subqueries -= usize::from(is_subquery(expr));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        if self.outputs.is_some() || !(is_starred(select) || has_inner_names(select, self.subqueries)) {
             return ControlFlow::Continue(());
         }
         if self.skip > 0 {
             self.skip -= 1;
             return ControlFlow::Continue(());
         }
-        let list = list(select, self.from);
-        let is_written = list.is_some();
-        if let Some(list) = list {
-            select.projection = list;
+        match self.fill(select) {
+            Ok(is_done) if self.outputs.is_some() => {
+                self.is_done = is_done;
+                ControlFlow::Continue(())
+            }
+            other => ControlFlow::Break(other),
         }
-        ControlFlow::Break(is_written)
+    }
+
+    /// Of the queries within an order, none ends before that of the SELECT.
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        let Some(outputs) = self.outputs.take() else { return ControlFlow::Continue(()) };
+        ControlFlow::Break(inner_names::qualify_order(query, &outputs).map(|()| self.is_done))
     }
 }
 
@@ -180,13 +285,27 @@ fn merges(from: &[TableWithJoins], test: fn(&Kind) -> bool) -> bool {
 }
 
 /// What a table has, or several that are joined.
-struct Output {
+pub(super) struct Output {
     column: Column,
     /// Whether it is of both sides of a join.
-    is_merged: bool,
+    pub(super) is_merged: bool,
 }
 
 impl Output {
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        self.column.name == name
+    }
+
+    /// The table that it is of.
+    pub(super) fn table(&self) -> String {
+        self.column.relation.as_ref().map_or_else(|| "a subquery".to_owned(), |table| table.table().to_owned())
+    }
+
+    /// How it is written if it is of both sides.
+    pub(super) fn of_both(&self) -> Expr {
+        self.written(Span::empty())
+    }
+
     fn written(&self, place: Span) -> Expr {
         let span = if self.is_merged { Span::empty() } else { place };
         let ident = |value: &String| Ident { value: value.clone(), quote_style: Some('"'), span };

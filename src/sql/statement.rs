@@ -28,8 +28,10 @@ use super::parameters::Parameters;
 use super::prepared::{Prepared, Step};
 use super::rewrite;
 use super::session::{CATALOG, SCHEMA};
+use super::stars::Stars;
 use super::table::StoreProvider;
 use super::using_names;
+use super::views;
 use super::write::{Create, Write, create_table, exists, nothing, required_columns, table_columns};
 use crate::error::{Error, Result};
 use crate::store::check_name;
@@ -110,12 +112,13 @@ impl StatementPlanner<'_> {
         parameters: &Parameters,
         state: &SessionState,
     ) -> Result<Planned> {
+        let mut stars = Stars::default();
         for again in using_names::columns_in_having(statement) {
-            if let Ok((_, planned)) = self.plan_words(&again, parameters, state).await {
+            if let Ok((_, planned)) = self.plan_words(&again, parameters, state, &mut stars).await {
                 return Ok(planned);
             }
         }
-        let error = match self.plan_words(statement, parameters, state).await {
+        let error = match self.plan_words(statement, parameters, state, &mut stars).await {
             Ok((_, planned)) => return Ok(planned),
             Err(Failure::Own(error)) => return Err(error),
             Err(Failure::DataFusion(error)) => error,
@@ -123,7 +126,7 @@ impl StatementPlanner<'_> {
         let mut candidates = VecDeque::from(using_names::candidates(statement, &error));
         for _ in 0..MOST_CANDIDATES {
             let Some(again) = candidates.pop_front() else { break };
-            match self.plan_words(&again, parameters, state).await {
+            match self.plan_words(&again, parameters, state, &mut stars).await {
                 Ok((_, planned)) => return Ok(planned),
                 Err(Failure::Own(error)) => return Err(error),
                 // There may be another name.
@@ -132,7 +135,7 @@ impl StatementPlanner<'_> {
         }
         for again in rewrite::candidates(statement, &error) {
             // Where the other words fail too, the error is about what was written.
-            if let Ok((plan, planned)) = self.plan_words(&again.statement, parameters, state).await {
+            if let Ok((plan, planned)) = self.plan_words(&again.statement, parameters, state, &mut stars).await {
                 return planned.under(&again.names(&plan).map_err(from_datafusion)?);
             }
         }
@@ -145,8 +148,9 @@ impl StatementPlanner<'_> {
         statement: &Statement,
         parameters: &Parameters,
         state: &SessionState,
+        stars: &mut Stars,
     ) -> Result<(LogicalPlan, Planned), Failure> {
-        let plan = assignments::plan(state, statement).await?;
+        let plan = assignments::plan(state, statement, stars).await?;
         let planned = self.plan_read(plan.clone(), statement, parameters, state).await?;
         Ok((plan, planned))
     }
@@ -274,6 +278,8 @@ impl StatementPlanner<'_> {
         let names = state.resolve_table_references(statement).map_err(from_datafusion)?;
         let names: Vec<String> = names.iter().map(|name| name.table().to_owned()).collect();
         self.tables.check_acyclic(&name, &names)?;
+        let input = views::coerced(Arc::unwrap_or_clone(view.input)).map_err(from_datafusion)?;
+        let view = CreateView { input: Arc::new(input), ..view };
         let planned =
             self.run(LogicalPlan::Ddl(DdlStatement::CreateView(view))).await.map_err(Failure::into_error)?;
         self.tables.define(&name, statement.clone(), parameters, names);

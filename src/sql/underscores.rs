@@ -38,7 +38,8 @@ impl Visitor for Underscores {
 
 /// The number that was meant by the end of an expression and the alias that touches it.
 fn number(expr: &Expr, alias: &Ident) -> Option<String> {
-    if alias.quote_style.is_some() || !alias.value.starts_with('_') || expr.span().end != alias.span.start {
+    let is_rest = alias.value.starts_with('_') && alias.value.chars().all(|c| c == '_' || c.is_ascii_digit());
+    if alias.quote_style.is_some() || !is_rest || expr.span().end != alias.span.start {
         return None;
     }
     let text = expr.to_string();

@@ -12,8 +12,8 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectNamePart, Query, Select, SelectItem, SetExpr,
-    TableFactor, TableWithJoins, VisitMut, VisitorMut,
+    self, CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectNamePart, Query, Select, SelectItem,
+    SetExpr, Statement as SqlStatement, TableFactor, TableWithJoins, VisitMut, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 
@@ -60,11 +60,19 @@ fn schema_error(error: &DataFusionError) -> Option<&DataFusionError> {
 /// try first, since DataFusion takes the output, and SQL the column.
 pub(super) fn columns_in_having(statement: &Statement) -> Vec<Statement> {
     let mut shared = SharedNames(Vec::new());
-    let mut copy = statement.clone();
-    if let Some(inner) = sql_of(&mut copy) {
-        let _ = inner.visit(&mut shared);
+    if let Some(inner) = sql_in(statement) {
+        let _ = ast::Visit::visit(inner, &mut shared);
     }
     if shared.0.is_empty() { Vec::new() } else { worded(statement, &shared.0, Clauses::Having) }
+}
+
+/// The SQL of a statement or of what is explained.
+pub(super) fn sql_in(statement: &Statement) -> Option<&SqlStatement> {
+    match statement {
+        Statement::Statement(sql) => Some(sql),
+        Statement::Explain(explain) => sql_in(&explain.statement),
+        _ => None,
+    }
 }
 
 fn worded(statement: &Statement, names: &[String], clauses: Clauses) -> Vec<Statement> {
@@ -96,10 +104,11 @@ enum Clauses {
 /// Names in HAVINGs that are those of outputs as well, over tables that are joined by columns.
 struct SharedNames(Vec<String>);
 
-impl VisitorMut for SharedNames {
+impl Visitor for SharedNames {
     type Break = ();
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        let Some(having) = &select.having else { return ControlFlow::Continue(()) };
         let by_columns = |join: &Join| {
             matches!(constraint(&join.join_operator), Some((JoinConstraint::Natural | JoinConstraint::Using(_), _)))
         };
@@ -109,13 +118,12 @@ impl VisitorMut for SharedNames {
         if !select.from.iter().any(joined) {
             return ControlFlow::Continue(());
         }
-        let Some(having) = &mut select.having else { return ControlFlow::Continue(()) };
         for item in &select.projection {
             let SelectItem::ExprWithAlias { alias, .. } = item else { continue };
             let name = if alias.quote_style.is_some() { alias.value.clone() } else { alias.value.to_lowercase() };
-            let mut named = Replacement::of(&name, None);
-            let _ = having.visit(&mut named);
-            if named.found && !self.0.contains(&name) {
+            if ast::Visit::visit(having, &mut Mention { name: &name, depth: 0 }).is_break()
+                && !self.0.contains(&name)
+            {
                 self.0.push(name);
             }
         }
@@ -159,7 +167,7 @@ impl VisitorMut for Naming {
         if let (Some(meaning), Some(order)) = (self.meaning(select), &mut query.order_by)
             && !select.projection.iter().any(|item| self.is_called(item))
         {
-            let _ = order.visit(&mut Replacement::of(&self.name, Some(&meaning)));
+            let _ = order.visit(&mut Replacement::of(&self.name, &meaning));
         }
         ControlFlow::Continue(())
     }
@@ -169,7 +177,7 @@ impl VisitorMut for Naming {
             return ControlFlow::Continue(());
         }
         let Some(meaning) = self.meaning(select) else { return ControlFlow::Continue(()) };
-        let mut replacement = Replacement::of(&self.name, Some(&meaning));
+        let mut replacement = Replacement::of(&self.name, &meaning);
         let _ = select.having.visit(&mut replacement);
         if self.clauses == Clauses::Having {
             return ControlFlow::Continue(());
@@ -193,7 +201,7 @@ impl VisitorMut for Naming {
     /// The innermost SELECT comes first.
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         if let (Clauses::At { place, in_subqueries }, Some(meaning)) = (self.clauses, self.meaning(select)) {
-            let mut replacement = Replacement::of(&self.name, Some(&meaning));
+            let mut replacement = Replacement::of(&self.name, &meaning);
             (replacement.place, replacement.in_subqueries) = (Some(place), in_subqueries);
             let _ = select.visit(&mut replacement);
         }
@@ -328,21 +336,47 @@ fn is_name(ident: &Ident, name: &str) -> bool {
     }
 }
 
-/// Finds a name, and puts an expression in its place if there is one.
+/// Breaks where a name stands outside of subqueries.
+struct Mention<'a> {
+    name: &'a str,
+    depth: usize,
+}
+
+impl Visitor for Mention<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(ident) if self.depth == 0 && is_name(ident, self.name) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Puts an expression in the place of a name.
 struct Replacement<'a> {
     name: &'a str,
-    by: Option<&'a Expr>,
+    by: &'a Expr,
     /// The only place where it counts.
     place: Option<Location>,
     in_subqueries: bool,
     depth: usize,
-    found: bool,
 }
 
 impl<'a> Replacement<'a> {
     /// Anywhere but in subqueries.
-    fn of(name: &'a str, by: Option<&'a Expr>) -> Replacement<'a> {
-        Replacement { name, by, place: None, in_subqueries: false, depth: 0, found: false }
+    fn of(name: &'a str, by: &'a Expr) -> Replacement<'a> {
+        Replacement { name, by, place: None, in_subqueries: false, depth: 0 }
     }
 }
 
@@ -364,10 +398,7 @@ impl VisitorMut for Replacement<'_> {
             |ident: &Ident| is_name(ident, self.name) && self.place.is_none_or(|place| place == ident.span.start);
         let counts = self.depth == 0 || self.in_subqueries;
         if counts && matches!(expr, Expr::Identifier(ident) if is_meant(ident)) {
-            self.found = true;
-            if let Some(by) = self.by {
-                *expr = by.clone();
-            }
+            *expr = self.by.clone();
         }
         ControlFlow::Continue(())
     }

@@ -11,17 +11,22 @@ use datafusion::catalog::view::ViewTable;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::empty::EmptyTable;
+use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
-use datafusion::optimizer::Analyzer;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::sql::parser::Statement;
 
 use super::assignments;
 use super::convert::from_datafusion;
+use super::decimals::NumbersBesideDecimals;
+use super::intervals::Intervals;
 use super::lower::store_provider;
 use super::parameters::Parameters;
+use super::stars::Stars;
 use super::table::StoreTable;
+use super::times::Times;
 use crate::error::{Error, Result};
 
 /// What a view was made from.
@@ -40,18 +45,24 @@ pub(super) struct Definition {
 impl Definition {
     /// The view as its statement would make it now.
     pub(super) async fn plan(&self, state: &SessionState) -> Result<Arc<dyn TableProvider>> {
-        let mut plan = assignments::plan(state, &self.statement).await.map_err(from_datafusion)?;
+        let plan = assignments::plan(state, &self.statement, &mut Stars::default()).await;
+        let mut plan = plan.map_err(from_datafusion)?;
         if !self.parameters.is_empty() {
             plan = plan.with_param_values(self.parameters.to_datafusion()).map_err(from_datafusion)?;
         }
         let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = plan else {
             return Err(Error::Unsupported("a view's statement is none that makes a view".into()));
         };
-        let coerced = Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())])
-            .execute_and_check(Arc::unwrap_or_clone(view.input), &ConfigOptions::default(), |_, _| {})
-            .map_err(from_datafusion)?;
+        let coerced = coerced(Arc::unwrap_or_clone(view.input)).map_err(from_datafusion)?;
         Ok(Arc::new(ViewTable::new(coerced, view.definition)))
     }
+}
+
+/// The plan of a view with the types that its columns have. Rules that must come before types are coerced come before.
+pub(super) fn coerced(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    let rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
+        vec![Arc::new(Intervals), Arc::new(NumbersBesideDecimals), Arc::new(Times), Arc::new(TypeCoercion::new())];
+    Analyzer::with_rules(rules).execute_and_check(plan, &ConfigOptions::default(), |_, _| {})
 }
 
 /// A view's columns, without what it scans.

@@ -38,7 +38,7 @@ use datafusion::sql::sqlparser::ast::{
     ObjectName, VisitMut, VisitorMut,
 };
 
-use super::rules::{any_expression, rewrite_expressions};
+use super::rules::{any_expression, rewrite_where};
 
 /// The zone of instants.
 pub(super) const UTC: &str = "UTC";
@@ -196,16 +196,21 @@ pub(super) struct LocalTimes;
 
 impl AnalyzerRule for LocalTimes {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        let is_candidate = |expr: &Expr| matches!(expr, Expr::Cast(cast) if matches!(cast.field.data_type(), DataType::Timestamp(_, zone) if !is_utc(zone)));
         if !any_expression(&plan, is_candidate)? {
             return Ok(plan);
         }
-        Ok(plan.transform_up_with_subqueries(|node| rewrite_expressions(node, local))?.data)
+        Ok(plan.transform_up_with_subqueries(|node| rewrite_where(node, is_candidate, local))?.data)
     }
 
     fn name(&self) -> &'static str {
         "local_times"
     }
+}
+
+/// Whether an expression is a cast to the time of a clock, or to instants of a zone other than UTC.
+fn is_candidate(expr: &Expr) -> bool {
+    let Expr::Cast(cast) = expr else { return false };
+    matches!(cast.field.data_type(), DataType::Timestamp(_, zone) if !is_utc(zone))
 }
 
 pub(super) fn is_utc(zone: &Option<Arc<str>>) -> bool {
@@ -216,7 +221,11 @@ pub(super) fn is_utc(zone: &Option<Arc<str>>) -> bool {
 pub(super) fn local(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
     expr.transform_up(|expr| {
         let Expr::Cast(Cast { expr, field }) = expr else { return Ok(Transformed::no(expr)) };
-        let shown = match (expr.get_type(schema)?, field.data_type()) {
+        // What has no type at this node, as a filter of a scan, was looked at before or is for DataFusion to refuse.
+        let Ok(of) = expr.get_type(schema) else {
+            return Ok(Transformed::no(Expr::Cast(Cast { expr, field })));
+        };
+        let shown = match (of, field.data_type()) {
             (
                 DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, None),
                 DataType::Timestamp(unit, zone),

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::super::assignments::is_kept;
 use super::super::intervals::planned_type;
-use super::number::{MOST_DIGITS, Number, text};
+use super::number::{MOST_DIGITS, Number, text_of_number};
 
 /// Plans them.
 #[derive(Debug)]
@@ -54,10 +54,15 @@ impl ExprPlanner for DecimalArithmetic {
 
 /// The decimal that a number with a point says: a literal, its negation, a sum, difference or product of such and integers.
 pub(in crate::sql) fn written(expr: &Expr) -> Option<ScalarValue> {
-    if !has_point(expr, 0)? && digits(expr).is_none() {
+    if !is_written(expr) {
         return None;
     }
     Number::of(expr)?.decimal()
+}
+
+/// Whether an expression has the form of such a number.
+pub(super) fn is_written(expr: &Expr) -> bool {
+    has_point(expr, 0).is_some_and(|has_point| has_point || digits(expr).is_some())
 }
 
 /// How deep a number is looked for.
@@ -82,7 +87,7 @@ fn has_point(expr: &Expr, depth: usize) -> Option<bool> {
 
 /// The digits of a number of which a double would not keep all.
 pub(super) fn digits(expr: &Expr) -> Option<&str> {
-    text(expr).filter(|digits| !is_kept(digits.trim_start_matches('-')))
+    text_of_number(expr).filter(|digits| !is_kept(digits.trim_start_matches('-')))
 }
 
 /// Such a number as a double again.
@@ -161,10 +166,15 @@ mod tests {
 
     #[test]
     fn digits_are_kept_beside_decimals_only() {
-        use BinaryOperator::{Multiply, Plus};
+        use BinaryOperator::{Divide, Multiply, Plus};
         let long = || cast(lit("1.0000000000000000001"), DataType::Decimal128(20, 19));
         assert_eq!(planned(col("d"), Plus, long()), "d + Decimal128(1.0000000000000000001,20,19)");
         assert_eq!(planned(col("x"), Multiply, long()), "x * Float64(1)");
+        assert_eq!(planned(long(), Divide, lit(2_i64)), "Float64(1) / Int64(2)");
+        // The user's cast is what it says.
+        let of_user = || cast(cast(lit("1.0000000000000000001"), DataType::Utf8View), DataType::Decimal128(30, 20));
+        assert_eq!(planned(of_user(), Divide, lit(2_i64)), format!("{} / Int64(2)", of_user()));
+        assert_eq!(planned(col("d"), Plus, of_user()), format!("d + {}", of_user()));
         assert_eq!(planned(long(), Plus, lit(0.5)), {
             "CAST(Utf8(\"1.0000000000000000001\") AS Decimal128(20, 19)) + Decimal128(0.5,1,1)"
         });

@@ -17,9 +17,9 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, Projection, Union, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::arithmetic::{as_double, digits, written};
+use super::arithmetic::{as_double, digits, is_written, written};
 use super::comparison::is_comparison;
-use crate::sql::rules::{any_expression, any_node, rewrite_expressions};
+use crate::sql::rules::{any_expression, any_node, rewrite_where};
 
 /// The rule.
 #[derive(Debug)]
@@ -27,6 +27,9 @@ pub(in crate::sql) struct NumbersBesideDecimals;
 
 impl AnalyzerRule for NumbersBesideDecimals {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        if !any_node(&plan, has_decimals)? && !any_expression(&plan, makes_decimal)? {
+            return Ok(plan);
+        }
         let in_groups = any_expression(&plan, concerns)?;
         let in_unions = any_node(&plan, |node| matches!(node, LogicalPlan::Union(_)))?;
         if !in_groups && !in_unions {
@@ -34,7 +37,7 @@ impl AnalyzerRule for NumbersBesideDecimals {
         }
         let rewrite = |node: LogicalPlan| match node {
             LogicalPlan::Union(union) => united(union),
-            node if in_groups => rewrite_expressions(node, beside),
+            node if in_groups => rewrite_where(node, concerns, beside),
             node => Ok(Transformed::no(node)),
         };
         Ok(plan.transform_up_with_subqueries(rewrite)?.data)
@@ -42,6 +45,22 @@ impl AnalyzerRule for NumbersBesideDecimals {
 
     fn name(&self) -> &'static str {
         "numbers_beside_decimals"
+    }
+}
+
+/// Whether a node gives out decimals.
+fn has_decimals(node: &LogicalPlan) -> bool {
+    node.schema().fields().iter().any(|field| field.data_type().is_decimal())
+}
+
+/// Whether an expression is a decimal though none of its parts might be.
+fn makes_decimal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Cast(cast) => cast.field.data_type().is_decimal(),
+        Expr::TryCast(cast) => cast.field.data_type().is_decimal(),
+        Expr::Literal(value, _) => value.data_type().is_decimal(),
+        Expr::ScalarFunction(call) => matches!(call.func.name(), "arrow_cast" | "arrow_try_cast"),
+        _ => false,
     }
 }
 
@@ -55,12 +74,13 @@ pub(super) fn has_one_type(name: &str) -> bool {
 
 /// Whether an expression has groups, and a number with a point in one of them.
 fn concerns(expr: &Expr) -> bool {
-    let is_written = |expr: &Expr| written(expr).is_some();
     match expr {
         Expr::BinaryExpr(binary) => {
             is_comparison(binary.op) && (is_written(&binary.left) || is_written(&binary.right))
         }
-        Expr::Between(between) => [&between.expr, &between.low, &between.high].into_iter().any(|e| is_written(e)),
+        Expr::Between(between) => {
+            [&between.expr, &between.low, &between.high].into_iter().any(|expr| is_written(expr))
+        }
         Expr::InList(list) => is_written(&list.expr) || list.list.iter().any(is_written),
         Expr::ScalarFunction(call) => {
             places(call).is_some() || has_one_type(call.func.name()) && call.args.iter().any(is_written)

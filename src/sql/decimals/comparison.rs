@@ -8,6 +8,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operato
 
 use super::number::{Exact, Number};
 use super::{as_doubles, is_float_as_decimal};
+pub(super) use crate::sql::rules::is_comparison;
 
 /// `a < b` and the like.
 pub(super) fn binary(binary: BinaryExpr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
@@ -30,11 +31,6 @@ pub(super) fn binary(binary: BinaryExpr, schema: &DFSchema) -> DataFusionResult<
         }
         _ => Transformed::no(Expr::BinaryExpr(binary)),
     })
-}
-
-pub(super) fn is_comparison(op: Operator) -> bool {
-    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
-    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
 /// The integer or decimal column below a cast that only widens it. Other expressions keep their cast, because their type can

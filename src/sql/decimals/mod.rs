@@ -20,19 +20,19 @@ use std::sync::Arc;
 
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Projection, Subquery, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Query, Select, SelectItem, SetExpr, Statement, UnaryOperator, Value, ValueWithSpan,
+    FunctionArguments, Parens, Query, Select, SelectItem, SetExpr, Statement, UnaryOperator, Value, ValueWithSpan,
     VisitMut, VisitorMut,
 };
 
 use super::assignments::is_kept;
-use super::rules::rewrite_expressions;
+use super::rules::rewrite_where;
 pub(super) use arithmetic::{DecimalArithmetic, written};
 pub(super) use beside::{NumbersBesideDecimals, beside};
 use number::{MOST_DIGITS, Number};
@@ -60,15 +60,7 @@ impl AnalyzerRule for ExactNumbers {
 }
 
 fn rewritten(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
-    let mut found = false;
-    node.apply_expressions(|expr| {
-        found = found || expr.exists(|expr| Ok(concerns(expr)))?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !found {
-        return Ok(Transformed::no(node));
-    }
-    rewrite_expressions(node, |expr, schema| {
+    rewrite_where(node, concerns, |expr, schema| {
         expr.transform_up(|expr| {
             if !concerns(&expr) {
                 return Ok(Transformed::no(expr));
@@ -209,9 +201,30 @@ fn keys(mut join: Join) -> DataFusionResult<Transformed<LogicalPlan>> {
 }
 
 /// Keeps the digits of numbers that a double would not keep, where they are values by themselves or beside others. What else is
-/// computed of them, as a quotient, is computed of doubles.
+/// computed of them, as a quotient, is computed of doubles. The VALUES of an INSERT are left as they are written, to be
+/// assigned one by one.
 pub(super) fn keep_digits(statement: &mut Statement) {
+    let mut rows = stored(statement).map(std::mem::take).unwrap_or_default();
     let _ = statement.visit(&mut Digits);
+    for row in &mut rows {
+        let _ = row.content.visit(&mut Digits);
+    }
+    if let Some(place) = stored(statement) {
+        *place = rows;
+    }
+}
+
+/// The rows of an INSERT of VALUES.
+fn stored(statement: &mut Statement) -> Option<&mut Vec<Parens<Vec<SqlExpr>>>> {
+    let Statement::Insert(insert) = statement else { return None };
+    let mut body = insert.source.as_mut()?.body.as_mut();
+    while let SetExpr::Query(inner) = body {
+        body = inner.body.as_mut();
+    }
+    match body {
+        SetExpr::Values(values) => Some(&mut values.rows),
+        _ => None,
+    }
 }
 
 struct Digits;
@@ -230,13 +243,9 @@ impl VisitorMut for Digits {
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         if let SetExpr::Values(values) = query.body.as_mut() {
-            let has_exponent = |expr: &SqlExpr| spelled(expr).is_some_and(|(_, digits)| is_double(digits));
             let columns = values.rows.first().map_or(0, |row| row.content.len());
             for at in 0..columns {
-                // Beside such a number, the others are doubles.
-                if !values.rows.iter().filter_map(|row| row.content.get(at)).any(has_exponent) {
-                    values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)).for_each(kept);
-                }
+                kept_together(values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)).collect());
             }
         }
         ControlFlow::Continue(())
@@ -245,6 +254,8 @@ impl VisitorMut for Digits {
     fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
         use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Minus, Multiply, NotEq, Plus};
         match expr {
+            // Numbers become casts after they are visited, so this is one of the user's.
+            SqlExpr::Cast { expr, data_type, .. } if is_decimal(data_type) => as_text(expr),
             SqlExpr::BinaryOp { left, op: Eq | NotEq | Lt | LtEq | Gt | GtEq, right }
             | SqlExpr::IsDistinctFrom(left, right)
             | SqlExpr::IsNotDistinctFrom(left, right) => {
@@ -308,6 +319,46 @@ fn stays_double(expr: &mut SqlExpr) {
     }
 }
 
+/// The numbers of a column as decimals of their digits, if a double would have others for one of them and one decimal holds
+/// all. Beside what might be a double they are doubles, as beside a number with an exponent.
+fn kept_together(column: Vec<&mut SqlExpr>) {
+    let is_null = |expr: &SqlExpr| matches!(expr, SqlExpr::Value(value) if value.value == Value::Null);
+    let is_exact = |expr: &SqlExpr| matches!(expr, SqlExpr::Cast { data_type, .. } if is_decimal(data_type));
+    let (mut whole, mut fraction, mut all_kept) = (0, 0, true);
+    for expr in &column {
+        match spelled(expr) {
+            Some((_, digits)) if !is_double(digits) => {
+                let parts = digits.split_once('.').unwrap_or((digits, ""));
+                (whole, fraction) = (parts.0.len().max(whole), parts.1.len().max(fraction));
+                all_kept = all_kept && is_kept(digits);
+            }
+            None if is_null(expr) || is_exact(expr) => {}
+            _ => return,
+        }
+    }
+    if !all_kept && whole + fraction <= MOST_DIGITS {
+        for expr in column {
+            if let Some(decimal) = spelled(expr).and_then(|(sign, digits)| decimal_of(&format!("{sign}{digits}"))) {
+                *expr = decimal;
+            }
+        }
+    }
+}
+
+/// Whether a type is a decimal.
+fn is_decimal(data_type: &SqlType) -> bool {
+    matches!(data_type, SqlType::Decimal(_) | SqlType::Numeric(_) | SqlType::Dec(_))
+}
+
+/// Makes the text of a cast that the user wrote one of a type that is given, which tells it from a number that was made a cast.
+fn as_text(expr: &mut SqlExpr) {
+    let SqlExpr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = &*expr else { return };
+    if !is_kept(text.trim_start_matches('-')) {
+        let text = std::mem::replace(expr, SqlExpr::Value(Value::Null.into()));
+        *expr = cast_to(text, SqlType::Text);
+    }
+}
+
 /// A number as a decimal of its digits, if a double would have others.
 fn kept(expr: &mut SqlExpr) {
     let Some((sign, digits)) = spelled(expr).filter(|(_, digits)| !is_kept(digits)) else { return };
@@ -328,13 +379,4 @@ fn decimal_of(text: &str) -> Option<SqlExpr> {
 
 fn cast_to(expr: SqlExpr, data_type: SqlType) -> SqlExpr {
     SqlExpr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
-}
-
-/// The digits of a number that was made such a cast.
-pub(super) fn digits_of(cast: &SqlExpr) -> Option<&str> {
-    let SqlExpr::Cast { expr, .. } = cast else { return None };
-    let SqlExpr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = expr.as_ref() else {
-        return None;
-    };
-    (!is_kept(text.trim_start_matches('-')) && decimal_of(text).as_ref() == Some(cast)).then_some(text)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 /// Most digits of a decimal.
 pub(super) const MOST_DIGITS: usize = 38;
@@ -153,12 +153,26 @@ impl Number {
 
 /// The digits of `CAST('…' AS DECIMAL(…))`.
 pub(super) fn text(expr: &Expr) -> Option<&str> {
-    let Expr::Cast(Cast { expr, field }) = expr else { return None };
-    match expr.as_ref() {
+    let Expr::Cast(cast) = expr else { return None };
+    match cast.expr.as_ref() {
+        _ if !cast.field.data_type().is_decimal() => None,
+        Expr::Cast(inner) if inner.field.data_type().is_string() => string(&inner.expr),
+        other => string(other),
+    }
+}
+
+/// The digits of a number that was made such a cast. The text of one that the user wrote is cast to text first.
+pub(super) fn text_of_number(expr: &Expr) -> Option<&str> {
+    let Expr::Cast(cast) = expr else { return None };
+    cast.field.data_type().is_decimal().then(|| string(&cast.expr)).flatten()
+}
+
+fn string(expr: &Expr) -> Option<&str> {
+    match expr {
         Expr::Literal(
             ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text)),
             _,
-        ) if field.data_type().is_decimal() => Some(text),
+        ) => Some(text),
         _ => None,
     }
 }

@@ -14,14 +14,15 @@ use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast};
 use datafusion::logical_expr::logical_plan::{FetchType, SkipType};
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprFunctionExt, Filter, Join, Limit, LogicalPlan, LogicalPlanBuilder, Operator,
-    Projection, SortExpr, Subquery, SubqueryAlias, Union, Window, binary_expr, lit, when,
+    Aggregate, BinaryExpr, Distinct, Expr, ExprFunctionExt, Filter, Join, Limit, LogicalPlan, LogicalPlanBuilder,
+    Operator, Projection, SortExpr, Subquery, SubqueryAlias, Union, Window, binary_expr, lit, when,
 };
 
 use super::only_value::only_value;
-use super::outer::{fresh, outer_columns, replaced, subquery_of};
-use super::{has_plain_shape, suits_datafusion};
+use super::outer::{fresh, outer_columns, outer_columns_of, replaced, subquery_of};
+use super::suits_datafusion;
 
 /// The input of a filter or projection, joined to the answers of those subqueries in its expressions that DataFusion cannot
 /// make joins of; and the expressions over it.
@@ -55,12 +56,12 @@ fn answer(plan: &mut LogicalPlan, input: &Arc<LogicalPlan>, expr: &Expr) -> Data
         // A test is a count that is not zero.
         other => super::counted(other.clone(), input.schema())?,
     };
-    let mut found = None;
+    let mut found = false;
     let replace = |expr: Expr| match &expr {
         Expr::ScalarSubquery(subquery) => match value(plan, input, subquery)? {
             Some((wider, value)) => {
                 *plan = wider;
-                found = Some(());
+                found = true;
                 Ok(Transformed::new(value, true, TreeNodeRecursion::Jump))
             }
             None => Ok(Transformed::no(expr)),
@@ -68,7 +69,7 @@ fn answer(plan: &mut LogicalPlan, input: &Arc<LogicalPlan>, expr: &Expr) -> Data
         _ => Ok(Transformed::no(expr)),
     };
     let replaced = counted.transform_down(replace)?.data;
-    Ok(found.map(|()| replaced))
+    Ok(found.then_some(replaced))
 }
 
 /// A node that DataFusion would see a subquery in.
@@ -86,9 +87,7 @@ fn value(
     input: &Arc<LogicalPlan>,
     subquery: &Subquery,
 ) -> DataFusionResult<Option<(LogicalPlan, Expr)>> {
-    let own = |column: &Column| input.schema().has_column(column);
-    let mut outer: Vec<Column> = outer_columns(&subquery.subquery).into_iter().map(|(_, column)| column).collect();
-    outer.retain(own);
+    let outer = read_of(&subquery.subquery, input.schema());
     if outer.is_empty() {
         return Ok(None);
     }
@@ -112,11 +111,22 @@ fn value(
     Ok(Some((wider, Expr::Column(Column::new(Some(alias), VALUE)))))
 }
 
-/// A join whose right side reads rows of the left one (LATERAL), as a join of what each of these rows sees; `None` where DataFusion's is right.
+/// The columns of an outer row that a plan reads, each once.
+fn read_of(plan: &LogicalPlan, row: &DFSchema) -> Vec<Column> {
+    let mut found = Vec::new();
+    for (_, column) in outer_columns(plan) {
+        if row.has_column(&column) && !found.contains(&column) {
+            found.push(column);
+        }
+    }
+    found
+}
+
+/// A join whose right side reads rows of the left one (LATERAL), as a join of what each of these rows sees; `None` where it reads
+/// none, and where DataFusion's own way is right and reads the left side once.
 pub(super) fn lateral(join: &Join) -> DataFusionResult<Option<LogicalPlan>> {
-    let mut outer: Vec<Column> = outer_columns(&join.right).into_iter().map(|(_, column)| column).collect();
-    outer.retain(|column| join.left.schema().has_column(column));
-    if outer.is_empty() || (is_volatile(&join.left)? && has_plain_shape(&join.right)) {
+    let outer = read_of(&join.right, join.left.schema());
+    if outer.is_empty() || is_plain_lateral(&join.right) {
         return Ok(None);
     }
     let domain = Domain::of(&join.left, outer)?;
@@ -127,6 +137,35 @@ pub(super) fn lateral(join: &Join) -> DataFusionResult<Option<LogicalPlan>> {
     let left = LogicalPlanBuilder::from(join.left.as_ref().clone());
     let wider = left.join_on(super::within(&join.right, pushed.plan)?, join.join_type, conditions)?;
     wider.project(join.schema.columns().into_iter().map(Expr::from))?.build().map(Some)
+}
+
+/// Whether a LATERAL selects rows of tables, by conditions that are equalities.
+fn is_plain_lateral(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::SubqueryAlias(alias) => is_plain_lateral(&alias.input),
+        LogicalPlan::Subquery(subquery) => is_plain_lateral(&subquery.subquery),
+        LogicalPlan::Projection(projection) if reads_own(&projection.expr) => is_plain_lateral(&projection.input),
+        LogicalPlan::Filter(filter) => {
+            let mut conditions = split_conjunction(&filter.predicate).into_iter();
+            conditions.all(|condition| reads_own([condition]) || is_equality(condition))
+                && outer_columns(&filter.input).is_empty()
+        }
+        _ => false,
+    }
+}
+
+/// Whether expressions read no outer column.
+fn reads_own<'a>(exprs: impl IntoIterator<Item = &'a Expr>) -> bool {
+    exprs.into_iter().all(|expr| outer_columns_of(expr).is_empty())
+}
+
+/// Whether a condition is that a column equals an outer one.
+fn is_equality(condition: &Expr) -> bool {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return false };
+    matches!(
+        (left.as_ref(), right.as_ref()),
+        (Expr::Column(_), Expr::OuterReferenceColumn(..)) | (Expr::OuterReferenceColumn(..), Expr::Column(_))
+    )
 }
 
 /// The column of an answer.
@@ -208,11 +247,10 @@ fn same_values(columns: &[Column], schema: &DFSchema, others: &[Column]) -> Data
 }
 
 impl Domain {
-    fn of(input: &Arc<LogicalPlan>, mut outer: Vec<Column>) -> DataFusionResult<Domain> {
+    fn of(input: &Arc<LogicalPlan>, outer: Vec<Column>) -> DataFusionResult<Domain> {
         if is_volatile(input)? {
             return refused("over rows that need not be the same twice (LIMIT, random())");
         }
-        outer.dedup();
         let names: Vec<String> = outer.iter().map(|_| fresh("outer")).collect();
         let columns = outer.iter().zip(&names).map(|(column, name)| Expr::Column(column.clone()).alias(name));
         let values = LogicalPlanBuilder::from(input.as_ref().clone()).project(columns)?.distinct()?.build()?;
@@ -252,24 +290,29 @@ impl Domain {
             return Ok(Pushed { plan, columns: domain.columns });
         }
         match plan {
-            LogicalPlan::Filter(filter) => self.over_one(&filter.input, |below| {
+            LogicalPlan::Filter(filter) => {
+                let below = self.pushed(&filter.input)?;
                 let predicate = self.replaced(&filter.predicate, plan, &below.columns)?;
-                Ok((LogicalPlan::Filter(Filter::try_new(predicate, below.plan.into())?), below.columns))
-            }),
+                let plan = LogicalPlan::Filter(Filter::try_new(predicate, below.plan.into())?);
+                Ok(Pushed { plan, columns: below.columns })
+            }
             LogicalPlan::Projection(projection) => {
                 let below = self.pushed(&projection.input)?;
                 self.projected(projection, plan, below)
             }
-            LogicalPlan::SubqueryAlias(alias) => self.over_one(&alias.input, |below| {
+            LogicalPlan::SubqueryAlias(alias) => {
+                let below = self.pushed(&alias.input)?;
                 let columns = below.columns.into_iter();
                 let columns = columns.map(|column| Column::new(Some(alias.alias.clone()), column.name)).collect();
                 let plan = SubqueryAlias::try_new(below.plan.into(), alias.alias.clone())?;
-                Ok((LogicalPlan::SubqueryAlias(plan), columns))
-            }),
+                Ok(Pushed { plan: LogicalPlan::SubqueryAlias(plan), columns })
+            }
             LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate, plan),
-            LogicalPlan::Distinct(Distinct::All(input)) => self.over_one(input, |below| {
-                Ok((LogicalPlan::Distinct(Distinct::All(below.plan.into())), below.columns))
-            }),
+            LogicalPlan::Distinct(Distinct::All(input)) => {
+                let below = self.pushed(input)?;
+                let plan = LogicalPlan::Distinct(Distinct::All(below.plan.into()));
+                Ok(Pushed { plan, columns: below.columns })
+            }
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.pushed(&sort.input),
             LogicalPlan::Limit(limit) => self.limit(limit),
             LogicalPlan::Window(window) => self.window(window, plan),
@@ -281,15 +324,6 @@ impl Domain {
             LogicalPlan::Unnest(_) => refused("with UNNEST"),
             _ => refused("of this form"),
         }
-    }
-
-    fn over_one(
-        &self,
-        input: &LogicalPlan,
-        over: impl FnOnce(Pushed) -> DataFusionResult<(LogicalPlan, Vec<Column>)>,
-    ) -> DataFusionResult<Pushed> {
-        let (plan, columns) = over(self.pushed(input)?)?;
-        Ok(Pushed { plan, columns })
     }
 
     /// Windows are those of the rows for one value of the domain.

@@ -100,7 +100,7 @@ fn within(plan: &LogicalPlan, pushed: LogicalPlan) -> DataFusionResult<LogicalPl
 /// A node whose inputs and subqueries are rewritten already.
 fn rewritten(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
     let plan = match plan {
-        LogicalPlan::Join(join) => match dependent::lateral(&join)? {
+        LogicalPlan::Join(join) if is_lateral(&join.right) => match dependent::lateral(&join)? {
             Some(joined) => return Ok(Transformed::yes(joined)),
             None => LogicalPlan::Join(join),
         },
@@ -124,6 +124,16 @@ fn rewritten(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
         | LogicalPlan::Join(_)
         | LogicalPlan::Distinct(Distinct::On(_)) => computed_below(plan),
         other => Ok(Transformed::no(other)),
+    }
+}
+
+/// Whether the right side of a join may read rows of the left one. Other derived tables do not see their neighbours.
+fn is_lateral(right: &LogicalPlan) -> bool {
+    match right {
+        LogicalPlan::Subquery(_) => true,
+        LogicalPlan::SubqueryAlias(alias) => is_lateral(&alias.input),
+        LogicalPlan::Projection(renamed) => is_lateral(&renamed.input),
+        _ => false,
     }
 }
 
@@ -299,8 +309,12 @@ fn suits_datafusion(plan: &LogicalPlan, expr: &Expr, subquery: &Subquery) -> boo
     if !outer_columns(&subquery.subquery).iter().all(resolved) || !has_plain_shape(&subquery.subquery) {
         return false;
     }
-    // A row for no rows goes to a scalar subquery alone.
-    if !matches!(expr, Expr::ScalarSubquery(_)) && has_row_of_nothing(&subquery.subquery) {
+    // DataFusion gives a row for no rows to a scalar subquery that is such an aggregate itself.
+    let within = match expr {
+        Expr::ScalarSubquery(_) => below_aggregate(&subquery.subquery),
+        _ => &subquery.subquery,
+    };
+    if has_row_of_nothing(within) {
         return false;
     }
     let mut pull_up = PullUpCorrelatedExpr::new();
@@ -354,6 +368,18 @@ fn hands_on_outer_columns(node: &LogicalPlan) -> bool {
         })
     });
     found
+}
+
+/// The input of an aggregate without keys whose values a plan gives; the plan itself if it is no such.
+fn below_aggregate(plan: &LogicalPlan) -> &LogicalPlan {
+    let mut above = plan;
+    while let LogicalPlan::Projection(projection) = above {
+        above = &projection.input;
+    }
+    match above {
+        LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => &aggregate.input,
+        _ => plan,
+    }
 }
 
 /// Whether a subquery has a row where nothing meets the condition on the outer row: an aggregate without keys, above it.

@@ -22,15 +22,14 @@ use arrow_array::timezone::Tz;
 use arrow_cast::parse::string_to_datetime;
 use arrow_schema::{DataType, TimeUnit};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Cast, InList};
 use datafusion::logical_expr::{Between, BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, Operator, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::intervals::is_comparison;
-use super::rules::{any_expression, any_node, rewrite_expressions};
+use super::rules::{any_expression, any_node, is_comparison, rewrite_where};
 use super::zones::{UTC, is_utc};
 
 pub(super) use functions::{now, series};
@@ -47,7 +46,7 @@ impl AnalyzerRule for Times {
         if !has_timestamps {
             return Ok(plan);
         }
-        Ok(plan.transform_up_with_subqueries(rewritten)?.data)
+        Ok(plan.transform_up_with_subqueries(|node| rewrite_where(node, concerns, exact))?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -61,29 +60,24 @@ fn makes_timestamp(expr: &Expr) -> bool {
         Expr::Literal(value, _) => is_timestamp(&value.data_type()),
         Expr::Cast(cast) => is_timestamp(cast.field.data_type()),
         Expr::TryCast(cast) => is_timestamp(cast.field.data_type()),
-        Expr::ScalarFunction(_) => true,
+        Expr::ScalarFunction(function) => makes_timestamps(function.name()),
         _ => false,
     }
 }
 
+/// Whether a function may give timestamps where it is given none.
+fn makes_timestamps(function: &str) -> bool {
+    const NAMES: [&str; 6] = ["date_bin", "date_trunc", "from_unixtime", "now", "timezone", "to_local_time"];
+    NAMES.contains(&function) || function.starts_with("to_timestamp") || function.contains("cast")
+}
+
+/// Whether there is a column of timestamps, or one that may have some inside.
 fn has_timestamp(schema: &DFSchema) -> bool {
-    schema.fields().iter().any(|field| is_timestamp(field.data_type()))
+    schema.fields().iter().any(|field| is_timestamp(field.data_type()) || field.data_type().is_nested())
 }
 
 fn is_timestamp(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Timestamp(..))
-}
-
-fn rewritten(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
-    let mut found = false;
-    node.apply_expressions(|expr| {
-        found = found || expr.exists(|expr| Ok(concerns(expr)))?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !found {
-        return Ok(Transformed::no(node));
-    }
-    rewrite_expressions(node, exact)
 }
 
 /// Whether an expression may compare timestamps, or make one of an integer.

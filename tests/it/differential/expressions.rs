@@ -109,7 +109,9 @@ impl<'a> Maker<'a> {
 
     /// A date or timestamp.
     pub(crate) fn moment(&mut self, depth: usize) -> String {
-        let column = self.name(is_moment).unwrap_or_else(|| "TIMESTAMP '2020-02-29T12:34:56'".into());
+        // TIMESTAMP '…' is of microseconds here, and of nanoseconds in a session of DataFusion's own.
+        let literal = || "arrow_cast('2020-02-29T12:34:56', 'Timestamp(Microsecond, None)')".into();
+        let column = self.name(is_moment).unwrap_or_else(literal);
         if depth == 0 {
             return column;
         }
