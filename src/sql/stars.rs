@@ -28,7 +28,7 @@ use datafusion::sql::sqlparser::tokenizer::Span;
 use super::inner_names::{self, is_joined};
 use super::parse::sql_of;
 use super::prepared::folded;
-use super::using_names::{Kind, constraint, sql_in};
+use super::using_names::{Kind, constraint, is_ambiguous, sql_in};
 
 /// What has been planned for a statement and for the other words that are tried for it: each FROM once.
 #[derive(Default)]
@@ -48,7 +48,7 @@ impl Stars {
         // How many SELECTs stay as they are: of some, the FROM cannot be planned alone, and DataFusion says what is wrong with it.
         let mut kept = 0;
         while let Some(probe) = search(changed.as_ref().unwrap_or(statement), kept) {
-            let plan = self.plan(state, probe).await;
+            let plan = self.plan(state, probe).await?;
             let target = changed.get_or_insert_with(|| statement.clone());
             let visited = match (plan, sql_of(target)) {
                 (Some(LogicalPlan::Projection(all)), Some(sql)) => sql.visit(&mut Fill::of(kept, &all.input)),
@@ -62,13 +62,17 @@ impl Stars {
         Ok(changed)
     }
 
-    async fn plan(&mut self, state: &SessionState, probe: Box<Query>) -> Option<&LogicalPlan> {
+    async fn plan(&mut self, state: &SessionState, probe: Box<Query>) -> DataFusionResult<Option<&LogicalPlan>> {
         if !self.plans.contains_key(&probe) {
             let sql = SqlStatement::Query(probe.clone());
-            let plan = state.statement_to_plan(Statement::Statement(Box::new(sql))).await.ok();
+            let plan = match state.statement_to_plan(Statement::Statement(Box::new(sql))).await {
+                // In its place, DataFusion may find that name in the query around it.
+                Err(error) if is_ambiguous(&error) => return Err(error),
+                other => other.ok(),
+            };
             self.plans.insert(probe.clone(), plan);
         }
-        self.plans.get(&probe)?.as_ref()
+        Ok(self.plans.get(&probe).and_then(Option::as_ref))
     }
 }
 

@@ -48,6 +48,12 @@ fn place(error: &DataFusionError) -> Option<(String, Clauses)> {
     field.relation.is_none().then(|| (field.name.clone(), Clauses::At { place, in_subqueries }))
 }
 
+/// Whether an error is that several tables have a column of a name.
+pub(super) fn is_ambiguous(error: &DataFusionError) -> bool {
+    let is = |schema: &SchemaError| matches!(schema, SchemaError::AmbiguousReference { .. });
+    matches!(schema_error(error), Some(DataFusionError::SchemaError(schema, _)) if is(schema))
+}
+
 /// The error below what is said about it.
 fn schema_error(error: &DataFusionError) -> Option<&DataFusionError> {
     match error.find_root() {

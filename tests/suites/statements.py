@@ -151,7 +151,7 @@ class Statements(Expressions):
         """FROM and WHERE of a subquery, perhaps correlated to the rows outside, and what is in sight in it."""
         self.budget -= 1
         relation = self.table(True) if self.chance(0.2) else self.relation(self.rng.choice([1, 1, 1, 2]), 0)
-        scope, parts = [pair for pair in relation.scope() if "." in pair[0]], []
+        scope, parts = relation.scope(), []
         outer = [pair for pair in outer if "." in pair[0]]
         if correlated:
             pairs = [(a, b) for a, kind in scope for b, of in outer if of == kind and kind != "bool"]

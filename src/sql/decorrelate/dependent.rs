@@ -144,19 +144,19 @@ fn is_plain_lateral(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::SubqueryAlias(alias) => is_plain_lateral(&alias.input),
         LogicalPlan::Subquery(subquery) => is_plain_lateral(&subquery.subquery),
-        LogicalPlan::Projection(projection) if reads_own(&projection.expr) => is_plain_lateral(&projection.input),
+        // Other names may be those of columns that a condition reads.
+        LogicalPlan::Projection(projection) if are_columns(&projection.expr) => is_plain_lateral(&projection.input),
         LogicalPlan::Filter(filter) => {
             let mut conditions = split_conjunction(&filter.predicate).into_iter();
-            conditions.all(|condition| reads_own([condition]) || is_equality(condition))
+            conditions.all(|condition| outer_columns_of(condition).is_empty() || is_equality(condition))
                 && outer_columns(&filter.input).is_empty()
         }
         _ => false,
     }
 }
 
-/// Whether expressions read no outer column.
-fn reads_own<'a>(exprs: impl IntoIterator<Item = &'a Expr>) -> bool {
-    exprs.into_iter().all(|expr| outer_columns_of(expr).is_empty())
+fn are_columns(exprs: &[Expr]) -> bool {
+    exprs.iter().all(|expr| matches!(expr, Expr::Column(_)))
 }
 
 /// Whether a condition is that a column equals an outer one.

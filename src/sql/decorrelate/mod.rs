@@ -88,8 +88,8 @@ fn with_names(node: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(LogicalPlan::Projection(projection))
 }
 
-/// What `plan` has pushed, with those of its subqueries rewritten that read rows further out, if it has any: they read
-/// others now.
+/// A plan that outer values were pushed into (`pushed`), where subqueries in it that read these are rewritten once more:
+/// they read other columns now.
 fn within(plan: &LogicalPlan, pushed: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     match any_node(plan, hands_on_outer_columns)? {
         true => Ok(pushed.transform_up_with_subqueries(rewritten)?.data),
@@ -127,12 +127,15 @@ fn rewritten(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
     }
 }
 
-/// Whether the right side of a join may read rows of the left one. Other derived tables do not see their neighbours.
+/// Whether the right side of a join may read rows of the left one: derived tables without LATERAL do not see their neighbours.
 fn is_lateral(right: &LogicalPlan) -> bool {
     match right {
         LogicalPlan::Subquery(_) => true,
-        LogicalPlan::SubqueryAlias(alias) => is_lateral(&alias.input),
-        LogicalPlan::Projection(renamed) => is_lateral(&renamed.input),
+        LogicalPlan::SubqueryAlias(alias) => match alias.input.as_ref() {
+            LogicalPlan::Projection(renamed) => matches!(renamed.input.as_ref(), LogicalPlan::Subquery(_)),
+            input => is_lateral(input),
+        },
+        LogicalPlan::Join(join) => is_lateral(&join.left) || is_lateral(&join.right),
         _ => false,
     }
 }

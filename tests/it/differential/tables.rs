@@ -163,7 +163,6 @@ fn literal(data_type: &DataType, values: &ArrayRef, row: usize, r: &mut Random) 
             format!("CAST('{shown}' AS DECIMAL({precision},{scale}))")
         }
         DataType::Date => format!("DATE '{shown}'"),
-        DataType::Timestamp { zone: None, .. } if r.chance(50) => format!("TIMESTAMP '{shown}'"),
         DataType::Timestamp { .. } | DataType::Time { .. } => match values.data_type() {
             ArrowType::Timestamp(unit, Some(zone)) => {
                 format!("arrow_cast('{shown}', 'Timestamp({unit:?}, Some(\"{zone}\"))')")

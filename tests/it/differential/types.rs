@@ -52,10 +52,10 @@ fn decimal(r: &mut Random) -> DataType {
 }
 
 fn timestamp(r: &mut Random) -> DataType {
-    let zone = match r.below(6) {
-        0 => Some("UTC"),
-        1 => Some("+02:00"),
-        2 => Some("Europe/Berlin"),
+    let zone = match r.below(12) {
+        0 | 1 => Some("UTC"),
+        2 => Some("+02:00"),
+        3 => Some("Europe/Berlin"),
         _ => None,
     };
     DataType::Timestamp { unit: r.of_these(&UNITS), zone: zone.map(Into::into) }

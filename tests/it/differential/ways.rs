@@ -43,6 +43,10 @@ pub(crate) struct Ways {
     memory: SessionContext,
     /// The same where a number with a point is a decimal.
     decimals: SessionContext,
+    /// Whether a column has floats, whose NaN may have a sign to DataFusion.
+    pub(crate) has_floats: bool,
+    /// Whether a column has a zone other than UTC, in which DataFusion takes dates for days of UTC.
+    pub(crate) has_zones: bool,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -70,7 +74,20 @@ impl Ways {
             }
         }
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        Ways { native: open(3, 1 << 30), alone, small: open(4, LITTLE_MEMORY), off, memory, decimals, runtime }
+        let has = |test: fn(&DataType) -> bool| {
+            database.tables.iter().any(|table| table.schema.fields().iter().any(|field| test(field.data_type())))
+        };
+        Ways {
+            native: open(3, 1 << 30),
+            alone,
+            small: open(4, LITTLE_MEMORY),
+            off,
+            memory,
+            decimals,
+            has_floats: has(DataType::is_floating),
+            has_zones: has(|of| matches!(of, DataType::Timestamp(_, Some(zone)) if zone.as_ref() != "UTC")),
+            runtime,
+        }
     }
 
     /// DataFusion on the rows in memory.
