@@ -85,7 +85,7 @@ fn search(statement: &Statement, skip: usize) -> Option<Box<Query>> {
 
 struct Search {
     skip: usize,
-    /// In how many subqueries of expressions it is.
+    /// In how many subqueries it is that see the rows around them.
     subqueries: usize,
     /// How many queries have ended directly within each of those that it is in. Those of a WITH come first.
     ended: Vec<usize>,
@@ -122,6 +122,16 @@ impl Visitor for Search {
 
     fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         self.subqueries -= usize::from(is_subquery(expr));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
+        self.subqueries += usize::from(is_lateral(table));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
+        self.subqueries -= usize::from(is_lateral(table));
         ControlFlow::Continue(())
     }
 
@@ -194,6 +204,10 @@ fn is_subquery(expr: &Expr) -> bool {
     )
 }
 
+fn is_lateral(table: &TableFactor) -> bool {
+    matches!(table, TableFactor::Derived { lateral: true, .. })
+}
+
 /// Writes out the first SELECT but `skip`, and the order of its query; breaks with whether there is nothing left to do in it.
 struct Fill<'a> {
     skip: usize,
@@ -235,6 +249,16 @@ impl VisitorMut for Fill<'_> {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         self.subqueries -= usize::from(is_subquery(expr));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Self::Break> {
+        self.subqueries += usize::from(is_lateral(table));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Self::Break> {
+        self.subqueries -= usize::from(is_lateral(table));
         ControlFlow::Continue(())
     }
 
