@@ -6,10 +6,12 @@
 //! DataFusion's operators; `stream` hands the answer out, batch by batch, without async. What CREATE TABLE and INSERT store
 //! comes out of such an answer and goes into the road of an ingest (`write`).
 //!
-//! What DataFusion gets wrong is put right before planning (`parse`, `stars`, `using_names`, `rewrite`), by analyzer rules
-//! (`dependencies`, `using`, `frames`, `intervals`, `decimals`, `lists`, `set_operations`, `times`, `zeros`, `zones`, `decorrelate`, `opaque` with `guards`), and by rules and
-//! functions in place of its own (`null_joins`, `empty_groups`, `semi_joins`, `pushdown`, `null_rows`, `filter_projections`, `orders`,
-//! `top_keys`, `kept_limits`, `aggregates` with `extremes`, `percentiles` and `sliding`, `lead`). `docs/datafusion-faults.md` has a row for each.
+//! What DataFusion gets wrong is put right before planning (`parse`, `prepared`, `stars` with `inner_names`, `using_names`,
+//! `rewrite`), by analyzer rules (`dependencies`, `using`, `frames`, `intervals`, `decimals`, `lists`, `set_operations`,
+//! `times`, `zeros`, `zones`, `decorrelate`, `opaque` with `guards`), and by rules and functions in place of its own
+//! (`null_joins`, `empty_groups`, `semi_joins`, `pushdown`, `null_rows`, `filter_projections`, `orders`, `top_keys`,
+//! `kept_limits`, `aggregates` with `extremes`, `percentiles` and `sliding`, `lead`). `docs/datafusion-faults.md` has a row
+//! for each.
 //!
 //! - [`Session`]: configuration, memory, threads; parses and runs statements.
 //! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.
