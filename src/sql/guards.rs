@@ -170,7 +170,7 @@ fn fits(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// How many digits an integer of so many bytes has at most.
+/// Returns the largest number of digits that an integer of `width` bytes has.
 fn most_digits(width: usize) -> i16 {
     match width {
         1 => 3,

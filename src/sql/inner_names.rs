@@ -52,7 +52,7 @@ pub(super) fn qualify_order(query: &mut Query, outputs: &[Output]) -> DataFusion
     Ok(())
 }
 
-/// The name of what a SELECT gives; `None` where it gives several, or what has no name of its own.
+/// Returns the name of an output column; `None` for a `*` and for an expression without an alias.
 fn output_name(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(folded(alias)),

@@ -1,4 +1,4 @@
-//! Sorts of which only the first rows are wanted, kept where windows stand below.
+//! Keeps the limits of top-k sorts above window functions.
 //!
 //! Where this stands on the road of a query: around the physical rule that decides what has to be sorted and spread over
 //! threads. DataFusion's (55.2) takes such a sort away where it finds late that a window below gives the order anyway, and

@@ -85,7 +85,7 @@ fn has_point(expr: &Expr, depth: usize) -> Option<bool> {
     }
 }
 
-/// The digits of a number of which a double would not keep all.
+/// Returns the digits of a number that has more of them than a double keeps.
 pub(super) fn digits(expr: &Expr) -> Option<&str> {
     text_of_number(expr).filter(|digits| !is_kept(digits.trim_start_matches('-')))
 }

@@ -122,8 +122,9 @@ fn read_of(plan: &LogicalPlan, row: &DFSchema) -> Vec<Column> {
     found
 }
 
-/// A join whose right side reads rows of the left one (LATERAL), as a join of what each of these rows sees; `None` where it reads
-/// none, and where DataFusion's own way is right and reads the left side once.
+/// Rewrites a LATERAL join: the right side is computed once for each distinct value that it reads of the left side, and
+/// joined on these values. Returns `None` if it reads none, or if DataFusion rewrites it rightly (equalities alone), which
+/// reads the left side once.
 pub(super) fn lateral(join: &Join) -> DataFusionResult<Option<LogicalPlan>> {
     let outer = read_of(&join.right, join.left.schema());
     if outer.is_empty() || is_plain_lateral(&join.right) {

@@ -27,7 +27,8 @@ pub(super) struct Quotes {
 }
 
 impl LineEnds {
-    /// Of an input of which this is the beginning, with `more` behind it; `None` if that is not clear yet, and not `enough`.
+    /// Finds how the rows of an input end, from the `text` that it begins with. Returns `None` if there is `more` input,
+    /// the text does not tell, and it is not `enough` to decide without.
     pub(super) fn of(text: &[u8], more: bool, enough: bool, delimiter: Option<u8>, quote: u8) -> Option<Self> {
         let start = || Quotes { delimiter, quote, before: b'\n', inside: false, closed: false };
         let (mut quotes, mut returns) = (start(), false);
