@@ -38,9 +38,10 @@ impl OptimizerRule for AboveEmptyGroups {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> DataFusionResult<Transformed<LogicalPlan>> {
-        let Some((conditions, input)) = filtered(&plan).filter(|(_, input)| has_row_for_none(input)) else {
+        if !matches!(&plan, LogicalPlan::Filter(filter) if has_row_for_none(below_filters(&filter.input))) {
             return self.0.rewrite(plan, config);
-        };
+        }
+        let Some((conditions, input)) = filtered(&plan) else { return self.0.rewrite(plan, config) };
         let (constant, others): (Vec<Expr>, Vec<Expr>) =
             conditions.into_iter().partition(|condition| condition.column_refs().is_empty());
         match (conjunction(constant), conjunction(others)) {
@@ -54,6 +55,10 @@ impl OptimizerRule for AboveEmptyGroups {
             }
         }
     }
+}
+
+fn below_filters(plan: &LogicalPlan) -> &LogicalPlan {
+    if let LogicalPlan::Filter(filter) = plan { below_filters(&filter.input) } else { plan }
 }
 
 /// The conditions of filters over each other, which the rule unites, and what they filter.

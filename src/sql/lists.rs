@@ -11,11 +11,10 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::rules::any_expression;
+use super::rules::{any_expression, rewrite_where};
 
 /// The rule.
 #[derive(Debug)]
@@ -26,26 +25,13 @@ impl AnalyzerRule for UniteLists {
         if !any_expression(&plan, may_be_list)? {
             return Ok(plan);
         }
-        let rewrite = |node: LogicalPlan| {
-            let names = NamePreserver::new(&node);
-            node.map_expressions(|expr| {
-                if !has_list(&expr) {
-                    return Ok(Transformed::no(expr));
-                }
-                let name = names.save(&expr);
-                Ok(united(expr)?.update_data(|expr| name.restore(expr)))
-            })
-        };
+        let rewrite = |node| rewrite_where(node, may_be_list, |expr, _| united(expr));
         Ok(plan.transform_up_with_subqueries(rewrite)?.data)
     }
 
     fn name(&self) -> &'static str {
         "unite_lists"
     }
-}
-
-fn has_list(expr: &Expr) -> bool {
-    expr.exists(|expr| Ok(may_be_list(expr))).unwrap_or(true)
 }
 
 fn may_be_list(expr: &Expr) -> bool {

@@ -11,7 +11,7 @@
 //! `times`, `zeros`, `zones`, `decorrelate`, `opaque` with `guards`), and by rules and functions in place of its own
 //! (`null_joins`, `empty_groups`, `semi_joins`, `pushdown`, `null_rows`, `filter_projections`, `orders`, `top_keys`,
 //! `kept_limits`, `aggregates` with `extremes`, `percentiles` and `sliding`, `lead`). `docs/datafusion-faults.md` has a row
-//! for each.
+//! for each. Rules that a plan does not concern are left out of its planning (`resting`).
 //!
 //! - [`Session`]: configuration, memory, threads; parses and runs statements.
 //! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.
@@ -61,6 +61,7 @@ mod pushdown;
 mod quantified;
 mod queue;
 mod repeated;
+mod resting;
 mod rewrite;
 mod row_values;
 mod rules;

@@ -82,9 +82,7 @@ fn is_window_over_equals(node: &Plan) -> bool {
     let bounded = node.downcast_ref::<BoundedWindowAggExec>().map(|window| (window.window_expr(), window.input()));
     let whole = || node.downcast_ref::<WindowAggExec>().map(|window| (window.window_expr(), window.input()));
     let Some(([window, ..], input)) = bounded.or_else(whole) else { return false };
-    let known = input.equivalence_properties().eq_group();
-    let of_equals = |key: &&Arc<dyn PhysicalExpr>| known.get_equivalence_class(key).is_some();
-    window.partition_by().iter().filter(of_equals).count() > 1
+    window.partition_by().len() > 1 && !input.equivalence_properties().eq_group().is_empty()
 }
 
 /// Whether a node is an aggregate in which some grouping set lacks a key.

@@ -48,6 +48,7 @@ use super::parameters::Parameters;
 use super::parse;
 use super::prepared::Prepared;
 use super::pushdown::PositionalFilterPushdown;
+use super::resting::Resting;
 use super::semi_joins::EachKeyOnce;
 use super::set_operations::CountEqualRows;
 use super::settings::Settings;
@@ -324,7 +325,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 /// DataFusion's and that of zeros, but for the one that hides count(DISTINCT …) from `lower`, which applies it to what it leaves.
 fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter();
-    let rules = rules.map(UnlessNullsAreEqual::around).map(AboveEmptyGroups::around);
+    let rules = rules.map(UnlessNullsAreEqual::around).map(AboveEmptyGroups::around).map(Resting::around);
     let mut rules: Vec<_> = rules.collect();
     // Of the second, `decorrelate` leaves nothing.
     let left_out = ["single_distinct_aggregation_to_group_by", "rewrite_set_comparison"];

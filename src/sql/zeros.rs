@@ -14,18 +14,17 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue, internal_datafusion_err, internal_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Case, ScalarFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, Operator,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Sort, SortExpr, Volatility, lit, when,
 };
 use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::rules::{any_expression, any_node, rewrite_expressions};
+use super::rules::{any_expression, any_node, rewrite_where};
 
 /// Adds the other zero to lists that have one.
 #[derive(Debug)]
@@ -41,11 +40,8 @@ impl OptimizerRule for BothZeros {
     }
 
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> DataFusionResult<Transformed<LogicalPlan>> {
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            Ok(with_both(expr)?.update_data(|expr| name.restore(expr)))
-        })
+        let lacks_zero = |expr: &Expr| matches!(expr, Expr::InList(list) if missing_zero(&list.list).is_some());
+        rewrite_where(plan, lacks_zero, |expr, _| with_both(expr))
     }
 }
 
@@ -63,15 +59,7 @@ impl AnalyzerRule for OneZero {
             if let LogicalPlan::Distinct(Distinct::On(on)) = node {
                 return distinct_on(on);
             }
-            let mut found = false;
-            node.apply_expressions(|expr| {
-                found |= expr.exists(|expr| Ok(compares_bits(expr)))?;
-                Ok(TreeNodeRecursion::Continue)
-            })?;
-            if !found {
-                return Ok(Transformed::no(node));
-            }
-            rewrite_expressions(node, of_values)
+            rewrite_where(node, compares_bits, of_values)
         };
         Ok(plan.transform_up_with_subqueries(rewrite)?.data)
     }

@@ -3,7 +3,7 @@
 //! Where this stands on the road of a query: an analyzer rule, before types are coerced. DataFusion (55.2) would bring a double
 //! and a decimal to DECIMAL(…, 15), for which large decimals have too many digits before the point. Where all others of a group
 //! are decimals and integers, a number is the decimal that it says, and the common type holds it and them. Beside doubles, a
-//! number of more digits than they keep is a double again.
+//! number of more digits than they keep is a double again, and so is a decimal where one of them is given out.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, Projection, Union, lit};
+use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, Projection, Union, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::arithmetic::{as_double, digits, is_written, written};
@@ -72,7 +72,7 @@ pub(super) fn has_one_type(name: &str) -> bool {
     OF_ONE_TYPE.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Whether an expression has groups, and a number with a point in one of them.
+/// Whether an expression has groups that may mix decimals with doubles, or compares a number with a point.
 fn concerns(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryExpr(binary) => {
@@ -82,13 +82,8 @@ fn concerns(expr: &Expr) -> bool {
             [&between.expr, &between.low, &between.high].into_iter().any(|expr| is_written(expr))
         }
         Expr::InList(list) => is_written(&list.expr) || list.list.iter().any(is_written),
-        Expr::ScalarFunction(call) => {
-            places(call).is_some() || has_one_type(call.func.name()) && call.args.iter().any(is_written)
-        }
-        Expr::Case(case) => {
-            let branches = case.when_then_expr.iter().any(|(when, then)| is_written(when) || is_written(then));
-            branches || case.expr.iter().chain(&case.else_expr).any(|expr| is_written(expr))
-        }
+        Expr::ScalarFunction(call) => places(call).is_some() || has_one_type(call.func.name()),
+        Expr::Case(_) => true,
         _ => false,
     }
 }
@@ -110,7 +105,7 @@ pub(in crate::sql) fn beside(expr: Expr, schema: &DFSchema) -> DataFusionResult<
                 as_decimals(&mut group, schema)
             }
             Expr::ScalarFunction(call) if call.func.name() == "round" => with_scale(call, schema),
-            Expr::ScalarFunction(call) => as_decimals(&mut call.args.iter_mut().collect::<Vec<_>>(), schema),
+            Expr::ScalarFunction(call) => given_out(&mut call.args.iter_mut().collect::<Vec<_>>(), schema),
             Expr::Case(case) => {
                 let (mut compared, mut given): (Vec<&mut Expr>, Vec<&mut Expr>) = (Vec::new(), Vec::new());
                 let is_compared = case.expr.is_some();
@@ -122,7 +117,7 @@ pub(in crate::sql) fn beside(expr: Expr, schema: &DFSchema) -> DataFusionResult<
                 }
                 compared.extend(case.expr.as_deref_mut());
                 given.extend(case.else_expr.as_deref_mut());
-                as_decimals(&mut compared, schema) | as_decimals(&mut given, schema)
+                as_decimals(&mut compared, schema) | given_out(&mut given, schema)
             }
             _ => false,
         };
@@ -172,6 +167,26 @@ fn as_decimals(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
     changed
 }
 
+/// The same for values of which one is given out: decimals among doubles are doubles.
+fn given_out(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
+    let changed = as_decimals(group, schema);
+    let types: Option<Vec<DataType>> = group.iter().map(|expr| expr.get_type(schema).ok()).collect();
+    let Some(types) = types.filter(|types| are_mixed(types)) else { return changed };
+    for (expr, of) in group.iter_mut().zip(types) {
+        if of.is_decimal() {
+            **expr = cast(expr.clone(), DataType::Float64);
+        }
+    }
+    true
+}
+
+/// Whether these are numbers, some of them decimals and some doubles.
+fn are_mixed(types: &[DataType]) -> bool {
+    types.iter().any(DataType::is_decimal)
+        && types.iter().any(DataType::is_floating)
+        && types.iter().all(|of| of.is_numeric() || of.is_null())
+}
+
 /// What numbers become.
 #[derive(Clone, Copy)]
 enum Kind {
@@ -197,25 +212,25 @@ impl Kind {
     }
 }
 
-/// A UNION in whose columns of decimals numbers that are selected are decimals.
+/// A UNION in whose columns of decimals numbers that are selected are decimals, and whose columns of decimals and doubles are
+/// doubles.
 fn united(union: Union) -> DataFusionResult<Transformed<LogicalPlan>> {
     let mut branches = Vec::new();
     union.inputs.iter().for_each(|input| collect_branches(input, &mut branches));
     let kind = |at: usize| {
+        let is_number = |branch: &&LogicalPlan| selected(branch, at).is_some_and(|expr| written(expr).is_some());
         let is_typed = |expr: &Expr| written(expr).is_none() || digits(expr).is_some();
         let others = branches.iter().filter(|branch| selected(branch, at).is_none_or(is_typed));
         let types: Vec<DataType> = others.map(|branch| branch.schema().field(at).data_type().clone()).collect();
-        Kind::of(&types)
+        Kind::of(&types).filter(|_| branches.iter().any(is_number) || are_mixed(&types))
     };
-    let columns: Vec<(usize, Kind)> = (0..union.schema.fields().len())
-        .filter(|at| branches.iter().any(|branch| selected(branch, *at).is_some_and(|e| written(e).is_some())))
-        .filter_map(|at| Some((at, kind(at)?)))
-        .collect();
+    let columns: Vec<(usize, Kind)> =
+        (0..union.schema.fields().len()).filter_map(|at| Some((at, kind(at)?))).collect();
     let plan = LogicalPlan::Union(union);
     if columns.is_empty() {
         return Ok(Transformed::no(plan));
     }
-    with_numbers(&plan, &columns).map(Transformed::yes)
+    with_kinds(&plan, &columns).map(Transformed::yes)
 }
 
 /// The plans whose rows a UNION puts together.
@@ -236,28 +251,43 @@ fn selected(branch: &LogicalPlan, at: usize) -> Option<&Expr> {
     }
 }
 
-/// The same plan with numbers of these kinds where its branches select some as these columns. Its schema is coercion's to find.
-fn with_numbers(plan: &LogicalPlan, columns: &[(usize, Kind)]) -> DataFusionResult<LogicalPlan> {
+/// The same plan with numbers and decimals of these kinds where its branches select some as these columns. Its schema is
+/// coercion's to find.
+fn with_kinds(plan: &LogicalPlan, columns: &[(usize, Kind)]) -> DataFusionResult<LogicalPlan> {
     match plan {
         LogicalPlan::Union(union) => {
-            let inputs = union.inputs.iter().map(|input| with_numbers(input, columns).map(Arc::new));
+            let inputs = union.inputs.iter().map(|input| with_kinds(input, columns).map(Arc::new));
             let inputs = inputs.collect::<DataFusionResult<_>>()?;
             Ok(LogicalPlan::Union(Union { inputs, schema: Arc::clone(&union.schema) }))
         }
         LogicalPlan::Distinct(Distinct::All(input)) => {
-            Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(with_numbers(input, columns)?))))
+            Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(with_kinds(input, columns)?))))
         }
-        LogicalPlan::Projection(projection) => {
+        branch => {
+            let of_kind = |(at, kind): &(usize, Kind)| match (selected(branch, *at).and_then(written), kind) {
+                (Some(number), _) => selected(branch, *at).map(|expr| (*at, kind.number(expr, number))),
+                (None, Kind::Doubles) if branch.schema().field(*at).data_type().is_decimal() => {
+                    let given = selected(branch, *at).cloned();
+                    let given = given.unwrap_or_else(|| Expr::from(branch.schema().qualified_field(*at)));
+                    Some((*at, cast(given, DataType::Float64)))
+                }
+                _ => None,
+            };
+            let changed: Vec<(usize, Expr)> = columns.iter().filter_map(of_kind).collect();
+            if changed.is_empty() {
+                return Ok(branch.clone());
+            }
+            let (mut exprs, input) = match branch {
+                LogicalPlan::Projection(projection) => (projection.expr.clone(), Arc::clone(&projection.input)),
+                other => (other.schema().iter().map(Expr::from).collect(), Arc::new(other.clone())),
+            };
             let names = NamePreserver::new_for_projection();
-            let mut exprs = projection.expr.clone();
-            for (at, kind) in columns {
-                let number = selected(plan, *at).and_then(|expr| Some(kind.number(expr, written(expr)?)));
-                if let (Some(expr), Some(number)) = (exprs.get_mut(*at), number) {
-                    *expr = names.save(expr).restore(number);
+            for (at, value) in changed {
+                if let Some(expr) = exprs.get_mut(at) {
+                    *expr = names.save(expr).restore(value);
                 }
             }
-            Projection::try_new(exprs, Arc::clone(&projection.input)).map(LogicalPlan::Projection)
+            Projection::try_new(exprs, input).map(LogicalPlan::Projection)
         }
-        other => Ok(other.clone()),
     }
 }
