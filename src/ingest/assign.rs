@@ -17,6 +17,7 @@ use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
 use arrow_schema::{ArrowError, DataType as ArrowType, TimeUnit};
 
 use super::columns::nulls_on_top;
+use super::moments;
 use super::sources::texts::{names_zone, parse_texts};
 use super::text::number;
 use crate::block::nothing;
@@ -167,6 +168,11 @@ fn from_texts(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
         Ok(parsed) => return kept(column, values, whole).map(|()| parsed),
         Err(row) => row,
     };
+    if matches!(column.data_type, DataType::Timestamp { .. })
+        && let Some(full) = moments::all_written_out(texts)
+    {
+        return from_texts(column, &(Arc::new(full) as ArrayRef));
+    }
     let finest = match &column.data_type {
         DataType::Date => ArrowType::Timestamp(TimeUnit::Nanosecond, None),
         DataType::Timestamp { zone, .. } => ArrowType::Timestamp(TimeUnit::Nanosecond, zone.clone()),

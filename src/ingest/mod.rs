@@ -5,6 +5,7 @@
 //! Rows that cannot be stored leave the road at the parser, and are counted and written down (`rejects`).
 
 pub mod text; // numbers, dates and times in text
+pub(crate) mod moments; // texts of points of time in full
 pub mod infer; // types from a sample
 pub mod rejects; // rows that cannot be stored
 pub mod sources; // CSV, TSV, JSON, Arrow, Parquet

@@ -31,6 +31,7 @@ pub mod stats;
 mod tests;
 mod words;
 
+pub(crate) use aggregate::mean;
 pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, OrderBy, Output};
 pub use run::{Answer, Context, GroupLimits, refusal, run};
 pub(crate) use scan::matching_segments;

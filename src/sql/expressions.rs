@@ -12,7 +12,10 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use super::convert::{Compiled, from_datafusion};
-use super::{date_functions, decimals, intervals, lists, opaque, precedence, quantified, times, zeros, zones};
+use super::{
+    date_functions, decimals, dialect, intervals, lists, opaque, other_names, precedence, quantified, rounding,
+    times, zeros, zones,
+};
 use crate::error::{Error, Result};
 use crate::ingest::partition::{self, Compile};
 use crate::model::Column;
@@ -26,7 +29,8 @@ impl Default for SqlExpressions {
     fn default() -> Self {
         let mut state =
             SessionStateBuilder::new_with_default_features().with_config(super::session::dialect()).build();
-        for function in date_functions::all().chain([zones::function()]) {
+        // Others stay DataFusion's: what they say of a row decides where it has been stored.
+        for function in date_functions::all().chain([zones::function(), times::truncation()]) {
             // Registering gives back what it replaces.
             let _ = datafusion::execution::FunctionRegistry::register_udf(&mut state, Arc::new(function));
         }
@@ -53,7 +57,8 @@ impl SqlExpressions {
     /// An expression as it is in a plan once the optimiser has seen it, and compiled.
     pub(super) fn simplified(&self, expression: &str, known: &DFSchema) -> Result<(Expr, partition::Compiled)> {
         let dialect = self.state.config_options().sql_parser.dialect;
-        let mut parsed = self.state.sql_to_expr_with_alias(expression, &dialect).map_err(from_datafusion)?;
+        let mut parsed = dialect::expression(expression, dialect)?;
+        other_names::translate(&mut parsed.expr);
         precedence::correct(&mut parsed.expr);
         quantified::as_lists(&mut parsed.expr);
         zones::as_function(&mut parsed.expr);
@@ -70,12 +75,21 @@ impl SqlExpressions {
 
 /// Compiles an expression over the columns of a schema.
 pub(super) fn compile(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<partition::Compiled> {
-    let expression = decimals::beside(expression, schema).map_err(from_datafusion)?.data;
-    compile_simplified(simplify(expression, schema, state)?, schema, state)
+    compile_simplified(simplify_own(expression, schema, state)?, schema, state)
 }
 
-/// An expression as the rules of a session leave it.
-pub(super) fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<Expr> {
+/// An expression of a statement as the rules of a session leave it.
+pub(super) fn simplify_own(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<Expr> {
+    let prepared = || {
+        let expression = rounding::marked(expression, schema)?.data;
+        let expression = decimals::beside(expression, schema)?.data;
+        Ok(times::in_full(expression, schema)?.data)
+    };
+    simplify(prepared().map_err(from_datafusion)?, schema, state)
+}
+
+/// The same of one that keys of partitions may have.
+fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<Expr> {
     let context = SimplifyContext::builder()
         .with_schema(Arc::new(schema.clone()))
         .with_config_options(Arc::clone(state.config_options()))
@@ -89,7 +103,9 @@ pub(super) fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState
 fn corrected(expression: Expr, schema: &DFSchema, simplifier: &ExprSimplifier) -> DataFusionResult<Expr> {
     let expression = intervals::by_length(expression, schema)?.data;
     let expression = times::exact(expression, schema)?.data;
-    let expression = decimals::exact(simplifier.coerce(expression, schema)?, schema)?;
+    let expression = decimals::twice(expression)?.data;
+    let expression = rounding::rounded(simplifier.coerce(expression, schema)?, schema)?.data;
+    let expression = decimals::exact(expression, schema)?;
     let expression = lists::united(expression)?.data;
     let expression = zeros::of_values(expression, schema)?.data;
     let expression = zones::local(expression, schema)?.data;

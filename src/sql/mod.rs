@@ -7,11 +7,11 @@
 //! comes out of such an answer and goes into the road of an ingest (`write`).
 //!
 //! What DataFusion gets wrong is put right before planning (`parse`, `prepared`, `stars` with `inner_names`, `using_names`,
-//! `rewrite`), by analyzer rules (`dependencies`, `using`, `frames`, `intervals`, `decimals`, `lists`, `set_operations`,
-//! `times`, `zeros`, `zones`, `decorrelate`, `opaque` with `guards`), and by rules and functions in place of its own
+//! `order_names`, `rewrite`), by analyzer rules (`dependencies`, `using`, `frames`, `intervals`, `rounding`, `decimals`, `lists`,
+//! `set_operations`, `times`, `zeros`, `zones`, `decorrelate`, `opaque` with `guards`), and by rules and functions in place of its own
 //! (`null_joins`, `empty_groups`, `semi_joins`, `pushdown`, `null_rows`, `filter_projections`, `orders`, `top_keys`,
-//! `kept_limits`, `aggregates` with `extremes`, `percentiles` and `sliding`, `lead`). `docs/datafusion-faults.md` has a row
-//! for each. Rules that a plan does not concern are left out of its planning (`resting`).
+//! `kept_limits`, `aggregates` with `extremes`, `percentiles` and `sliding`, `lead`, `text_functions`). `docs/datafusion-faults.md` has
+//! a row for each. Rules that a plan does not concern are left out of its planning (`resting`).
 //!
 //! - [`Session`]: configuration, memory, threads; parses and runs statements.
 //! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.
@@ -26,6 +26,7 @@ mod date_functions;
 mod decimals;
 mod decorrelate;
 mod dependencies;
+mod dialect;
 mod dynamic;
 mod empty_groups;
 mod exec;
@@ -39,6 +40,7 @@ mod generate;
 mod guards;
 mod held;
 mod inner_names;
+mod integer_means;
 mod intervals;
 mod kept_limits;
 mod lead;
@@ -48,9 +50,13 @@ mod modify;
 mod nesting;
 mod node;
 mod null_joins;
+mod null_keys;
 mod null_rows;
 mod opaque;
+mod order_names;
 mod orders;
+mod ordinals;
+mod other_names;
 mod parameters;
 mod parse;
 mod partition_keys;
@@ -63,6 +69,8 @@ mod queue;
 mod repeated;
 mod resting;
 mod rewrite;
+mod rounding;
+mod row_answers;
 mod row_values;
 mod rules;
 mod runs;
@@ -71,6 +79,7 @@ mod semi_joins;
 mod session;
 mod set_operations;
 mod settings;
+mod similar;
 mod sliding;
 mod standard;
 mod stars;
@@ -80,12 +89,14 @@ mod subqueries;
 mod stream;
 mod table;
 mod text;
+mod text_functions;
 mod times;
 mod top_keys;
 mod types;
 mod underscores;
 mod using;
 mod using_names;
+mod values;
 mod views;
 mod write;
 mod zeros;

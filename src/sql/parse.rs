@@ -6,23 +6,21 @@
 use datafusion::common::config::Dialect;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
-use datafusion::sql::sqlparser::dialect::dialect_from_str;
 
 use super::convert::from_datafusion;
 use super::parameters::allow_names;
 use super::{
-    decimals, frames, from_first, nesting, precedence, quantified, repeated, row_values, standard, times,
-    underscores, zones,
+    decimals, dialect, frames, from_first, nesting, order_names, other_names, precedence, quantified, repeated,
+    row_values, similar, standard, times, underscores, values, zones,
 };
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// How deep a statement may be nested. Each level takes some kilobytes of stack, which grows on the heap.
 const MOST_NESTED: usize = 400;
 
 /// Splits a text into statements at `;`.
 pub(super) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement>> {
-    let dialect =
-        dialect_from_str(dialect).ok_or_else(|| Error::InvalidInput(format!("unknown SQL dialect {dialect}")))?;
+    let dialect = dialect::named(dialect)?;
     let mut statements = DFParserBuilder::new(sql)
         .with_dialect(dialect.as_ref())
         .with_recursion_limit(MOST_NESTED)
@@ -33,6 +31,9 @@ pub(super) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement>> 
         if let Some(sql) = sql_of(statement) {
             nesting::check(sql)?;
             from_first::complete(sql);
+            values::as_selects(sql);
+            other_names::translate(sql);
+            similar::as_regexes(sql)?;
             precedence::correct(sql);
             quantified::as_lists(sql);
             standard::reword(sql);
@@ -40,6 +41,7 @@ pub(super) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement>> 
             frames::write_out(sql);
             decimals::keep_digits(sql);
             repeated::leave_out(sql);
+            order_names::number_distinct(sql);
             zones::as_function(sql);
             times::correct(sql);
             allow_names(sql);

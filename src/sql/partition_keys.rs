@@ -78,7 +78,12 @@ impl Key {
                 _ => Transformed::no(expr),
             })
         });
-        let operand = Operand { column: key_column(number), data_type: DataType::from_arrow(&compiled.data_type)? };
+        let data_type = DataType::from_arrow(&compiled.data_type)?;
+        // The key may be of a version that gave timestamps another unit; numbers of one are none of the other.
+        if matches!(data_type, DataType::Timestamp { .. } | DataType::Time { .. }) && data_type != key.data_type {
+            return None;
+        }
+        let operand = Operand { column: key_column(number), data_type };
         let of = match (columns.as_slice(), compiled.function) {
             ([(_, column)], Some(function)) => Some(((*column).clone(), function)),
             _ => None,

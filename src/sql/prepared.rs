@@ -167,7 +167,7 @@ fn constant(value: &SqlExpr, state: &SessionState) -> Result<ScalarValue> {
     let none = DFSchema::empty();
     let unnamed = ExprWithAlias { expr: value.clone(), alias: None };
     let planned = state.create_logical_expr_from_sql_expr(unnamed, &none).map_err(from_datafusion)?;
-    match expressions::simplify(planned, &none, state)? {
+    match expressions::simplify_own(planned, &none, state)? {
         Expr::Literal(value, _) => Ok(value),
         _ => Err(Error::InvalidInput(format!("{value} is not a constant, as the values of an EXECUTE must be"))),
     }

@@ -122,6 +122,20 @@ pub(super) fn restore(
     Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?))
 }
 
+/// The plan of an answer with these names for its columns.
+pub(super) fn rename(plan: Arc<dyn ExecutionPlan>, names: &[&str]) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+    let schema = plan.schema();
+    let known = schema.fields().iter().map(|field| field.name().as_str());
+    if names.len() != schema.fields().len() || known.eq(names.iter().copied()) {
+        return Ok(plan);
+    }
+    let columns = schema.fields().iter().zip(names).enumerate().map(|(at, (field, name))| ProjectionExpr {
+        expr: Arc::new(Column::new(field.name(), at)) as Arc<dyn PhysicalExpr>,
+        alias: (*name).to_owned(),
+    });
+    Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?))
+}
+
 /// The name that DataFusion gives an expression that has no marks.
 fn unmarked_name(expr: &PlannedExpr) -> DataFusionResult<String> {
     let plain =
@@ -246,7 +260,7 @@ fn item(selected: &SelectItem) -> Option<(Item, Expr)> {
 }
 
 /// The expression without parentheses and pluses around it, which DataFusion does not see either.
-fn bare(expr: &Expr) -> &Expr {
+pub(super) fn bare(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } => bare(inner),
         other => other,
@@ -254,7 +268,7 @@ fn bare(expr: &Expr) -> &Expr {
 }
 
 /// The name of a column that is no more than that.
-fn name_of(expr: &Expr) -> Option<String> {
+pub(super) fn name_of(expr: &Expr) -> Option<String> {
     match bare(expr) {
         Expr::Identifier(name) => Some(normal(name)),
         Expr::CompoundIdentifier(parts) => parts.last().map(normal),
@@ -262,6 +276,6 @@ fn name_of(expr: &Expr) -> Option<String> {
     }
 }
 
-fn normal(name: &Ident) -> String {
+pub(super) fn normal(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }

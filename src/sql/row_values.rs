@@ -14,6 +14,9 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
+/// How the names of subqueries of several columns begin.
+pub(super) const ROWS: &str = "sty__rows_";
+
 /// Takes all comparisons of rows in a statement apart.
 pub(super) fn take_apart(statement: &mut Statement) {
     let _ = statement.visit(&mut Apart::default());
@@ -139,7 +142,7 @@ impl Apart {
     /// True where the subquery has an equal row, else null where it has one that may be equal.
     fn in_subquery(&mut self, values: &[Expr], subquery: &Query, negated: bool) -> Option<Expr> {
         self.subqueries += 1;
-        let name = format!("sty__rows_{}", self.subqueries);
+        let name = format!("{ROWS}{}", self.subqueries);
         let columns: Vec<String> = (0..values.len()).map(|at| format!("sty__{}_{at}", self.subqueries)).collect();
         let text = format!("SELECT 1 FROM (SELECT 1) AS \"{name}\" (\"{}\")", columns.join("\", \""));
         let template = Parser::new(&DuckDbDialect {}).try_with_sql(&text).ok()?.parse_query().ok()?;

@@ -26,7 +26,7 @@ use super::assignments;
 use super::catalog::Tables;
 use super::convert::from_datafusion;
 use super::date_functions;
-use super::decimals::{DecimalArithmetic, ExactNumbers, NumbersBesideDecimals};
+use super::decimals::{DecimalArithmetic, ExactNumbers, NumbersBesideDecimals, OwnCasts};
 use super::decorrelate::Decorrelate;
 use super::dependencies::{ForgetDependencies, MISLED, OwnKeys};
 use super::empty_groups::AboveEmptyGroups;
@@ -34,6 +34,7 @@ use super::exec::Engine;
 use super::expressions::SqlExpressions;
 use super::filter_projections::SelectAboveFilters;
 use super::frames::FramesOfPeers;
+use super::integer_means::ExactMeans;
 use super::intervals::{IntervalArithmetic, Intervals};
 use super::kept_limits::KeepLimits;
 use super::lead;
@@ -41,6 +42,7 @@ use super::lists::UniteLists;
 use super::modify::Modify;
 use super::node::Planner;
 use super::null_joins::UnlessNullsAreEqual;
+use super::null_keys::TypedNullKeys;
 use super::null_rows::ForgetAtNullRows;
 use super::opaque::HideFromRules;
 use super::orders::SortWhatIsNot;
@@ -49,13 +51,16 @@ use super::parse;
 use super::prepared::Prepared;
 use super::pushdown::PositionalFilterPushdown;
 use super::resting::Resting;
+use super::rounding::{MarkCasts, RoundCasts};
 use super::semi_joins::EachKeyOnce;
 use super::set_operations::CountEqualRows;
 use super::settings::Settings;
+use super::similar;
 use super::statement::{Planned, StatementPlanner};
 use super::statistics::Timed;
 use super::stream::{BatchStream, Canceller, Workers};
-use super::times::{self, Times};
+use super::text_functions;
+use super::times::{self, ClockComparison, Times};
 use super::top_keys::TopKOfExactKeys;
 use super::types::Types;
 use super::using::UsingBoth;
@@ -153,12 +158,16 @@ impl Session {
         let mut context = SessionContext::new_with_state(state);
         context.register_expr_planner(Arc::new(IntervalArithmetic)).map_err(from_datafusion)?;
         context.register_expr_planner(Arc::new(DecimalArithmetic)).map_err(from_datafusion)?;
+        context.register_expr_planner(Arc::new(ClockComparison)).map_err(from_datafusion)?;
         date_functions::all().for_each(|function| context.register_udf(function));
         aggregates::all().for_each(|function| context.register_udaf(function));
         lead::all().into_iter().for_each(|function| context.register_udwf(function));
         context.register_udf(assignments::mark_function());
         context.register_udf(zones::function());
-        context.register_udf(times::now());
+        context.register_udf(similar::function());
+        text_functions::all().for_each(|function| context.register_udf(function));
+        let times = times::lasting().into_iter().chain(times::of_now());
+        times.for_each(|function| context.register_udf(function));
         let series = times::series(context.state_ref().read().table_functions());
         series.into_iter().for_each(|(name, function)| context.register_udtf(name, function));
         let weak = context.state_weak_ref();
@@ -305,19 +314,26 @@ fn configuration(threads: usize) -> SessionConfig {
 
 /// DataFusion's, and what makes subqueries such that its logical rules answer them rightly.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let mut rules = Analyzer::new().rules;
-    rules.insert(0, Arc::new(OwnKeys));
-    rules.insert(1, Arc::new(UsingBoth));
-    rules.insert(2, Arc::new(FramesOfPeers));
-    rules.insert(3, Arc::new(Intervals));
-    rules.insert(4, Arc::new(Times));
-    rules.insert(4, Arc::new(NumbersBesideDecimals));
+    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 8] = [
+        Arc::new(OwnKeys),
+        Arc::new(UsingBoth),
+        Arc::new(FramesOfPeers),
+        Arc::new(Intervals),
+        Arc::new(MarkCasts),
+        Arc::new(NumbersBesideDecimals),
+        Arc::new(Times),
+        Arc::new(OwnCasts),
+    ];
+    let mut rules: Vec<_> = before.into_iter().chain(Analyzer::new().rules).collect();
+    rules.push(Arc::new(RoundCasts));
     rules.push(Arc::new(ExactNumbers));
+    rules.push(Arc::new(ExactMeans));
     rules.push(Arc::new(UniteLists));
     rules.push(Arc::new(CountEqualRows));
     rules.push(Arc::new(OneZero));
     rules.push(Arc::new(LocalTimes));
     rules.push(Arc::new(Decorrelate));
+    rules.push(Arc::new(TypedNullKeys));
     rules.push(Arc::new(HideFromRules));
     rules
 }

@@ -10,6 +10,8 @@ use datafusion::sql::sqlparser::ast::{
     Statement, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 
+use super::ordinals;
+
 /// The most parts of a CUBE, of which there are 4,096 sets.
 const MOST_PARTS: usize = 12;
 
@@ -30,6 +32,7 @@ impl VisitorMut for Rewording {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         group(select);
+        ordinals::resolve(select);
         ControlFlow::Continue(())
     }
 

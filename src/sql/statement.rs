@@ -24,6 +24,7 @@ use super::assignments;
 use super::catalog::Tables;
 use super::convert::{from_datafusion, listed};
 use super::modify::Modify;
+use super::order_names;
 use super::parameters::Parameters;
 use super::prepared::{Prepared, Step};
 use super::rewrite;
@@ -112,6 +113,37 @@ impl StatementPlanner<'_> {
         parameters: &Parameters,
         state: &SessionState,
     ) -> Result<Planned> {
+        if let Some(selected) = order_names::selected_below(statement)
+            && let Ok(planned) = self.plan_any_words(&selected, parameters, state).await
+        {
+            return self.with_names_of(planned, statement, state).await;
+        }
+        self.plan_any_words(statement, parameters, state).await
+    }
+
+    /// An answer under the names that it has without a query below.
+    async fn with_names_of(
+        &self,
+        planned: Planned,
+        statement: &Statement,
+        state: &SessionState,
+    ) -> Result<Planned> {
+        match (planned, assignments::plan(state, statement, &mut Stars::default()).await) {
+            (Planned::Answer(plan), Ok(asked)) => {
+                let names: Vec<&str> = asked.schema().fields().iter().map(|field| field.name().as_str()).collect();
+                rewrite::rename(plan, &names).map(Planned::Answer).map_err(from_datafusion)
+            }
+            (planned, _) => Ok(planned),
+        }
+    }
+
+    /// Plans a statement as it is worded, or in other words that mean the same.
+    async fn plan_any_words(
+        &self,
+        statement: &Statement,
+        parameters: &Parameters,
+        state: &SessionState,
+    ) -> Result<Planned> {
         let mut stars = Stars::default();
         for again in using_names::columns_in_having(statement) {
             if let Ok((_, planned)) = self.plan_words(&again, parameters, state, &mut stars).await {
@@ -132,6 +164,11 @@ impl StatementPlanner<'_> {
                 // There may be another name.
                 Err(Failure::DataFusion(error)) => candidates.extend(using_names::candidates(&again, &error)),
             }
+        }
+        if let Some(again) = order_names::written_out(statement, &error)
+            && let Ok((_, planned)) = self.plan_words(&again, parameters, state, &mut stars).await
+        {
+            return Ok(planned);
         }
         for again in rewrite::candidates(statement, &error) {
             // Where the other words fail too, the error is about what was written.
@@ -245,6 +282,8 @@ impl StatementPlanner<'_> {
         let name = statement.table_name.table();
         match statement.op {
             WriteOp::Insert(InsertOp::Append) => {}
+            WriteOp::MergeInto(_) => return refuse("MERGE is not known", "use UPDATE and INSERT INTO … SELECT"),
+            WriteOp::Truncate => return refuse("TRUNCATE is not known", "DELETE FROM takes all rows out"),
             _ => return refuse("INSERT does not replace rows", "INSERT INTO adds some; UPDATE changes them"),
         }
         let provider = source_as_provider(&statement.target).map_err(from_datafusion)?;

@@ -1,8 +1,9 @@
 //! Subqueries of DELETE and UPDATE: answered first, and put into the expressions as what they have answered.
 //!
-//! `id IN (SELECT …)` becomes a list of values or a look into a set of them, `EXISTS` a truth, a subquery in the place of a value
-//! this value. So statistics rule segments out by the answers as they do by constants. A subquery that looks at the row which is
-//! to be changed has no answer of its own, and is refused.
+//! `id IN (SELECT …)` becomes a list of values or a look into a set of them, `EXISTS` a truth, a subquery in the place
+//! of a value this value, and `(a, b) IN (SELECT …)` a list of comparisons (`row_answers`). So statistics rule
+//! segments out by the answers as they do by constants. A subquery that looks at the row which is to be changed has no
+//! answer of its own, and is refused.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -28,6 +29,7 @@ use futures::StreamExt;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::convert::from_datafusion;
+use super::row_answers::Compared;
 use super::table::StoreProvider;
 use super::zeros;
 use crate::error::{Error, Result};
@@ -67,6 +69,7 @@ pub(super) async fn answered(
         let answer = match subquery.of {
             Asked::Value => Answer::Value(value(subquery.subquery, state).await?),
             Asked::Rows => Answer::Rows(has_rows(subquery.subquery, state).await?),
+            Asked::RowsWith(compared) => Answer::Any(compared.answer(LISTED, state).await?),
             Asked::SetFor(expr) => {
                 let of = expr.get_type(schema).map_err(from_datafusion)?;
                 Answer::Set(Arc::new(Set::of(subquery.subquery, &of, state, memory).await?))
@@ -85,6 +88,8 @@ pub(super) async fn answered(
         },
         Expr::Exists(exists) => match answer_of(&exists.subquery) {
             Some(Answer::Rows(found)) => Ok(Transformed::yes(lit(*found != exists.negated))),
+            Some(Answer::Any(found)) if exists.negated => Ok(Transformed::yes(!found.clone())),
+            Some(Answer::Any(found)) => Ok(Transformed::yes(found.clone())),
             _ => internal_err!("a subquery was not answered"),
         },
         Expr::InSubquery(InSubquery { expr, subquery, negated }) => match answer_of(subquery) {
@@ -111,6 +116,8 @@ enum Asked<'a> {
     Value,
     /// Whether there is a row.
     Rows,
+    /// Whether one of its rows is equal to that to be changed.
+    RowsWith(Compared<'a>),
     /// Its distinct values, to look for those of an expression among them.
     SetFor(&'a Expr),
 }
@@ -119,6 +126,8 @@ enum Asked<'a> {
 enum Answer {
     Value(ScalarValue),
     Rows(bool),
+    /// An expression over the row to be changed.
+    Any(Expr),
     Set(Arc<Set>),
 }
 
@@ -127,7 +136,13 @@ fn subqueries(expression: &Expr) -> Result<Vec<Found<'_>>> {
     let visited = expression.apply(|node| {
         let (subquery, of) = match node {
             Expr::ScalarSubquery(subquery) => (subquery, Asked::Value),
-            Expr::Exists(exists) => (&exists.subquery, Asked::Rows),
+            Expr::Exists(exists) => match Compared::of(&exists.subquery.subquery) {
+                Some(compared) => {
+                    found.push(Found { subquery: &exists.subquery.subquery, of: Asked::RowsWith(compared) });
+                    return Ok(TreeNodeRecursion::Continue);
+                }
+                None => (&exists.subquery, Asked::Rows),
+            },
             Expr::InSubquery(is_in) => (&is_in.subquery, Asked::SetFor(&is_in.expr)),
             Expr::SetComparison(_) => {
                 refused = Some(

@@ -20,10 +20,11 @@ use datafusion::sql::parser::Statement;
 
 use super::assignments;
 use super::convert::from_datafusion;
-use super::decimals::NumbersBesideDecimals;
+use super::decimals::{ExactNumbers, NumbersBesideDecimals, OwnCasts};
 use super::intervals::Intervals;
 use super::lower::store_provider;
 use super::parameters::Parameters;
+use super::rounding::{MarkCasts, RoundCasts};
 use super::stars::Stars;
 use super::table::StoreTable;
 use super::times::Times;
@@ -60,8 +61,17 @@ impl Definition {
 
 /// The plan of a view with the types that its columns have. Rules that must come before types are coerced come before.
 pub(super) fn coerced(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
-    let rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
-        vec![Arc::new(Intervals), Arc::new(NumbersBesideDecimals), Arc::new(Times), Arc::new(TypeCoercion::new())];
+    // What coercion makes of floats beside decimals is put right at once, while it can be told from casts of the user's.
+    let rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
+        Arc::new(Intervals),
+        Arc::new(MarkCasts),
+        Arc::new(NumbersBesideDecimals),
+        Arc::new(Times),
+        Arc::new(OwnCasts),
+        Arc::new(TypeCoercion::new()),
+        Arc::new(RoundCasts),
+        Arc::new(ExactNumbers),
+    ];
     Analyzer::with_rules(rules).execute_and_check(plan, &ConfigOptions::default(), |_, _| {})
 }
 

@@ -33,6 +33,11 @@ impl State {
                 let array = Decimal128Array::new(pick(sums, groups).into(), nulls);
                 Arc::new(array.with_data_type(self.data_type.clone()))
             }
+            Kind::Mean(sums) => {
+                let sum = |group: &u64| sums.get(*group as usize).copied().unwrap_or_default();
+                let values: ScalarBuffer<f64> = groups.iter().map(|g| mean(sum(g), count(g))).collect();
+                Arc::new(Float64Array::new(values, nulls))
+            }
             Kind::Floats { sums, average } => {
                 let value = |group: &u64| match (sums.sum(*group as usize), *average) {
                     // Which NaN comes out depends on the order in which they met.
@@ -58,6 +63,11 @@ impl State {
         }
         arrow_cast::cast(&array, &self.data_type).map_err(failed)
     }
+}
+
+/// The mean of so many integers with this sum.
+pub(crate) fn mean(sum: i128, count: u64) -> f64 {
+    sum as f64 / count as f64
 }
 
 fn rows_of(best: &Extremes, converter: &RowConverter, groups: &[u64]) -> Result<ArrayRef> {

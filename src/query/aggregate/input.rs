@@ -3,7 +3,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type};
 use arrow_array::{Array, ArrayRef, UInt32Array, new_null_array};
-use arrow_buffer::{NullBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
 use super::dictionary_decimals::DictionaryDecimals;
@@ -50,16 +50,19 @@ impl Fetched {
     pub(crate) fn keep(&mut self, marks: &[u8], marked: &NullBuffer, sums: bool) {
         let both = NullBuffer::union(self.valid.as_ref(), Some(marked));
         let valid = std::mem::replace(&mut self.valid, both);
-        if let (true, Values::Floats(floats)) = (sums, &mut self.values) {
-            let mut kept = floats.to_vec();
-            let words: &mut [u64] = bytemuck::cast_slice_mut(&mut kept);
-            blank_unmarked(words, marks);
-            blank(words, valid.as_ref().filter(|_| !self.zeroed));
-            *floats = kept.into();
-            self.zeroed = true;
-        }
-        if !self.zeroed {
-            return;
+        let valid = valid.as_ref().filter(|_| !self.zeroed);
+        match &mut self.values {
+            Values::Floats(floats) if sums => {
+                *floats = kept_of(floats, marks, valid);
+                self.zeroed = true;
+            }
+            Values::Words(words) if sums => {
+                *words = kept_of(words, marks, valid);
+                self.zeroed = true;
+                return;
+            }
+            _ if !self.zeroed => return,
+            _ => {}
         }
         match &mut self.values {
             Values::Decimals(decimals) => {
@@ -78,6 +81,19 @@ impl Fetched {
 /// Rows that are marked by 1.
 pub(crate) fn marked(marks: &[u8]) -> NullBuffer {
     NullBuffer::new(of_marks(marks))
+}
+
+/// The values, 0 where there is no mark or null.
+fn kept_of<T: ArrowNativeType + bytemuck::Pod>(
+    values: &[T],
+    marks: &[u8],
+    valid: Option<&NullBuffer>,
+) -> ScalarBuffer<T> {
+    let mut kept = values.to_vec();
+    let words: &mut [u64] = bytemuck::cast_slice_mut(&mut kept);
+    blank_unmarked(words, marks);
+    blank(words, valid);
+    kept.into()
 }
 
 /// Makes words without a mark 0.

@@ -251,6 +251,33 @@ pub(crate) fn fold<S, V: Copy>(
     }
 }
 
+/// Adds each row's whole number to the sum of its group, without overflow.
+pub(crate) fn add_wide(groups: Groups<'_>, values: &[i64], valid: Option<&NullBuffer>, sums: &mut [i128]) {
+    match (groups, valid.filter(|valid| valid.null_count() > 0)) {
+        (Groups::Same { group, .. }, None) => {
+            if let Some(slot) = sums.get_mut(group) {
+                *slot += values.chunks(1 << 20).map(wide_sum).sum::<i128>();
+            }
+        }
+        (groups, None) => fold_spread(groups, values, sums, |slot, v| *slot += i128::from(v), |slot, v| *slot += v),
+        (groups, valid) => fold(groups, values, valid, sums, |slot, v| *slot += i128::from(v)),
+    }
+}
+
+/// The sum of up to 2³² whole numbers: both halves of them by themselves, all made positive.
+fn wide_sum(values: &[i64]) -> i128 {
+    let (low, high) = simd(
+        #[inline(always)]
+        || {
+            values.iter().fold((0u64, 0u64), |(low, high), value| {
+                let word = *value as u64 ^ 1 << 63;
+                (low + (word & u64::from(u32::MAX)), high + (word >> 32))
+            })
+        },
+    );
+    (i128::from(high) << 32) + i128::from(low) - ((values.len() as i128) << 63)
+}
+
 /// Adds each row's value to the slot of its group, where few groups would wait for their own last addition: rows
 /// take turns between several sets of slots, which `merge` joins.
 #[inline(always)]
@@ -328,6 +355,20 @@ pub(crate) fn grow<T: Clone>(slots: &mut Vec<T>, groups: usize, empty: T) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wide_sums_are_exact() {
+        for values in [&[i64::MAX, i64::MAX, i64::MIN, 3, -1][..], &[i64::MIN; 9], &[i64::MAX; 70], &[], &[-5]] {
+            let sum: i128 = values.iter().copied().map(i128::from).sum();
+            let mut sums = [7i128];
+            add_wide(Groups::Same { group: 0, rows: values.len() }, values, None, &mut sums);
+            assert_eq!(sums, [7 + sum]);
+            add_wide(Groups::Shorts(&vec![0; values.len()]), values, None, &mut sums);
+            assert_eq!(sums, [7 + 2 * sum]);
+            add_wide(Groups::Bytes { codes: &vec![0; values.len()], places: &[0] }, values, None, &mut sums);
+            assert_eq!(sums, [7 + 3 * sum]);
+        }
+    }
 
     proptest::proptest! {
         #[test]

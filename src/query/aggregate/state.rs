@@ -11,7 +11,7 @@ use super::columns::{Map, Rows, each, gather, read_words, write_words};
 use super::extremes::Extremes;
 use super::float_sum::FloatSums;
 use super::input::{Fetched, Values};
-use super::kernels::{Groups, count_missing, fold, grow, neutralised};
+use super::kernels::{Groups, add_wide, count_missing, fold, grow, neutralised};
 use super::moments::Moments;
 use crate::bytes::{Cursor, Writer};
 use crate::encoding::kernels::dispatch::simd;
@@ -38,6 +38,8 @@ pub(super) enum Kind {
     Distinct(Vec<u64>),
     Words(Vec<i64>),
     Wide(Vec<i128>),
+    /// Sums of integers, to be divided.
+    Mean(Vec<i128>),
     Floats {
         sums: FloatSums,
         average: bool,
@@ -110,6 +112,11 @@ impl State {
             (AggregateFunction::Sum, Some(ArrowType::Decimal128(..))) => Kind::Wide(Vec::new()),
             (AggregateFunction::Sum, Some(ArrowType::Float64)) => {
                 Kind::Floats { sums: FloatSums::default(), average: false }
+            }
+            (AggregateFunction::Average, Some(ArrowType::Int64 | ArrowType::Decimal128(_, 0)))
+                if aggregate.data_type == ArrowType::Float64 =>
+            {
+                Kind::Mean(Vec::new())
             }
             (AggregateFunction::Average, Some(ArrowType::Float64)) => {
                 Kind::Floats { sums: FloatSums::default(), average: true }
@@ -198,7 +205,7 @@ impl State {
                 Kind::Words(best) | Kind::Extreme { best, .. } => best.capacity() * size_of::<i64>(),
                 Kind::Distinct(counts) => counts.capacity() * size_of::<u64>(),
                 Kind::Moments { moments, .. } => moments.memory(),
-                Kind::Wide(sums) => sums.capacity() * size_of::<i128>(),
+                Kind::Wide(sums) | Kind::Mean(sums) => sums.capacity() * size_of::<i128>(),
                 Kind::Floats { sums, .. } => sums.memory(),
                 Kind::ExtremeRow { best, .. } => best.memory(),
             }
@@ -217,7 +224,7 @@ impl State {
                 Kind::Count => 0,
                 Kind::Words(_) | Kind::Distinct(_) | Kind::Extreme { .. } => size_of::<i64>(),
                 Kind::Moments { .. } => Moments::BYTES,
-                Kind::Wide(_) | Kind::Floats { .. } => size_of::<i128>(),
+                Kind::Wide(_) | Kind::Mean(_) | Kind::Floats { .. } => size_of::<i128>(),
                 Kind::ExtremeRow { .. } => 2 * size_of::<u64>(),
             }
     }
@@ -231,7 +238,7 @@ impl State {
             Kind::Words(sums) => grow(sums, groups, 0),
             Kind::Distinct(counts) => grow(counts, groups, 0),
             Kind::Moments { moments, .. } => moments.grow(groups),
-            Kind::Wide(sums) => grow(sums, groups, 0),
+            Kind::Wide(sums) | Kind::Mean(sums) => grow(sums, groups, 0),
             Kind::Floats { sums, .. } => sums.grow(groups),
             Kind::Extreme { best, greatest, .. } => {
                 best.resize(groups, if *greatest { i64::MIN } else { i64::MAX });
@@ -260,7 +267,8 @@ impl State {
             (Kind::Words(sums), Values::Words(values)) => {
                 fold(groups, values, valid, sums, |slot, v| *slot = slot.wrapping_add(v));
             }
-            (Kind::Wide(sums), Values::Wide(values)) => {
+            (Kind::Mean(sums), Values::Words(values)) => add_wide(groups, values, valid, sums),
+            (Kind::Wide(sums) | Kind::Mean(sums), Values::Wide(values)) => {
                 fold(groups, values, valid, sums, |slot, v| *slot = slot.wrapping_add(v));
             }
             (Kind::Floats { sums, .. }, Values::Floats(values)) => sums.add_floats(groups, values, valid),
@@ -312,7 +320,13 @@ impl State {
                 let sum = counted.filter_map(product).fold(0, i64::wrapping_add);
                 sums.iter_mut().take(1).for_each(|slot| *slot = slot.wrapping_add(sum));
             }
-            (Kind::Wide(sums), Values::Wide(values)) => {
+            (Kind::Mean(sums), Values::Words(values)) => {
+                let product =
+                    |(at, times): (usize, u64)| values.get(at).map(|v| i128::from(*v) * i128::from(times));
+                let sum = counted.filter_map(product).sum::<i128>();
+                sums.iter_mut().take(1).for_each(|slot| *slot += sum);
+            }
+            (Kind::Wide(sums) | Kind::Mean(sums), Values::Wide(values)) => {
                 let product = |(at, times): (usize, u64)| values.get(at).map(|v| v.wrapping_mul(times.into()));
                 let sum = counted.filter_map(product).fold(0, i128::wrapping_add);
                 sums.iter_mut().take(1).for_each(|slot| *slot = slot.wrapping_add(sum));
@@ -334,7 +348,7 @@ impl State {
             Kind::Words(slots) | Kind::Extreme { best: slots, .. } => slots.clear(),
             Kind::Distinct(counts) => counts.clear(),
             Kind::Moments { moments, .. } => moments.clear(),
-            Kind::Wide(sums) => sums.clear(),
+            Kind::Wide(sums) | Kind::Mean(sums) => sums.clear(),
             Kind::Floats { sums, .. } => sums.clear(),
             Kind::ExtremeRow { best, .. } => best.clear(),
         }
@@ -347,7 +361,9 @@ impl State {
         }
         match (&mut self.kind, &other.kind) {
             (Kind::Words(sums), Kind::Words(more)) => each(sums, more, map, |a, b| *a = a.wrapping_add(b)),
-            (Kind::Wide(sums), Kind::Wide(more)) => each(sums, more, map, |a, b| *a = a.wrapping_add(b)),
+            (Kind::Wide(sums), Kind::Wide(more)) | (Kind::Mean(sums), Kind::Mean(more)) => {
+                each(sums, more, map, |a, b| *a = a.wrapping_add(b))
+            }
             (Kind::Floats { sums, .. }, Kind::Floats { sums: more, .. }) => sums.merge(more, map),
             (Kind::Distinct(counts), Kind::Distinct(more)) => each(counts, more, map, |a, b| *a += b),
             (Kind::Moments { moments, .. }, Kind::Moments { moments: more, .. }) => moments.merge(more, map),
@@ -380,7 +396,9 @@ impl State {
         match (&mut self.kind, &other.kind) {
             (Kind::Words(slots), Kind::Words(more))
             | (Kind::Extreme { best: slots, .. }, Kind::Extreme { best: more, .. }) => gather(slots, more, at),
-            (Kind::Wide(slots), Kind::Wide(more)) => gather(slots, more, at),
+            (Kind::Wide(slots), Kind::Wide(more)) | (Kind::Mean(slots), Kind::Mean(more)) => {
+                gather(slots, more, at)
+            }
             (Kind::Floats { sums, .. }, Kind::Floats { sums: more, .. }) => sums.append(more, at),
             (Kind::Distinct(counts), Kind::Distinct(more)) => gather(counts, more, at),
             (Kind::Moments { moments, .. }, Kind::Moments { moments: more, .. }) => moments.append(more, at),
@@ -400,7 +418,7 @@ impl State {
             Kind::Words(slots) | Kind::Extreme { best: slots, .. } => write_words(slots, out),
             Kind::Distinct(counts) => write_words(counts, out),
             Kind::Moments { moments, .. } => moments.write(out),
-            Kind::Wide(sums) => write_words(sums, out),
+            Kind::Wide(sums) | Kind::Mean(sums) => write_words(sums, out),
             Kind::Floats { sums, .. } => sums.write(out),
             Kind::ExtremeRow { best, .. } => best.write(out),
         }
@@ -414,7 +432,7 @@ impl State {
             Kind::Words(slots) | Kind::Extreme { best: slots, .. } => *slots = read_words(groups, from)?,
             Kind::Distinct(counts) => *counts = read_words(groups, from)?,
             Kind::Moments { moments, .. } => *moments = Moments::read(groups, from)?,
-            Kind::Wide(sums) => *sums = read_words(groups, from)?,
+            Kind::Wide(sums) | Kind::Mean(sums) => *sums = read_words(groups, from)?,
             Kind::Floats { sums, .. } => *sums = FloatSums::read(groups, from)?,
             Kind::ExtremeRow { best, .. } => *best = Extremes::read(groups, from)?,
         }

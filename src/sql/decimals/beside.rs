@@ -78,14 +78,18 @@ fn concerns(expr: &Expr) -> bool {
         Expr::BinaryExpr(binary) => {
             is_comparison(binary.op) && (is_written(&binary.left) || is_written(&binary.right))
         }
-        Expr::Between(between) => {
-            [&between.expr, &between.low, &between.high].into_iter().any(|expr| is_written(expr))
+        Expr::Between(_) => true,
+        Expr::InList(list) => {
+            is_written(&list.expr) || list.list.iter().any(|value| is_written(value) || !is_literal(value))
         }
-        Expr::InList(list) => is_written(&list.expr) || list.list.iter().any(is_written),
         Expr::ScalarFunction(call) => places(call).is_some() || has_one_type(call.func.name()),
         Expr::Case(_) => true,
         _ => false,
     }
+}
+
+fn is_literal(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(..))
 }
 
 /// An expression whose numbers beside decimals are decimals.
@@ -97,15 +101,15 @@ pub(in crate::sql) fn beside(expr: Expr, schema: &DFSchema) -> DataFusionResult<
         let changed = match &mut expr {
             Expr::BinaryExpr(binary) => as_decimals(&mut [&mut binary.left, &mut binary.right], schema),
             Expr::Between(between) => {
-                as_decimals(&mut [&mut between.expr, &mut between.low, &mut between.high], schema)
+                as_doubles(&mut [&mut between.expr, &mut between.low, &mut between.high], schema)
             }
             Expr::InList(list) => {
                 let mut group: Vec<&mut Expr> = list.list.iter_mut().collect();
                 group.push(&mut list.expr);
-                as_decimals(&mut group, schema)
+                as_doubles(&mut group, schema)
             }
             Expr::ScalarFunction(call) if call.func.name() == "round" => with_scale(call, schema),
-            Expr::ScalarFunction(call) => given_out(&mut call.args.iter_mut().collect::<Vec<_>>(), schema),
+            Expr::ScalarFunction(call) => as_doubles(&mut call.args.iter_mut().collect::<Vec<_>>(), schema),
             Expr::Case(case) => {
                 let (mut compared, mut given): (Vec<&mut Expr>, Vec<&mut Expr>) = (Vec::new(), Vec::new());
                 let is_compared = case.expr.is_some();
@@ -117,7 +121,7 @@ pub(in crate::sql) fn beside(expr: Expr, schema: &DFSchema) -> DataFusionResult<
                 }
                 compared.extend(case.expr.as_deref_mut());
                 given.extend(case.else_expr.as_deref_mut());
-                as_decimals(&mut compared, schema) | given_out(&mut given, schema)
+                as_doubles(&mut compared, schema) | as_doubles(&mut given, schema)
             }
             _ => false,
         };
@@ -167,8 +171,8 @@ fn as_decimals(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
     changed
 }
 
-/// The same for values of which one is given out: decimals among doubles are doubles.
-fn given_out(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
+/// The same, with decimals among doubles as doubles: of more than two values, coercion would make decimals.
+fn as_doubles(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
     let changed = as_decimals(group, schema);
     let types: Option<Vec<DataType>> = group.iter().map(|expr| expr.get_type(schema).ok()).collect();
     let Some(types) = types.filter(|types| are_mixed(types)) else { return changed };

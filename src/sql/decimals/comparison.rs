@@ -7,6 +7,7 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator, lit};
 
 use super::number::{Exact, Number};
+use super::own_casts::below_cast;
 use super::{as_doubles, is_float_as_decimal};
 pub(super) use crate::sql::rules::is_comparison;
 
@@ -36,10 +37,7 @@ pub(super) fn binary(binary: BinaryExpr, schema: &DFSchema) -> DataFusionResult<
 /// The integer or decimal column below a cast that only widens it. Other expressions keep their cast, because their type can
 /// change when they are simplified: `round(x, 1)` has another one once its second argument is known to be a literal.
 fn exact_column<'a>(expr: &'a Expr, schema: &DFSchema) -> DataFusionResult<Option<(&'a Expr, Exact)>> {
-    let column = match expr {
-        Expr::Cast(cast) => cast.expr.as_ref(),
-        other => other,
-    };
+    let column = below_cast(expr);
     if !matches!(column, Expr::Column(_)) {
         return Ok(None);
     }
@@ -198,8 +196,8 @@ mod tests {
         assert_eq!(settled(double(col("i")).between(lit(127.5), lit(1e9))), "i BETWEEN Int8(127) AND Int8(-128)");
         assert_eq!(settled(double(col("i")).in_list(vec![lit(1.5), lit(2.0)], false)), "i IN ([Int8(2)])");
         assert_eq!(settled(double(col("i")).in_list(vec![lit(1.5)], true)), "i <= Int8(127)");
-        // A cast that rounds is no number, and a column in a list is none either.
-        let rounded = cast(lit(1.5), DataType::Decimal128(3, 0));
+        // A cast that rounds is no number, and a column in a list is none either. What the user cast is there twice.
+        let rounded = cast(cast(lit(1.5), DataType::Decimal128(3, 0)), DataType::Decimal128(3, 0));
         assert_eq!(settled(col("i").eq(rounded.clone())), col("i").eq(rounded).to_string());
         let list = double(col("i")).in_list(vec![lit(1.5), col("x")], false);
         assert_eq!(settled(list.clone()), list.to_string());

@@ -6,14 +6,15 @@
 //!
 //! Here a number beside a decimal is the decimal that it says: in sums, differences and products ([`arithmetic`]), in what has
 //! one type or is compared ([`beside`]), and where coercion or a cast makes it one ([`number`]). Columns of decimals and
-//! integers are compared with numbers in their own types ([`comparison`]). Any other double that is compared with a decimal
-//! makes both doubles, as in PostgreSQL and DuckDB. Quotients stay what they are of doubles, and CASE, coalesce and UNION of
-//! decimals and other doubles stay DECIMAL(30, 15).
+//! integers are compared with numbers in their own types ([`comparison`]). Any other float that is compared with a decimal
+//! makes both doubles, as in PostgreSQL and DuckDB, unless the user has cast it to a decimal ([`own_casts`]). Quotients stay
+//! what they are of doubles.
 
 mod arithmetic;
 mod beside;
 mod comparison;
 mod number;
+mod own_casts;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use super::rules::rewrite_where;
 pub(super) use arithmetic::{DecimalArithmetic, written};
 pub(super) use beside::{NumbersBesideDecimals, beside};
 use number::{MOST_DIGITS, Number};
+pub(super) use own_casts::{OwnCasts, twice};
 
 /// The rule.
 #[derive(Debug)]
@@ -51,7 +53,7 @@ impl AnalyzerRule for ExactNumbers {
             }
             other => rewritten(other),
         };
-        Ok(plan.transform_up_with_subqueries(rewrite)?.data)
+        own_casts::all_once(plan.transform_up_with_subqueries(rewrite)?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -74,7 +76,8 @@ fn rewritten(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
 
 /// An expression whose types are coerced, with exact numbers.
 pub(super) fn exact(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
-    Ok(expr.transform_up(|expr| expression(expr, schema))?.data)
+    let exact = expr.transform_up(|expr| expression(expr, schema))?.data;
+    Ok(own_casts::once(exact)?.data)
 }
 
 fn concerns(expr: &Expr) -> bool {
@@ -129,13 +132,13 @@ fn as_written(expr: &mut Expr) -> bool {
     }
 }
 
-/// Whether coercion has made a decimal of a float that is no number.
+/// Whether coercion has made a decimal of a float that is no number, or none of so many digits. A cast that the user wrote is
+/// there twice (see [`own_casts`]), so it is no cast of a float here.
 fn is_float_as_decimal(expr: &Expr, schema: &DFSchema) -> bool {
     let Expr::Cast(cast) = expr else { return false };
-    // Coercion casts to DECIMAL(30, 15), or to a larger scale. A cast that the user wrote with such a scale is treated alike.
-    matches!(cast.field.data_type(), DataType::Decimal128(_, 15..) | DataType::Decimal256(_, 15..))
+    cast.field.data_type().is_decimal()
         && cast.expr.get_type(schema).is_ok_and(|of| of.is_floating())
-        && Number::of(&cast.expr).is_none()
+        && Number::of(expr).is_none()
 }
 
 /// Expressions that are compared, as doubles, if one of them is a float and no number.

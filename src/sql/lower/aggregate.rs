@@ -139,7 +139,7 @@ fn check_argument(
     let accepted = match function {
         AggregateFunction::Count => !distinct || is_comparable(data_type),
         AggregateFunction::Sum => matches!(data_type, T::Int64 | T::UInt64 | T::Float64 | T::Decimal128(..)),
-        AggregateFunction::Average => matches!(data_type, T::Float64 | T::Decimal128(..)),
+        AggregateFunction::Average => matches!(data_type, T::Int64 | T::Float64 | T::Decimal128(..)),
         AggregateFunction::Variance { .. } | AggregateFunction::Deviation { .. } => *data_type == T::Float64,
         AggregateFunction::Min | AggregateFunction::Max => is_ordered(data_type),
     };

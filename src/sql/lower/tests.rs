@@ -29,7 +29,7 @@ fn aggregates_become_fragments() {
         (
             "SELECT count(small), min(word), max(at), sum(small), avg(small) FROM t",
             "table=t, aggregates=[count(small), min(word), max(at), sum(CAST(small AS Int64)), \
-             avg(CAST(small AS Float64))]",
+             avg(CAST(small AS Int64))]",
         ),
         (
             "SELECT count(*) FILTER (WHERE id > 5) FROM t WHERE flag AND word LIKE 'blue%'",

@@ -1,15 +1,17 @@
 //! `TIMESTAMP '…'` and `'…'::timestamp`, as PostgreSQL and DuckDB read them.
 //!
 //! A timestamp is of microseconds (see `types`). A literal of more digits keeps them, as a timestamp of nanoseconds, if
-//! these hold it. One may end with the minute, which Arrow does not take.
+//! these hold it; so does one of a TIME. A timestamp may end with the minute, which Arrow does not take.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use arrow_cast::parse::string_to_timestamp_nanos;
 use datafusion::sql::sqlparser::ast::{
-    DataType as SqlType, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, TypedString,
-    Value, VisitMut, VisitorMut,
+    DataType as SqlType, Expr as SqlExpr, TypedString, Value, VisitMut, VisitorMut,
 };
+
+use crate::ingest::moments;
 
 /// Corrects the literals of an expression, or whatever has some.
 pub(in crate::sql) fn correct(tree: &mut impl VisitMut) {
@@ -22,27 +24,27 @@ impl VisitorMut for Literals {
     type Break = ();
 
     fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
-        if let SqlExpr::Function(function) = expr {
-            origin_in_nanoseconds(function);
-        } else if let Some((text, digits)) = literal(expr) {
-            if ends_with_minute(text) {
-                text.insert_str(MINUTE_END, ":00");
+        match literal(expr) {
+            Some((text, SqlType::Timestamp(digits, _))) => {
+                if let Cow::Owned(full) = moments::written_out(text) {
+                    *text = full;
+                }
+                if digits.is_none() && string_to_timestamp_nanos(text).is_ok_and(|value| value % 1_000 != 0) {
+                    *digits = NANOSECONDS;
+                }
             }
-            if digits.is_none() && string_to_timestamp_nanos(text).is_ok_and(|value| value % 1_000 != 0) {
-                *digits = NANOSECONDS;
-            }
+            Some((text, SqlType::Time(digits @ None, _))) if has_nanoseconds(text) => *digits = NANOSECONDS,
+            _ => {}
         }
         ControlFlow::Continue(())
     }
 }
 
-/// Where the minute of `2024-02-28 06:00` ends.
-const MINUTE_END: usize = 16;
 /// How many digits nanoseconds have.
 const NANOSECONDS: Option<u64> = Some(9);
 
-/// The text of a literal of a timestamp, and how many digits its type has.
-fn literal(expr: &mut SqlExpr) -> Option<(&mut String, &mut Option<u64>)> {
+/// The text of a literal, and its type.
+fn literal(expr: &mut SqlExpr) -> Option<(&mut String, &mut SqlType)> {
     let (value, data_type) = match expr {
         SqlExpr::TypedString(TypedString { data_type, value, .. }) => (value, data_type),
         SqlExpr::Cast { expr, data_type, .. } => match expr.as_mut() {
@@ -51,31 +53,16 @@ fn literal(expr: &mut SqlExpr) -> Option<(&mut String, &mut Option<u64>)> {
         },
         _ => return None,
     };
-    match (&mut value.value, data_type) {
-        (Value::SingleQuotedString(text), SqlType::Timestamp(digits, _)) => Some((text, digits)),
+    match &mut value.value {
+        Value::SingleQuotedString(text) => Some((text, data_type)),
         _ => None,
     }
 }
 
-/// Whether a text is a date, an hour and a minute, and perhaps an offset.
-fn ends_with_minute(text: &str) -> bool {
-    let shape = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte.to_ascii_uppercase() };
-    let bytes = text.as_bytes();
-    let Some((known, rest)) = bytes.split_at_checked(MINUTE_END) else { return false };
-    let known: Vec<u8> = known.iter().map(|byte| shape(*byte)).collect();
-    matches!(known.as_slice(), b"0000-00-00 00:00" | b"0000-00-00T00:00")
-        && matches!(rest.first(), None | Some(b'Z' | b'z' | b'+' | b'-' | b' '))
-}
-
-/// To DataFusion (55.2), the origin of `date_bin` has nanoseconds; beside another one, all are made nanoseconds.
-fn origin_in_nanoseconds(function: &mut Function) {
-    let FunctionArguments::List(list) = &mut function.args else { return };
-    let [_, _, FunctionArg::Unnamed(FunctionArgExpr::Expr(origin))] = list.args.as_mut_slice() else { return };
-    if function.name.to_string().eq_ignore_ascii_case("date_bin")
-        && let Some((_, digits @ None)) = literal(origin)
-    {
-        *digits = NANOSECONDS;
-    }
+/// Whether a time of day has digits that microseconds do not hold.
+fn has_nanoseconds(text: &str) -> bool {
+    let fraction = text.rsplit_once('.').map_or("", |(_, fraction)| fraction);
+    fraction.bytes().take_while(u8::is_ascii_digit).skip(6).any(|digit| digit != b'0')
 }
 
 #[cfg(test)]
@@ -102,7 +89,9 @@ mod tests {
             ("'2024-02-28 06:00.5'::TIMESTAMP", "'2024-02-28 06:00.5'::TIMESTAMP"),
             ("'2024-02-28 06:0é'::TIMESTAMP", "'2024-02-28 06:0é'::TIMESTAMP"),
             ("'2024-02-28 06:00'::TEXT", "'2024-02-28 06:00'::TEXT"),
-            ("date_bin(i, x, TIMESTAMP '2024-01-01')", "date_bin(i, x, TIMESTAMP(9) '2024-01-01')"),
+            ("'2024-2-8 6:00'::TIMESTAMP", "'2024-02-08 06:00:00'::TIMESTAMP"),
+            ("TIME '10:00:00.123456789'", "TIME(9) '10:00:00.123456789'"),
+            ("TIME '10:00:00.123456000'", "TIME '10:00:00.123456000'"),
         ] {
             assert_eq!(corrected(&format!("SELECT {given}")), format!("SELECT {expected}"));
         }

@@ -11,10 +11,17 @@
 //! nanoseconds is left to DataFusion.
 //!
 //! - [`literals`]: what literals of timestamps may say, which is corrected after parsing.
-//! - [`functions`]: `now()` in microseconds, and `generate_series`, which knows nanoseconds only.
+//! - [`texts`]: other texts that become timestamps.
+//! - [`clocks`]: times of day, which the rule brings to one unit too.
+//! - [`calendar`], [`bins`]: `date_trunc` and `date_bin`, without an end in 2262.
+//! - [`functions`]: `now()` and `to_timestamp` in microseconds, and `generate_series`, which knows nanoseconds only.
 
+mod bins;
+mod calendar;
+mod clocks;
 mod functions;
 mod literals;
+mod texts;
 
 use std::sync::Arc;
 
@@ -26,14 +33,33 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Cast, InList};
-use datafusion::logical_expr::{Between, BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, Operator, cast, lit};
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, cast, lit,
+};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::rules::{any_expression, any_node, is_comparison, rewrite_where};
 use super::zones::{UTC, is_utc};
+use crate::ingest::moments;
 
-pub(super) use functions::{now, series};
+pub(super) use clocks::ClockComparison;
+pub(super) use functions::series;
 pub(super) use literals::correct;
+
+/// The functions that give the same whenever they are asked.
+pub(super) fn lasting() -> [ScalarUDF; 3] {
+    [bins::function(), calendar::function(), functions::to_timestamp()]
+}
+
+/// The one of them that keys of partitions have, too.
+pub(super) fn truncation() -> ScalarUDF {
+    calendar::function()
+}
+
+/// Those that do not.
+pub(super) fn of_now() -> [ScalarUDF; 2] {
+    [functions::now(), clocks::current_time()]
+}
 
 /// The rule.
 #[derive(Debug)]
@@ -41,12 +67,13 @@ pub(super) struct Times;
 
 impl AnalyzerRule for Times {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        let has_timestamps =
-            any_expression(&plan, makes_timestamp)? || any_node(&plan, |node| has_timestamp(node.schema()))?;
-        if !has_timestamps {
+        let has_times = any_expression(&plan, makes_time)? || any_node(&plan, |node| has_time(node.schema()))?;
+        if !has_times {
             return Ok(plan);
         }
-        Ok(plan.transform_up_with_subqueries(|node| rewrite_where(node, concerns, exact))?.data)
+        let rewrite =
+            |expr: Expr, schema: &DFSchema| in_full(expr, schema)?.transform_data(|expr| exact(expr, schema));
+        Ok(plan.transform_up_with_subqueries(|node| rewrite_where(node, concerns, rewrite))?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -54,39 +81,54 @@ impl AnalyzerRule for Times {
     }
 }
 
-/// Whether an expression may be a timestamp where none of its columns is.
-fn makes_timestamp(expr: &Expr) -> bool {
+/// Whether an expression may be a timestamp or a time of day where none of its columns is.
+fn makes_time(expr: &Expr) -> bool {
     match expr {
-        Expr::Literal(value, _) => is_timestamp(&value.data_type()),
-        Expr::Cast(cast) => is_timestamp(cast.field.data_type()),
-        Expr::TryCast(cast) => is_timestamp(cast.field.data_type()),
-        Expr::ScalarFunction(function) => makes_timestamps(function.name()),
+        Expr::Literal(value, _) => is_either(&value.data_type()),
+        Expr::Cast(cast) => is_either(cast.field.data_type()),
+        Expr::TryCast(cast) => is_either(cast.field.data_type()),
+        Expr::ScalarFunction(function) => makes_times(function.name()),
         _ => false,
     }
 }
 
-/// Whether a function may give timestamps where it is given none.
-fn makes_timestamps(function: &str) -> bool {
-    const NAMES: [&str; 6] = ["date_bin", "date_trunc", "from_unixtime", "now", "timezone", "to_local_time"];
+/// Whether a function may give timestamps or times of day where it is given none.
+fn makes_times(function: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "current_time",
+        "date_bin",
+        "date_trunc",
+        "from_unixtime",
+        "make_time",
+        "now",
+        "timezone",
+        "to_local_time",
+        "to_time",
+    ];
     NAMES.contains(&function) || function.starts_with("to_timestamp") || function.contains("cast")
 }
 
-/// Whether there is a column of timestamps, or one that may have some inside.
-fn has_timestamp(schema: &DFSchema) -> bool {
-    schema.fields().iter().any(|field| is_timestamp(field.data_type()) || field.data_type().is_nested())
+/// Whether there is a column of timestamps or times of day, or one that may have some inside.
+fn has_time(schema: &DFSchema) -> bool {
+    schema.fields().iter().any(|field| is_either(field.data_type()) || field.data_type().is_nested())
+}
+
+fn is_either(data_type: &DataType) -> bool {
+    is_timestamp(data_type) || clocks::is_time(data_type)
 }
 
 fn is_timestamp(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Timestamp(..))
 }
 
-/// Whether an expression may compare timestamps, or make one of an integer.
+/// Whether an expression may compare timestamps or times of day, choose among these, or make a timestamp of something.
 fn concerns(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryExpr(binary) => is_comparison(binary.op),
-        Expr::Case(case) => case.expr.is_some(),
-        Expr::Cast(cast) => is_microseconds(cast.field.data_type()),
-        Expr::Between(_) | Expr::InList(_) => true,
+        Expr::Cast(cast) => is_timestamp(cast.field.data_type()),
+        Expr::TryCast(cast) => is_timestamp(cast.field.data_type()),
+        Expr::ScalarFunction(function) => clocks::takes_one_type(function) || makes_times(function.name()),
+        Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => true,
         _ => false,
     }
 }
@@ -97,7 +139,59 @@ fn is_microseconds(data_type: &DataType) -> bool {
 
 /// An expression, whose types are not coerced yet, with timestamps compared as they are.
 pub(super) fn exact(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
-    expr.transform_up(|expr| Ok(expression(expr, schema)))
+    expr.transform_up(|mut expr| {
+        let of_one_type = times_of_one_type(&mut expr, schema);
+        let mut settled = expression(expr, schema);
+        settled.transformed |= of_one_type;
+        Ok(settled)
+    })
+}
+
+/// The same before, with texts written out that become timestamps. Keys of partitions take them as they are, as their
+/// files do.
+pub(super) fn in_full(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+    expr.transform_up(|mut expr| {
+        let changed = texts_in_full(&mut expr, schema);
+        Ok(Transformed::new_transformed(expr, changed))
+    })
+}
+
+/// Writes out the texts that become timestamps here. Says whether one has changed.
+fn texts_in_full(expr: &mut Expr, schema: &DFSchema) -> bool {
+    match expr {
+        Expr::Cast(cast) if is_timestamp(cast.field.data_type()) => texts::write_out(&mut cast.expr, schema),
+        Expr::TryCast(cast) if is_timestamp(cast.field.data_type()) => texts::write_out(&mut cast.expr, schema),
+        Expr::ScalarFunction(function) => {
+            texts::read_by(function).is_some_and(|text| texts::write_out(text, schema))
+        }
+        other => compared(other).is_some_and(|sides| texts::beside_timestamps(sides, schema)),
+    }
+}
+
+/// Brings times of day of several units to one. Says whether there were any.
+fn times_of_one_type(expr: &mut Expr, schema: &DFSchema) -> bool {
+    let chosen = match expr {
+        Expr::Case(choice) => clocks::chosen_to_one_type(choice, schema),
+        Expr::ScalarFunction(function) if clocks::takes_one_type(function) => {
+            clocks::to_one_type(function.args.iter_mut().collect(), schema)
+        }
+        _ => false,
+    };
+    chosen | compared(expr).is_some_and(|sides| clocks::to_one_type(sides, schema))
+}
+
+/// What an expression compares with each other.
+fn compared(expr: &mut Expr) -> Option<Vec<&mut Expr>> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => Some(vec![left, right]),
+        Expr::Between(Between { expr, low, high, .. }) => Some(vec![expr, low, high]),
+        Expr::InList(test) => Some(std::iter::once(&mut *test.expr).chain(&mut test.list).collect()),
+        Expr::Case(choice) => {
+            let whens = choice.when_then_expr.iter_mut().map(|(when, _)| &mut **when);
+            Some(std::iter::once(choice.expr.as_deref_mut()?).chain(whens).collect())
+        }
+        _ => None,
+    }
 }
 
 fn expression(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
@@ -305,7 +399,7 @@ impl Timestamps {
     /// A text without an offset says what a clock in the timestamps' zone shows.
     fn moment_of_text(&self, text: &str) -> Option<i128> {
         let zone: Tz = self.zone.as_deref().unwrap_or(UTC).parse().ok()?;
-        let moment = string_to_datetime(&zone, text).ok()?;
+        let moment = string_to_datetime(&zone, &moments::written_out(text)).ok()?;
         Some(
             i128::from(moment.timestamp()) * nanoseconds(TimeUnit::Second)
                 + i128::from(moment.timestamp_subsec_nanos()),
@@ -383,6 +477,18 @@ fn is_utc_or_none(zone: &Option<Arc<str>>) -> bool {
 
 fn finer(a: TimeUnit, b: TimeUnit) -> TimeUnit {
     if nanoseconds(a) <= nanoseconds(b) { a } else { b }
+}
+
+/// The nanoseconds since 1970 of a timestamp; `None` for null and what is none.
+fn timestamp_nanoseconds(value: &ScalarValue) -> Option<i128> {
+    let (value, unit) = match value {
+        ScalarValue::TimestampSecond(value, _) => (value, TimeUnit::Second),
+        ScalarValue::TimestampMillisecond(value, _) => (value, TimeUnit::Millisecond),
+        ScalarValue::TimestampMicrosecond(value, _) => (value, TimeUnit::Microsecond),
+        ScalarValue::TimestampNanosecond(value, _) => (value, TimeUnit::Nanosecond),
+        _ => return None,
+    };
+    Some(i128::from((*value)?) * nanoseconds(unit))
 }
 
 /// How many a unit has.

@@ -1,12 +1,15 @@
 //! Whether two answers are the same: bit for bit, but for sums of floats.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, RecordBatchOptions};
 use arrow_row::{RowConverter, Rows, SortField};
-use arrow_schema::DataType;
+use arrow_schema::DataType::{self, Time64, Timestamp};
+use arrow_schema::TimeUnit::{Microsecond, Nanosecond};
+use arrow_schema::{Field, Schema};
 use datafusion::arrow::util::pretty::pretty_format_batches;
 
 use super::statements::{Order, Statement};
@@ -31,7 +34,7 @@ fn converted(columns: &[ArrayRef], rows: usize) -> Rows {
     let converter = RowConverter::new(fields).unwrap();
     if columns.is_empty() {
         // So many empty rows.
-        let nothing: ArrayRef = std::sync::Arc::new(arrow_array::BooleanArray::from(vec![false; rows]));
+        let nothing: ArrayRef = Arc::new(arrow_array::BooleanArray::from(vec![false; rows]));
         return converted(&[nothing], rows);
     }
     converter.convert_columns(columns).unwrap()
@@ -66,6 +69,7 @@ pub(crate) fn compare(
     ask: &dyn Fn(&str) -> Option<RecordBatch>,
 ) -> Result<(), String> {
     let (a, b) = if statement.zeros_are_one { (&one_zero(a), &one_zero(b)) } else { (a, b) };
+    let b = &in_units_of(a, b);
     // Beside one count of distinct values DataFusion may sum twice, and the precision of decimals grows twice.
     let twice = statement.sql.contains("DISTINCT");
     let data_type = |data_type: &DataType| match data_type {
@@ -85,6 +89,7 @@ pub(crate) fn compare(
     match &statement.order {
         Order::Some(all) => {
             let all = ask(all).map(|all| if statement.zeros_are_one { one_zero(&all) } else { all });
+            let all = all.map(|all| in_units_of(a, &all));
             [a, b].into_iter().try_for_each(|part| is_part(part, all.as_ref()))
         }
         Order::By(columns) => by_keys(columns, a, b),
@@ -105,15 +110,34 @@ pub(crate) fn compare(
 fn one_zero(batch: &RecordBatch) -> RecordBatch {
     let columns = batch.columns().iter().map(|column| -> ArrayRef {
         if let Some(floats) = column.as_primitive_opt::<Float64Type>() {
-            return std::sync::Arc::new(floats.unary::<_, Float64Type>(|value| value + 0.0));
+            return Arc::new(floats.unary::<_, Float64Type>(|value| value + 0.0));
         }
         match column.as_primitive_opt::<Float32Type>() {
-            Some(floats) => std::sync::Arc::new(floats.unary::<_, Float32Type>(|value| value + 0.0)),
+            Some(floats) => Arc::new(floats.unary::<_, Float32Type>(|value| value + 0.0)),
             None => column.clone(),
         }
     });
-    let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &options).unwrap()
+}
+
+/// An answer whose times have microseconds where those of another have: DataFusion makes nanoseconds of dates.
+fn in_units_of(a: &RecordBatch, b: &RecordBatch) -> RecordBatch {
+    let (wanted, schema) = (a.schema(), b.schema());
+    let column = |(at, column): (usize, &ArrayRef)| -> (Arc<Field>, ArrayRef) {
+        let field = Arc::clone(&schema.fields()[at]);
+        match (wanted.fields().get(at).map(|field| field.data_type()), field.data_type()) {
+            (Some(Timestamp(Microsecond, zone)), Timestamp(Nanosecond, same)) if zone == same => {}
+            (Some(Time64(Microsecond)), Time64(Nanosecond)) => {}
+            _ => return (field, column.clone()),
+        }
+        let data_type = wanted.field(at).data_type();
+        let field = field.as_ref().clone().with_data_type(data_type.clone());
+        (Arc::new(field), arrow_cast::cast(column, data_type).unwrap())
+    };
+    let (fields, columns): (Vec<_>, Vec<_>) = b.columns().iter().enumerate().map(column).unzip();
+    let options = RecordBatchOptions::new().with_row_count(Some(b.num_rows()));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).unwrap()
 }
 
 /// Where answers of different lengths part.

@@ -11,7 +11,7 @@ use arrow_schema::{Field as ArrowField, Schema as ArrowSchema};
 
 use super::chunks::JsonChunk;
 use super::fields::{Entry, Lines, Table, read_table};
-use super::schema::{JsonSchema, add};
+use super::schema::{JsonSchema, add, is_float, is_float_text};
 use super::value::Kind;
 use crate::error::{Error, Result};
 use crate::ingest::infer::Kinds;
@@ -108,6 +108,7 @@ fn build(schema: &JsonSchema, chunk: &JsonChunk, table: Table<'_>, positions: Op
             text: &text,
             entries,
             fixed: known.is_some_and(|column| column.fixed),
+            float_before: schema.is_float(name),
             found: |entries: &[Entry]| schema.type_of(name, &text, entries),
         };
         let array = building.array(known.map_or(DataType::Null, |column| column.data_type.clone()), &mut unfit);
@@ -175,6 +176,8 @@ struct Building<'a, F> {
     text: &'a [u8],
     entries: &'a [Entry],
     fixed: bool,
+    /// Whether the table has floats there.
+    float_before: bool,
     /// The type of values of which none was known before.
     found: F,
 }
@@ -200,11 +203,14 @@ impl<F: Fn(&[Entry]) -> DataType> Building<'_, F> {
     fn fill(&self, data_type: &DataType, unfit: &mut Vec<Unfit>) -> Result<ArrayRef, DataType> {
         let rules = rules();
         let kinds = accepted(data_type, self.fixed);
+        let takes_texts = self.float_before && is_float(data_type);
+        let takes =
+            |entry: &Entry| kinds.contains(&entry.kind()) || takes_texts && is_float_text(self.text, *entry);
         let mut column = Column::new(data_type, self.fixed);
         column.reserve(self.entries.len());
         let mut at = 0;
         while let Some(rest) = self.entries.get(at..).filter(|rest| !rest.is_empty()) {
-            let fitting = rest.iter().position(|entry| !kinds.contains(&entry.kind())).unwrap_or(rest.len());
+            let fitting = rest.iter().position(|entry| !takes(entry)).unwrap_or(rest.len());
             let fields = rest.iter().take(fitting).map(Entry::field);
             let done = column.push_fields(self.text, fields, &rules).err().unwrap_or(fitting);
             at += done;

@@ -55,6 +55,11 @@ impl JsonSchema {
             _ => found,
         }
     }
+
+    /// Whether the table has a column of floats of this name, which takes the texts of [`is_float_text`].
+    pub(super) fn is_float(&self, name: &str) -> bool {
+        self.prior.get(name).is_some_and(is_float)
+    }
 }
 
 /// Takes a value into its column's kinds.
@@ -69,11 +74,24 @@ pub(super) fn add(text: &[u8], entry: Entry, kinds: &mut Kinds) {
     }
 }
 
+pub(super) fn is_float(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Float32 | DataType::Float64)
+}
+
+/// Whether an entry is one of the texts by which an export writes the floats for which JSON has no numbers.
+pub(super) fn is_float_text(text: &[u8], entry: Entry) -> bool {
+    let field = entry.field();
+    let value = text.get(field.start..field.start.saturating_add(field.len)).unwrap_or_default();
+    entry.kind() == Kind::String && matches!(value, b"NaN" | b"Infinity" | b"-Infinity")
+}
+
+/// Whether a column that the table has takes all entries.
 fn fits(data_type: &DataType, text: &[u8], entries: &[Entry]) -> bool {
     let kinds = accepted(data_type, false);
     let fields = entries.iter().map(Entry::field);
-    entries.iter().all(|entry| kinds.contains(&entry.kind()))
-        && Column::new(data_type, false).push_fields(text, fields, &rules()).is_ok()
+    let is_float = is_float(data_type);
+    let takes = |entry: &Entry| kinds.contains(&entry.kind()) || is_float && is_float_text(text, *entry);
+    entries.iter().all(takes) && Column::new(data_type, false).push_fields(text, fields, &rules()).is_ok()
 }
 
 /// Finds names and types. `first` is the first chunk, or `None` if the input has no values.

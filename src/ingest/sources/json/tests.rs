@@ -159,6 +159,25 @@ fn types_that_the_user_has_named() {
 }
 
 #[test]
+fn floats_of_a_table_come_back_from_their_texts() {
+    let text = "{\"a\":\"NaN\"}\n{\"a\":1}\n{\"a\":\"-Infinity\"}\n{\"a\":\"Infinity\"}\n";
+    for data_type in [DataType::Float64, DataType::Float32] {
+        let prior = JsonOptions { prior: vec![("a".to_owned(), data_type.clone())], ..JsonOptions::default() };
+        assert_eq!(read_with(text, &prior).unwrap(), [format!("a {data_type}: NaN 1.0 -inf inf")]);
+        // In a chunk of its own, after numbers, and first.
+        for text in ["{\"a\":1.5}\n{\"a\":\"NaN\"}\n", "{\"a\":\"NaN\"}\n{\"a\":1.5}\n"] {
+            let all = batches(text.as_bytes(), &prior, 1).unwrap();
+            assert_eq!(all.iter().map(RecordBatch::num_rows).sum::<usize>(), 2);
+            let is_float = |batch: &RecordBatch| cells(batch).iter().all(|(_, kind, _)| kind.starts_with("float"));
+            assert!(all.iter().all(is_float), "{text}");
+        }
+        let other = read_with("{\"a\":\"nan\"}", &prior).unwrap();
+        assert_eq!(other, ["a utf8: nan"]);
+    }
+    assert_eq!(read(text), ["a utf8: NaN 1 -Infinity Infinity"]);
+}
+
+#[test]
 fn refusals_say_where() {
     for (text, parts) in [
         ("{\"a\":1}\n{\"a\":tru}\n", &["line 2: ", "a value expected", "'t'", "{\"a\":tru}"][..]),

@@ -1,0 +1,110 @@
+//! Texts of points of time, brought to the form that Arrow reads.
+//!
+//! Arrow takes a date with two digits for month and day, and a time of day with two digits for hour, minute and
+//! second. People and other engines also write `2024-2-8 6:00`.
+
+use std::borrow::Cow;
+
+use arrow_array::{GenericStringArray, OffsetSizeTrait, StringViewArray};
+
+/// A text with what it leaves out written: `2024-02-08 06:00:00` for `2024-2-8 6:00`. Any other is left as it is,
+/// those of no point of time too.
+pub(crate) fn written_out(text: &str) -> Cow<'_, str> {
+    match is_full(text.as_bytes()) {
+        true => Cow::Borrowed(text),
+        false => full(text).filter(|full| full != text).map_or(Cow::Borrowed(text), Cow::Owned),
+    }
+}
+
+/// Texts written out; `None` if all are.
+pub(crate) fn all_written_out<O: OffsetSizeTrait>(texts: &GenericStringArray<O>) -> Option<GenericStringArray<O>> {
+    let is_short = |text: &str| matches!(written_out(text), Cow::Owned(_));
+    texts.iter().flatten().any(is_short).then(|| texts.iter().map(|text| text.map(written_out)).collect())
+}
+
+/// The same for views.
+pub(crate) fn all_views_written_out(texts: &StringViewArray) -> Option<StringViewArray> {
+    let is_short = |text: &str| matches!(written_out(text), Cow::Owned(_));
+    texts.iter().flatten().any(is_short).then(|| texts.iter().map(|text| text.map(written_out)).collect())
+}
+
+/// The check that most texts pass: a date, or a date and a time with seconds.
+fn is_full(bytes: &[u8]) -> bool {
+    match bytes {
+        [_, _, _, _, b'-', _, _, b'-', _, _] => true,
+        [_, _, _, _, b'-', _, _, b'-', _, _, _, _, _, b':', _, _, b':', _, last, ..] => last.is_ascii_digit(),
+        _ => false,
+    }
+}
+
+fn full(text: &str) -> Option<String> {
+    let (year, rest) = digits(text, 4).filter(|(year, _)| year.len() == 4)?;
+    let (month, rest) = digits(rest.strip_prefix('-')?, 2)?;
+    let (day, rest) = digits(rest.strip_prefix('-')?, 2)?;
+    let date = format!("{year}-{month:0>2}-{day:0>2}");
+    let Some(between) = rest.chars().next() else { return Some(date) };
+    let (hour, rest) = digits(rest.strip_prefix([' ', 'T', 't'])?, 2)?;
+    let (minute, rest) = digits(rest.strip_prefix(':')?, 2)?;
+    let (second, rest) = match rest.strip_prefix(':') {
+        Some(rest) => digits(rest, 2)?,
+        // What may follow a minute is an offset.
+        None if rest.is_empty() || rest.starts_with(['Z', 'z', '+', '-', ' ']) => ("", rest),
+        None => return None,
+    };
+    Some(format!("{date}{between}{hour:0>2}:{minute:0>2}:{second:0>2}{rest}"))
+}
+
+/// The digits that a text begins with, and what follows; `None` for no digit and for more than are meant.
+fn digits(text: &str, most: usize) -> Option<(&str, &str)> {
+    let count = text.bytes().take_while(u8::is_ascii_digit).count();
+    (1..=most).contains(&count).then(|| text.split_at(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::StringArray;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_written() {
+        for (given, expected) in [
+            ("2024-2-8", "2024-02-08"),
+            ("2024-2-8 6:00", "2024-02-08 06:00:00"),
+            ("2024-02-28 06:00", "2024-02-28 06:00:00"),
+            ("2024-02-28T6:05:7", "2024-02-28T06:05:07"),
+            ("2024-02-28 6:05:00.25+02", "2024-02-28 06:05:00.25+02"),
+            ("2024-02-28T06:00Z", "2024-02-28T06:00:00Z"),
+            ("2024-02-28 06:05:7", "2024-02-28 06:05:07"),
+        ] {
+            assert_eq!(written_out(given), expected);
+            assert!(matches!(written_out(expected), Cow::Borrowed(_)), "{expected}");
+        }
+    }
+
+    #[test]
+    fn others_are_left() {
+        for text in [
+            "",
+            "tomorrow",
+            "2024-02-28",
+            "2024-02-28 06:00:00.5",
+            "2024-02-28 06:00.5",
+            "2024-02-28 06:0é",
+            "2024-02-28 6",
+            "24-2-8 6:00",
+            "12024-2-8",
+            "2024-002-08",
+        ] {
+            assert!(matches!(written_out(text), Cow::Borrowed(_)), "{text}");
+        }
+    }
+
+    #[test]
+    fn columns_without_short_texts_are_left() {
+        let texts = |all: &[Option<&'static str>]| StringArray::from(all.to_vec());
+        assert_eq!(all_written_out(&texts(&[Some("2024-02-28"), None, Some("2024-02-28 06:00:00")])), None);
+        let written = all_written_out(&texts(&[Some("2024-02-28"), None, Some("2024-2-8 6:00")]));
+        assert_eq!(written, Some(texts(&[Some("2024-02-28"), None, Some("2024-02-08 06:00:00")])));
+    }
+}

@@ -1,0 +1,271 @@
+//! `date_bin` over the whole range of a timestamp's unit.
+//!
+//! DataFusion (55.2) computes in nanoseconds and gives null for what these do not hold, before 1677 and after 2262.
+//! Here timestamps of other units stay in theirs, and the origin may have any. Nanoseconds and times of day are
+//! DataFusion's.
+
+use std::sync::Arc;
+
+use arrow_array::types::{IntervalDayTimeType, IntervalMonthDayNanoType};
+use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
+use datafusion::common::{ScalarValue, exec_datafusion_err, exec_err};
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::functions::datetime::date_bin;
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::calendar::{DAY, date_of, first_of, of_each, per_second};
+use super::clocks::{finest, is_time};
+use super::{nanoseconds, timestamp_nanoseconds};
+
+/// `date_bin(stride, time, origin)`.
+pub(super) fn function() -> ScalarUDF {
+    ScalarUDF::from(Bin { signature: Signature::user_defined(Volatility::Immutable), known: date_bin() })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Bin {
+    signature: Signature,
+    known: Arc<ScalarUDF>,
+}
+
+impl Bin {
+    /// What DataFusion coerces arguments to.
+    fn known_types(&self, of: &[DataType]) -> DataFusionResult<Vec<DataType>> {
+        let fields: Vec<FieldRef> = of.iter().map(|of| Arc::new(Field::new("", of.clone(), true))).collect();
+        let fields = fields_with_udf(&fields, self.known.as_ref())?;
+        Ok(fields.iter().map(|field| field.data_type().clone()).collect())
+    }
+}
+
+const MICROS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+
+/// Dates and texts are timestamps.
+fn as_time(of: &DataType) -> DataType {
+    match of {
+        DataType::Date32 | DataType::Date64 => MICROS,
+        text if text.is_string() => MICROS,
+        other => other.clone(),
+    }
+}
+
+impl ScalarUDFImpl for Bin {
+    fn name(&self) -> &str {
+        self.known.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, of: &[DataType]) -> DataFusionResult<Vec<DataType>> {
+        let Some((stride, times)) = of.split_first() else { return self.known_types(of) };
+        let mut types: Vec<DataType> = times.iter().map(as_time).collect();
+        if let [time @ DataType::Timestamp(unit, zone), rest @ ..] = types.as_slice()
+            && *unit != TimeUnit::Nanosecond
+            && matches!(rest, [] | [DataType::Timestamp(..) | DataType::Null])
+        {
+            let strides = self.known_types(&[stride.clone(), MICROS])?.into_iter().take(1);
+            let origins = rest.iter().map(|of| match of {
+                DataType::Timestamp(unit, _) => DataType::Timestamp(*unit, zone.clone()),
+                _ => time.clone(),
+            });
+            return Ok(strides.chain([time.clone()]).chain(origins).collect());
+        }
+        if types.iter().all(is_time)
+            && let Some(finest) = finest(types.iter()).cloned()
+        {
+            types.fill(finest);
+        }
+        types.insert(0, stride.clone());
+        self.known_types(&types)
+    }
+
+    fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
+        self.known.return_type(of)
+    }
+
+    fn output_ordering(&self, of: &[ExprProperties]) -> DataFusionResult<SortProperties> {
+        self.known.output_ordering(of)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.known.documentation()
+    }
+
+    fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        if let [ColumnarValue::Scalar(stride), times, origin @ ..] = given.args.as_slice()
+            && let DataType::Timestamp(unit, _) = times.data_type()
+            && unit != TimeUnit::Nanosecond
+            && let Some(stride) = Stride::of(stride)?
+        {
+            return match origin {
+                [] => stride.bins(times, unit, 0),
+                [ColumnarValue::Scalar(origin)] => match timestamp_nanoseconds(origin) {
+                    Some(origin) => stride.bins(times, unit, origin),
+                    None => Ok(ColumnarValue::Scalar(ScalarValue::try_from(&times.data_type())?)),
+                },
+                _ => exec_err!("the origin of date_bin() must be a constant"),
+            };
+        }
+        self.known.invoke_with_args(given)
+    }
+}
+
+/// How long a bin is.
+#[derive(Clone, Copy, Debug)]
+enum Stride {
+    Nanoseconds(i128),
+    Months(i64),
+}
+
+impl Stride {
+    /// `None` for null, nothing, and a mixture of months and others, of which DataFusion says what they are.
+    fn of(interval: &ScalarValue) -> DataFusionResult<Option<Stride>> {
+        let day = nanoseconds(TimeUnit::Second) * i128::from(DAY);
+        let stride = match interval {
+            ScalarValue::IntervalDayTime(Some(value)) => {
+                let (days, millis) = IntervalDayTimeType::to_parts(*value);
+                let millis = i128::from(millis) * nanoseconds(TimeUnit::Millisecond);
+                Stride::Nanoseconds(i128::from(days) * day + millis)
+            }
+            ScalarValue::IntervalMonthDayNano(Some(value)) => match IntervalMonthDayNanoType::to_parts(*value) {
+                (0, days, nanos) => Stride::Nanoseconds(i128::from(days) * day + i128::from(nanos)),
+                (months, 0, 0) => Stride::Months(months.into()),
+                _ => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        match stride {
+            Stride::Nanoseconds(0) => Ok(None),
+            Stride::Nanoseconds(..0) | Stride::Months(..0) => {
+                exec_err!("the interval of date_bin() must be longer than nothing")
+            }
+            stride => Ok(Some(stride)),
+        }
+    }
+
+    /// The bins of timestamps, one of which begins at an origin, given in nanoseconds.
+    fn bins(self, times: &ColumnarValue, unit: TimeUnit, origin: i128) -> DataFusionResult<ColumnarValue> {
+        match self {
+            Stride::Months(months) => {
+                let origin = Origin::of(origin);
+                of_each(times, |value| origin.bin(value, months, unit), out_of_range)
+            }
+            Stride::Nanoseconds(stride) => match in_units(stride, origin, unit) {
+                Some((stride, origin)) => of_each(
+                    times,
+                    |value| {
+                        let past = value.rem_euclid(stride) - origin;
+                        let past = if past < 0 { past + stride } else { past };
+                        value.checked_sub(past)
+                    },
+                    out_of_range,
+                ),
+                None => of_each(
+                    times,
+                    |value| {
+                        let value = i128::from(value) * nanoseconds(unit);
+                        let bin = value - (value - origin).rem_euclid(stride);
+                        i64::try_from(bin.div_euclid(nanoseconds(unit))).ok()
+                    },
+                    out_of_range,
+                ),
+            },
+        }
+    }
+}
+
+/// A stride and the first beginning of a bin from 1970 on, if both are whole units.
+fn in_units(stride: i128, origin: i128, unit: TimeUnit) -> Option<(i64, i64)> {
+    let length = nanoseconds(unit);
+    if stride % length != 0 || origin % length != 0 {
+        return None;
+    }
+    let origin = (origin / length).rem_euclid(stride / length);
+    Some((i64::try_from(stride / length).ok()?, i64::try_from(origin).ok()?))
+}
+
+#[cold]
+fn out_of_range() -> DataFusionError {
+    exec_datafusion_err!("the bin of a timestamp begins before the first that its unit holds")
+}
+
+/// Where bins of months begin: in the months so far from this one, at the same day and time, or at the month's last
+/// day.
+struct Origin {
+    month: i64,
+    /// From 0.
+    day: i64,
+    nanos: i128,
+}
+
+impl Origin {
+    fn of(origin: i128) -> Origin {
+        let length = nanoseconds(TimeUnit::Second) * i128::from(DAY);
+        let days = i64::try_from(origin.div_euclid(length)).unwrap_or_default();
+        let (year, month, day) = date_of(days);
+        Origin { month: year * 12 + month - 1, day: day - 1, nanos: origin.rem_euclid(length) }
+    }
+
+    /// Where the bin of a timestamp begins; `None` if its unit does not hold that.
+    fn bin(&self, value: i64, months: i64, unit: TimeUnit) -> Option<i64> {
+        let per_day = per_second(unit) * DAY;
+        let (days, within) = (value.div_euclid(per_day), value.rem_euclid(per_day));
+        let (year, month, _) = date_of(days);
+        let month = year * 12 + month - 1;
+        let month = month - (month - self.month).rem_euclid(months);
+        let mut begins = self.in_month(month);
+        // What comes before the day of the origin belongs to the bin before.
+        if (begins, self.nanos) > (days, i128::from(within) * nanoseconds(unit)) {
+            begins = self.in_month(month - months);
+        }
+        let within = i64::try_from(self.nanos / nanoseconds(unit)).ok()?;
+        begins.checked_mul(per_day)?.checked_add(within)
+    }
+
+    fn in_month(&self, month: i64) -> i64 {
+        let (first, next) = (first_of(month), first_of(month + 1));
+        (first + self.day).min(next - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIT: TimeUnit = TimeUnit::Second;
+
+    fn bin(stride: Stride, value: i64, origin: i64) -> i64 {
+        let times = ColumnarValue::Scalar(ScalarValue::TimestampSecond(Some(value), None));
+        match stride.bins(&times, UNIT, i128::from(origin) * nanoseconds(UNIT)).unwrap() {
+            ColumnarValue::Scalar(ScalarValue::TimestampSecond(Some(bin), None)) => bin,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn bins_are_as_long_as_they_are_said_to_be() {
+        let day = Stride::Nanoseconds(nanoseconds(UNIT) * i128::from(DAY));
+        assert_eq!(bin(day, 253_402_300_799, 0), 253_402_214_400);
+        assert_eq!(bin(day, -20_000_000_001, 0), -20_000_044_800);
+        assert_eq!(bin(day, 5, 10), 10 - DAY);
+        assert_eq!(bin(day, 10, 10), 10);
+        let halves = Stride::Nanoseconds(nanoseconds(UNIT) / 2);
+        assert_eq!(bin(halves, -7, 0), -7);
+    }
+
+    #[test]
+    fn months_begin_at_the_day_of_the_origin() {
+        let first = |month: i64| first_of(1970 * 12 + month) * DAY;
+        assert_eq!(bin(Stride::Months(1), first(3) + 5, 0), first(3));
+        assert_eq!(bin(Stride::Months(3), first(-1), 0), first(-3));
+        // From the 31st of January on: the last of February.
+        let origin = first(1) - DAY;
+        assert_eq!(bin(Stride::Months(1), first(2), origin), first(2) - DAY);
+        assert_eq!(bin(Stride::Months(1), first(2) - DAY - 1, origin), origin);
+    }
+}
