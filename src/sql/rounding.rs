@@ -96,10 +96,10 @@ pub(super) fn marked(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transfor
     })
 }
 
-/// Whether there may be something to round. The type of an expression may be another one once types are coerced.
+/// Whether there may be something to round. Types may be others once they are coerced, those of columns of a UNION too.
 fn may_round(of: &Expr, schema: &DFSchema) -> bool {
     match of {
-        Expr::Column(_) | Expr::Literal(..) => of.get_type(schema).is_ok_and(|of| is_fraction(&of)),
+        Expr::Literal(..) => of.get_type(schema).is_ok_and(|of| is_fraction(&of)),
         other => !is_marked(other),
     }
 }

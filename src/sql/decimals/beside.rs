@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -255,14 +255,23 @@ fn selected(branch: &LogicalPlan, at: usize) -> Option<&Expr> {
     }
 }
 
-/// The same plan with numbers and decimals of these kinds where its branches select some as these columns. Its schema is
-/// coercion's to find.
+/// A schema with the types of a plan, from which coercion begins.
+fn with_types_of(schema: &DFSchemaRef, plan: Option<&Arc<LogicalPlan>>) -> DataFusionResult<DFSchemaRef> {
+    let Some(plan) = plan else { return Ok(Arc::clone(schema)) };
+    let fields = schema.iter().zip(plan.schema().fields()).map(|((qualifier, field), of)| {
+        (qualifier.cloned(), Arc::new(field.as_ref().clone().with_data_type(of.data_type().clone())))
+    });
+    Ok(Arc::new(DFSchema::new_with_metadata(fields.collect(), schema.metadata().clone())?))
+}
+
+/// The same plan with numbers and decimals of these kinds where its branches select some as these columns.
 fn with_kinds(plan: &LogicalPlan, columns: &[(usize, Kind)]) -> DataFusionResult<LogicalPlan> {
     match plan {
         LogicalPlan::Union(union) => {
             let inputs = union.inputs.iter().map(|input| with_kinds(input, columns).map(Arc::new));
-            let inputs = inputs.collect::<DataFusionResult<_>>()?;
-            Ok(LogicalPlan::Union(Union { inputs, schema: Arc::clone(&union.schema) }))
+            let inputs = inputs.collect::<DataFusionResult<Vec<_>>>()?;
+            let schema = with_types_of(&union.schema, inputs.first())?;
+            Ok(LogicalPlan::Union(Union { inputs, schema }))
         }
         LogicalPlan::Distinct(Distinct::All(input)) => {
             Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(with_kinds(input, columns)?))))
