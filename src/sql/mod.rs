@@ -9,7 +9,7 @@
 //! What DataFusion gets wrong is put right before planning (`parse`, `prepared`, `stars` with `inner_names`, `using_names`,
 //! `order_names`, `rewrite`), by analyzer rules (`dependencies`, `using`, `frames`, `intervals`, `rounding`, `decimals`, `lists`,
 //! `set_operations`, `times`, `zeros`, `zones`, `decorrelate`, `opaque` with `guards`), and by rules and functions in place of its own
-//! (`null_joins`, `empty_groups`, `semi_joins`, `pushdown`, `null_rows`, `filter_projections`, `orders`, `top_keys`,
+//! (`literal_sides`, `null_joins`, `empty_groups`, `semi_joins`, `pushdown`, `null_rows`, `filter_projections`, `orders`, `top_keys`,
 //! `kept_limits`, `aggregates` with `extremes`, `percentiles` and `sliding`, `lead`, `text_functions`). `docs/datafusion-faults.md` has
 //! a row for each. Rules that a plan does not concern are left out of its planning (`resting`).
 //!
@@ -45,6 +45,7 @@ mod intervals;
 mod kept_limits;
 mod lead;
 mod lists;
+mod literal_sides;
 mod lower;
 mod modify;
 mod nesting;

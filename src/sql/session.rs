@@ -39,6 +39,7 @@ use super::intervals::{IntervalArithmetic, Intervals};
 use super::kept_limits::KeepLimits;
 use super::lead;
 use super::lists::UniteLists;
+use super::literal_sides::{self, LiteralsRight};
 use super::modify::Modify;
 use super::node::Planner;
 use super::null_joins::UnlessNullsAreEqual;
@@ -350,6 +351,8 @@ fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         let place = rules.iter().position(|rule| rule.name() == misled).unwrap_or(rules.len());
         rules.insert(place, Arc::new(ForgetDependencies));
     }
+    let place = rules.iter().position(|rule| rule.name() == literal_sides::BEFORE).map_or(0, |before| before + 1);
+    rules.insert(place, Arc::new(LiteralsRight));
     rules.push(Arc::new(EachKeyOnce));
     // Last: literals have the type of their column by then.
     rules.push(Arc::new(BothZeros));
