@@ -5,7 +5,9 @@
 
 use std::borrow::Cow;
 
-use arrow_array::{GenericStringArray, OffsetSizeTrait, StringViewArray};
+#[cfg(feature = "sql")]
+use arrow_array::StringViewArray;
+use arrow_array::{GenericStringArray, OffsetSizeTrait};
 
 /// A text with what it leaves out written: `2024-02-08 06:00:00` for `2024-2-8 6:00`. Any other is left as it is,
 /// those of no point of time too.
@@ -23,6 +25,7 @@ pub(crate) fn all_written_out<O: OffsetSizeTrait>(texts: &GenericStringArray<O>)
 }
 
 /// The same for views.
+#[cfg(feature = "sql")]
 pub(crate) fn all_views_written_out(texts: &StringViewArray) -> Option<StringViewArray> {
     let is_short = |text: &str| matches!(written_out(text), Cow::Owned(_));
     texts.iter().flatten().any(is_short).then(|| texts.iter().map(|text| text.map(written_out)).collect())

@@ -31,6 +31,7 @@ pub mod stats;
 mod tests;
 mod words;
 
+#[cfg(feature = "sql")]
 pub(crate) use aggregate::mean;
 pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, OrderBy, Output};
 pub use run::{Answer, Context, GroupLimits, refusal, run};

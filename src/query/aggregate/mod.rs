@@ -21,6 +21,7 @@ use arrow_buffer::NullBuffer;
 
 use self::columns::{Map, Rows, gather, read_words, write_words};
 pub(crate) use self::dictionary_decimals::DictionaryDecimals;
+#[cfg(feature = "sql")]
 pub(crate) use self::finish::mean;
 pub(crate) use self::float_sum::{MAX_PENDING, Whole};
 pub(crate) use self::input::{Fetched, Use, Values, WholeNumbers, fetch, grid_words};
