@@ -33,6 +33,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::convert::external;
 use super::decimals::written;
 use super::stars::Stars;
+use super::walks::has_part;
 use crate::ingest::assign::{LEAST_UNCERTAIN, assign, is_exact};
 use crate::model::{Column, Schema};
 
@@ -285,7 +286,7 @@ fn replace_values(plan: &LogicalPlan, new: LogicalPlan) -> Result<LogicalPlan> {
 
 /// A literal at once, anything else when it is computed. What has no value yet stays as it is until it has one.
 fn assigned_cell(cell: &Expr, column: &Column) -> Result<Expr> {
-    if cell.exists(|part| Ok(matches!(part, Expr::Placeholder(_))))? {
+    if has_part(cell, |part| matches!(part, Expr::Placeholder(_))) {
         return Ok(cell.clone());
     }
     let Expr::Cast(_) = cell else { return Ok(given(cell)) };

@@ -18,6 +18,8 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 
+use super::walks::{rewrite_nodes, rewrite_plan};
+
 /// The logical rules that go by dependencies.
 pub(super) const MISLED: [&str; 4] =
     ["replace_distinct_aggregate", "eliminate_join", "eliminate_duplicated_expr", "optimize_projections"];
@@ -38,7 +40,7 @@ impl AnalyzerRule for OwnKeys {
             }
             other => Ok(Transformed::no(other)),
         };
-        let plan = plan.transform_up(|node| node.map_subqueries(within))?.data;
+        let plan = rewrite_nodes(plan, |node| node.map_subqueries(within))?.data;
         own_keys(plan, None)
     }
 
@@ -132,7 +134,7 @@ pub(super) fn forget(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalP
     if !is_misled(&plan)? {
         return Ok(Transformed::no(plan));
     }
-    plan.transform_up_with_subqueries(|node| {
+    rewrite_plan(plan, |node| {
         Ok(match node.recompute_schema()? {
             LogicalPlan::Aggregate(mut aggregate) => {
                 let schema = aggregate.schema.as_ref().clone();

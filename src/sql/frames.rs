@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 
 use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::WindowFunctionParams;
@@ -21,15 +21,17 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, NamedWindowDefinition, NamedWindowExpr, Query, Select, Statement, VisitMut, VisitorMut,
+    Expr as SqlExpr, NamedWindowDefinition, NamedWindowExpr, Query, Select, Statement, VisitorMut,
     WindowFrame as SqlWindowFrame, WindowSpec, WindowType,
 };
 
-use super::rules::{any_node, rewrite_expressions};
+use super::rules::rewrite_expressions;
+use super::walks::visit_mut;
+use super::walks::{any_node, rewrite_plan, rewrite_up};
 
 /// Writes the frame of each window out.
 pub(super) fn write_out(statement: &mut Statement) {
-    let _ = statement.visit(&mut Frames);
+    let _ = visit_mut(statement, &mut Frames);
 }
 
 struct Frames;
@@ -48,8 +50,8 @@ impl VisitorMut for Frames {
         }
         if !known.is_empty() {
             let mut bases = Bases { known, depth: 0 };
-            let _ = select.projection.visit(&mut bases);
-            let _ = select.qualify.visit(&mut bases);
+            let _ = visit_mut(&mut select.projection, &mut bases);
+            let _ = visit_mut(&mut select.qualify, &mut bases);
         }
         ControlFlow::Continue(())
     }
@@ -117,16 +119,16 @@ pub(super) struct FramesOfPeers;
 
 impl AnalyzerRule for FramesOfPeers {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_node(&plan, |node| matches!(node, LogicalPlan::Window(_)))? {
+        if !any_node(&plan, |node| matches!(node, LogicalPlan::Window(_))) {
             return Ok(plan);
         }
         let rewrite = |node: LogicalPlan| {
             if !matches!(node, LogicalPlan::Window(_)) {
                 return Ok(Transformed::no(node));
             }
-            rewrite_expressions(node, |expr, schema| expr.transform_up(|expr| Ok(written(expr, schema))))
+            rewrite_expressions(node, |expr, schema| rewrite_up(expr, |expr| Ok(written(expr, schema))))
         };
-        Ok(plan.transform_up_with_subqueries(rewrite)?.data)
+        Ok(rewrite_plan(plan, rewrite)?.data)
     }
 
     fn name(&self) -> &'static str {

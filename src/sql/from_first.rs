@@ -2,11 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Query, SelectFlavor, SelectItem, SetExpr, Statement, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Query, SelectFlavor, SelectItem, SetExpr, Statement, VisitorMut};
+
+use super::walks::visit_mut;
 
 /// Gives every `FROM …` without a SELECT the list `*`.
 pub(super) fn complete(statement: &mut Statement) {
-    let _ = statement.visit(&mut Completion);
+    let _ = visit_mut(statement, &mut Completion);
 }
 
 struct Completion;

@@ -6,12 +6,13 @@
 //! part may fail that a condition stands before, `CASE WHEN …` becomes `CASE true WHEN …`, which stays a CASE.
 
 use arrow_schema::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, lit};
 
 use super::rules::is_comparison;
+use super::walks::has_part;
 
 /// Functions that have a value, or null, for all arguments; `<> ALL (array)` is made of them.
 const NEVER_FAIL: [&str; 6] =
@@ -81,7 +82,7 @@ fn as_case(function: &ScalarFunction) -> Option<Case> {
 
 /// Whether there may be a row for which an expression has no value. Without a schema, what depends on types may fail.
 fn may_fail(expr: &Expr, schema: Option<&DFSchema>) -> bool {
-    expr.exists(|part| Ok(!never_fails(part, schema))).unwrap_or(true)
+    has_part(expr, |part| !never_fails(part, schema))
 }
 
 /// Whether an expression has a value wherever its parts have one.

@@ -10,11 +10,12 @@ use datafusion::common::plan_datafusion_err;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, GroupByExpr, OrderBy, OrderByKind, Query, Select, SelectItem, TableFactor, TableWithJoins,
-    Value, VisitMut, VisitorMut,
+    Value, VisitorMut,
 };
 
 use super::prepared::folded;
 use super::stars::Output;
+use super::walks::visit_mut;
 
 /// Whether a FROM has more than one table.
 pub(super) fn is_joined(from: &[TableWithJoins]) -> bool {
@@ -30,14 +31,14 @@ pub(super) fn qualify(select: &mut Select, outputs: &[Output]) -> DataFusionResu
     }
     let mut names = Names { outputs, depth: 0 };
     if let Some(Distinct::On(keys)) = &mut select.distinct {
-        found(keys.visit(&mut names), outputs)?;
+        found(visit_mut(keys, &mut names), outputs)?;
     }
-    found(select.projection.visit(&mut names), outputs)?;
-    found(select.selection.visit(&mut names), outputs)?;
-    found(select.group_by.visit(&mut names), outputs)?;
-    found(select.having.visit(&mut names), outputs)?;
-    found(select.named_window.visit(&mut names), outputs)?;
-    found(select.qualify.visit(&mut names), outputs)
+    found(visit_mut(&mut select.projection, &mut names), outputs)?;
+    found(visit_mut(&mut select.selection, &mut names), outputs)?;
+    found(visit_mut(&mut select.group_by, &mut names), outputs)?;
+    found(visit_mut(&mut select.having, &mut names), outputs)?;
+    found(visit_mut(&mut select.named_window, &mut names), outputs)?;
+    found(visit_mut(&mut select.qualify, &mut names), outputs)
 }
 
 /// The same for the order of a query whose SELECT is given. What the SELECT gives comes before what the tables have.
@@ -47,7 +48,7 @@ pub(super) fn qualify_order(query: &mut Query, outputs: &[Output]) -> DataFusion
     let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by else { return Ok(()) };
     for key in keys {
         by_position(&mut key.expr, &named, |_| true);
-        found(key.expr.visit(&mut Names { outputs, depth: 0 }), outputs)?;
+        found(visit_mut(&mut key.expr, &mut Names { outputs, depth: 0 }), outputs)?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use arrow_array::types::{Decimal128Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, Decimal128Array, Float64Array, UInt64Array};
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue, exec_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::WindowFunctionDefinition;
@@ -24,7 +24,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::rules::{any_expression, rewrite_where};
+use super::rules::rewrite_where;
+use super::walks::{any_expression, rewrite_plan, rewrite_up};
 use crate::query::mean;
 
 /// Values are summed up in this type, which holds 2^63 of them and more.
@@ -38,13 +39,13 @@ pub(super) struct ExactMeans;
 
 impl AnalyzerRule for ExactMeans {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_expression(&plan, concerns)? {
+        if !any_expression(&plan, concerns) {
             return Ok(plan);
         }
         let rewrite = |node: LogicalPlan| {
-            rewrite_where(node, concerns, |expr, schema| expr.transform_up(|expr| Ok(exact(expr, schema))))
+            rewrite_where(node, concerns, |expr, schema| rewrite_up(expr, |expr| Ok(exact(expr, schema))))
         };
-        Ok(plan.transform_up_with_subqueries(rewrite)?.data)
+        Ok(rewrite_plan(plan, rewrite)?.data)
     }
 
     fn name(&self) -> &'static str {

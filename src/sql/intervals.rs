@@ -22,7 +22,7 @@ use datafusion::arrow::compute::kernels::arity::try_binary;
 use datafusion::arrow::compute::kernels::cast_utils::IntervalUnit as Part;
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, ScalarValue, exec_err};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::logical_expr::expr::{ScalarFunction, WindowFunction};
@@ -35,7 +35,8 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::rules::{any_expression, any_node, is_comparison, rewrite_expressions};
+use super::rules::{is_comparison, rewrite_where};
+use super::walks::{any_expression, any_node, rewrite_plan, rewrite_up};
 
 /// Plans sums of dates and intervals, and multiples of intervals.
 #[derive(Debug)]
@@ -85,7 +86,7 @@ pub(super) fn planned_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
         }
         _ => Ok(Transformed::no(expr)),
     };
-    expr.clone().transform_up(of_first).ok()?.data.get_type(schema).ok()
+    rewrite_up(expr.clone(), of_first).ok()?.data.get_type(schema).ok()
 }
 
 /// What a date is that has a time of day.
@@ -135,11 +136,11 @@ pub(super) struct Intervals;
 impl AnalyzerRule for Intervals {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
         let has_intervals =
-            any_expression(&plan, makes_length)? || any_node(&plan, |node| has_length(node.schema()))?;
+            any_expression(&plan, makes_length) || any_node(&plan, |node| has_length(node.schema()));
         if !has_intervals {
             return Ok(plan);
         }
-        Ok(plan.transform_up_with_subqueries(rewritten)?.data)
+        Ok(rewrite_plan(plan, rewritten)?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -167,15 +168,7 @@ fn rewritten(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
     if let LogicalPlan::Sort(sort) = node {
         return Ok(sorted(sort)?.update_data(LogicalPlan::Sort));
     }
-    let mut found = false;
-    node.apply_expressions(|expr| {
-        found = found || expr.exists(|expr| Ok(concerns(expr)))?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !found {
-        return Ok(Transformed::no(node));
-    }
-    rewrite_expressions(node, by_length)
+    rewrite_where(node, concerns, by_length)
 }
 
 /// Whether an expression may compare intervals, or take a part of one.
@@ -204,7 +197,7 @@ fn sorted(mut sort: Sort) -> DataFusionResult<Transformed<Sort>> {
 
 /// An expression, whose types are not coerced yet, with lengths where it compares intervals.
 pub(super) fn by_length(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
-    expr.transform_up(|expr| expression(expr, schema))
+    rewrite_up(expr, |expr| expression(expr, schema))
 }
 
 fn expression(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {

@@ -8,13 +8,14 @@
 
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::rules::{any_expression, rewrite_where};
+use super::rules::rewrite_where;
+use super::walks::{any_expression, rewrite_down, rewrite_plan};
 
 /// The rule.
 #[derive(Debug)]
@@ -22,11 +23,11 @@ pub(super) struct UniteLists;
 
 impl AnalyzerRule for UniteLists {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_expression(&plan, may_be_list)? {
+        if !any_expression(&plan, may_be_list) {
             return Ok(plan);
         }
         let rewrite = |node| rewrite_where(node, may_be_list, |expr, _| united(expr));
-        Ok(plan.transform_up_with_subqueries(rewrite)?.data)
+        Ok(rewrite_plan(plan, rewrite)?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -40,7 +41,7 @@ fn may_be_list(expr: &Expr) -> bool {
 
 /// An expression in which no two lists meet that DataFusion would unite.
 pub(super) fn united(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
-    expr.transform_down(|expr| {
+    rewrite_down(expr, |expr| {
         Ok(match expr {
             Expr::Not(inner) => match *inner {
                 Expr::InList(list) => split(InList { negated: !list.negated, ..list }),

@@ -7,12 +7,13 @@
 //! -0.0 for less than 0.0, though columns do not know the difference.
 
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::rules::{is_comparison, rewrite_where};
+use super::walks::rewrite_up;
 
 /// The rule that it stands behind.
 pub(super) const BEFORE: &str = "simplify_expressions";
@@ -31,7 +32,7 @@ impl OptimizerRule for LiteralsRight {
     }
 
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> DataFusionResult<Transformed<LogicalPlan>> {
-        rewrite_where(plan, is_turned, |expr, _| expr.transform_up(|expr| Ok(turned(expr))))
+        rewrite_where(plan, is_turned, |expr, _| rewrite_up(expr, |expr| Ok(turned(expr))))
     }
 }
 

@@ -99,6 +99,7 @@ mod using;
 mod using_names;
 mod values;
 mod views;
+mod walks;
 mod write;
 mod zeros;
 mod zones;

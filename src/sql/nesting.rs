@@ -5,8 +5,9 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Statement, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{Expr, Statement, Visitor};
 
+use super::walks::visit;
 use crate::error::{Error, Result};
 
 /// Planning takes a tenth of a second with so many levels.
@@ -14,7 +15,7 @@ const MOST_LEVELS: usize = 16;
 
 /// Refuses a statement of too many levels.
 pub(super) fn check(statement: &Statement) -> Result<()> {
-    match statement.visit(&mut Levels(0)) {
+    match visit(statement, &mut Levels(0)) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::InvalidInput(format!(
             "more than {MOST_LEVELS} subqueries stand in each other; CREATE TABLE … AS keeps what some of them answer"

@@ -7,13 +7,14 @@
 
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, NullEquality};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::rules::{any_expression, any_node, rewrite_where};
+use super::rules::rewrite_where;
+use super::walks::{any_expression, any_node, rewrite_plan, rewrite_up};
 
 /// The rule.
 #[derive(Debug)]
@@ -21,17 +22,17 @@ pub(super) struct TypedNullKeys;
 
 impl AnalyzerRule for TypedNullKeys {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        let in_keys = any_node(&plan, |node| matches!(node, LogicalPlan::Join(join) if has_null_keys(join)))?;
-        if !in_keys && !any_expression(&plan, is_distinction)? {
+        let in_keys = any_node(&plan, |node| matches!(node, LogicalPlan::Join(join) if has_null_keys(join)));
+        if !in_keys && !any_expression(&plan, is_distinction) {
             return Ok(plan);
         }
         let rewrite = |node: LogicalPlan| match node {
             LogicalPlan::Join(join) if has_null_keys(&join) => typed(join).map(Transformed::yes),
             other => rewrite_where(other, is_distinction, |expr, schema| {
-                expr.transform_up(|expr| Ok(decided(expr, schema)))
+                rewrite_up(expr, |expr| Ok(decided(expr, schema)))
             }),
         };
-        Ok(plan.transform_up_with_subqueries(rewrite)?.data)
+        Ok(rewrite_plan(plan, rewrite)?.data)
     }
 
     fn name(&self) -> &'static str {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, internal_datafusion_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction, TryCast};
@@ -29,7 +29,8 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::guards;
-use super::rules::{any_expression, rewrite_where};
+use super::rules::rewrite_where;
+use super::walks::{any_expression, has_part, rewrite_plan, rewrite_up};
 
 /// What `<> ALL(array)` is made of, and `= ANY(array)`.
 const ARRAY_HAS: &str = "array_has";
@@ -40,15 +41,15 @@ pub(super) struct HideFromRules;
 
 impl AnalyzerRule for HideFromRules {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_expression(&plan, is_candidate)? {
+        if !any_expression(&plan, is_candidate) {
             return Ok(plan);
         }
-        let rewritten = plan.transform_up_with_subqueries(|node| rewrite_where(node, is_candidate, hidden))?;
+        let rewritten = rewrite_plan(plan, |node| rewrite_where(node, is_candidate, hidden))?;
         if !rewritten.transformed {
             return Ok(rewritten.data);
         }
         // What reads a subquery's value may be null now, too.
-        Ok(rewritten.data.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))?.data)
+        Ok(rewrite_plan(rewritten.data, |node| node.recompute_schema().map(Transformed::yes))?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -70,7 +71,7 @@ fn is_candidate(expr: &Expr) -> bool {
 
 /// An expression with what rules must not look through hidden.
 pub(super) fn hidden(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
-    expr.transform_up(|expr| one_hidden(expr, schema))
+    rewrite_up(expr, |expr| one_hidden(expr, schema))
 }
 
 fn one_hidden(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
@@ -137,11 +138,11 @@ fn loses_digits(from: &DataType, to: &DataType) -> bool {
 
 /// A filter of DataFusion's, of whose columns it takes no bounds from casts that round.
 pub(super) fn without_bounds(mut filter: Filter) -> DataFusionResult<Transformed<Filter>> {
-    if !filter.predicate.exists(|part| Ok(matches!(part, Expr::Cast(_))))? {
+    if !has_part(&filter.predicate, |part| matches!(part, Expr::Cast(_))) {
         return Ok(Transformed::no(filter));
     }
     let schema = Arc::clone(filter.input.schema());
-    let predicate = std::mem::take(&mut filter.predicate).transform_up(|part| match part {
+    let predicate = rewrite_up(std::mem::take(&mut filter.predicate), |part| match part {
         Expr::Cast(cast) => {
             let of = cast.expr.get_type(&schema).ok();
             Ok(match of.filter(|of| rounds(of, cast.field.data_type())) {

@@ -14,8 +14,8 @@ use std::ops::ControlFlow;
 use datafusion::error::DataFusionError;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, Distinct, Expr, GroupByExpr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
-    Statement as SqlStatement, TableFactor, Value, VisitMut, Visitor, VisitorMut,
+    Distinct, Expr, GroupByExpr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
+    Statement as SqlStatement, TableFactor, Value, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -23,14 +23,15 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::parse::sql_of;
 use super::rewrite::{bare, name_of, normal};
 use super::using_names::sql_in;
+use super::walks::{visit, visit_mut};
 
 /// The statement with keys selected below where names in them may mean two things; the words to try first.
 pub(super) fn selected_below(statement: &Statement) -> Option<Statement> {
-    if ast::Visit::visit(sql_in(statement)?, &mut AnyCaptured).is_continue() {
+    if visit(sql_in(statement)?, &mut AnyCaptured).is_continue() {
         return None;
     }
     let mut changed = statement.clone();
-    let _ = sql_of(&mut changed)?.visit(&mut EachQuery(select_keys));
+    let _ = visit_mut(sql_of(&mut changed)?, &mut EachQuery(select_keys));
     (changed != *statement).then_some(changed)
 }
 
@@ -68,7 +69,7 @@ pub(super) fn written_out(statement: &Statement, error: &DataFusionError) -> Opt
         return None;
     }
     let mut changed = statement.clone();
-    let _ = sql_of(&mut changed)?.visit(&mut EachQuery(write_numbers_out));
+    let _ = visit_mut(sql_of(&mut changed)?, &mut EachQuery(write_numbers_out));
     (changed != *statement).then_some(changed)
 }
 
@@ -82,7 +83,7 @@ fn is_number_of_group(error: &DataFusionError) -> bool {
 
 /// Makes numbers of the keys of a SELECT DISTINCT that are selected.
 pub(super) fn number_distinct(statement: &mut SqlStatement) {
-    let _ = statement.visit(&mut EachQuery(number_keys));
+    let _ = visit_mut(statement, &mut EachQuery(number_keys));
 }
 
 /// Does something to each query of a statement, the inner ones first.
@@ -174,7 +175,7 @@ fn put_below(query: &mut Query, columns: &str) -> Option<()> {
 
 /// Whether a key is more than a name or a number, and has one of these names in it or a subquery.
 fn is_captured(key: &Expr, given: &[String]) -> bool {
-    !matches!(bare(key), Expr::Identifier(_)) && ast::Visit::visit(key, &mut Captured(given)).is_break()
+    !matches!(bare(key), Expr::Identifier(_)) && visit(key, &mut Captured(given)).is_break()
 }
 
 struct Captured<'a>(&'a [String]);

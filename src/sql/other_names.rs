@@ -10,9 +10,11 @@ use datafusion::sql::sqlparser::ast::{
     ObjectNamePart, VisitMut, VisitorMut,
 };
 
+use super::walks::visit_mut;
+
 /// Gives the functions the names that they have here, in an expression or whatever has some.
 pub(super) fn translate(tree: &mut impl VisitMut) {
-    let _ = tree.visit(&mut Translation);
+    let _ = visit_mut(tree, &mut Translation);
 }
 
 struct Translation;

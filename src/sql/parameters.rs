@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 
 use datafusion::common::ParamValues;
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Statement, Value, ValueWithSpan, visit_expressions};
+use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Statement, Value, ValueWithSpan};
 
 use super::assignments::is_kept;
+use super::walks::visit_expressions;
 use crate::error::{Error, Result};
 use crate::ingest::text::number::decimal;
 

@@ -8,9 +8,11 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, VisitMut, VisitorMut};
 
+use super::walks::visit_mut;
+
 /// Corrects an expression, or whatever has some.
 pub(super) fn correct(tree: &mut impl VisitMut) {
-    let _ = tree.visit(&mut Correction);
+    let _ = visit_mut(tree, &mut Correction);
 }
 
 struct Correction;

@@ -13,12 +13,12 @@ use datafusion::logical_expr::Expr;
 use datafusion::sql::parser::{ExplainStatement, Statement};
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, Expr as SqlExpr, ExprWithAlias, Ident, Statement as SqlStatement, Value, ValueWithSpan,
-    visit_expressions,
 };
 
 use super::convert::{from_datafusion, listed};
 use super::expressions;
 use super::parameters::Parameters;
+use super::walks::visit_expressions;
 use crate::error::{Error, Result};
 
 /// The statements of a session by name, with the types of their parameters where they say them.

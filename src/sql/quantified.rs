@@ -12,9 +12,11 @@ use datafusion::sql::sqlparser::ast::{
     Ident, ObjectName, Value, VisitMut, VisitorMut,
 };
 
+use super::walks::visit_mut;
+
 /// Rewrites such comparisons in an expression, or whatever has some.
 pub(super) fn as_lists(tree: &mut impl VisitMut) {
-    let _ = tree.visit(&mut AsLists);
+    let _ = visit_mut(tree, &mut AsLists);
 }
 
 struct AsLists;

@@ -4,13 +4,13 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, OrderByKind, Query, SetExpr, Statement, VisitMut, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{Distinct, Expr, OrderByKind, Query, SetExpr, Statement, VisitorMut};
+
+use super::walks::visit_mut;
 
 /// Leaves them out of every query of a statement.
 pub(super) fn leave_out(statement: &mut Statement) {
-    let _ = statement.visit(&mut Repeated);
+    let _ = visit_mut(statement, &mut Repeated);
 }
 
 struct Repeated;

@@ -12,7 +12,7 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Expr, ExpressionPlacement, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::rules::any_node;
+use super::walks::{any_node, node_has_part, visit_parts};
 
 /// A rule, and what a node must have for it to find something to do.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl OptimizerRule for Resting {
         let concerned = match self.apply_order() {
             // The rule sees this node alone.
             Some(_) => (self.concerns)(&plan),
-            None => any_node(&plan, self.concerns)?,
+            None => any_node(&plan, self.concerns),
         };
         if concerned { self.rule.rewrite(plan, config) } else { Ok(Transformed::no(plan)) }
     }
@@ -90,19 +90,20 @@ fn may_compute_twice(node: &LogicalPlan) -> bool {
     }
 }
 
-fn has_equal_parts<'a>(exprs: impl Iterator<Item = &'a Expr>) -> bool {
+fn has_equal_parts<'a>(mut exprs: impl Iterator<Item = &'a Expr>) -> bool {
     let mut parts: Vec<&Expr> = Vec::new();
     let mut found = false;
-    let mut search = |expr: &'a Expr| {
-        expr.apply(|part| {
+    let search = |expr: &'a Expr| {
+        visit_parts(expr, |part| {
             if !matches!(part, Expr::Column(_) | Expr::Literal(..) | Expr::Alias(_)) {
                 found = found || parts.len() == COMPARED || parts.iter().any(|known| known.normalize_eq(part));
                 parts.push(part);
             }
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })
+            if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue }
+        });
+        found
     };
-    exprs.map(&mut search).any(|searched| !matches!(searched, Ok(TreeNodeRecursion::Continue)))
+    exprs.any(search)
 }
 
 /// How many parts of a node are compared with each other, at most.
@@ -119,13 +120,7 @@ fn has_several_keys(node: &LogicalPlan) -> bool {
 
 /// Whether a node takes a field of a struct, or something as cheap.
 fn reads_fields(node: &LogicalPlan) -> bool {
-    let is_field = |part: &Expr| {
+    node_has_part(node, |part| {
         matches!(part, Expr::ScalarFunction(_)) && part.placement() == ExpressionPlacement::MoveTowardsLeafNodes
-    };
-    let mut found = false;
-    let asked = node.apply_expressions(|expr| {
-        found = found || expr.exists(|part| Ok(is_field(part)))?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    });
-    found || asked.is_err()
+    })
 }

@@ -22,11 +22,13 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, OrderByKind, Query, SelectItem, SetExpr, SetQuantifier, Statement as SqlStatement, UnaryOperator,
-    VisitMut, VisitorMut,
+    VisitorMut,
 };
 
 use super::assignments::{named_cast, unmarked};
 use super::parse::sql_of;
+use super::walks::rewrite_up;
+use super::walks::visit_mut;
 
 /// A statement as it is planned, where that is not as it was written.
 pub(super) struct Rewritten {
@@ -51,7 +53,7 @@ fn rewritten(statement: &Statement, shows_casts: bool) -> Option<Rewritten> {
     // The columns of a table or view that is made need names of their own.
     let makes = matches!(inner, SqlStatement::CreateTable(_) | SqlStatement::CreateView(_));
     let mut names = Names { given: HashMap::new(), text: inner.to_string(), renames: !makes, shows_casts };
-    let _ = inner.visit(&mut names);
+    let _ = visit_mut(inner, &mut names);
     (changed != *statement).then_some(Rewritten { statement: changed, given: names.given, shows_casts })
 }
 
@@ -139,7 +141,7 @@ pub(super) fn rename(plan: Arc<dyn ExecutionPlan>, names: &[&str]) -> DataFusion
 /// The name that DataFusion gives an expression that has no marks.
 fn unmarked_name(expr: &PlannedExpr) -> DataFusionResult<String> {
     let plain =
-        expr.clone().transform_up(|expr| Ok(unmarked(&expr).map_or(Transformed::no(expr), Transformed::yes)))?;
+        rewrite_up(expr.clone(), |expr| Ok(unmarked(&expr).map_or(Transformed::no(expr), Transformed::yes)))?;
     Ok(plain.data.qualified_name().1)
 }
 

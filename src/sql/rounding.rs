@@ -14,7 +14,7 @@ use arrow_array::types::{Decimal128Type, Float32Type, Float64Type};
 use arrow_array::{ArrayRef, cast::AsArray};
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue, internal_datafusion_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction, TryCast};
@@ -25,7 +25,8 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::decimals::written;
-use super::rules::{any_expression, rewrite_where};
+use super::rules::rewrite_where;
+use super::walks::{any_expression, rewrite_plan, rewrite_up};
 
 /// The rule before types are coerced.
 #[derive(Debug)]
@@ -33,10 +34,10 @@ pub(super) struct MarkCasts;
 
 impl AnalyzerRule for MarkCasts {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_expression(&plan, is_candidate)? {
+        if !any_expression(&plan, is_candidate) {
             return Ok(plan);
         }
-        Ok(plan.transform_up_with_subqueries(|node| rewrite_where(node, is_candidate, marked))?.data)
+        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_candidate, marked))?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -50,10 +51,10 @@ pub(super) struct RoundCasts;
 
 impl AnalyzerRule for RoundCasts {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_expression(&plan, is_marked)? {
+        if !any_expression(&plan, is_marked) {
             return Ok(plan);
         }
-        Ok(plan.transform_up_with_subqueries(|node| rewrite_where(node, is_marked, rounded))?.data)
+        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_marked, rounded))?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -84,7 +85,7 @@ fn is_marked(expr: &Expr) -> bool {
 
 /// An expression whose casts to integers round, whatever is in them.
 pub(super) fn marked(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
-    expr.transform_up(|mut expr| {
+    rewrite_up(expr, |mut expr| {
         let Some(of) = cast_to_integer(&mut expr).filter(|of| may_round(of, schema)) else {
             return Ok(Transformed::no(expr));
         };
@@ -111,7 +112,7 @@ fn is_fraction(data_type: &DataType) -> bool {
 
 /// An expression in which nothing is rounded that is no fraction.
 pub(super) fn rounded(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
-    expr.transform_up(|mut expr| {
+    rewrite_up(expr, |mut expr| {
         let Expr::ScalarFunction(call) = &mut expr else { return Ok(Transformed::no(expr)) };
         match call.args.as_mut_slice() {
             [of] if call.func.name() == ROUND && of.get_type(schema).is_ok_and(|of| !is_fraction(&of)) => {

@@ -5,7 +5,7 @@
 //! rows themselves do not depend on the one to be changed, so each of them can be put in the place of the columns in
 //! the condition.
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SessionState;
@@ -14,6 +14,7 @@ use datafusion::physical_plan::collect;
 
 use super::convert::from_datafusion;
 use super::row_values::ROWS;
+use super::walks::{has_part, rewrite_up};
 use crate::error::{Error, Result};
 
 /// Rows, and what is asked of each of them.
@@ -31,7 +32,7 @@ impl<'a> Compared<'a> {
         let is_subquery = |expr: &Expr| {
             matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))
         };
-        let is_plain = !filter.predicate.exists(|expr| Ok(is_subquery(expr))).unwrap_or(true);
+        let is_plain = !has_part(&filter.predicate, is_subquery);
         let is_ours = named.alias.table().starts_with(ROWS) && filter.input.all_out_ref_exprs().is_empty();
         (is_ours && is_plain).then(|| Compared { rows: &filter.input, condition: &filter.predicate })
     }
@@ -73,7 +74,7 @@ impl<'a> Compared<'a> {
             Expr::OuterReferenceColumn(_, column) => Ok(Transformed::yes(Expr::Column(column))),
             other => Ok(Transformed::no(other)),
         };
-        Ok(self.condition.clone().transform_up(put_in)?.data)
+        Ok(rewrite_up(self.condition.clone(), put_in)?.data)
     }
 }
 

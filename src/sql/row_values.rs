@@ -9,17 +9,19 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, Query, Select,
-    SetExpr, Statement, TableFactor, UnaryOperator, Value, VisitMut, VisitorMut,
+    SetExpr, Statement, TableFactor, UnaryOperator, Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+
+use super::walks::visit_mut;
 
 /// How the names of subqueries of several columns begin.
 pub(super) const ROWS: &str = "sty__rows_";
 
 /// Takes all comparisons of rows in a statement apart.
 pub(super) fn take_apart(statement: &mut Statement) {
-    let _ = statement.visit(&mut Apart::default());
+    let _ = visit_mut(statement, &mut Apart::default());
 }
 
 #[derive(Default)]

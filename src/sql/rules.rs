@@ -1,37 +1,16 @@
 //! What analyzer rules have in common: each expression of a plan is rewritten over the columns that it reads.
 
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DFSchemaRef};
-use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
+
+use super::walks::{Rewritten, map_expressions, map_parts, node_has_part};
 
 /// Whether an operator compares two values.
 pub(super) fn is_comparison(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
-}
-
-/// Whether some expression of a plan and its subqueries has a part that passes a test: to ask is cheaper than to rewrite.
-pub(super) fn any_expression(plan: &LogicalPlan, test: impl Fn(&Expr) -> bool) -> DataFusionResult<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            found = found || expr.exists(|expr| Ok(test(expr)))?;
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })
-    })?;
-    Ok(found)
-}
-
-/// Whether some node of a plan and its subqueries passes a test.
-pub(super) fn any_node(plan: &LogicalPlan, test: impl Fn(&LogicalPlan) -> bool) -> DataFusionResult<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found = found || test(node);
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
 }
 
 /// The columns that the expressions of a node read: those of all its inputs.
@@ -51,14 +30,9 @@ fn columns_below(node: &LogicalPlan) -> DFSchemaRef {
 pub(super) fn rewrite_where(
     node: LogicalPlan,
     concerns: impl Fn(&Expr) -> bool,
-    rewrite: impl FnMut(Expr, &DFSchema) -> DataFusionResult<Transformed<Expr>>,
-) -> DataFusionResult<Transformed<LogicalPlan>> {
-    let mut found = false;
-    node.apply_expressions(|expr| {
-        found = found || expr.exists(|expr| Ok(concerns(expr)))?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    match found {
+    rewrite: impl FnMut(Expr, &DFSchema) -> Rewritten<Expr>,
+) -> Rewritten<LogicalPlan> {
+    match node_has_part(&node, concerns) {
         true => rewrite_expressions(node, rewrite),
         false => Ok(Transformed::no(node)),
     }
@@ -67,17 +41,17 @@ pub(super) fn rewrite_where(
 /// A node with its expressions rewritten, each under the name that it had.
 pub(super) fn rewrite_expressions(
     node: LogicalPlan,
-    mut rewrite: impl FnMut(Expr, &DFSchema) -> DataFusionResult<Transformed<Expr>>,
-) -> DataFusionResult<Transformed<LogicalPlan>> {
+    mut rewrite: impl FnMut(Expr, &DFSchema) -> Rewritten<Expr>,
+) -> Rewritten<LogicalPlan> {
     let schema = columns_below(&node);
     let names = NamePreserver::new(&node);
     let mut under_its_name = |expr: Expr| {
         let name = names.save(&expr);
         Ok(rewrite(expr, &schema)?.update_data(|expr| name.restore(expr)))
     };
-    node.map_expressions(|expr| match expr {
+    map_expressions(node, |expr| match expr {
         // Keys have names, a set of them has none.
-        Expr::GroupingSet(_) => expr.map_children(&mut under_its_name),
+        Expr::GroupingSet(_) => map_parts(expr, &mut under_its_name),
         other => under_its_name(other),
     })
 }

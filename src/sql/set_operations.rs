@@ -14,7 +14,7 @@ use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::{Distinct, Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::rules::any_node;
+use super::walks::{any_node, rewrite_plan};
 
 /// The rule.
 #[derive(Debug)]
@@ -22,14 +22,14 @@ pub(super) struct CountEqualRows;
 
 impl AnalyzerRule for CountEqualRows {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_node(&plan, |node| matches!(node, LogicalPlan::Join(join) if is_set_operation(join)))? {
+        if !any_node(&plan, |node| matches!(node, LogicalPlan::Join(join) if is_set_operation(join))) {
             return Ok(plan);
         }
         let rewrite = |node: LogicalPlan| match node {
             LogicalPlan::Join(join) if is_set_operation(&join) => Ok(Transformed::yes(counted(&join)?)),
             other => Ok(Transformed::no(other)),
         };
-        Ok(plan.transform_up_with_subqueries(rewrite)?.data)
+        Ok(rewrite_plan(plan, rewrite)?.data)
     }
 
     fn name(&self) -> &'static str {

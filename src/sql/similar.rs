@@ -22,6 +22,7 @@ use datafusion::sql::sqlparser::ast::{
     ObjectName, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
+use super::walks::visit_mut;
 use crate::error::{Error, Result};
 
 /// The name of the function that makes a regex of a pattern, which nobody else gives to one.
@@ -29,7 +30,7 @@ const REGEX_OF: &str = "sty__similar";
 
 /// Rewrites SIMILAR TO in an expression, or in whatever has some.
 pub(super) fn as_regexes(tree: &mut impl VisitMut) -> Result<()> {
-    match tree.visit(&mut AsRegexes) {
+    match visit_mut(tree, &mut AsRegexes) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(why) => Err(Error::InvalidInput(why)),
     }

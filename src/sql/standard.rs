@@ -7,17 +7,18 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, LimitClause, Query, Select,
-    Statement, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+    Statement, Value, ValueWithSpan, Visitor, VisitorMut,
 };
 
 use super::ordinals;
+use super::walks::{visit, visit_mut};
 
 /// The most parts of a CUBE, of which there are 4,096 sets.
 const MOST_PARTS: usize = 12;
 
 /// Puts all of it in other words.
 pub(super) fn reword(statement: &mut Statement) {
-    let _ = statement.visit(&mut Rewording);
+    let _ = visit_mut(statement, &mut Rewording);
 }
 
 struct Rewording;
@@ -100,7 +101,7 @@ fn calls_functions(select: &Select) -> bool {
             }
         }
     }
-    select.projection.visit(&mut Calls).is_break() || select.having.visit(&mut Calls).is_break()
+    visit(&select.projection, &mut Calls).is_break() || visit(&select.having, &mut Calls).is_break()
 }
 
 /// The first parts: all of them, all but the last, and so on.

@@ -20,8 +20,8 @@ use datafusion::logical_expr::{Join as PlannedJoin, JoinType, LogicalPlan};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     Cte, ExcludeSelectItem, Expr, GroupByExpr, Ident, Join, JoinConstraint, ObjectName, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, Statement as SqlStatement, TableFactor, TableWithJoins, Visit,
-    VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions, With,
+    SelectItemQualifiedWildcardKind, SetExpr, Statement as SqlStatement, TableFactor, TableWithJoins, Visitor,
+    VisitorMut, WildcardAdditionalOptions, With,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
@@ -29,6 +29,7 @@ use super::inner_names::{self, is_joined};
 use super::parse::sql_of;
 use super::prepared::folded;
 use super::using_names::{Kind, constraint, is_ambiguous, sql_in};
+use super::walks::{visit, visit_mut};
 
 /// What has been planned for a statement and for the other words that are tried for it: each FROM once.
 #[derive(Default)]
@@ -51,7 +52,7 @@ impl Stars {
             let plan = self.plan(state, probe).await?;
             let target = changed.get_or_insert_with(|| statement.clone());
             let visited = match (plan, sql_of(target)) {
-                (Some(LogicalPlan::Projection(all)), Some(sql)) => sql.visit(&mut Fill::of(kept, &all.input)),
+                (Some(LogicalPlan::Projection(all)), Some(sql)) => visit_mut(sql, &mut Fill::of(kept, &all.input)),
                 _ => ControlFlow::Continue(()),
             };
             kept += match visited {
@@ -79,7 +80,7 @@ impl Stars {
 /// A query of all that the first list but `skip` is chosen from. Those of subqueries come before that around them.
 fn search(statement: &Statement, skip: usize) -> Option<Box<Query>> {
     let mut search = Search { skip, subqueries: 0, ended: Vec::new(), found: None };
-    let _ = sql_in(statement)?.visit(&mut search);
+    let _ = visit(sql_in(statement)?, &mut search);
     search.found.map(|found| found.probe)
 }
 

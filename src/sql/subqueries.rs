@@ -31,6 +31,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use super::convert::from_datafusion;
 use super::row_answers::Compared;
 use super::table::StoreProvider;
+use super::walks::rewrite_up;
 use super::zeros;
 use crate::error::{Error, Result};
 
@@ -101,7 +102,7 @@ pub(super) async fn answered(
         },
         _ => Ok(Transformed::no(expr)),
     };
-    expression.clone().transform_up(put_in).map(|changed| changed.data).map_err(from_datafusion)
+    rewrite_up(expression.clone(), put_in).map(|changed| changed.data).map_err(from_datafusion)
 }
 
 /// A subquery of an expression.

@@ -4,13 +4,14 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, Spanned, Statement, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, Spanned, Statement, Visitor};
 
+use super::walks::visit;
 use crate::error::{Error, Result};
 
 /// Refuses a statement with such a number.
 pub(super) fn check(statement: &Statement) -> Result<()> {
-    match statement.visit(&mut Underscores) {
+    match visit(statement, &mut Underscores) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(number) => Err(Error::InvalidInput(format!(
             "{number}: numbers are written without underscores; write {}",

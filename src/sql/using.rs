@@ -9,11 +9,13 @@
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, JoinConstraint, JoinType, plan_datafusion_err};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::logical_expr::{Distinct, DistinctOn, Expr, Join, LogicalPlan, Projection, SortExpr, when};
 use datafusion::optimizer::AnalyzerRule;
+
+use super::walks::{any_node, rewrite_up};
 
 /// The rule.
 #[derive(Debug)]
@@ -21,12 +23,8 @@ pub(super) struct UsingBoth;
 
 impl AnalyzerRule for UsingBoth {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        let mut found = false;
-        plan.apply_with_subqueries(|node| {
-            found |= matches!(node, LogicalPlan::Join(join) if is_merging(join));
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if found { closed(plan) } else { Ok(plan) }
+        let merges = any_node(&plan, |node| matches!(node, LogicalPlan::Join(join) if is_merging(join)));
+        if merges { closed(plan) } else { Ok(plan) }
     }
 
     fn name(&self) -> &'static str {
@@ -129,13 +127,13 @@ fn with_both(plan: LogicalPlan, inputs: Vec<LogicalPlan>, merged: &[Merged]) -> 
     };
     let named = |expr: Expr| {
         let name = expr.qualified_name();
-        let replaced = expr.transform_up(replace)?;
+        let replaced = rewrite_up(expr, replace)?;
         Ok::<_, DataFusionError>(match !replaced.transformed || matches!(replaced.data, Expr::Alias(_)) {
             true => replaced.data,
             false => replaced.data.alias_qualified(name.0, name.1),
         })
     };
-    let unnamed = |expr: Expr| Ok::<_, DataFusionError>(expr.transform_up(replace)?.data);
+    let unnamed = |expr: Expr| Ok::<_, DataFusionError>(rewrite_up(expr, replace)?.data);
     match plan {
         LogicalPlan::Distinct(Distinct::On(on)) => {
             let keys = on.on_expr.into_iter().map(unnamed).collect::<DataFusionResult<_>>()?;

@@ -12,12 +12,13 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    self, CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectNamePart, Query, Select, SelectItem,
-    SetExpr, Statement as SqlStatement, TableFactor, TableWithJoins, VisitMut, Visitor, VisitorMut,
+    CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectNamePart, Query, Select, SelectItem, SetExpr,
+    Statement as SqlStatement, TableFactor, TableWithJoins, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 
 use super::parse::sql_of;
+use super::walks::{visit, visit_mut};
 
 /// The most sides that are tried for a name.
 const MOST_SIDES: usize = 8;
@@ -67,7 +68,7 @@ fn schema_error(error: &DataFusionError) -> Option<&DataFusionError> {
 pub(super) fn columns_in_having(statement: &Statement) -> Vec<Statement> {
     let mut shared = SharedNames(Vec::new());
     if let Some(inner) = sql_in(statement) {
-        let _ = ast::Visit::visit(inner, &mut shared);
+        let _ = visit(inner, &mut shared);
     }
     if shared.0.is_empty() { Vec::new() } else { worded(statement, &shared.0, Clauses::Having) }
 }
@@ -85,7 +86,7 @@ fn worded(statement: &Statement, names: &[String], clauses: Clauses) -> Vec<Stat
     let candidate = |(natural, side)| {
         let mut changed = statement.clone();
         for name in names {
-            let _ = sql_of(&mut changed)?.visit(&mut Naming { name: name.clone(), natural, side, clauses });
+            let _ = visit_mut(sql_of(&mut changed)?, &mut Naming { name: name.clone(), natural, side, clauses });
         }
         (changed != *statement).then_some(changed)
     };
@@ -127,9 +128,7 @@ impl Visitor for SharedNames {
         for item in &select.projection {
             let SelectItem::ExprWithAlias { alias, .. } = item else { continue };
             let name = if alias.quote_style.is_some() { alias.value.clone() } else { alias.value.to_lowercase() };
-            if ast::Visit::visit(having, &mut Mention { name: &name, depth: 0 }).is_break()
-                && !self.0.contains(&name)
-            {
+            if visit(having, &mut Mention { name: &name, depth: 0 }).is_break() && !self.0.contains(&name) {
                 self.0.push(name);
             }
         }
@@ -173,7 +172,7 @@ impl VisitorMut for Naming {
         if let (Some(meaning), Some(order)) = (self.meaning(select), &mut query.order_by)
             && !select.projection.iter().any(|item| self.is_called(item))
         {
-            let _ = order.visit(&mut Replacement::of(&self.name, &meaning));
+            let _ = visit_mut(order, &mut Replacement::of(&self.name, &meaning));
         }
         ControlFlow::Continue(())
     }
@@ -184,7 +183,7 @@ impl VisitorMut for Naming {
         }
         let Some(meaning) = self.meaning(select) else { return ControlFlow::Continue(()) };
         let mut replacement = Replacement::of(&self.name, &meaning);
-        let _ = select.having.visit(&mut replacement);
+        let _ = visit_mut(&mut select.having, &mut replacement);
         if self.clauses == Clauses::Having {
             return ControlFlow::Continue(());
         }
@@ -195,12 +194,12 @@ impl VisitorMut for Naming {
             {
                 *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', &self.name) };
             }
-            let _ = item.visit(&mut replacement);
+            let _ = visit_mut(item, &mut replacement);
         }
-        let _ = select.selection.visit(&mut replacement);
-        let _ = select.group_by.visit(&mut replacement);
-        let _ = select.qualify.visit(&mut replacement);
-        let _ = select.named_window.visit(&mut replacement);
+        let _ = visit_mut(&mut select.selection, &mut replacement);
+        let _ = visit_mut(&mut select.group_by, &mut replacement);
+        let _ = visit_mut(&mut select.qualify, &mut replacement);
+        let _ = visit_mut(&mut select.named_window, &mut replacement);
         ControlFlow::Continue(())
     }
 
@@ -209,7 +208,7 @@ impl VisitorMut for Naming {
         if let (Clauses::At { place, in_subqueries }, Some(meaning)) = (self.clauses, self.meaning(select)) {
             let mut replacement = Replacement::of(&self.name, &meaning);
             (replacement.place, replacement.in_subqueries) = (Some(place), in_subqueries);
-            let _ = select.visit(&mut replacement);
+            let _ = visit_mut(select, &mut replacement);
         }
         ControlFlow::Continue(())
     }

@@ -8,17 +8,19 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor, Value, Values,
-    Visit, VisitMut, Visitor, VisitorMut,
+    Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+
+use super::walks::{visit, visit_mut};
 
 /// The column that rows are ordered by.
 const ROW: &str = "sty__row";
 
 /// Writes all VALUES that have a subquery, or are one of IN, as SELECT.
 pub(super) fn as_selects(statement: &mut Statement) {
-    let _ = statement.visit(&mut AsSelects);
+    let _ = visit_mut(statement, &mut AsSelects);
 }
 
 struct AsSelects;
@@ -89,7 +91,7 @@ fn has_subquery(values: &Values) -> bool {
             ControlFlow::Break(())
         }
     }
-    values.rows.iter().any(|row| row.content.visit(&mut Queries).is_break())
+    values.rows.iter().any(|row| visit(&row.content, &mut Queries).is_break())
 }
 
 /// `SELECT column1, … FROM (SELECT 1) ORDER BY` the row's number.

@@ -14,7 +14,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue, internal_datafusion_err, internal_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Case, ScalarFunction};
@@ -24,7 +24,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::rules::{any_expression, any_node, rewrite_where};
+use super::rules::rewrite_where;
+use super::walks::{any_expression, any_node, rewrite_plan, rewrite_up};
 
 /// Adds the other zero to lists that have one.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ pub(super) struct OneZero;
 impl AnalyzerRule for OneZero {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
         let is_distinct_on = |node: &LogicalPlan| matches!(node, LogicalPlan::Distinct(Distinct::On(_)));
-        if !any_expression(&plan, compares_bits)? && !any_node(&plan, is_distinct_on)? {
+        if !any_expression(&plan, compares_bits) && !any_node(&plan, is_distinct_on) {
             return Ok(plan);
         }
         let rewrite = |node: LogicalPlan| {
@@ -61,7 +62,7 @@ impl AnalyzerRule for OneZero {
             }
             rewrite_where(node, compares_bits, of_values)
         };
-        Ok(plan.transform_up_with_subqueries(rewrite)?.data)
+        Ok(rewrite_plan(plan, rewrite)?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -71,7 +72,7 @@ impl AnalyzerRule for OneZero {
 
 /// An expression in which comparisons are of values.
 pub(super) fn of_values(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
-    expr.transform_up(|expr| compared(expr, schema))
+    rewrite_up(expr, |expr| compared(expr, schema))
 }
 
 fn compares_bits(expr: &Expr) -> bool {
@@ -235,7 +236,7 @@ fn sum_with_zero(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
 /// Of an aggregate, counts of distinct floats that count one zero.
 pub(super) fn distinct_values(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
     let name = expr.schema_name().to_string();
-    let rewritten = expr.transform_up(|expr| match expr {
+    let rewritten = rewrite_up(expr, |expr| match expr {
         Expr::AggregateFunction(mut function) if function.params.distinct => {
             let args = function.params.args.into_iter().map(|arg| sum_with_zero(arg, schema));
             function.params.args = args.collect::<DataFusionResult<_>>()?;
@@ -249,7 +250,7 @@ pub(super) fn distinct_values(expr: Expr, schema: &DFSchema) -> DataFusionResult
 
 /// An expression with both zeros in lists that have one.
 pub(super) fn with_both(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
-    expr.transform_up(|expr| match expr {
+    rewrite_up(expr, |expr| match expr {
         Expr::InList(mut list) => match missing_zero(&list.list) {
             Some(zero) => {
                 list.list.push(zero);

@@ -23,7 +23,7 @@ use arrow_schema::{DataType, TimeUnit};
 use chrono::{FixedOffset, MappedLocalTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
 use datafusion::common::cast::{as_primitive_array, as_string_array};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, exec_datafusion_err, internal_err, plan_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::Cast;
@@ -38,7 +38,9 @@ use datafusion::sql::sqlparser::ast::{
     ObjectName, VisitMut, VisitorMut,
 };
 
-use super::rules::{any_expression, rewrite_where};
+use super::rules::rewrite_where;
+use super::walks::visit_mut;
+use super::walks::{any_expression, rewrite_plan, rewrite_up};
 
 /// The zone of instants.
 pub(super) const UTC: &str = "UTC";
@@ -47,7 +49,7 @@ const TIMEZONE: &str = "timezone";
 
 /// Writes `AT TIME ZONE` as a function, in an expression or whatever has some.
 pub(super) fn as_function(tree: &mut impl VisitMut) {
-    let _ = tree.visit(&mut AtTimeZone);
+    let _ = visit_mut(tree, &mut AtTimeZone);
 }
 
 struct AtTimeZone;
@@ -196,10 +198,10 @@ pub(super) struct LocalTimes;
 
 impl AnalyzerRule for LocalTimes {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_expression(&plan, is_candidate)? {
+        if !any_expression(&plan, is_candidate) {
             return Ok(plan);
         }
-        Ok(plan.transform_up_with_subqueries(|node| rewrite_where(node, is_candidate, local))?.data)
+        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_candidate, local))?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -219,7 +221,7 @@ pub(super) fn is_utc(zone: &Option<Arc<str>>) -> bool {
 
 /// An expression whose casts between times with and without a zone go by the clock of that zone.
 pub(super) fn local(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
-    expr.transform_up(|expr| {
+    rewrite_up(expr, |expr| {
         let Expr::Cast(Cast { expr, field }) = expr else { return Ok(Transformed::no(expr)) };
         // What has no type at this node, as a filter of a scan, was looked at before or is for DataFusion to refuse.
         let Ok(of) = expr.get_type(schema) else {

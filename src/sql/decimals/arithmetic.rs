@@ -5,7 +5,6 @@
 //! than 38 digits. A quotient is what it would be of the double, for DataFusion cuts quotients of decimals at scale + 4.
 
 use arrow_schema::DataType;
-use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
@@ -15,6 +14,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use super::super::assignments::is_kept;
 use super::super::intervals::planned_type;
 use super::number::{MOST_DIGITS, Number, text_of_number};
+use crate::sql::walks::has_part;
 
 /// Plans them.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ fn of_quotient(expr: Expr) -> DataFusionResult<Expr> {
     let is_number =
         |part: &Expr| matches!(part, Expr::Literal(ScalarValue::Decimal128(..), _)) || digits(part).is_some();
     let expr = as_double(expr);
-    Ok(if expr.exists(|part| Ok(is_number(part)))? { cast(expr, DataType::Float64) } else { expr })
+    Ok(if has_part(&expr, is_number) { cast(expr, DataType::Float64) } else { expr })
 }
 
 /// Whether a sum, difference or product of two types is a decimal that holds all of them.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -19,7 +19,8 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::arithmetic::{as_double, digits, is_written, written};
 use super::comparison::is_comparison;
-use crate::sql::rules::{any_expression, any_node, rewrite_where};
+use crate::sql::rules::rewrite_where;
+use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up};
 
 /// The rule.
 #[derive(Debug)]
@@ -27,11 +28,11 @@ pub(in crate::sql) struct NumbersBesideDecimals;
 
 impl AnalyzerRule for NumbersBesideDecimals {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_node(&plan, has_decimals)? && !any_expression(&plan, makes_decimal)? {
+        if !any_node(&plan, has_decimals) && !any_expression(&plan, makes_decimal) {
             return Ok(plan);
         }
-        let in_groups = any_expression(&plan, concerns)?;
-        let in_unions = any_node(&plan, |node| matches!(node, LogicalPlan::Union(_)))?;
+        let in_groups = any_expression(&plan, concerns);
+        let in_unions = any_node(&plan, |node| matches!(node, LogicalPlan::Union(_)));
         if !in_groups && !in_unions {
             return Ok(plan);
         }
@@ -40,7 +41,7 @@ impl AnalyzerRule for NumbersBesideDecimals {
             node if in_groups => rewrite_where(node, concerns, beside),
             node => Ok(Transformed::no(node)),
         };
-        Ok(plan.transform_up_with_subqueries(rewrite)?.data)
+        Ok(rewrite_plan(plan, rewrite)?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -94,7 +95,7 @@ fn is_literal(expr: &Expr) -> bool {
 
 /// An expression whose numbers beside decimals are decimals.
 pub(in crate::sql) fn beside(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
-    expr.transform_up(|mut expr| {
+    rewrite_up(expr, |mut expr| {
         if !concerns(&expr) {
             return Ok(Transformed::no(expr));
         }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Projection, Subquery, cast, lit};
@@ -29,11 +29,13 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, FunctionArg, FunctionArgExpr,
     FunctionArguments, Parens, Query, Select, SelectItem, SetExpr, Statement, UnaryOperator, Value, ValueWithSpan,
-    VisitMut, VisitorMut,
+    VisitorMut,
 };
 
 use super::assignments::is_kept;
 use super::rules::rewrite_where;
+use crate::sql::walks::visit_mut;
+use crate::sql::walks::{rewrite_plan, rewrite_up};
 pub(super) use arithmetic::{DecimalArithmetic, written};
 pub(super) use beside::{NumbersBesideDecimals, beside};
 use number::{MOST_DIGITS, Number};
@@ -53,7 +55,7 @@ impl AnalyzerRule for ExactNumbers {
             }
             other => rewritten(other),
         };
-        own_casts::all_once(plan.transform_up_with_subqueries(rewrite)?.data)
+        own_casts::all_once(rewrite_plan(plan, rewrite)?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -63,7 +65,7 @@ impl AnalyzerRule for ExactNumbers {
 
 fn rewritten(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
     rewrite_where(node, concerns, |expr, schema| {
-        expr.transform_up(|expr| {
+        rewrite_up(expr, |expr| {
             if !concerns(&expr) {
                 return Ok(Transformed::no(expr));
             }
@@ -76,7 +78,7 @@ fn rewritten(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
 
 /// An expression whose types are coerced, with exact numbers.
 pub(super) fn exact(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
-    let exact = expr.transform_up(|expr| expression(expr, schema))?.data;
+    let exact = rewrite_up(expr, |expr| expression(expr, schema))?.data;
     Ok(own_casts::once(exact)?.data)
 }
 
@@ -208,9 +210,9 @@ fn keys(mut join: Join) -> DataFusionResult<Transformed<LogicalPlan>> {
 /// assigned one by one.
 pub(super) fn keep_digits(statement: &mut Statement) {
     let mut rows = stored(statement).map(std::mem::take).unwrap_or_default();
-    let _ = statement.visit(&mut Digits);
+    let _ = visit_mut(statement, &mut Digits);
     for row in &mut rows {
-        let _ = row.content.visit(&mut Digits);
+        let _ = visit_mut(&mut row.content, &mut Digits);
     }
     if let Some(place) = stored(statement) {
         *place = rows;

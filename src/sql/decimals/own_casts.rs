@@ -6,13 +6,14 @@
 //! once again afterwards.
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Expr, LogicalPlan, cast};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::number::Number;
-use crate::sql::rules::{any_expression, rewrite_where};
+use crate::sql::rules::rewrite_where;
+use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up};
 
 /// The rule.
 #[derive(Debug)]
@@ -20,11 +21,11 @@ pub(in crate::sql) struct OwnCasts;
 
 impl AnalyzerRule for OwnCasts {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_expression(&plan, is_own)? {
+        if !any_expression(&plan, is_own) {
             return Ok(plan);
         }
         let rewrite = |node: LogicalPlan| rewrite_where(node, is_own, |expr, _| twice(expr));
-        Ok(plan.transform_up_with_subqueries(rewrite)?.data)
+        Ok(rewrite_plan(plan, rewrite)?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -39,7 +40,7 @@ fn is_own(expr: &Expr) -> bool {
 
 /// An expression with each such cast written twice.
 pub(in crate::sql) fn twice(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
-    expr.transform_up(|expr| match &expr {
+    rewrite_up(expr, |expr| match &expr {
         Expr::Cast(of) if is_own(&expr) => {
             let data_type = of.field.data_type().clone();
             Ok(Transformed::yes(cast(expr, data_type)))
@@ -50,16 +51,16 @@ pub(in crate::sql) fn twice(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
 
 /// A plan with each of them written once.
 pub(super) fn all_once(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    if !any_expression(&plan, is_twice)? {
+    if !any_expression(&plan, is_twice) {
         return Ok(plan);
     }
     let rewrite = |node: LogicalPlan| rewrite_where(node, is_twice, |expr, _| once(expr));
-    Ok(plan.transform_up_with_subqueries(rewrite)?.data)
+    Ok(rewrite_plan(plan, rewrite)?.data)
 }
 
 /// An expression with each of them written once.
 pub(super) fn once(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
-    expr.transform_up(|expr| {
+    rewrite_up(expr, |expr| {
         let is_twice = is_twice(&expr);
         match expr {
             Expr::Cast(of) if is_twice => Ok(Transformed::yes(*of.expr)),

@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 use super::only_value::only_value;
 use super::outer::{fresh, outer_columns, outer_columns_of, replaced, subquery_of};
 use super::suits_datafusion;
+use crate::sql::walks::{node_has_part, rewrite_down, rewrite_up};
 
 /// The input of a filter or projection, joined to the answers of those subqueries in its expressions that DataFusion cannot
 /// make joins of; and the expressions over it.
@@ -40,7 +41,7 @@ pub(super) fn joined(input: &Arc<LogicalPlan>, exprs: Vec<Expr>) -> DataFusionRe
                 None => Ok(Transformed::no(expr)),
             }
         };
-        rewritten.push(expr.transform_down(replace)?.data);
+        rewritten.push(rewrite_down(expr, replace)?.data);
     }
     Ok((plan, rewritten))
 }
@@ -68,7 +69,7 @@ fn answer(plan: &mut LogicalPlan, input: &Arc<LogicalPlan>, expr: &Expr) -> Data
         },
         _ => Ok(Transformed::no(expr)),
     };
-    let replaced = counted.transform_down(replace)?.data;
+    let replaced = rewrite_down(counted, replace)?.data;
     Ok(found.then_some(replaced))
 }
 
@@ -187,14 +188,7 @@ fn gives_one_row(plan: &LogicalPlan) -> bool {
 
 /// Whether to run a plan twice could give different rows.
 fn is_volatile(plan: &LogicalPlan) -> DataFusionResult<bool> {
-    plan.exists(|node| {
-        let mut volatile = matches!(node, LogicalPlan::Limit(_));
-        node.apply_expressions(|expr| {
-            volatile |= expr.is_volatile();
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        Ok(volatile)
-    })
+    plan.exists(|node| Ok(matches!(node, LogicalPlan::Limit(_)) || node_has_part(node, Expr::is_volatile_node)))
 }
 
 /// What cannot be said for all outer values at once.
@@ -342,7 +336,7 @@ impl Domain {
         };
         let mut window_expr = Vec::with_capacity(window.window_expr.len());
         for expr in self.all_replaced(&window.window_expr, node, &columns)? {
-            window_expr.push(expr.transform_up(within_value)?.data);
+            window_expr.push(rewrite_up(expr, within_value)?.data);
         }
         let (width, own) = (below.plan.schema().fields().len(), window.input.schema().fields().len());
         let plan = LogicalPlan::Window(Window::try_new(window_expr, below.plan.into())?);

@@ -30,7 +30,9 @@ use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 use datafusion::optimizer::rewrite_set_comparison::RewriteSetComparison;
 use datafusion::optimizer::{AnalyzerRule, OptimizerContext, OptimizerRule};
 
-use super::rules::{any_expression, any_node};
+use crate::sql::walks::{
+    any_expression, any_node, has_part, map_expressions, node_has_part, rewrite_down, rewrite_plan, rewrite_up,
+};
 pub(super) use outer::fresh;
 use outer::{as_subquery, is_correlated, outer_columns};
 
@@ -41,10 +43,10 @@ pub(super) struct Decorrelate;
 impl AnalyzerRule for Decorrelate {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
         let is_asked = |expr: &Expr| is_subquery(expr) || matches!(expr, Expr::SetComparison(_));
-        if !any_expression(&plan, is_asked)? && !any_node(&plan, |node| matches!(node, LogicalPlan::Subquery(_)))? {
+        if !any_expression(&plan, is_asked) && !any_node(&plan, |node| matches!(node, LogicalPlan::Subquery(_))) {
             return Ok(plan);
         }
-        Ok(with_exists(plan)?.transform_up_with_subqueries(rewritten)?.data)
+        Ok(rewrite_plan(with_exists(plan)?, rewritten)?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -54,20 +56,20 @@ impl AnalyzerRule for Decorrelate {
 
 /// A plan in which comparisons with ANY and ALL are tests with EXISTS. The rule for this is DataFusion's, which applies it later.
 fn with_exists(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    if !any_expression(&plan, |expr| matches!(expr, Expr::SetComparison(_)))? {
+    if !any_expression(&plan, |expr| matches!(expr, Expr::SetComparison(_))) {
         return Ok(plan);
     }
-    let named = plan.transform_up_with_subqueries(|node| with_names(node)?.map_expressions(with_member))?.data;
+    let named = rewrite_plan(plan, |node| map_expressions(with_names(node)?, with_member))?.data;
     Ok(RewriteSetComparison::new().rewrite(named, &OptimizerContext::new())?.data)
 }
 
-fn compares_rows(expr: &Expr) -> DataFusionResult<bool> {
-    expr.exists(|expr| Ok(matches!(expr, Expr::SetComparison(_))))
+fn compares_rows(expr: &Expr) -> bool {
+    has_part(expr, |expr| matches!(expr, Expr::SetComparison(_)))
 }
 
 /// A comparison with ANY or ALL of a column that has no name of the query around it, which it would be taken for.
 fn with_member(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
-    expr.transform_up(|expr| match expr {
+    rewrite_up(expr, |expr| match expr {
         Expr::SetComparison(mut comparison) => {
             comparison.subquery = truth::renamed(&comparison.subquery)?;
             Ok(Transformed::yes(Expr::SetComparison(comparison)))
@@ -80,7 +82,7 @@ fn with_member(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
 fn with_names(node: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     let LogicalPlan::Projection(mut projection) = node else { return Ok(node) };
     for expr in &mut projection.expr {
-        if !matches!(expr, Expr::Alias(_)) && compares_rows(expr)? {
+        if !matches!(expr, Expr::Alias(_)) && compares_rows(expr) {
             let (qualifier, name) = expr.qualified_name();
             *expr = std::mem::take(expr).alias_qualified(qualifier, name);
         }
@@ -91,8 +93,8 @@ fn with_names(node: LogicalPlan) -> DataFusionResult<LogicalPlan> {
 /// A plan that outer values were pushed into (`pushed`), where subqueries in it that read these are rewritten once more:
 /// they read other columns now.
 fn within(plan: &LogicalPlan, pushed: LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    match any_node(plan, hands_on_outer_columns)? {
-        true => Ok(pushed.transform_up_with_subqueries(rewritten)?.data),
+    match any_node(plan, hands_on_outer_columns) {
+        true => Ok(rewrite_plan(pushed, rewritten)?.data),
         false => Ok(pushed),
     }
 }
@@ -106,12 +108,7 @@ fn rewritten(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
         },
         other => other,
     };
-    let mut found = false;
-    plan.apply_expressions(|expr| {
-        found |= has_subquery(expr);
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    if !found {
+    if !node_has_part(&plan, asks) {
         return Ok(Transformed::no(plan));
     }
     match plan {
@@ -213,7 +210,7 @@ fn computed_below(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan
         Ok(Transformed::new(Expr::Column(column), true, TreeNodeRecursion::Jump))
     };
     let names = plan.schema().clone();
-    let plan = plan.map_expressions(|expr| expr.transform_down(&mut place))?.data;
+    let plan = map_expressions(plan, |expr| rewrite_down(expr, &mut place))?.data;
     if below.iter().all(Vec::is_empty) {
         return Ok(Transformed::no(plan));
     }
@@ -278,7 +275,7 @@ fn counted(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
         }
         .map(Transformed::yes)
     };
-    Ok(expr.transform_down(count)?.data)
+    Ok(rewrite_down(expr, count)?.data)
 }
 
 /// Whether a value is among those of a subquery, as a count; null is not.
@@ -361,16 +358,10 @@ fn has_plain_shape(plan: &LogicalPlan) -> bool {
 fn hands_on_outer_columns(node: &LogicalPlan) -> bool {
     let inputs = node.inputs();
     let is_own = |column: &Column| inputs.iter().any(|input| input.schema().has_column(column));
-    let mut found = false;
-    // Nothing in it fails.
-    let _ = node.apply_expressions(|expr| {
-        expr.apply(|expr| {
-            let outer = outer::subquery_of(expr).map(|subquery| outer_columns(&subquery.subquery));
-            found |= outer.is_some_and(|outer| outer.iter().any(|(_, column)| !is_own(column)));
-            Ok(TreeNodeRecursion::Continue)
-        })
-    });
-    found
+    node_has_part(node, |expr| {
+        let outer = outer::subquery_of(expr).map(|subquery| outer_columns(&subquery.subquery));
+        outer.is_some_and(|outer| outer.iter().any(|(_, column)| !is_own(column)))
+    })
 }
 
 /// The input of an aggregate without keys whose values a plan gives; the plan itself if it is no such.
@@ -400,14 +391,15 @@ fn is_subquery(expr: &Expr) -> bool {
 
 /// Whether there is one that these rules have something to do with.
 fn has_subquery(expr: &Expr) -> bool {
-    let asks = |expr: &Expr| {
-        Ok(match expr {
-            Expr::InSubquery(_) | Expr::Exists(_) => true,
-            Expr::ScalarSubquery(_) => is_correlated(expr),
-            _ => false,
-        })
-    };
-    expr.exists(asks).unwrap_or(false)
+    has_part(expr, asks)
+}
+
+fn asks(expr: &Expr) -> bool {
+    match expr {
+        Expr::InSubquery(_) | Expr::Exists(_) => true,
+        Expr::ScalarSubquery(_) => is_correlated(expr),
+        _ => false,
+    }
 }
 
 fn can_be_null(expr: &Expr, schema: &DFSchema) -> bool {

@@ -10,6 +10,8 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
 
+use crate::sql::walks::{has_part, map_expressions, rewrite_nodes, rewrite_up, visit_parts};
+
 /// A name that no statement has.
 pub(in crate::sql) fn fresh(what: &str) -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -64,21 +66,21 @@ pub(super) fn outer_columns(plan: &LogicalPlan) -> Vec<(FieldRef, Column)> {
 /// The outer columns that an expression names, or a subquery in it.
 pub(super) fn outer_columns_of(expr: &Expr) -> Vec<(FieldRef, Column)> {
     let mut found = Vec::new();
-    let _ = expr.apply(|expr| {
+    visit_parts(expr, |expr| {
         if let Expr::OuterReferenceColumn(field, column) = expr {
             found.push((Arc::clone(field), column.clone()));
         }
         if let Some(subquery) = subquery_of(expr) {
             found.extend(outer_columns(&subquery.subquery));
         }
-        Ok(TreeNodeRecursion::Continue)
+        TreeNodeRecursion::Continue
     });
     found
 }
 
 /// Whether an expression itself, and not only a subquery in it, names an outer column.
 fn is_direct(expr: &Expr, column: &Column) -> bool {
-    expr.exists(|expr| Ok(matches!(expr, Expr::OuterReferenceColumn(_, named) if named == column))).unwrap_or(false)
+    has_part(expr, |expr| matches!(expr, Expr::OuterReferenceColumn(_, named) if named == column))
 }
 
 /// An expression over an outer row, for use within a subquery.
@@ -92,7 +94,7 @@ pub(super) fn as_outer(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> 
         }
         other => Ok(Transformed::no(other)),
     };
-    Ok(expr.transform_up(refer)?.data)
+    Ok(rewrite_up(expr, refer)?.data)
 }
 
 /// An expression of a node with `inputs`, in which columns of the domain stand in place of outer ones; in its subqueries they are
@@ -117,7 +119,7 @@ fn replace(
         let own = inputs.iter().any(|input| input.schema().has_column(column));
         if own { None } else { replacement(column) }
     };
-    expr.transform_up(|expr| {
+    rewrite_up(expr, |expr| {
         if let Expr::OuterReferenceColumn(field, column) = &expr {
             let replaced = replacement(column).map(|to| standing(field, to));
             return Ok(replaced.map_or(Transformed::no(expr), Transformed::yes));
@@ -137,9 +139,9 @@ fn replaced_within(
     let rewrite = |node: LogicalPlan| {
         let inputs: Vec<LogicalPlan> = node.inputs().into_iter().cloned().collect();
         let inputs: Vec<&LogicalPlan> = inputs.iter().collect();
-        node.map_expressions(|expr| replace(expr, &inputs, replacement, as_outer))
+        map_expressions(node, |expr| replace(expr, &inputs, replacement, as_outer))
     };
-    Ok(plan.transform_up(rewrite)?.data)
+    Ok(rewrite_nodes(plan, rewrite)?.data)
 }
 
 fn with_subquery(expr: Expr, subquery: Subquery) -> Expr {

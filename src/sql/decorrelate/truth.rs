@@ -5,13 +5,14 @@
 //! such), the mark will do. Elsewhere S is asked two more things: whether it has rows, and whether it has a null.
 
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Case, Exists, InSubquery};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit, not};
 
 use super::outer::{as_subquery, fresh, is_correlated};
 use super::{can_be_null, count_of};
+use crate::sql::walks::rewrite_up;
 
 /// A condition of a WHERE, of which only the truth counts.
 pub(super) fn condition(condition: Expr, input: &LogicalPlan) -> DataFusionResult<Expr> {
@@ -58,7 +59,7 @@ pub(super) fn value(expr: Expr, input: &LogicalPlan) -> DataFusionResult<Expr> {
         Expr::Exists(test) => Ok(Transformed::yes(exists(test)?)),
         other => Ok(Transformed::no(other)),
     };
-    Ok(expr.transform_up(rewrite)?.data)
+    Ok(rewrite_up(expr, rewrite)?.data)
 }
 
 fn in_value(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {

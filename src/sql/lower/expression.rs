@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::new_null_array;
 use arrow_array::types::Int64Type;
 use arrow_schema::{DataType, Field, FieldRef};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{Column as Name, DFSchema, TableReference};
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::ExecutionProps;
@@ -23,6 +23,7 @@ use super::traits::traits;
 use crate::expr::{Choice, DatePart, Expression, Function, Part, Traits};
 use crate::model::Column;
 use crate::query::Condition;
+use crate::sql::walks::{rewrite_down, rewrite_up};
 
 /// A choice between more values is none.
 const MAX_CHOICE: usize = 256;
@@ -188,7 +189,7 @@ impl<'a> Compiler<'a> {
     /// An expression as a function, with our own form of the parts of dates in it.
     fn function(&self, expr: &Expr, positions: &[usize]) -> Result<Compiled, DataFusionError> {
         let mut parts: Vec<(Expr, usize, Arc<dyn Function>)> = Vec::new();
-        let outer = expr.clone().transform_down(|node| {
+        let outer = rewrite_down(expr.clone(), |node| {
             let known = parts.iter().position(|(part, ..)| *part == node);
             let at = match known {
                 Some(at) => at,
@@ -260,7 +261,7 @@ fn literal(expr: &Expr) -> Option<ScalarValue> {
 
 /// As people write it: names without the table's, literals without their types.
 fn text(expr: &Expr) -> String {
-    let plain = expr.clone().transform_up(|expr| {
+    let plain = rewrite_up(expr.clone(), |expr| {
         Ok(match expr {
             Expr::Column(name) => Transformed::yes(Expr::Column(Name::new_unqualified(name.name))),
             // Displayed as a name, a literal shows without its type.

@@ -11,6 +11,7 @@ use datafusion::logical_expr::{Expr, Filter, LogicalPlan, Projection, TableScan,
 
 use super::super::table::{StoreProvider, StoreTable};
 use super::Refusal;
+use crate::sql::walks::{rewrite_down, rewrite_up};
 
 /// Plan nodes between a candidate and its scan that are looked through.
 const MAX_DEPTH: usize = 64;
@@ -122,7 +123,7 @@ impl Source {
         };
         check(expr)?;
         let plain = without_aliases(expr)?;
-        let resolved = plain.transform_down(replace).map_err(|error| error.strip_backtrace())?.data;
+        let resolved = rewrite_down(plain, replace).map_err(|error| error.strip_backtrace())?.data;
         let mut nodes = 0;
         let counted = resolved.apply(|_| {
             nodes += 1;
@@ -149,7 +150,7 @@ pub(super) fn without_alias(mut expr: &Expr) -> &Expr {
 }
 
 fn without_aliases(expr: &Expr) -> Result<Expr, Refusal> {
-    let plain = expr.clone().transform_up(|expr| {
+    let plain = rewrite_up(expr.clone(), |expr| {
         Ok(match expr {
             Expr::Alias(alias) => Transformed::yes(*alias.expr),
             other => Transformed::no(other),

@@ -12,10 +12,11 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::ingest::moments;
+use crate::sql::walks::visit_mut;
 
 /// Corrects the literals of an expression, or whatever has some.
 pub(in crate::sql) fn correct(tree: &mut impl VisitMut) {
-    let _ = tree.visit(&mut Literals);
+    let _ = visit_mut(tree, &mut Literals);
 }
 
 struct Literals;

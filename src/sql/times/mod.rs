@@ -29,7 +29,7 @@ use arrow_array::timezone::Tz;
 use arrow_cast::parse::string_to_datetime;
 use arrow_schema::{DataType, TimeUnit};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Cast, InList};
@@ -38,9 +38,10 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::rules::{any_expression, any_node, is_comparison, rewrite_where};
 use super::zones::{UTC, is_utc};
 use crate::ingest::moments;
+use crate::sql::rules::{is_comparison, rewrite_where};
+use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up};
 
 pub(super) use clocks::ClockComparison;
 pub(super) use functions::series;
@@ -67,13 +68,13 @@ pub(super) struct Times;
 
 impl AnalyzerRule for Times {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        let has_times = any_expression(&plan, makes_time)? || any_node(&plan, |node| has_time(node.schema()))?;
+        let has_times = any_expression(&plan, makes_time) || any_node(&plan, |node| has_time(node.schema()));
         if !has_times {
             return Ok(plan);
         }
         let rewrite =
             |expr: Expr, schema: &DFSchema| in_full(expr, schema)?.transform_data(|expr| exact(expr, schema));
-        Ok(plan.transform_up_with_subqueries(|node| rewrite_where(node, concerns, rewrite))?.data)
+        Ok(rewrite_plan(plan, |node| rewrite_where(node, concerns, rewrite))?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -139,7 +140,7 @@ fn is_microseconds(data_type: &DataType) -> bool {
 
 /// An expression, whose types are not coerced yet, with timestamps compared as they are.
 pub(super) fn exact(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
-    expr.transform_up(|mut expr| {
+    rewrite_up(expr, |mut expr| {
         let of_one_type = times_of_one_type(&mut expr, schema);
         let mut settled = expression(expr, schema);
         settled.transformed |= of_one_type;
@@ -150,7 +151,7 @@ pub(super) fn exact(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transform
 /// The same before, with texts written out that become timestamps. Keys of partitions take them as they are, as their
 /// files do.
 pub(super) fn in_full(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
-    expr.transform_up(|mut expr| {
+    rewrite_up(expr, |mut expr| {
         let changed = texts_in_full(&mut expr, schema);
         Ok(Transformed::new_transformed(expr, changed))
     })
