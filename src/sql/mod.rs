@@ -11,7 +11,8 @@
 //! `set_operations`, `times`, `zeros`, `zones`, `decorrelate`, `opaque` with `guards`), and by rules and functions in place of its own
 //! (`literal_sides`, `null_joins`, `empty_groups`, `semi_joins`, `pushdown`, `null_rows`, `filter_projections`, `orders`, `top_keys`,
 //! `kept_limits`, `aggregates` with `extremes`, `percentiles` and `sliding`, `lead`, `text_functions`). `docs/datafusion-faults.md` has
-//! a row for each. Rules that a plan does not concern are left out of its planning (`resting`).
+//! a row for each. Rules that a plan does not concern are left out of its planning (`resting`). They walk with the functions of
+//! `walks`, and `rules` has what rewrites of expressions share.
 //!
 //! - [`Session`]: configuration, memory, threads; parses and runs statements.
 //! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.

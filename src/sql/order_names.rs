@@ -162,7 +162,7 @@ fn select_keys(query: &mut Query) -> Option<()> {
     put_below(query, &format!("* EXCLUDE ({})", names.join(", ")))
 }
 
-/// Makes the SELECT of a query a table below, of which these columns are selected in the order of the query.
+/// Moves the SELECT of a query into a derived table, and selects these columns from it in the order of the query.
 fn put_below(query: &mut Query, columns: &str) -> Option<()> {
     let above = format!("SELECT {columns} FROM (SELECT 1) AS \"order:\"");
     let above = *Parser::new(&DuckDbDialect {}).try_with_sql(&above).ok()?.parse_query().ok()?;

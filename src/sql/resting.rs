@@ -109,7 +109,7 @@ fn has_equal_parts<'a>(mut exprs: impl Iterator<Item = &'a Expr>) -> bool {
 /// How many parts of a node are compared with each other, at most.
 const COMPARED: usize = 16;
 
-/// Whether a node has keys of which one may be another one again.
+/// Whether a node has several keys, of which two may be equal.
 fn has_several_keys(node: &LogicalPlan) -> bool {
     match node {
         LogicalPlan::Sort(sort) => sort.expr.len() > 1,

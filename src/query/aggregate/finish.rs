@@ -65,7 +65,7 @@ impl State {
     }
 }
 
-/// The mean of so many integers with this sum.
+/// The mean of `count` integers whose sum is `sum`.
 pub(crate) fn mean(sum: i128, count: u64) -> f64 {
     sum as f64 / count as f64
 }

@@ -134,8 +134,8 @@ fn as_written(expr: &mut Expr) -> bool {
     }
 }
 
-/// Whether coercion has made a decimal of a float that is no number, or none of so many digits. A cast that the user wrote is
-/// there twice (see [`own_casts`]), so it is no cast of a float here.
+/// Whether coercion has cast a float to a decimal: a NaN, an infinity or too large a number would be an error. The inner one
+/// of the two casts that [`own_casts`] makes of a cast in the statement is not taken for one of coercion.
 fn is_float_as_decimal(expr: &Expr, schema: &DFSchema) -> bool {
     let Expr::Cast(cast) = expr else { return false };
     cast.field.data_type().is_decimal()

@@ -123,7 +123,7 @@ enum Stride {
 }
 
 impl Stride {
-    /// `None` for null, nothing, and a mixture of months and others, of which DataFusion says what they are.
+    /// `None` for null, for a length of zero, and for months beside days or time: DataFusion answers or refuses those.
     fn of(interval: &ScalarValue) -> DataFusionResult<Option<Stride>> {
         let day = nanoseconds(TimeUnit::Second) * i128::from(DAY);
         let stride = match interval {
@@ -142,7 +142,7 @@ impl Stride {
         match stride {
             Stride::Nanoseconds(0) => Ok(None),
             Stride::Nanoseconds(..0) | Stride::Months(..0) => {
-                exec_err!("the interval of date_bin() must be longer than nothing")
+                exec_err!("the interval of date_bin() must be longer than zero")
             }
             stride => Ok(Some(stride)),
         }

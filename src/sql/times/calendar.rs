@@ -15,7 +15,7 @@ use arrow_array::types::{
 use arrow_schema::{DataType, FieldRef, TimeUnit};
 use datafusion::common::cast::as_primitive_array;
 use datafusion::common::types::{NativeType, logical_date, logical_string};
-use datafusion::common::{ScalarValue, exec_datafusion_err};
+use datafusion::common::{ScalarValue, exec_datafusion_err, exec_err};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::functions::datetime::date_trunc;
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
@@ -88,9 +88,32 @@ impl ScalarUDFImpl for Truncate {
                 || exec_datafusion_err!("the {part} of a timestamp begins before the first that its unit holds");
             return of_each(times, |value| step.begun(value, unit), too_early);
         }
+        if let [ColumnarValue::Scalar(part), _] = given.args.as_slice()
+            && let Some(Some(part)) = part.try_as_str()
+            && !PARTS.contains(&part.to_ascii_lowercase().as_str())
+        {
+            return exec_err!("date_trunc() knows no part {part:?}; it knows {}", PARTS.join(", "));
+        }
         self.known.invoke_with_args(given)
     }
 }
+
+/// What a timestamp can be taken back to the beginning of.
+const PARTS: [&str; 13] = [
+    "microsecond",
+    "millisecond",
+    "second",
+    "minute",
+    "hour",
+    "day",
+    "week",
+    "month",
+    "quarter",
+    "year",
+    "decade",
+    "century",
+    "millennium",
+];
 
 /// What timestamps become, value by value; a scalar stays one. The error is of a value that becomes nothing.
 pub(super) fn of_each(
@@ -127,11 +150,11 @@ fn each<T: ArrowTimestampType>(
 enum Step {
     /// Each timestamp is one.
     Nothing,
-    /// So many of a timestamp's unit.
+    /// A number of the timestamp's units.
     Units(i64),
     Week,
     Months(i64),
-    /// So many years, one of which is the second number.
+    /// A number of years, counted so that one of the beginnings is the year of the second number.
     Years(i64, i64),
 }
 
@@ -163,7 +186,7 @@ impl Step {
         })
     }
 
-    /// So many units, of which a coarser one has none.
+    /// Steps of this length, or none where the timestamp's unit is not finer.
     fn parts(units: i64) -> Step {
         if units > 1 { Step::Units(units) } else { Step::Nothing }
     }

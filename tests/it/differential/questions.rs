@@ -91,6 +91,10 @@ impl Maker<'_> {
     /// A column of the row outside as a subquery can say it, in which a name without a table is the subquery's own.
     fn outside(&mut self, wanted: impl Fn(&DataType) -> bool) -> Option<String> {
         let name = self.name(wanted)?;
+        // A merged column of USING in the other spelling, where it could not be told from the subquery's own.
+        if name.starts_with("coalesce(") {
+            return None;
+        }
         let mut named = self.tables.iter().filter(|table| table.columns.iter().any(|column| column.name == name));
         match (named.next(), self.tables) {
             (None, _) => Some(name),
