@@ -143,20 +143,7 @@ fn condition(part: &Arc<dyn PhysicalExpr>, scan: &Scan) -> DataFusionResult<Cond
 /// between the scan and the owner leaves out.
 fn says_something(part: &Arc<dyn PhysicalExpr>, scan: &Scan) -> DataFusionResult<bool> {
     let says = logical(part) != Expr::Literal(true.into(), None);
-    Ok(says && !tells_zeros_apart(part, scan)? && !might_fail(part, scan)?)
-}
-
-/// Whether floats are looked up by their bits: a join takes −0.0 for 0.0, a list of its keys does not.
-fn tells_zeros_apart(part: &Arc<dyn PhysicalExpr>, scan: &Scan) -> DataFusionResult<bool> {
-    let (mut floats, mut looked_up) = (false, false);
-    part.apply(|expr| {
-        floats |= expr.data_type(&scan.schema).is_ok_and(|data_type| data_type.is_floating());
-        let compares =
-            expr.is::<BinaryExpr>() || expr.is::<NotExpr>() || expr.is::<IsNullExpr>() || expr.is::<CastExpr>();
-        looked_up |= !compares && !expr.is::<Column>() && !expr.is::<Literal>() && !expr.is::<IsNotNullExpr>();
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(floats && looked_up)
+    Ok(says && !might_fail(part, scan)?)
 }
 
 /// What can be said of a filter in the terms of statements; what cannot is a parameter, of which nothing is known.

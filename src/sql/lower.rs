@@ -97,6 +97,7 @@ impl TreeNodeRewriter for Lowering<'_> {
         match plan {
             LogicalPlan::Sort(sort) => Ok(zeros::sorted(sort)?.update_data(LogicalPlan::Sort)),
             LogicalPlan::Filter(filter) => Ok(opaque::without_bounds(filter)?.update_data(LogicalPlan::Filter)),
+            LogicalPlan::Projection(_) => opaque::without_other_bounds(plan),
             other => Ok(Transformed::no(other)),
         }
     }

@@ -13,6 +13,9 @@
 //! So does a cast that rounds, in filters that no scan takes: from bounds of `f::int` it makes bounds of `f` that may be wider
 //! than those that `f` has, estimates that more rows pass than there are, and fails. `lower` calls for that. Where a cast cannot
 //! fail, it becomes a TRY_CAST, of which no bounds are taken either, but by which files are pruned.
+//!
+//! And so does a cast in a SELECT list that changes the order of values, as from numbers to texts: DataFusion takes the least and
+//! the greatest value for the least and the greatest text, and answers `max(x::text)` by them.
 
 use std::sync::Arc;
 
@@ -30,7 +33,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::guards;
 use super::rules::rewrite_where;
-use super::walks::{any_expression, has_part, rewrite_plan, rewrite_up};
+use super::walks::{Rewritten, any_expression, has_part, rewrite_plan, rewrite_up};
 
 /// What `<> ALL(array)` is made of, and `= ANY(array)`.
 const ARRAY_HAS: &str = "array_has";
@@ -166,6 +169,44 @@ fn boundless(cast: Cast, of: &DataType) -> Expr {
     }
 }
 
+/// A projection of DataFusion's, of whose columns it takes no bounds from casts that change the order of values.
+pub(super) fn without_other_bounds(node: LogicalPlan) -> Rewritten<LogicalPlan> {
+    rewrite_where(node, |expr| matches!(expr, Expr::Cast(_)), hidden_reordering)
+}
+
+fn hidden_reordering(expr: Expr, schema: &DFSchema) -> Rewritten<Expr> {
+    match expr {
+        Expr::Alias(mut alias) => {
+            let inner = hidden_reordering(std::mem::take(&mut *alias.expr), schema)?;
+            *alias.expr = inner.data;
+            Ok(Transformed::new_transformed(Expr::Alias(alias), inner.transformed))
+        }
+        expr if reorders(&expr, schema) => Ok(Transformed::yes(call(Volatility::Immutable, false, expr))),
+        expr => Ok(Transformed::no(expr)),
+    }
+}
+
+/// Whether an expression is a cast, or casts of casts, after which another value may be the least one.
+fn reorders(expr: &Expr, schema: &DFSchema) -> bool {
+    let Expr::Cast(cast) = expr else { return false };
+    let keeps = cast.expr.get_type(schema).is_ok_and(|from| keeps_order(&from, cast.field.data_type()));
+    !keeps || reorders(&cast.expr, schema)
+}
+
+fn keeps_order(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Date32, Date64, Timestamp};
+    let has_instants = |of: &DataType| matches!(of, Date32 | Date64 | Timestamp(_, None));
+    match (from, to) {
+        (Timestamp(_, Some(_)), Timestamp(_, Some(_))) => true,
+        _ => {
+            from == to
+                || from.is_numeric() && to.is_numeric()
+                || from.is_string() && to.is_string()
+                || has_instants(from) && has_instants(to)
+        }
+    }
+}
+
 /// Whether a number or a time, cast to a type and back, may be another one.
 fn rounds(from: &DataType, to: &DataType) -> bool {
     use DataType::{Float16, Float32, Float64, Int32, Int64, Timestamp, UInt32, UInt64};
@@ -205,14 +246,20 @@ fn with_null(subquery: Subquery) -> DataFusionResult<Subquery> {
 }
 
 fn as_it_is(volatility: Volatility, expr: Expr) -> Expr {
-    let function = ScalarUDF::from(AsItIs { signature: Signature::any(1, volatility) });
+    call(volatility, true, expr)
+}
+
+fn call(volatility: Volatility, forgets_not_null: bool, expr: Expr) -> Expr {
+    let function = ScalarUDF::from(AsItIs { signature: Signature::any(1, volatility), forgets_not_null });
     Expr::ScalarFunction(ScalarFunction::new_udf(function.into(), vec![expr]))
 }
 
-/// Returns its argument. The planner knows only its type, and that it may be null.
+/// Returns its argument. The planner knows only its type, and whether it may be null.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct AsItIs {
     signature: Signature,
+    /// Whether it may be null even if its argument may not.
+    forgets_not_null: bool,
 }
 
 impl ScalarUDFImpl for AsItIs {
@@ -230,7 +277,8 @@ impl ScalarUDFImpl for AsItIs {
 
     fn return_field_from_args(&self, of: ReturnFieldArgs<'_>) -> DataFusionResult<FieldRef> {
         let types: Vec<DataType> = of.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, true)))
+        let may_be_null = self.forgets_not_null || of.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, may_be_null)))
     }
 
     fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {

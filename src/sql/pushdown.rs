@@ -72,7 +72,10 @@ struct Pushdown<'a> {
 impl Pushdown<'_> {
     /// Pushes filters over the output of `node` into it, with those that it has itself.
     fn push(&self, node: &Plan, filters: Vec<Filter>) -> DataFusionResult<FilterPushdownPropagation<Plan>> {
-        let own = node.gather_filters_for_pushdown(self.phase, Vec::new(), self.config)?.self_filters();
+        let mut own = node.gather_filters_for_pushdown(self.phase, Vec::new(), self.config)?.self_filters();
+        if joins_floats(node)? {
+            own.iter_mut().for_each(Vec::clear);
+        }
         if own.len() != node.children().len() {
             return internal_err!("{} has filters for {} children", node.name(), own.len());
         }
@@ -249,6 +252,19 @@ fn below_join(join: &HashJoinExec, child: usize) -> Passage {
     };
     let columns = origins.filter_map(|(at, origin)| Some((at, equal(origin.index)?)));
     Passage { columns: columns.collect(), whole: false }
+}
+
+/// Whether a join has keys that are floats. What it finds out of its keys tells zeros apart, which the join itself does not,
+/// and whoever takes it over below (a filter, or a sort, which makes a filter of it) would lose rows.
+fn joins_floats(node: &Plan) -> DataFusionResult<bool> {
+    let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(false) };
+    let schema = join.left().schema();
+    for (key, _) in join.on() {
+        if key.data_type(&schema)?.is_floating() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// A filter of a node's own, with the names that its columns have in the child.
