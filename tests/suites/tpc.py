@@ -25,11 +25,17 @@ from tpc_answers import Right
 from tpc_data import KINDS, Data, queries
 
 # Orders and partitions that people would choose, for `--sorted` and `--partitioned`.
-SORTED = {"lineitem": "l_shipdate", "orders": "o_orderdate", "store_sales": "ss_sold_date_sk", "catalog_sales": "cs_sold_date_sk",
-          "web_sales": "ws_sold_date_sk", "store_returns": "sr_returned_date_sk", "inventory": "inv_date_sk,inv_item_sk",
-          "customer": "c_nationkey", "item": "i_category,i_class", "date_dim": "d_date DESC"}
-PARTITIONED = {"lineitem": "year(l_shipdate) AS year", "orders": "o_orderpriority", "store_sales": "ss_store_sk",
-               "catalog_sales": "cs_ship_mode_sk", "web_sales": "ws_web_site_sk", "date_dim": "d_year", "item": "i_category"}
+SORTED = {
+    "tpch": {"lineitem": "l_shipdate", "orders": "o_orderdate", "customer": "c_nationkey"},
+    "tpcds": {"store_sales": "ss_sold_date_sk", "catalog_sales": "cs_sold_date_sk", "web_sales": "ws_sold_date_sk",
+              "store_returns": "sr_returned_date_sk", "inventory": "inv_date_sk,inv_item_sk", "item": "i_category,i_class",
+              "date_dim": "d_date DESC"},
+}
+PARTITIONED = {
+    "tpch": {"lineitem": "year(l_shipdate) AS year", "orders": "o_orderpriority"},
+    "tpcds": {"store_sales": "ss_store_sk", "catalog_sales": "cs_ship_mode_sk", "web_sales": "ws_web_site_sk",
+              "date_dim": "d_year", "item": "i_category"},
+}
 
 
 # TPC-DS 66 sums quotients of decimals, each of which ends after six digits, and 58 and 61 multiply them by 100: by how many units
@@ -68,10 +74,11 @@ class Suite:
 
     def ingest(self, sty, store, table):
         options = ["--profile", self.options.profile] if self.options.profile else []
-        if self.options.sorted and table in SORTED:
-            options += ["--sort-by", SORTED[table]]
-        if self.options.partitioned and table in PARTITIONED:
-            options += ["--partition-by", PARTITIONED[table]]
+        order, partitions = SORTED[self.kind].get(table), PARTITIONED[self.kind].get(table)
+        if self.options.sorted and order:
+            options += ["--sort-by", order]
+        if self.options.partitioned and partitions:
+            options += ["--partition-by", partitions]
         pieces = [self.data.file(table)]
         with tempfile.TemporaryDirectory(dir=self.data.folder) as folder:
             if self.options.segments > 1:
