@@ -221,6 +221,15 @@ fn the_rest_of_the_plan_times_memory_and_spills() {
 }
 
 #[test]
+fn too_little_memory_is_5_and_says_what_helps() {
+    let shell = store();
+    let (code, stdout, stderr) =
+        shell.pipe("query db --threads 4 --memory-limit 1MiB", "SELECT id, n, w FROM t ORDER BY n, id");
+    assert_eq!((code, stdout.as_str()), (5, ""), "{stderr}");
+    assert!(stderr.contains("larger --memory-limit or fewer --threads"), "{stderr}");
+}
+
+#[test]
 fn one_report_a_statement_and_none_on_stdout() {
     let shell = store();
     let sql = "SET sty.native = on; SELECT count(*) AS n FROM t WHERE k = 3; SELECT 1 AS one";

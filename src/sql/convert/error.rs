@@ -101,7 +101,10 @@ fn from_leaf(error: &DataFusionError) -> Error {
         D::SQL(parser, _) => Error::InvalidInput(parser_message(parser)),
         D::SchemaError(schema, _) => schema_error(schema),
         D::NotImplemented(_) => Error::Unsupported(message()),
-        D::ResourcesExhausted(_) => Error::LimitExceeded(format!("memory: {}", message())),
+        D::ResourcesExhausted(_) => Error::LimitExceeded(format!(
+            "memory: a larger --memory-limit or fewer --threads may do ({})",
+            message().trim_end()
+        )),
         D::IoError(source) => Error::Io {
             path: PathBuf::from("query"),
             source: std::io::Error::new(source.kind(), source.to_string()),
