@@ -73,7 +73,7 @@ impl Pushdown<'_> {
     /// Pushes filters over the output of `node` into it, with those that it has itself.
     fn push(&self, node: &Plan, filters: Vec<Filter>) -> DataFusionResult<FilterPushdownPropagation<Plan>> {
         let mut own = node.gather_filters_for_pushdown(self.phase, Vec::new(), self.config)?.self_filters();
-        if joins_floats(node)? {
+        if misleads(node)? {
             own.iter_mut().for_each(Vec::clear);
         }
         if own.len() != node.children().len() {
@@ -254,9 +254,14 @@ fn below_join(join: &HashJoinExec, child: usize) -> Passage {
     Passage { columns: columns.collect(), whole: false }
 }
 
-/// Whether a join has keys that are floats. What it finds out of its keys tells zeros apart, which the join itself does not,
-/// and whoever takes it over below (a filter, or a sort, which makes a filter of it) would lose rows.
-fn joins_floats(node: &Plan) -> DataFusionResult<bool> {
+/// Whether what a node finds out while it runs would lose rows below:
+/// - a join's, whose keys are floats: it tells zeros apart, which the join does not, and a filter or a sort below takes it over;
+/// - that of `min` and `max`, which knows neither of values that are all null so far, nor of those that are computed: beside
+///   `min(a)`, rows are left out that `max(b)` or `max(b + 1)` needs.
+fn misleads(node: &Plan) -> DataFusionResult<bool> {
+    if node.is::<AggregateExec>() {
+        return Ok(true);
+    }
     let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(false) };
     let schema = join.left().schema();
     for (key, _) in join.on() {
