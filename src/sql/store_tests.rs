@@ -9,13 +9,16 @@ use arrow_array::{
     RecordBatch, StringArray, TimestampMicrosecondArray, UInt16Array,
 };
 
-use super::tests::rows;
-use super::{BatchStream, Parameters, Session, SessionOptions};
 use crate::ingest::arrange::{Arrange, SortBy};
 use crate::ingest::load::{LoadOptions, load};
 use crate::ingest::sources::Input;
 use crate::maintain::compact::{CompactOptions, compact};
 use crate::model::Schema;
+use crate::sql::BatchStream;
+use crate::sql::Parameters;
+use crate::sql::Session;
+use crate::sql::SessionOptions;
+use crate::sql::tests::rows;
 use crate::store::{Store, TableOptions};
 
 const ROWS: i64 = 40_000;

@@ -4,10 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::tests::rows;
-use super::{Parameters, Session, SessionOptions};
 use crate::disk::simulated::{Fault, PowerLoss, SimulatedDisk};
 use crate::error::{Error, Result};
+use crate::sql::Parameters;
+use crate::sql::Session;
+use crate::sql::SessionOptions;
+use crate::sql::tests::rows;
 use crate::store::Store;
 
 const ROOT: &str = "/stores/db";

@@ -6,19 +6,18 @@
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Statistics};
 
-use super::super::table::StoreTable;
 use super::scalar::from_scalar;
 use crate::block::{Bound, Stats};
 use crate::error::Result;
 use crate::model::{Column, DataType, Physical};
 use crate::query::metadata::{is_plain, whole};
+use crate::store::Snapshot;
 
 /// Statistics of columns times segments beyond this are not looked at: planning must stay quick.
 const MAX_ENTRIES: usize = 1 << 17;
 
 /// Statistics of these columns of a table.
-pub(crate) fn to_statistics(table: &StoreTable, columns: &[Column]) -> Result<Statistics> {
-    let snapshot = table.snapshot();
+pub(crate) fn to_statistics(snapshot: &Snapshot, columns: &[Column]) -> Result<Statistics> {
     let rows = usize::try_from(snapshot.rows()).unwrap_or(usize::MAX);
     let segments = snapshot.segments()?.len();
     let width: usize = columns.iter().map(|column| width(&column.data_type)).sum();

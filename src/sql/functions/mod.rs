@@ -1,0 +1,9 @@
+//! Functions and aggregates in place of those of DataFusion that answer wrongly or slowly, and those that it lacks.
+
+pub(in crate::sql) mod aggregates;
+pub(in crate::sql) mod dates;
+pub(in crate::sql) mod extremes;
+pub(in crate::sql) mod lead;
+pub(in crate::sql) mod percentiles;
+pub(in crate::sql) mod sliding;
+pub(in crate::sql) mod text;

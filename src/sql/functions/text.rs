@@ -1,0 +1,155 @@
+//! Functions of texts in place of DataFusion's (55.2), each with one argument put right and the rest as it is.
+//!
+//! Where this stands on the road of a query: a session registers them under the names of those whose place they take.
+//!
+//! - `regexp_replace`: in the replacement, `\1` is a group, `\&` and `\0` the match, `\\` a backslash, and all else
+//!   itself, as in PostgreSQL. DataFusion gives `$1` and `${1}` a meaning, too, and takes `\10` for the tenth group.
+//! - `encode`: 'base64' is padded, as in PostgreSQL and DuckDB. `decode` takes it with and without.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, StringArray};
+use arrow_schema::{DataType, FieldRef};
+use datafusion::common::cast::as_string_array;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::functions::encoding::encode;
+use datafusion::functions::regex::regexp_replace;
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+use datafusion::scalar::ScalarValue;
+
+/// A group that no regex has, and which is replaced with nothing.
+const NO_GROUP: &str = "${sty__none}";
+
+/// All of them.
+pub(in crate::sql) fn all() -> impl Iterator<Item = ScalarUDF> {
+    let functions = [(regexp_replace(), Argument::Replacement), (encode(), Argument::Encoding)];
+    functions.into_iter().map(|(of, argument)| ScalarUDF::from(Ours { of, argument }))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Ours {
+    of: Arc<ScalarUDF>,
+    argument: Argument,
+}
+
+/// What is put right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Argument {
+    Replacement,
+    Encoding,
+}
+
+impl Argument {
+    fn place(self) -> usize {
+        match self {
+            Argument::Replacement => 2,
+            Argument::Encoding => 1,
+        }
+    }
+
+    fn corrected(self, text: &str) -> String {
+        match self {
+            Argument::Replacement => replacement(text),
+            Argument::Encoding if text.eq_ignore_ascii_case("base64") => "base64pad".to_owned(),
+            Argument::Encoding => text.to_owned(),
+        }
+    }
+}
+
+/// What Rust's regexes replace with, after DataFusion has made groups of backslashes with digits behind them.
+fn replacement(text: &str) -> String {
+    let mut replacement = String::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(character) = rest.next() {
+        let next = rest.clone().next();
+        match (character, next) {
+            ('$', _) => replacement.push_str("$$"),
+            ('\\', Some(group)) if group.is_ascii_digit() => {
+                rest.next();
+                replacement.push_str("${");
+                replacement.push(group);
+                replacement.push('}');
+            }
+            ('\\', Some('&')) => {
+                rest.next();
+                replacement.push_str("${0}");
+            }
+            ('\\', Some('\\')) => {
+                rest.next();
+                replacement.push('\\');
+            }
+            (digit, _) if digit.is_numeric() && replacement.ends_with('\\') => {
+                replacement.push_str(NO_GROUP);
+                replacement.push(digit);
+            }
+            (other, _) => replacement.push(other),
+        }
+    }
+    replacement
+}
+
+fn corrected(argument: Argument, value: &ColumnarValue) -> DataFusionResult<ColumnarValue> {
+    let text = |text: &Option<String>| text.as_ref().map(|text| argument.corrected(text));
+    let scalar = match value {
+        ColumnarValue::Scalar(ScalarValue::Utf8(value)) => ScalarValue::Utf8(text(value)),
+        ColumnarValue::Scalar(ScalarValue::LargeUtf8(value)) => ScalarValue::LargeUtf8(text(value)),
+        ColumnarValue::Scalar(ScalarValue::Utf8View(value)) => ScalarValue::Utf8View(text(value)),
+        ColumnarValue::Scalar(_) => return Ok(value.clone()),
+        ColumnarValue::Array(array) => return Ok(ColumnarValue::Array(corrected_array(argument, array)?)),
+    };
+    Ok(ColumnarValue::Scalar(scalar))
+}
+
+fn corrected_array(argument: Argument, array: &ArrayRef) -> DataFusionResult<ArrayRef> {
+    let texts = arrow_cast::cast(array, &DataType::Utf8)?;
+    let corrected = as_string_array(&texts)?.iter().map(|text| text.map(|text| argument.corrected(text)));
+    Ok(arrow_cast::cast(&corrected.collect::<StringArray>(), array.data_type())?)
+}
+
+impl ScalarUDFImpl for Ours {
+    fn name(&self) -> &str {
+        self.of.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.of.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.of.signature()
+    }
+
+    fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
+        self.of.return_type(of)
+    }
+
+    fn return_field_from_args(&self, of: ReturnFieldArgs) -> DataFusionResult<FieldRef> {
+        self.of.return_field_from_args(of)
+    }
+
+    fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        if let Some(value) = arguments.args.get_mut(self.argument.place()) {
+            *value = corrected(self.argument, value)?;
+        }
+        self.of.invoke_with_args(arguments)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.of.documentation()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::replacement;
+
+    #[test]
+    fn a_dollar_is_a_dollar_and_one_digit_a_group() {
+        assert_eq!(replacement(r"$\1"), "$$${1}");
+        assert_eq!(replacement(r"US$5 ${1}"), "US$$5 $${1}");
+        assert_eq!(replacement(r"\10\&\0"), "${1}0${0}${0}");
+        assert_eq!(replacement(r"\\1 \x\"), r"\${sty__none}1 \x\");
+    }
+}

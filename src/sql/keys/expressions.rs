@@ -1,0 +1,139 @@
+//! SQL expressions over the columns of rows on their way in: what a table is partitioned by.
+
+use std::sync::Arc;
+
+use arrow_schema::{Field, Schema as ArrowSchema};
+use datafusion::common::DFSchema;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+
+use crate::error::{Error, Result};
+use crate::ingest::partition::{self, Compile};
+use crate::model::Column;
+use crate::sql::convert::{Compiled, from_datafusion};
+use crate::sql::functions::dates;
+use crate::sql::rules::lists;
+use crate::sql::rules::opaque;
+use crate::sql::syntax::{dialect, other_names, precedence, quantified};
+use crate::sql::types::decimals;
+use crate::sql::types::intervals;
+use crate::sql::types::rounding;
+use crate::sql::types::times;
+use crate::sql::types::zeros;
+use crate::sql::types::zones;
+
+/// Compiles expressions as queries understand them.
+pub struct SqlExpressions {
+    state: SessionState,
+}
+
+impl Default for SqlExpressions {
+    fn default() -> Self {
+        let mut state = SessionStateBuilder::new_with_default_features().with_config(dialect::configured()).build();
+        // Others stay DataFusion's: what they say of a row decides where it has been stored.
+        for function in dates::all().chain([zones::function(), times::truncation()]) {
+            // Registering gives back what it replaces.
+            let _ = datafusion::execution::FunctionRegistry::register_udf(&mut state, Arc::new(function));
+        }
+        SqlExpressions { state }
+    }
+}
+
+impl std::fmt::Debug for SqlExpressions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SqlExpressions")
+    }
+}
+
+impl Compile for SqlExpressions {
+    fn compile(&self, expression: &str, columns: &[Column]) -> Result<partition::Compiled> {
+        let fields = columns.iter().map(|column| Field::new(&*column.name, column.data_type.to_arrow(), true));
+        let schema = ArrowSchema::new(fields.collect::<Vec<_>>());
+        let known = DFSchema::try_from(schema).map_err(from_datafusion)?;
+        Ok(self.simplified(expression, &known)?.1)
+    }
+}
+
+impl SqlExpressions {
+    /// An expression as it is in a plan once the optimiser has seen it, and compiled.
+    pub(in crate::sql) fn simplified(
+        &self,
+        expression: &str,
+        known: &DFSchema,
+    ) -> Result<(Expr, partition::Compiled)> {
+        let dialect = self.state.config_options().sql_parser.dialect;
+        let mut parsed = dialect::expression(expression, dialect)?;
+        other_names::translate(&mut parsed.expr);
+        precedence::correct(&mut parsed.expr);
+        quantified::as_lists(&mut parsed.expr);
+        zones::as_function(&mut parsed.expr);
+        let logical = self.state.create_logical_expr_from_sql_expr(parsed, known).map_err(from_datafusion)?;
+        if logical.is_volatile() {
+            return Err(Error::InvalidInput(format!(
+                "'{expression}' is not the same each time it is computed, so it cannot say where a row belongs"
+            )));
+        }
+        let simplified = simplify(logical, known, &self.state)?;
+        Ok((simplified.clone(), compile_simplified(simplified, known, &self.state)?))
+    }
+}
+
+/// Compiles an expression over the columns of a schema.
+pub(in crate::sql) fn compile(
+    expression: Expr,
+    schema: &DFSchema,
+    state: &SessionState,
+) -> Result<partition::Compiled> {
+    compile_simplified(simplify_own(expression, schema, state)?, schema, state)
+}
+
+/// An expression of a statement as the rules of a session leave it.
+pub(in crate::sql) fn simplify_own(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<Expr> {
+    let prepared = || {
+        let expression = rounding::marked(expression, schema)?.data;
+        let expression = decimals::beside(expression, schema)?.data;
+        Ok(times::in_full(expression, schema)?.data)
+    };
+    simplify(prepared().map_err(from_datafusion)?, schema, state)
+}
+
+/// The same of one that keys of partitions may have.
+fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<Expr> {
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(schema.clone()))
+        .with_config_options(Arc::clone(state.config_options()))
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build();
+    let simplifier = ExprSimplifier::new(context);
+    corrected(expression, schema, &simplifier).map_err(from_datafusion)
+}
+
+/// What the analyzer rules of a session make of an expression, simplified.
+fn corrected(expression: Expr, schema: &DFSchema, simplifier: &ExprSimplifier) -> DataFusionResult<Expr> {
+    let expression = intervals::by_length(expression, schema)?.data;
+    let expression = times::exact(expression, schema)?.data;
+    let expression = decimals::twice(expression)?.data;
+    let expression = rounding::rounded(simplifier.coerce(expression, schema)?, schema)?.data;
+    let expression = decimals::exact(expression, schema)?;
+    let expression = lists::united(expression)?.data;
+    let expression = zeros::of_values(expression, schema)?.data;
+    let expression = zones::local(expression, schema)?.data;
+    let expression = opaque::hidden(expression, schema)?.data;
+    Ok(zeros::with_both(simplifier.simplify(expression)?)?.data)
+}
+
+fn compile_simplified(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<partition::Compiled> {
+    let physical = state.create_physical_expr(expression, schema).map_err(from_datafusion)?;
+    let mut inputs: Vec<usize> = collect_columns(&physical).iter().map(|column| column.index()).collect();
+    inputs.sort_unstable();
+    let schema = schema.as_arrow().project(&inputs).map_err(|error| from_datafusion(error.into()))?;
+    let schema = Arc::new(schema);
+    let physical = reassign_expr_columns(physical, &schema).map_err(from_datafusion)?;
+    let compiled = Compiled::new(physical, &schema).map_err(from_datafusion)?;
+    let data_type = compiled.data_type().clone();
+    Ok(partition::Compiled { inputs, function: Some(Arc::new(compiled)), data_type })
+}

@@ -1,0 +1,4 @@
+//! Expressions that tables are partitioned by, compiled as queries understand them, and filters over them.
+
+pub(in crate::sql) mod expressions;
+pub(in crate::sql) mod partition_keys;

@@ -1,0 +1,167 @@
+//! What a filter says of partition keys: the expressions that a table is partitioned by, found in filters, and the values that
+//! they have where a filter names those of their column.
+
+use std::sync::{Arc, OnceLock};
+
+use arrow_array::ArrayRef;
+use arrow_schema::{Field, Schema as ArrowSchema};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column as Name, DFSchema};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::scalar::ScalarValue;
+
+use crate::block::{Bound, Stats};
+use crate::expr::{Function, Operand, Predicate};
+use crate::model::{Column, DataType, PartitionKey, Scalar, Schema};
+use crate::query::prune::partitions::{key_column, one};
+use crate::sql::convert::{KeyOperand, to_key_predicate};
+use crate::sql::keys::expressions::SqlExpressions;
+
+/// The most nodes down that are looked at for implications.
+const MAX_DEPTH: usize = 64;
+
+/// The keys of a table, as far as their expressions can be compiled.
+#[derive(Debug, Default)]
+pub(crate) struct PartitionKeys(Vec<Key>);
+
+#[derive(Debug)]
+struct Key {
+    /// As it would stand in a filter over the table's columns, without the table's name.
+    operand: KeyOperand,
+    /// The only column that it reads, and the function.
+    of: Option<(Column, Arc<dyn Function>)>,
+}
+
+impl PartitionKeys {
+    /// Those of a table with these columns.
+    pub(crate) fn of(keys: &[PartitionKey], schema: &Schema) -> Self {
+        static EXPRESSIONS: OnceLock<SqlExpressions> = OnceLock::new();
+        let compile = |(number, key): (usize, &PartitionKey)| {
+            Key::of(number, key, schema, EXPRESSIONS.get_or_init(SqlExpressions::default))
+        };
+        PartitionKeys(keys.iter().enumerate().filter_map(compile).collect())
+    }
+
+    /// What a filter says of the keys; opaque if nothing.
+    pub(crate) fn predicate(&self, filter: &Expr) -> Predicate {
+        if self.0.is_empty() {
+            return Predicate::Unknown;
+        }
+        let operands: Vec<&KeyOperand> = self.0.iter().map(|key| &key.operand).collect();
+        let direct = to_key_predicate(filter, &operands);
+        let implied = self.0.iter().filter(|key| key.of.is_some()).map(|key| key.implied(filter, 0));
+        let parts = std::iter::once(direct).chain(implied).filter(|part| !part.is_opaque());
+        match parts.collect::<Vec<_>>() {
+            none if none.is_empty() => Predicate::Unknown,
+            parts => Predicate::And(parts),
+        }
+    }
+}
+
+impl Key {
+    fn of(number: usize, key: &PartitionKey, schema: &Schema, expressions: &SqlExpressions) -> Option<Key> {
+        let find = |id| schema.columns().iter().find(|column| column.id == id);
+        let columns: Vec<(&Arc<str>, &Column)> =
+            key.columns.iter().map(|(name, id)| Some((name, find(*id)?))).collect::<Option<_>>()?;
+        let field = |(name, column): &(&Arc<str>, &Column)| Field::new(&***name, column.data_type.to_arrow(), true);
+        let known = ArrowSchema::new(columns.iter().map(field).collect::<Vec<_>>());
+        let (expression, compiled) =
+            expressions.simplified(&key.expression, &DFSchema::try_from(known).ok()?).ok()?;
+        // The columns may have other names by now.
+        let renamed = expression.transform(|expr| {
+            Ok(match &expr {
+                Expr::Column(name) => match columns.iter().find(|(known, _)| ***known == *name.name) {
+                    Some((_, column)) => Transformed::yes(Expr::Column(Name::new_unqualified(&*column.name))),
+                    None => Transformed::no(expr),
+                },
+                _ => Transformed::no(expr),
+            })
+        });
+        let data_type = DataType::from_arrow(&compiled.data_type)?;
+        // The key may be of a version that gave timestamps another unit; numbers of one are none of the other.
+        if matches!(data_type, DataType::Timestamp { .. } | DataType::Time { .. }) && data_type != key.data_type {
+            return None;
+        }
+        let operand = Operand { column: key_column(number), data_type };
+        let of = match (columns.as_slice(), compiled.function) {
+            ([(_, column)], Some(function)) => Some(((*column).clone(), function)),
+            _ => None,
+        };
+        Some(Key { operand: KeyOperand { expression: renamed.ok()?.data, operand }, of })
+    }
+
+    /// What follows for the key where a filter, which must be true of a row, names the values of its column.
+    fn implied(&self, filter: &Expr, depth: usize) -> Predicate {
+        if depth > MAX_DEPTH {
+            return Predicate::Unknown;
+        }
+        match filter {
+            Expr::Alias(alias) => self.implied(&alias.expr, depth + 1),
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                let both = || vec![self.implied(left, depth + 1), self.implied(right, depth + 1)];
+                match (op, left.as_ref(), right.as_ref()) {
+                    (Operator::And, ..) => Predicate::And(both()),
+                    (Operator::Or, ..) => Predicate::Or(both()),
+                    (Operator::Eq, Expr::Column(name), Expr::Literal(value, _))
+                    | (Operator::Eq, Expr::Literal(value, _), Expr::Column(name)) => {
+                        self.of_values(name, std::iter::once(value))
+                    }
+                    _ => Predicate::Unknown,
+                }
+            }
+            Expr::InList(InList { expr, list, negated: false }) => {
+                let values = list.iter().map(|item| match item {
+                    Expr::Literal(value, _) => Some(value),
+                    _ => None,
+                });
+                match (expr.as_ref(), values.collect::<Option<Vec<_>>>()) {
+                    (Expr::Column(name), Some(values)) => self.of_values(name, values.into_iter()),
+                    _ => Predicate::Unknown,
+                }
+            }
+            _ => Predicate::Unknown,
+        }
+    }
+
+    /// The key of rows in which the column has one of these values; null is none.
+    fn of_values<'v>(&self, name: &Name, values: impl Iterator<Item = &'v ScalarValue>) -> Predicate {
+        let found = self.of.as_ref().filter(|(column, _)| *column.name == *name.name);
+        let of_one = |(column, function): &(Column, Arc<dyn Function>)| -> Option<Predicate> {
+            let values: Vec<ScalarValue> = values.filter(|value| !value.is_null()).cloned().collect();
+            if values.is_empty() {
+                return None;
+            }
+            let rows = values.len();
+            let array: ArrayRef = ScalarValue::iter_to_array(values).ok()?;
+            let array = arrow_cast::cast(&array, &column.data_type.to_arrow()).ok()?;
+            // What does not convert to the column's type would be null.
+            if array.logical_null_count() > 0 {
+                return None;
+            }
+            // Of two zeros that are equal a function may make two values.
+            let is_zero = |row| matches!(one(&array, row, &column.data_type), Ok(Stats { min: Some(Bound { value: Scalar::Float(v), .. }), .. }) if v == 0.0);
+            if (0..rows).any(is_zero) {
+                return None;
+            }
+            let keys = function.evaluate(&[array], rows).ok()?;
+            let data_type = &self.operand.operand.data_type;
+            let keys = arrow_cast::cast(&keys, &data_type.to_arrow()).ok()?;
+            let (mut values, mut null) = (Vec::with_capacity(rows), false);
+            for row in 0..rows {
+                let stats = one(&keys, row, data_type).ok()?;
+                match stats.min {
+                    _ if stats.nulls > 0 => null = true,
+                    Some(bound) if bound.exact => values.push(bound.value),
+                    _ => return None,
+                }
+            }
+            let found = Predicate::In { operand: self.operand.operand.clone(), values };
+            Some(match null {
+                true => Predicate::Or(vec![found, Predicate::IsNull(self.operand.operand.column)]),
+                false => found,
+            })
+        };
+        found.and_then(of_one).unwrap_or(Predicate::Unknown)
+    }
+}

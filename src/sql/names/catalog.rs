@@ -1,0 +1,346 @@
+//! What the names in a statement mean: tables of the store, views of the session, files.
+//!
+//! Views are planned anew when what they name has changed (`views`). Only tables that a statement names are opened, once for the statement, so that all its scans of one table see the
+//! same generation.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use async_trait::async_trait;
+use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::TableType;
+use datafusion::sql::parser::Statement;
+
+use crate::error::{Error, Result};
+use crate::sql::convert::{external, listed, suggestion};
+use crate::sql::names::files;
+use crate::sql::names::parameters::Parameters;
+use crate::sql::names::views::{Definition, scans_newest, without_plan};
+use crate::sql::run::provider::StoreProvider;
+use crate::sql::run::table::StoreTable;
+use crate::store::Store;
+
+/// The name of the standard input.
+const STDIN: &str = "-";
+
+/// The names of a session.
+#[derive(Default)]
+pub(crate) struct Tables {
+    /// The session's state, which files need to be opened with; it in turn holds these names.
+    state: OnceLock<StateOf>,
+    store: Option<Store>,
+    /// Tables of the store that statements have used, with what they have open.
+    tables: Mutex<HashMap<String, (u64, Arc<StoreTable>)>>,
+    /// Those that the statement in progress has looked up.
+    pinned: Mutex<HashMap<String, Arc<StoreTable>>>,
+    /// Views and external tables, which end with the session.
+    session: Mutex<BTreeMap<String, Arc<dyn TableProvider>>>,
+    /// What the views among them were made from.
+    definitions: Mutex<HashMap<String, Definition>>,
+    /// How often views and external tables were made or dropped.
+    changes: AtomicU64,
+    /// What the statement in progress has opened.
+    opened: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
+    /// The standard input, which is there once.
+    stdin: Mutex<Option<Arc<dyn TableProvider>>>,
+    /// What the user should hear of.
+    notes: Mutex<Vec<String>>,
+}
+
+type StateOf = Box<dyn Fn() -> Option<SessionState> + Send + Sync>;
+
+impl Tables {
+    /// The names of a store.
+    pub(crate) fn of(store: &Store) -> Self {
+        Tables { store: Some(store.clone()), ..Tables::default() }
+    }
+
+    /// Says where the session's state is found.
+    pub(crate) fn belong_to(&self, state: impl Fn() -> Option<SessionState> + Send + Sync + 'static) {
+        // Set once, when the session is made; a second time changes nothing.
+        let _ = self.state.set(Box::new(state));
+    }
+
+    /// The store, if the session has one.
+    pub(crate) fn store(&self) -> Option<&Store> {
+        self.store.as_ref()
+    }
+
+    /// Adds something that the user should hear of, once.
+    pub(crate) fn note(&self, text: String) {
+        let mut notes = lock(&self.notes);
+        if !notes.contains(&text) {
+            notes.push(text);
+        }
+    }
+
+    /// What there is to hear.
+    pub(crate) fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.notes))
+    }
+
+    /// Forgets what the last statement opened.
+    pub(crate) fn begin_statement(&self) {
+        lock(&self.opened).clear();
+        lock(&self.pinned).clear();
+    }
+
+    /// Lets go of a table of the store that is about to change: its old files go with the commit only if nobody reads them.
+    /// Views hold on to what they scan, and are planned again when they are next used.
+    pub(crate) fn release(&self, table: &str) {
+        self.begin_statement();
+        lock(&self.tables).remove(table);
+        for (name, definition) in lock(&self.definitions).iter_mut() {
+            if let Some(view) = lock(&self.session).get_mut(name) {
+                *view = without_plan(view.as_ref());
+                definition.changes = u64::MAX;
+            }
+        }
+    }
+
+    /// What `name` means, opened at most once in a statement.
+    pub(crate) async fn find(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let registered = lock(&self.session).get(name).cloned();
+        if let Some(registered) = registered {
+            return self.current(name, registered).await.map(Some);
+        }
+        let opened = lock(&self.opened).get(name).cloned();
+        if opened.is_some() {
+            return Ok(opened);
+        }
+        let found: Option<Arc<dyn TableProvider>> = match self.stored(name)? {
+            Some(table) => Some(Arc::new(StoreProvider::new(table))),
+            None => self.file(name).await?,
+        };
+        if let Some(table) = &found {
+            lock(&self.opened).insert(name.to_owned(), Arc::clone(table));
+        }
+        Ok(found)
+    }
+
+    /// The file that `name` means.
+    async fn file(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let Some(state) = self.state() else { return Ok(None) };
+        let mut note = |text| self.note(text);
+        if name != STDIN {
+            return files::open(name, &state, &mut note).await;
+        }
+        let known = lock(&self.stdin).clone();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let opened = files::open(name, &state, &mut note).await?;
+        lock(&self.stdin).clone_from(&opened);
+        Ok(opened)
+    }
+
+    fn state(&self) -> Option<SessionState> {
+        self.state.get().and_then(|state| state())
+    }
+
+    /// A view with the newest generations of its tables; an external table as it is.
+    async fn current(&self, name: &str, view: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
+        let definition = lock(&self.definitions).get(name).cloned();
+        let (Some(mut definition), Some(state)) = (definition, self.state()) else { return Ok(view) };
+        let changes = self.changes.load(Ordering::Relaxed);
+        if definition.changes == changes && scans_newest(view.as_ref(), |table| self.stored(table))? {
+            return Ok(view);
+        }
+        let view = match definition.plan(&state).await {
+            Ok(view) => view,
+            Err(error) => return Err(self.broken(name, &definition, error).await),
+        };
+        definition.changes = changes;
+        lock(&self.definitions).insert(name.to_owned(), definition);
+        lock(&self.session).insert(name.to_owned(), Arc::clone(&view));
+        Ok(view)
+    }
+
+    /// Why a view can no longer be planned: where what it is made of is gone, that.
+    async fn broken(&self, view: &str, definition: &Definition, error: Error) -> Error {
+        for name in &definition.names {
+            // Through the trait, whose future is boxed: a view may be made of views.
+            if let Ok(None) = SchemaProvider::table(self, name).await {
+                return Error::NotFound(format!(
+                    "view {view} is made of {name}, and there is no such table or view"
+                ));
+            }
+        }
+        error
+    }
+
+    /// Remembers what a view was made from.
+    pub(crate) fn define(&self, name: &str, statement: Statement, parameters: &Parameters, names: Vec<String>) {
+        let changes = self.changes.load(Ordering::Relaxed);
+        let definition = Definition { statement, parameters: parameters.clone(), names, changes };
+        lock(&self.definitions).insert(name.to_owned(), definition);
+    }
+
+    /// Refuses a view that would name itself, be it through others.
+    pub(crate) fn check_acyclic(&self, view: &str, names: &[String]) -> Result<()> {
+        let definitions = lock(&self.definitions);
+        let (mut ahead, mut seen) = (names.to_vec(), HashSet::new());
+        while let Some(name) = ahead.pop() {
+            if name == view {
+                return Err(Error::InvalidInput(format!("view {view} would be made of itself")));
+            }
+            if let Some(definition) = definitions.get(&name).filter(|_| seen.insert(name.clone())) {
+                ahead.extend_from_slice(&definition.names);
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops a view, also one that can no longer be planned; `false` if there is none of this name.
+    pub(crate) fn drop_view(&self, name: &str) -> bool {
+        let is_view = lock(&self.definitions).contains_key(name);
+        if is_view {
+            self.forget(name);
+        }
+        is_view
+    }
+
+    fn forget(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        lock(&self.definitions).remove(name);
+        lock(&self.session).remove(name)
+    }
+
+    /// Whether `name` is a view or an external table.
+    pub(crate) fn in_session(&self, name: &str) -> bool {
+        lock(&self.session).contains_key(name)
+    }
+
+    /// The newest generation of a table of the store; the same for the whole statement, and the one that an earlier
+    /// statement opened, if it still is that.
+    fn stored(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
+        let Some(name) = self.stored_name(name)? else { return self.stored_at(name) };
+        if let Some(table) = lock(&self.pinned).get(&name) {
+            return Ok(Some(Arc::clone(table)));
+        }
+        let Some(table) = self.store.as_ref().map(|store| store.table(&name)).transpose()? else { return Ok(None) };
+        let Some(generation) = table.generation()? else { return Ok(None) };
+        let known = lock(&self.tables).get(&name).filter(|(known, _)| *known == generation).cloned();
+        let table = match known {
+            Some((_, table)) => table,
+            None => {
+                let snapshot = table.snapshot()?;
+                let generation = snapshot.generation();
+                let table = Arc::new(StoreTable::new(snapshot));
+                lock(&self.tables).insert(name.clone(), (generation, Arc::clone(&table)));
+                table
+            }
+        };
+        lock(&self.pinned).insert(name, Arc::clone(&table));
+        Ok(Some(table))
+    }
+
+    /// A generation that is still kept, named as in `"trips@12"`.
+    fn stored_at(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
+        let parts = name.rsplit_once('@').and_then(|(table, number)| Some((table, number.parse::<u64>().ok()?)));
+        let Some((table, generation)) = parts else { return Ok(None) };
+        let Some(table) = self.stored_name(table)? else { return Ok(None) };
+        if let Some(known) = lock(&self.pinned).get(name) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let Some(table) = self.store.as_ref().map(|store| store.table(&table)).transpose()? else {
+            return Ok(None);
+        };
+        let table = Arc::new(StoreTable::new(table.snapshot_at(generation)?));
+        lock(&self.pinned).insert(name.to_owned(), Arc::clone(&table));
+        Ok(Some(table))
+    }
+
+    /// The table that a name means: the one of just this name, or else the only one that differs in case alone, since
+    /// SQL folds names that are not quoted.
+    pub(crate) fn stored_name(&self, name: &str) -> Result<Option<String>> {
+        let Some(store) = &self.store else { return Ok(None) };
+        match store.has_table(name) {
+            Ok(true) => return Ok(Some(name.to_owned())),
+            Ok(false) => {}
+            // Not a possible name: that of a file, perhaps.
+            Err(_) => return Ok(None),
+        }
+        if !store.exists()? {
+            return Ok(None);
+        }
+        let mut alike = store.tables()?.into_iter().filter(|table| table.to_lowercase() == name);
+        Ok(alike.next().filter(|_| alike.next().is_none()))
+    }
+
+    /// Every name but those of files.
+    fn names(&self) -> Vec<String> {
+        let stored = self.store.as_ref().and_then(|store| store.tables().ok()).unwrap_or_default();
+        let mut names: Vec<String> = stored.into_iter().chain(lock(&self.session).keys().cloned()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// That there is no such table, with what comes close.
+    pub(crate) fn missing(&self, name: &str) -> Error {
+        let names = self.names();
+        let hint = match suggestion(name, names.iter().map(String::as_str)) {
+            Some(near) if near.to_lowercase() != *near => {
+                format!("did you mean \"{near}\"? Names with upper-case letters go in double quotes")
+            }
+            Some(near) => format!("did you mean {near}?"),
+            None if names.is_empty() => {
+                "there are no tables; make one with `sty ingest` or CREATE TABLE".to_owned()
+            }
+            None => format!("there are: {}", listed(names.iter().map(String::as_str))),
+        };
+        Error::NotFound(format!("no table {name}; {hint}"))
+    }
+}
+
+impl std::fmt::Debug for Tables {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tables").field("session", &self.session).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for Tables {
+    fn table_names(&self) -> Vec<String> {
+        self.names()
+    }
+
+    async fn table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
+        self.find(name).await.map_err(external)
+    }
+
+    async fn table_type(&self, name: &str) -> DataFusionResult<Option<TableType>> {
+        let view = lock(&self.session).get(name).map(|view| view.table_type());
+        Ok(view.or(Some(TableType::Base)))
+    }
+
+    fn register_table(
+        &self,
+        name: String,
+        table: Arc<dyn TableProvider>,
+    ) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        Ok(lock(&self.session).insert(name, table))
+    }
+
+    fn deregister_table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
+        let removed = self.forget(name);
+        if removed.is_none() && self.stored_name(name).map_err(external)?.is_some() {
+            return Err(external(Error::InvalidInput(format!("{name} is a table of the store, not a view"))));
+        }
+        Ok(removed)
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        lock(&self.session).contains_key(name) || self.stored_name(name).is_ok_and(|found| found.is_some())
+    }
+}
+
+/// A panic elsewhere leaves the maps usable.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,147 @@
+//! Files as tables: `FROM 'x.csv'`, `FROM 'y.parquet'`, `FROM 'logs/*.jsonl'`, `FROM '-'`.
+//!
+//! A name is taken for a file when it has a known ending (or is `-`, the standard input); whether the file exists
+//! is asked then. CSV, TSV and JSON, also compressed, go through the reader of ingest (`text`); Parquet and Arrow are
+//! read by DataFusion.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Schema};
+use datafusion::catalog::TableProvider;
+use datafusion::common::Column;
+use datafusion::datasource::ViewTable;
+use datafusion::datasource::default_table_source::provider_as_source;
+use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::file_format::arrow::ArrowFormat;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::error::DataFusionError;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
+
+use crate::error::{Error, Result};
+use crate::sql::convert::from_datafusion;
+use crate::sql::names::text::TextTable;
+
+/// What a name's ending says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Parquet,
+    Arrow,
+    Text,
+    /// Parquet or Arrow under a compression of its own, which ingest alone takes away.
+    Packed,
+}
+
+fn kind(name: &str) -> Option<Kind> {
+    let lower = name.to_ascii_lowercase();
+    let packed = [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".lz4"].iter().find_map(|end| lower.strip_suffix(end));
+    let (_, ending) = packed.unwrap_or(&lower).rsplit_once('.')?;
+    Some(match ending {
+        "csv" | "tsv" | "tab" | "txt" | "json" | "jsonl" | "ndjson" => Kind::Text,
+        "parquet" | "pq" | "arrow" | "feather" | "ipc" if packed.is_some() => Kind::Packed,
+        "parquet" | "pq" => Kind::Parquet,
+        "arrow" | "feather" | "ipc" => Kind::Arrow,
+        _ => return None,
+    })
+}
+
+/// The table that `name` stands for if it is the name of a file, or a pattern for names.
+pub(crate) async fn open(
+    name: &str,
+    state: &SessionState,
+    note: &mut (dyn FnMut(String) + Send),
+) -> Result<Option<Arc<dyn TableProvider>>> {
+    let threads = state.config().target_partitions();
+    if name == "-" {
+        return Ok(Some(Arc::new(TextTable::open(None, threads, note)?)));
+    }
+    let Some(kind) = kind(name) else { return Ok(None) };
+    let paths = expand(name)?;
+    let format: Arc<dyn FileFormat> = match kind {
+        Kind::Text => return Ok(Some(Arc::new(TextTable::open(Some(&paths), threads, note)?))),
+        Kind::Parquet => Arc::new(ParquetFormat::default()),
+        Kind::Arrow => Arc::new(ArrowFormat),
+        Kind::Packed => {
+            let what = "a query reads this format only without compression around it; ingest it into a table first";
+            return Err(Error::Unsupported(format!("{name}: {what}")));
+        }
+    };
+    let listed = async {
+        let urls = paths.iter().map(|path| ListingTableUrl::parse(url(path))).collect::<Result<Vec<_>, _>>()?;
+        let options = ListingOptions::new(format).with_file_extension("");
+        let mut schemas = Vec::with_capacity(urls.len());
+        for url in &urls {
+            schemas.push(options.infer_schema(state, url).await?.as_ref().clone());
+        }
+        let schema = Arc::new(Schema::try_merge(schemas)?);
+        let config = ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options);
+        let table: Arc<dyn TableProvider> = Arc::new(ListingTable::try_new(config.with_schema(schema))?);
+        if kind == Kind::Arrow { without_dictionaries(table) } else { Ok(table) }
+    };
+    listed.await.map(Some).map_err(|error| about(name, from_datafusion(error)))
+}
+
+/// A table whose columns are no dictionaries: values of those of an Arrow file may be null, and DataFusion (55.2) makes empty
+/// texts of such nulls where it casts to views.
+fn without_dictionaries(table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>, DataFusionError> {
+    let schema = table.schema();
+    let is_coded = |data_type: &DataType| matches!(data_type, DataType::Dictionary(..));
+    if !schema.fields().iter().any(|field| is_coded(field.data_type())) {
+        return Ok(table);
+    }
+    let column = |name: &String| Expr::Column(Column::from_name(name));
+    let exprs = schema.fields().iter().map(|field| match field.data_type() {
+        DataType::Dictionary(_, value) => cast(column(field.name()), value.as_ref().clone()).alias(field.name()),
+        _ => column(field.name()),
+    });
+    let plan = LogicalPlanBuilder::scan("file", provider_as_source(table), None)?.project(exprs)?.build()?;
+    Ok(Arc::new(ViewTable::new(plan, None)))
+}
+
+/// The files that a name or pattern stands for, in order of name; at least one.
+fn expand(name: &str) -> Result<Vec<PathBuf>> {
+    if Path::new(name).is_file() {
+        return Ok(vec![absolute(Path::new(name))?]);
+    }
+    let missing = |what: &str| Err(Error::NotFound(format!("no file {name}{what}")));
+    if !name.contains(['*', '?', '[']) {
+        return missing("");
+    }
+    let pattern = glob::glob(name).map_err(|error| Error::InvalidInput(format!("pattern {name}: {error}")))?;
+    let mut paths = Vec::new();
+    for path in pattern {
+        let path = path.map_err(|error| {
+            let path = error.path().to_path_buf();
+            Error::io(path, error.into())
+        })?;
+        if path.is_file() {
+            paths.push(absolute(&path)?);
+        }
+    }
+    if paths.is_empty() { missing(" matches the pattern") } else { Ok(paths) }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| Error::io(path, error))
+}
+
+/// The address of a file, in which no character stands for anything but itself.
+fn url(path: &Path) -> String {
+    let mut url = String::from("file://");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => url.push(char::from(*byte)),
+            other => url.push_str(&format!("%{other:02X}")),
+        }
+    }
+    url
+}
+
+fn about(name: &str, error: Error) -> Error {
+    match error {
+        Error::InvalidInput(what) => Error::InvalidInput(format!("{name}: {what}")),
+        other => other,
+    }
+}

@@ -1,0 +1,11 @@
+//! What names in a statement are: tables of the store, views and parameters of the session, files.
+
+pub(in crate::sql) mod parameters;
+pub(in crate::sql) mod catalog;
+pub(in crate::sql) mod files;
+pub(in crate::sql) mod text;
+pub(in crate::sql) mod views;
+
+/// Names under which the information schema shows a store's tables.
+pub(in crate::sql) const CATALOG: &str = "stylobate";
+pub(in crate::sql) const SCHEMA: &str = "public";

@@ -1,0 +1,124 @@
+//! Values for the placeholders of a statement: `-p name=value` on the command line, `$name` in SQL.
+
+use std::collections::HashMap;
+
+use datafusion::common::ParamValues;
+use datafusion::scalar::ScalarValue;
+
+use crate::error::{Error, Result};
+use crate::ingest::text::number::decimal;
+use crate::sql::types::decimals::is_kept;
+
+/// Named values. Positional placeholders `$1`, `$2` are the names `1`, `2`.
+#[derive(Clone, Debug, Default)]
+pub struct Parameters {
+    values: HashMap<String, ScalarValue>,
+}
+
+impl Parameters {
+    /// Adds `name=value`. The value's type is read from its text: an integer, a float (a decimal, where that would not keep all
+    /// digits), `true` or `false`, `null`, and else text. Quotes make text of anything: `id="'007'"`. An integer with a leading zero is text, as in ingest.
+    pub fn add(&mut self, assignment: &str) -> Result<()> {
+        let Some((name, text)) = assignment.split_once('=') else {
+            return Err(Error::InvalidInput(format!("parameter '{assignment}' is not of the form name=value")));
+        };
+        let name = name.trim().trim_start_matches('$');
+        let plain = |c: char| c.is_alphanumeric() || c == '_';
+        if name.is_empty() || !name.chars().all(plain) {
+            return Err(Error::InvalidInput(format!(
+                "parameter name '{name}' must be letters, digits and underscores"
+            )));
+        }
+        self.values.insert(name.to_owned(), typed(text));
+        Ok(())
+    }
+
+    /// Says what a placeholder stands for.
+    pub(in crate::sql) fn set(&mut self, name: &str, value: ScalarValue) {
+        self.values.insert(name.to_owned(), value);
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    pub(crate) fn to_datafusion(&self) -> ParamValues {
+        ParamValues::from(self.values.clone())
+    }
+}
+
+fn typed(text: &str) -> ScalarValue {
+    let unquoted = text.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+    if let Some(inner) = unquoted {
+        return ScalarValue::Utf8View(Some(inner.replace("''", "'")));
+    }
+    let digits = text.trim_start_matches(['-', '+']);
+    let number = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    let padded = digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.");
+    if number && !padded {
+        if let Ok(value) = text.parse::<i64>() {
+            return ScalarValue::Int64(Some(value));
+        }
+        if let Ok(value) = text.parse::<u64>() {
+            return ScalarValue::UInt64(Some(value));
+        }
+        if let Some(value) = exact(text) {
+            return value;
+        }
+        if let Ok(value) = fast_float2::parse::<f64, _>(text) {
+            return ScalarValue::Float64(Some(value));
+        }
+    }
+    match text.to_ascii_lowercase().as_str() {
+        "true" => ScalarValue::Boolean(Some(true)),
+        "false" => ScalarValue::Boolean(Some(false)),
+        "null" => ScalarValue::Null,
+        _ => ScalarValue::Utf8View(Some(text.to_owned())),
+    }
+}
+
+/// A number of more digits than a double keeps.
+fn exact(text: &str) -> Option<ScalarValue> {
+    let digits = text.trim_start_matches(['-', '+']);
+    if is_kept(digits) {
+        return None;
+    }
+    let count =
+        u8::try_from(digits.bytes().filter(u8::is_ascii_digit).count()).ok().filter(|count| *count <= 38)?;
+    let scale = i8::try_from(digits.split_once('.').map_or(0, |(_, fraction)| fraction.len())).ok()?;
+    Some(ScalarValue::Decimal128(Some(decimal(text.into(), count, scale)?), count, scale))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_read_from_text() {
+        let text = |t: &str| ScalarValue::Utf8View(Some(t.to_owned()));
+        for (given, expected) in [
+            ("5", ScalarValue::Int64(Some(5))),
+            ("-5", ScalarValue::Int64(Some(-5))),
+            ("18446744073709551615", ScalarValue::UInt64(Some(u64::MAX))),
+            ("-18446744073709551616", ScalarValue::Decimal128(Some(-18_446_744_073_709_551_616), 20, 0)),
+            ("1234567890123456.78", ScalarValue::Decimal128(Some(123_456_789_012_345_678), 18, 2)),
+            ("1e3", ScalarValue::Float64(Some(1000.0))),
+            ("0.5", ScalarValue::Float64(Some(0.5))),
+            ("True", ScalarValue::Boolean(Some(true))),
+            ("NULL", ScalarValue::Null),
+            ("007", text("007")),
+            ("'5'", text("5")),
+            ("it's", text("it's")),
+            ("infinity", text("infinity")),
+            ("", text("")),
+        ] {
+            assert_eq!(typed(given), expected, "{given}");
+        }
+        let mut parameters = Parameters::default();
+        assert!(parameters.add("novalue").is_err());
+        assert!(parameters.add("a b=1").is_err());
+        parameters.add("$n=a=b").unwrap();
+        assert_eq!(parameters.values.get("n"), Some(&text("a=b")));
+    }
+}

@@ -1,0 +1,202 @@
+//! The scan of text: every partition takes the next chunk of all the inputs, and parses it.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use arrow_array::{RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_schema::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+
+use super::formats::{Chunk, Chunks, TextSchema, chunks};
+use super::{Layout, Source, TextInput, lock};
+use crate::error::{Error, Result};
+use crate::ingest::sources::Input;
+use crate::model::DataType;
+use crate::sql::run::generate::generate;
+use crate::sql::run::runs::Runs;
+
+/// Rows of a batch.
+const BATCH_ROWS: usize = 8192;
+
+/// See above.
+pub(super) struct TextExec {
+    inputs: Vec<TextInput>,
+    columns: Arc<[usize]>,
+    /// Whether these are all columns of the table, so that none may be missing among them.
+    complete: bool,
+    runs: Runs<Mutex<Queue>>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+/// What is still to be read.
+struct Queue {
+    inputs: VecDeque<TextInput>,
+    open: Option<(Chunks, Arc<Layout>)>,
+}
+
+impl TextExec {
+    pub(super) fn new(
+        inputs: Vec<TextInput>,
+        columns: Vec<usize>,
+        complete: bool,
+        schema: SchemaRef,
+        partitions: usize,
+    ) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(partitions),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        TextExec {
+            inputs,
+            columns: columns.into(),
+            complete,
+            runs: Runs::new(partitions),
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.inputs.iter().map(|input| input.source.to_string()).collect()
+    }
+}
+
+impl fmt::Debug for TextExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TextExec").field("names", &self.names()).finish_non_exhaustive()
+    }
+}
+
+impl Queue {
+    fn next(&mut self) -> Result<Option<(Chunk, Arc<Layout>)>> {
+        loop {
+            if let Some((chunks, layout)) = &mut self.open {
+                match chunks.next().transpose()? {
+                    Some(chunk) => return Ok(Some((chunk, Arc::clone(layout)))),
+                    None => self.open = None,
+                }
+            }
+            let Some(TextInput { source, layout }) = self.inputs.pop_front() else { return Ok(None) };
+            let chunks = match source {
+                Source::Stdin(chunks) => lock(&chunks).take().ok_or_else(|| {
+                    let what = "the standard input can be read only once; ingest it into a table first";
+                    Error::InvalidInput(what.into())
+                })?,
+                Source::File(path) => chunks(Input::path(path))?,
+            };
+            self.open = Some((chunks, layout));
+        }
+    }
+}
+
+/// The columns of a chunk in exactly the types of the plan.
+fn parse(
+    layout: &Layout,
+    chunk: &Chunk,
+    columns: &[usize],
+    complete: bool,
+    target: &SchemaRef,
+) -> Result<RecordBatch> {
+    let places: Vec<Option<usize>> =
+        columns.iter().map(|column| layout.places.get(*column).copied().flatten()).collect();
+    let there: Vec<usize> = places.iter().copied().flatten().collect();
+    let batch = layout.schema.parse(chunk, &there, complete)?;
+    let mut parsed = batch.columns().iter();
+    let mut arrays = Vec::with_capacity(columns.len());
+    for (place, field) in places.iter().zip(target.fields()) {
+        let Some((position, array)) = place.and_then(|at| Some((at, parsed.next()?))) else {
+            arrays.push(new_null_array(field.data_type(), batch.num_rows()));
+            continue;
+        };
+        if DataType::from_arrow(array.data_type()) != DataType::from_arrow(field.data_type()) {
+            return Err(layout.schema.misfit(chunk, position));
+        }
+        // Text becomes views over the same bytes.
+        arrays.push(arrow_cast::cast(array, field.data_type()).map_err(|e| Error::InvalidInput(e.to_string()))?);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::clone(target), arrays, &options)
+        .map_err(|error| Error::InvalidInput(error.to_string()))
+}
+
+impl DisplayAs for TextExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name(), self.names().join(", "))
+    }
+}
+
+impl ExecutionPlan for TextExec {
+    fn name(&self) -> &'static str {
+        match self.inputs.first().map(|input| &input.layout.schema) {
+            Some(TextSchema::Json(_)) => "JsonScan",
+            _ => "CsvScan",
+        }
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
+    ) -> DataFusionResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    /// A scan that starts again from the first row (recursive queries run a plan many times).
+    fn reset_state(self: Arc<Self>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        let partitions = self.properties.partitioning.partition_count();
+        let (columns, schema) = (self.columns.to_vec(), self.schema());
+        Ok(Arc::new(TextExec::new(self.inputs.clone(), columns, self.complete, schema, partitions)))
+    }
+
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
+        let make = || Mutex::new(Queue { inputs: self.inputs.iter().cloned().collect(), open: None });
+        let queue = self.runs.start(partition, make);
+        let (columns, complete, schema) = (Arc::clone(&self.columns), self.complete, self.schema());
+        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let bytes = MetricBuilder::new(&self.metrics).counter("bytes_read", partition);
+        let target = Arc::clone(&schema);
+        Ok(generate(schema, move |output| async move {
+            loop {
+                let Some((chunk, layout)) = lock(&queue).next()? else { return Ok(()) };
+                let timer = baseline.elapsed_compute().timer();
+                let batch = parse(&layout, &chunk, &columns, complete, &target)?;
+                timer.done();
+                bytes.add(chunk.bytes());
+                drop(chunk);
+                for start in (0..batch.num_rows()).step_by(BATCH_ROWS) {
+                    let slice = batch.slice(start, BATCH_ROWS.min(batch.num_rows() - start));
+                    baseline.record_output(slice.num_rows());
+                    output.emit(slice).await;
+                }
+            }
+        }))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}

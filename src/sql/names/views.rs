@@ -1,0 +1,103 @@
+//! Views of a session: the statement that made each, planned again when what it names has changed.
+//!
+//! A plan holds on to the generation of each table that it scans. A view's plan is kept as long as these are the newest
+//! and no other view was made or dropped; else its statement is planned anew, so that a view shows what a query in its
+//! place would show.
+
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::catalog::view::ViewTable;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::empty::EmptyTable;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
+use datafusion::sql::parser::Statement;
+
+use crate::error::{Error, Result};
+use crate::sql::convert::from_datafusion;
+use crate::sql::names::parameters::Parameters;
+use crate::sql::run::provider::store_provider;
+use crate::sql::run::table::StoreTable;
+use crate::sql::syntax::stars::Stars;
+use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, OwnCasts};
+use crate::sql::types::intervals::Intervals;
+use crate::sql::types::rounding::{MarkCasts, RoundCasts};
+use crate::sql::types::times::Times;
+use crate::sql::write::assignments;
+
+/// What a view was made from.
+#[derive(Clone, Debug)]
+pub(in crate::sql) struct Definition {
+    /// The whole CREATE VIEW.
+    pub(in crate::sql) statement: Statement,
+    /// Values of its placeholders.
+    pub(in crate::sql) parameters: Parameters,
+    /// The tables and views that it names.
+    pub(in crate::sql) names: Vec<String>,
+    /// How many changes of views there had been when its plan was made.
+    pub(in crate::sql) changes: u64,
+}
+
+impl Definition {
+    /// The view as its statement would make it now.
+    pub(in crate::sql) async fn plan(&self, state: &SessionState) -> Result<Arc<dyn TableProvider>> {
+        let plan = assignments::plan(state, &self.statement, &mut Stars::default()).await;
+        let mut plan = plan.map_err(from_datafusion)?;
+        if !self.parameters.is_empty() {
+            plan = plan.with_param_values(self.parameters.to_datafusion()).map_err(from_datafusion)?;
+        }
+        let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = plan else {
+            return Err(Error::Unsupported("a view's statement is none that makes a view".into()));
+        };
+        let coerced = coerced(Arc::unwrap_or_clone(view.input)).map_err(from_datafusion)?;
+        Ok(Arc::new(ViewTable::new(coerced, view.definition)))
+    }
+}
+
+/// The plan of a view with the types that its columns have. Rules that must come before types are coerced come before.
+pub(in crate::sql) fn coerced(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    // What coercion makes of floats beside decimals is put right at once, while it can be told from casts of the user's.
+    let rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
+        Arc::new(Intervals),
+        Arc::new(MarkCasts),
+        Arc::new(NumbersBesideDecimals),
+        Arc::new(Times),
+        Arc::new(OwnCasts),
+        Arc::new(TypeCoercion::new()),
+        Arc::new(RoundCasts),
+        Arc::new(ExactNumbers),
+    ];
+    Analyzer::with_rules(rules).execute_and_check(plan, &ConfigOptions::default(), |_, _| {})
+}
+
+/// A view's columns, without what it scans.
+pub(in crate::sql) fn without_plan(view: &dyn TableProvider) -> Arc<dyn TableProvider> {
+    Arc::new(EmptyTable::new(view.schema()))
+}
+
+/// Whether every stored table that a view's plan scans is the one that `newest` gives.
+pub(in crate::sql) fn scans_newest(
+    view: &dyn TableProvider,
+    newest: impl Fn(&str) -> Result<Option<Arc<StoreTable>>>,
+) -> Result<bool> {
+    let Some(plan) = view.get_logical_plan() else { return Ok(true) };
+    let mut all = Ok(true);
+    let visited = plan.apply_with_subqueries(|node| {
+        let scanned = match node {
+            LogicalPlan::TableScan(scan) => store_provider(scan).map(|provider| provider.table),
+            _ => None,
+        };
+        if let Some(scanned) = scanned {
+            let newest = newest(scanned.snapshot().table_name());
+            all = newest.map(|newest| newest.is_some_and(|newest| Arc::ptr_eq(&newest, &scanned)));
+        }
+        Ok(if matches!(all, Ok(true)) { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    });
+    visited.map_err(from_datafusion)?;
+    all
+}

@@ -1,0 +1,163 @@
+//! Aggregates as fragments.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field};
+use datafusion::execution::context::ExecutionProps;
+use datafusion::logical_expr::expr::{AggregateFunction as Call, Case};
+use datafusion::logical_expr::{Expr, LogicalPlan, logical_plan};
+
+use super::Refusal;
+use super::expression::Compiler;
+use super::source::{Source, without_alias};
+use crate::expr::Expression;
+use crate::query::{Aggregate, AggregateFunction, Fragment, Output};
+use crate::sql::run::node::FragmentNode;
+
+/// The fragment for `plan`, which is `aggregate`.
+pub(super) fn lower(
+    aggregate: &logical_plan::Aggregate,
+    plan: &LogicalPlan,
+    props: &ExecutionProps,
+) -> Result<FragmentNode, Refusal> {
+    let (group, called) = (&aggregate.group_expr, &aggregate.aggr_expr);
+    if group.iter().any(|key| matches!(key, Expr::GroupingSet(_))) {
+        return Err("grouping sets".into());
+    }
+    let fields = aggregate.schema.fields();
+    if fields.len() != group.len() + called.len() || fields.is_empty() {
+        return Err("an unusual schema".into());
+    }
+    let source = Source::of(&aggregate.input)?;
+    let mut compiler = Compiler::new(&source, props);
+    let conditions = compiler.conditions()?;
+    let keys = group.iter().map(|key| self::key(&mut compiler, key)).collect::<Result<_, _>>()?;
+    let aggregates = called.iter().zip(fields.iter().skip(group.len()));
+    let aggregates =
+        aggregates.map(|(call, field)| self::call(&mut compiler, call, field)).collect::<Result<_, _>>()?;
+    let fragment = Fragment {
+        columns: compiler.columns(),
+        conditions,
+        output: Output::Aggregate { keys, aggregates },
+        schema: Arc::clone(aggregate.schema.inner()),
+    };
+    Ok(FragmentNode::new(fragment, &source.table, plan.clone(), Vec::new()))
+}
+
+fn key(compiler: &mut Compiler<'_>, key: &Expr) -> Result<Expression, Refusal> {
+    let key = compiler.expression(key)?;
+    if is_comparable(&key.data_type) || key.data_type == DataType::Null {
+        return Ok(key);
+    }
+    Err(format!("a key of type {}", key.data_type))
+}
+
+/// Whether values of the type can be keys and compared.
+pub(super) fn is_comparable(data_type: &DataType) -> bool {
+    is_ordered(data_type)
+        || matches!(data_type, DataType::Boolean | DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
+}
+
+/// What min() and max() take here.
+fn is_ordered(data_type: &DataType) -> bool {
+    use DataType as T;
+    data_type.is_integer()
+        || matches!(
+            data_type,
+            T::Float32
+                | T::Float64
+                | T::Date32
+                | T::Timestamp(..)
+                | T::Time32(_)
+                | T::Time64(_)
+                | T::Decimal128(..)
+                | T::Utf8
+                | T::LargeUtf8
+                | T::Utf8View
+        )
+}
+
+fn call(compiler: &mut Compiler<'_>, call: &Expr, field: &Field) -> Result<Aggregate, Refusal> {
+    let Expr::AggregateFunction(Call { func, params }) = without_alias(call) else {
+        return Err(format!("an expression of kind {}", call.variant_name()));
+    };
+    let name = func.name();
+    if !params.order_by.is_empty() {
+        return Err(format!("ORDER BY in {name}"));
+    }
+    if params.null_treatment.is_some() {
+        return Err(format!("RESPECT or IGNORE NULLS in {name}"));
+    }
+    let function = match name {
+        "count" => AggregateFunction::Count,
+        "sum" => AggregateFunction::Sum,
+        "avg" => AggregateFunction::Average,
+        "min" => AggregateFunction::Min,
+        "max" => AggregateFunction::Max,
+        "var" => AggregateFunction::Variance { sample: true },
+        "var_pop" => AggregateFunction::Variance { sample: false },
+        "stddev" => AggregateFunction::Deviation { sample: true },
+        "stddev_pop" => AggregateFunction::Deviation { sample: false },
+        // Counted exactly, it is as approximate as anybody may wish.
+        "approx_distinct" => AggregateFunction::Count,
+        other => return Err(format!("the aggregate {other}")),
+    };
+    let [argument] = params.args.as_slice() else { return Err(format!("{name} of several values")) };
+    let input = match without_alias(argument) {
+        Expr::Literal(value, _) if name == "count" && !value.is_null() && !params.distinct => None,
+        argument => Some(compiler.expression(argument)?),
+    };
+    let distinct = params.distinct || name == "approx_distinct";
+    if let Some(input) = &input {
+        check_argument(function, name, &input.data_type, distinct)?;
+    }
+    let filter = params.filter.as_deref().map(|filter| compiler.expression(filter)).transpose()?;
+    // The least of the distinct values is the least of all.
+    let distinct = distinct && function == AggregateFunction::Count;
+    let text = text(name, params.distinct && distinct, input.as_ref(), filter.as_ref());
+    let (input, filter) = match params.filter.as_deref().filter(|_| distinct) {
+        // What the filter leaves out is null, and null is not counted.
+        Some(filter) => (Some(compiler.expression(&kept(filter, argument))?), None),
+        None => (input, filter),
+    };
+    Ok(Aggregate { function, input, filter, distinct, data_type: field.data_type().clone(), text: text.into() })
+}
+
+/// `argument` where `filter` holds, else null.
+fn kept(filter: &Expr, argument: &Expr) -> Expr {
+    let when = (Box::new(filter.clone()), Box::new(without_alias(argument).clone()));
+    Expr::Case(Case { expr: None, when_then_expr: vec![when], else_expr: None })
+}
+
+fn check_argument(
+    function: AggregateFunction,
+    name: &str,
+    data_type: &DataType,
+    distinct: bool,
+) -> Result<(), Refusal> {
+    use DataType as T;
+    let accepted = match function {
+        AggregateFunction::Count => !distinct || is_comparable(data_type),
+        AggregateFunction::Sum => matches!(data_type, T::Int64 | T::UInt64 | T::Float64 | T::Decimal128(..)),
+        AggregateFunction::Average => matches!(data_type, T::Int64 | T::Float64 | T::Decimal128(..)),
+        AggregateFunction::Variance { .. } | AggregateFunction::Deviation { .. } => *data_type == T::Float64,
+        AggregateFunction::Min | AggregateFunction::Max => is_ordered(data_type),
+    };
+    if !accepted {
+        return Err(format!("{name} of type {data_type}"));
+    }
+    let same = matches!(function, AggregateFunction::Count | AggregateFunction::Min | AggregateFunction::Max);
+    if distinct && !same {
+        return Err(format!("{name} of distinct values"));
+    }
+    Ok(())
+}
+
+fn text(name: &str, distinct: bool, input: Option<&Expression>, filter: Option<&Expression>) -> String {
+    let distinct = if distinct { "DISTINCT " } else { "" };
+    let input = input.map_or("*", |input| &*input.text);
+    match filter {
+        Some(filter) => format!("{name}({distinct}{input}) FILTER (WHERE {})", filter.text),
+        None => format!("{name}({distinct}{input})"),
+    }
+}

@@ -1,0 +1,46 @@
+//! The first rows of an order as fragments.
+
+use std::sync::Arc;
+
+use datafusion::execution::context::ExecutionProps;
+use datafusion::logical_expr::{Expr, LogicalPlan, Sort};
+
+use super::Refusal;
+use super::aggregate::is_comparable;
+use super::expression::Compiler;
+use super::source::Source;
+use crate::query::{Fragment, OrderBy, Output};
+use crate::sql::run::node::FragmentNode;
+
+/// The fragment for `plan`, which is `sort`, of which `limit` rows are wanted.
+pub(super) fn lower(
+    sort: &Sort,
+    limit: usize,
+    plan: &LogicalPlan,
+    props: &ExecutionProps,
+) -> Result<FragmentNode, Refusal> {
+    let source = Source::of(&sort.input)?;
+    let mut compiler = Compiler::new(&source, props);
+    let conditions = compiler.conditions()?;
+    let mut order = Vec::with_capacity(sort.expr.len());
+    for key in &sort.expr {
+        let expression = compiler.expression(&key.expr)?;
+        if !is_comparable(&expression.data_type) {
+            return Err(format!("an order by type {}", expression.data_type));
+        }
+        order.push(OrderBy { expression, descending: !key.asc, nulls_first: key.nulls_first });
+    }
+    let schema = sort.input.schema();
+    let outputs = schema.columns().into_iter().map(Expr::Column);
+    let expressions = outputs.map(|output| compiler.expression(&output)).collect::<Result<Vec<_>, _>>()?;
+    if expressions.is_empty() || order.is_empty() {
+        return Err("no columns".into());
+    }
+    let fragment = Fragment {
+        columns: compiler.columns(),
+        conditions,
+        output: Output::Top { order, limit, expressions },
+        schema: Arc::clone(schema.inner()),
+    };
+    Ok(FragmentNode::new(fragment, &source.table, plan.clone(), sort.expr.clone()))
+}

@@ -1,0 +1,105 @@
+//! Keeps the limits of top-k sorts above window functions.
+//!
+//! Where this stands on the road of a query: around the physical rule that decides what has to be sorted and spread over
+//! threads. DataFusion's (55.2) takes such a sort away where it finds late that a window below gives the order anyway, and
+//! forgets the limit with it, or hands it down below the window. Where the rule has done so, it runs once more
+//! over a plan that knows nothing of the orders below such sorts, so that each has to stay where it is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::output_requirements::OutputRequirementExec;
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
+
+use crate::sql::rules::null_rows::NullRowsExec;
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// The limits over windows in a plan, and how many there are of each: of so many rows, over so many windows, as the rule
+/// neither adds windows nor takes any away.
+#[derive(Default)]
+struct Limits(HashMap<(usize, usize), usize>);
+
+/// The rule, by which no limit is lost.
+#[derive(Debug)]
+pub(in crate::sql) struct KeepLimits(pub(in crate::sql) Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+
+impl PhysicalOptimizerRule for KeepLimits {
+    fn optimize(&self, plan: Plan, config: &ConfigOptions) -> DataFusionResult<Plan> {
+        let limits = Limits::of(&plan);
+        let arranged = self.0.optimize(Arc::clone(&plan), config)?;
+        if limits.are_all_in(&arranged) {
+            return Ok(arranged);
+        }
+        let arranged = self.0.optimize(plan.transform_up(over_no_order)?.data, config)?;
+        if limits.are_all_in(&arranged) {
+            return Ok(arranged);
+        }
+        internal_err!("a limit over window functions is lost in the plan")
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+impl Limits {
+    fn of(plan: &Plan) -> Limits {
+        let mut limits = Limits::default();
+        limits.note(plan);
+        limits
+    }
+
+    fn are_all_in(&self, plan: &Plan) -> bool {
+        let there = Limits::of(plan).0;
+        self.0.iter().all(|(limit, count)| there.get(limit).is_some_and(|there| there >= count))
+    }
+
+    /// Notes those of a plan, and gives its number of windows and the limit that its rows came through last.
+    /// Above a limit, there may be nodes that repeat it: a projection, the merge of sorted threads.
+    fn note(&mut self, node: &Plan) -> (usize, Option<usize>) {
+        let below: Vec<_> = node.children().into_iter().map(|child| self.note(child)).collect();
+        let windows = below.iter().map(|(windows, _)| windows).sum();
+        let last = if let [(_, last)] = below[..] { last } else { None };
+        if is_window(node) {
+            return (windows + 1, None);
+        }
+        // This one only says what the sort below it has to do.
+        if node.is::<OutputRequirementExec>() {
+            return (windows, last);
+        }
+        let Some(limit) = node.fetch() else {
+            return (windows, last.filter(|_| matches!(node.cardinality_effect(), CardinalityEffect::Equal)));
+        };
+        if windows > 0 && (node.is::<SortExec>() || last != Some(limit)) {
+            *self.0.entry((limit, windows)).or_default() += 1;
+        }
+        (windows, Some(limit))
+    }
+}
+
+fn is_window(node: &Plan) -> bool {
+    node.is::<WindowAggExec>() || node.is::<BoundedWindowAggExec>()
+}
+
+fn over_no_order(node: Plan) -> DataFusionResult<Transformed<Plan>> {
+    let limited = node.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_some());
+    let Some(sort) = limited else { return Ok(Transformed::no(node)) };
+    if !sort.input().exists(|below| Ok(is_window(below)))? {
+        return Ok(Transformed::no(node));
+    }
+    let input = Arc::new(NullRowsExec::new(Arc::clone(sort.input())));
+    replace_children_if_necessary(node, vec![input]).map(Transformed::yes)
+}

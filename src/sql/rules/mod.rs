@@ -1,0 +1,24 @@
+//! Rules over plans, before and in place of those of DataFusion that answer wrongly.
+//!
+//! Where this stands on the road of a query: analyzer rules before types are coerced and after, logical rules, physical rules,
+//! in the order in which `session` lists them.
+
+pub(in crate::sql) mod decorrelate;
+pub(in crate::sql) mod dependencies;
+pub(in crate::sql) mod empty_groups;
+pub(in crate::sql) mod filter_projections;
+pub(in crate::sql) mod frames;
+pub(in crate::sql) mod guards;
+pub(in crate::sql) mod kept_limits;
+pub(in crate::sql) mod lists;
+pub(in crate::sql) mod literal_sides;
+pub(in crate::sql) mod null_joins;
+pub(in crate::sql) mod null_keys;
+pub(in crate::sql) mod null_rows;
+pub(in crate::sql) mod opaque;
+pub(in crate::sql) mod orders;
+pub(in crate::sql) mod pushdown;
+pub(in crate::sql) mod resting;
+pub(in crate::sql) mod set_operations;
+pub(in crate::sql) mod top_keys;
+pub(in crate::sql) mod using;

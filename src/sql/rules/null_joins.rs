@@ -1,0 +1,60 @@
+//! Joins in which nulls are equal, left as they are by rules that would take nulls for equal in other conditions too.
+//!
+//! `a IS NOT DISTINCT FROM b` becomes a join in which nulls are equal, for all of its keys. DataFusion's logical rules
+//! `extract_equijoin_predicate` and `eliminate_cross_join` (55.2) make keys of further equalities, of the WHERE above or of a
+//! join beside it, and these would then hold for nulls.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{JoinType, NullEquality};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+/// One of the rules, for other joins.
+#[derive(Debug)]
+pub(in crate::sql) struct UnlessNullsAreEqual(Arc<dyn OptimizerRule + Send + Sync>);
+
+impl UnlessNullsAreEqual {
+    /// In place of a rule that needs it; other rules as they are.
+    pub(in crate::sql) fn around(
+        rule: Arc<dyn OptimizerRule + Send + Sync>,
+    ) -> Arc<dyn OptimizerRule + Send + Sync> {
+        match rule.name() {
+            "extract_equijoin_predicate" | "eliminate_cross_join" => Arc::new(UnlessNullsAreEqual(rule)),
+            _ => rule,
+        }
+    }
+}
+
+impl OptimizerRule for UnlessNullsAreEqual {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> DataFusionResult<Transformed<LogicalPlan>> {
+        let spoilt = match self.0.apply_order() {
+            // The rule sees this node alone.
+            Some(_) => takes_nulls_for_equal(&plan),
+            None => plan.exists(|node| Ok(takes_nulls_for_equal(node) && is_inner(node)))?,
+        };
+        if spoilt { Ok(Transformed::no(plan)) } else { self.0.rewrite(plan, config) }
+    }
+}
+
+fn takes_nulls_for_equal(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull && !join.on.is_empty())
+}
+
+fn is_inner(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Join(join) if join.join_type == JoinType::Inner)
+}

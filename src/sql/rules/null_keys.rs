@@ -1,0 +1,78 @@
+//! Keys of joins that are nothing but nulls, with a type.
+//!
+//! Where this stands on the road of a query: an analyzer rule, after types are coerced and subqueries have become
+//! joins. In `SELECT NULL, … INTERSECT SELECT NULL, …`, which becomes a join, a column has no other type than null. Of
+//! arrays of that type, DataFusion's hash join (55.2) counts no nulls, and hands the other side a filter that leaves
+//! out the rows that have them, although nulls are equal there. Of any other type it counts them.
+
+use arrow_schema::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, NullEquality};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator, cast, lit};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up, rewrite_where};
+
+/// The rule.
+#[derive(Debug)]
+pub(in crate::sql) struct TypedNullKeys;
+
+impl AnalyzerRule for TypedNullKeys {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        let in_keys = any_node(&plan, |node| matches!(node, LogicalPlan::Join(join) if has_null_keys(join)));
+        if !in_keys && !any_expression(&plan, is_distinction) {
+            return Ok(plan);
+        }
+        let rewrite = |node: LogicalPlan| match node {
+            LogicalPlan::Join(join) if has_null_keys(&join) => typed(join).map(Transformed::yes),
+            other => rewrite_where(other, is_distinction, |expr, schema| {
+                rewrite_up(expr, |expr| Ok(decided(expr, schema)))
+            }),
+        };
+        Ok(rewrite_plan(plan, rewrite)?.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "typed_null_keys"
+    }
+}
+
+fn is_null(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|of| of == DataType::Null)
+}
+
+/// Whether nulls are equal in a join that has keys without another type.
+fn has_null_keys(join: &Join) -> bool {
+    let are_null =
+        |(left, right): &(Expr, Expr)| is_null(left, join.left.schema()) && is_null(right, join.right.schema());
+    join.null_equality == NullEquality::NullEqualsNull && join.on.iter().any(are_null)
+}
+
+fn typed(mut join: Join) -> DataFusionResult<LogicalPlan> {
+    for (left, right) in &mut join.on {
+        if is_null(left, join.left.schema()) && is_null(right, join.right.schema()) {
+            *left = cast(left.clone(), DataType::Int64);
+            *right = cast(right.clone(), DataType::Int64);
+        }
+    }
+    Ok(LogicalPlan::Join(join))
+}
+
+fn is_distinction(expr: &Expr) -> bool {
+    use Operator::{IsDistinctFrom, IsNotDistinctFrom};
+    matches!(expr, Expr::BinaryExpr(BinaryExpr { op: IsDistinctFrom | IsNotDistinctFrom, .. }))
+}
+
+/// Whether one null is distinct from another needs no join to be known.
+fn decided(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match &expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if is_distinction(&expr) && is_null(left, schema) && is_null(right, schema) =>
+        {
+            Transformed::yes(lit(*op == Operator::IsNotDistinctFrom))
+        }
+        _ => Transformed::no(expr),
+    }
+}

@@ -1,0 +1,305 @@
+//! Filters pushed down a physical plan, with columns followed by their position.
+//!
+//! Where this stands on the road of a query: in place of DataFusion's physical rule `FilterPushdown`, in both of its
+//! phases. That rule (55.2) looks a filter's columns up in each child by *name* and takes the first column that has it.
+//! Above a join of two tables that share a name, a filter on one table reaches the other one, and our scans, which test
+//! what they take for every row, would lose rows (apache/datafusion issues 25244, 25262 to 25264 and 25296; mended
+//! upstream by pull request 25259, which no release has yet). Here a filter passes only through operators of which
+//! [`below`] knows what each output column is in terms of the input. What an operator makes of the outcome stays
+//! DataFusion's.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_schema::Schema;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{JoinSide, JoinType, internal_err};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr_common::physical_expr::is_volatile;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::buffer::BufferExec;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::filter_pushdown::{
+    ChildFilterPushdownResult, ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+    PushedDownPredicate,
+};
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::utils::build_join_schema;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
+
+use crate::sql::rules::null_rows::NullRowsExec;
+
+type Plan = Arc<dyn ExecutionPlan>;
+type Filter = Arc<dyn PhysicalExpr>;
+
+/// The rule, in one of its phases.
+#[derive(Debug)]
+pub(in crate::sql) struct PositionalFilterPushdown(pub(in crate::sql) FilterPushdownPhase);
+
+impl PhysicalOptimizerRule for PositionalFilterPushdown {
+    fn optimize(&self, plan: Plan, config: &ConfigOptions) -> DataFusionResult<Plan> {
+        let pushed = Pushdown { phase: self.0, config }.push(&plan, Vec::new())?;
+        Ok(pushed.updated_node.unwrap_or(plan))
+    }
+
+    fn name(&self) -> &str {
+        match self.0 {
+            FilterPushdownPhase::Pre => "PositionalFilterPushdown",
+            FilterPushdownPhase::Post => "PositionalFilterPushdown(Post)",
+        }
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+struct Pushdown<'a> {
+    phase: FilterPushdownPhase,
+    config: &'a ConfigOptions,
+}
+
+impl Pushdown<'_> {
+    /// Pushes filters over the output of `node` into it, with those that it has itself.
+    fn push(&self, node: &Plan, filters: Vec<Filter>) -> DataFusionResult<FilterPushdownPropagation<Plan>> {
+        let mut own = node.gather_filters_for_pushdown(self.phase, Vec::new(), self.config)?.self_filters();
+        if misleads(node)? {
+            own.iter_mut().for_each(Vec::clear);
+        }
+        if own.len() != node.children().len() {
+            return internal_err!("{} has filters for {} children", node.name(), own.len());
+        }
+        let mut taken = vec![Vec::with_capacity(own.len()); filters.len()];
+        let mut children = Vec::with_capacity(own.len());
+        let mut own_results = Vec::with_capacity(own.len());
+        for (number, (child, own)) in node.children().into_iter().zip(own).enumerate() {
+            let passage = below(node, number)?;
+            let passed: Vec<Option<Filter>> =
+                filters.iter().map(|filter| passage.filter(filter)).collect::<DataFusionResult<_>>()?;
+            let kept: Vec<Option<Filter>> =
+                own.iter().map(|filter| over(filter, &child.schema())).collect::<DataFusionResult<_>>()?;
+            let handed = kept.iter().chain(&passed).flatten().cloned().collect();
+            let pushed = self.push(child, handed)?;
+            let mut answers = pushed.filters.into_iter();
+            let mut answer = |handed: &Option<Filter>| match handed {
+                Some(_) => answers.next().unwrap_or(PushedDown::No),
+                None => PushedDown::No,
+            };
+            let results = own
+                .into_iter()
+                .zip(&kept)
+                .map(|(predicate, handed)| PushedDownPredicate { discriminant: answer(handed), predicate });
+            own_results.push(results.collect());
+            for (taken, handed) in taken.iter_mut().zip(&passed) {
+                let answer = answer(handed);
+                taken.push(if passage.whole { answer } else { PushedDown::No });
+            }
+            children.push(pushed.updated_node.unwrap_or_else(|| Arc::clone(child)));
+        }
+        self.settle(node, children, filters, taken, own_results)
+    }
+
+    /// Lets a node make of the outcome what it does, with its new children.
+    fn settle(
+        &self,
+        node: &Plan,
+        children: Vec<Plan>,
+        filters: Vec<Filter>,
+        taken: Vec<Vec<PushedDown>>,
+        self_filters: Vec<Vec<PushedDownPredicate>>,
+    ) -> DataFusionResult<FilterPushdownPropagation<Plan>> {
+        let updated = replace_children_if_necessary(Arc::clone(node), children)?;
+        // A filter with a projection would look up by name what it takes over from above: it is told that nothing is left.
+        let hide = updated.downcast_ref::<FilterExec>().is_some_and(|filter| filter.projection().is_some());
+        let results = filters.into_iter().zip(&taken).map(|(filter, taken)| ChildFilterPushdownResult {
+            filter,
+            child_results: if hide { vec![PushedDown::Yes; taken.len()] } else { taken.clone() },
+        });
+        let handed = ChildPushdownResult { parent_filters: results.collect(), self_filters };
+        let mut settled = updated.handle_child_pushdown_result(self.phase, handed, self.config)?;
+        if hide {
+            settled.filters =
+                taken.into_iter().map(|taken| taken.into_iter().next().unwrap_or(PushedDown::No)).collect();
+        }
+        if settled.updated_node.is_none() && !Arc::ptr_eq(&updated, node) {
+            settled.updated_node = Some(updated);
+        }
+        Ok(settled)
+    }
+}
+
+/// How columns of an operator's output come out of one of its children.
+struct Passage {
+    /// For each column of the output, what it is over the columns of the child, if it is that child's.
+    columns: HashMap<usize, Arc<dyn PhysicalExpr>>,
+    /// Whether rows that a filter leaves out of the child are all that it leaves out of the output.
+    whole: bool,
+}
+
+impl Passage {
+    fn closed() -> Passage {
+        Passage { columns: HashMap::new(), whole: false }
+    }
+
+    fn open(columns: impl Iterator<Item = (usize, Arc<dyn PhysicalExpr>)>) -> Passage {
+        Passage { columns: columns.collect(), whole: true }
+    }
+
+    /// A filter over the output as one over the child's columns, if it can be said.
+    fn filter(&self, filter: &Filter) -> DataFusionResult<Option<Filter>> {
+        if self.columns.is_empty() || is_volatile(filter) {
+            return Ok(None);
+        }
+        replaced(filter, |column| self.columns.get(&column.index()).cloned())
+    }
+}
+
+/// What passes from the output of `node` to a child of it.
+fn below(node: &Plan, child: usize) -> DataFusionResult<Passage> {
+    let children = node.children();
+    let Some(input) = children.get(child) else { return Ok(Passage::closed()) };
+    // Fewer rows before a limit would let others through it.
+    if node.fetch().is_some() {
+        return Ok(Passage::closed());
+    }
+    let schema = input.schema();
+    if let Some(filter) = node.downcast_ref::<FilterExec>() {
+        let all = || (0..schema.fields().len()).collect();
+        let kept: Vec<usize> = filter.projection().as_ref().map_or_else(all, |kept| kept.to_vec());
+        return Ok(Passage::open(kept.into_iter().map(|at| column(&schema, at)).enumerate()));
+    }
+    if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
+        let exprs = projection.expr().iter().map(|projected| Arc::clone(&projected.expr)).enumerate();
+        return Ok(Passage::open(exprs.filter(|(_, expr)| !is_volatile(expr))));
+    }
+    if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
+        return Ok(below_aggregate(aggregate));
+    }
+    if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+        return Ok(below_join(join, child));
+    }
+    let same_rows = node.is::<RepartitionExec>()
+        || node.is::<CoalescePartitionsExec>()
+        || node.is::<CooperativeExec>()
+        || node.is::<BufferExec>()
+        || node.is::<SortExec>()
+        || node.is::<UnionExec>()
+        || node.is::<NullRowsExec>();
+    Ok(match same_rows {
+        true => Passage::open((0..schema.fields().len()).map(|at| (at, column(&schema, at)))),
+        false => Passage::closed(),
+    })
+}
+
+/// Filters on keys that are in every grouping set decide which groups there are, not what is in them; unless there is one
+/// group over no rows, too.
+fn below_aggregate(aggregate: &AggregateExec) -> Passage {
+    let group_by = aggregate.group_expr();
+    let sets = group_by.groups();
+    let of_nothing = sets.iter().any(|nulls| nulls.iter().all(|null| *null));
+    if group_by.is_true_no_grouping() || of_nothing {
+        return Passage::closed();
+    }
+    let in_all = |at: usize| sets.iter().all(|nulls| nulls.get(at) != Some(&true));
+    let keys = group_by.expr().iter().map(|(key, _)| Arc::clone(key)).enumerate();
+    Passage::open(keys.filter(|(at, key)| in_all(*at) && !is_volatile(key)))
+}
+
+/// The columns of a side that a join does not fill up with nulls. The keys of a semi join reach the other side too, whose rows
+/// without an equal key are not looked for; the join's output still has to be filtered.
+fn below_join(join: &HashJoinExec, child: usize) -> Passage {
+    let (left, right) = (join.left().schema(), join.right().schema());
+    let (side, input) = if child == 0 { (JoinSide::Left, &left) } else { (JoinSide::Right, &right) };
+    let (_, origins) = build_join_schema(&left, &right, join.join_type());
+    let all = || (0..origins.len()).collect();
+    let outputs: Vec<usize> = join.projection.as_ref().map_or_else(all, |kept| kept.to_vec());
+    let origins = outputs.iter().filter_map(|at| origins.get(*at)).enumerate();
+    let preserved = match join.join_type() {
+        JoinType::Inner => true,
+        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => side == JoinSide::Left,
+        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
+            side == JoinSide::Right
+        }
+        JoinType::Full => false,
+    };
+    if preserved {
+        let of_side = origins.filter(|(_, origin)| origin.side == side);
+        return Passage::open(of_side.map(|(at, origin)| (at, column(input, origin.index))));
+    }
+    let semi = matches!(
+        (join.join_type(), side),
+        (JoinType::LeftSemi, JoinSide::Right) | (JoinType::RightSemi, JoinSide::Left)
+    );
+    if !semi {
+        return Passage::closed();
+    }
+    let equal = |index: usize| {
+        join.on().iter().find_map(|(left, right)| {
+            let (there, here) = if side == JoinSide::Right { (left, right) } else { (right, left) };
+            let there = there.downcast_ref::<Column>()?;
+            (there.index() == index).then(|| Arc::clone(here))
+        })
+    };
+    let columns = origins.filter_map(|(at, origin)| Some((at, equal(origin.index)?)));
+    Passage { columns: columns.collect(), whole: false }
+}
+
+/// Whether what a node finds out while it runs would lose rows below:
+/// - a join's, whose keys are floats: it tells zeros apart, which the join does not, and a filter or a sort below takes it over;
+/// - that of `min` and `max`, which knows neither of values that are all null so far, nor of those that are computed: beside
+///   `min(a)`, rows are left out that `max(b)` or `max(b + 1)` needs.
+fn misleads(node: &Plan) -> DataFusionResult<bool> {
+    if node.is::<AggregateExec>() {
+        return Ok(true);
+    }
+    let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(false) };
+    let schema = join.left().schema();
+    for (key, _) in join.on() {
+        if key.data_type(&schema)?.is_floating() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A filter of a node's own, with the names that its columns have in the child.
+fn over(filter: &Filter, schema: &Schema) -> DataFusionResult<Option<Filter>> {
+    if is_volatile(filter) {
+        return Ok(None);
+    }
+    let known = |at: &Column| (at.index() < schema.fields().len()).then(|| column(schema, at.index()));
+    replaced(filter, known)
+}
+
+/// A filter with other expressions in place of its columns; `None` where a column has none.
+fn replaced(
+    filter: &Filter,
+    replacement: impl Fn(&Column) -> Option<Arc<dyn PhysicalExpr>>,
+) -> DataFusionResult<Option<Filter>> {
+    let mut found = true;
+    let rewritten = Arc::clone(filter).transform_down(|expr| {
+        let Some(column) = expr.downcast_ref::<Column>() else { return Ok(Transformed::no(expr)) };
+        match replacement(column) {
+            Some(replacement) => Ok(Transformed::new(replacement, true, TreeNodeRecursion::Jump)),
+            None => {
+                found = false;
+                Ok(Transformed::new(expr, false, TreeNodeRecursion::Stop))
+            }
+        }
+    })?;
+    Ok(found.then_some(rewritten.data))
+}
+
+fn column(schema: &Schema, at: usize) -> Arc<dyn PhysicalExpr> {
+    Arc::new(Column::new(schema.fields().get(at).map_or("", |field| field.name()), at))
+}

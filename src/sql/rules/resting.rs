@@ -1,0 +1,128 @@
+//! Logical rules that rest where a plan has nothing of their concern.
+//!
+//! DataFusion gives every plan to all of its logical rules, two or three times. Most find nothing to do, but some take
+//! each node apart and build it again before they know. A statement that reads few rows is planned for longer than it
+//! runs, and a third of that time goes to rules. Those that cost most are asked only where they could change something.
+
+use std::sync::Arc;
+
+use datafusion::common::cse::NormalizeEq;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::{Expr, ExpressionPlacement, LogicalPlan};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+use crate::sql::walks::{any_node, node_has_part, visit_parts};
+
+/// A rule, and what a node must have for it to find something to do.
+#[derive(Debug)]
+pub(in crate::sql) struct Resting {
+    rule: Arc<dyn OptimizerRule + Send + Sync>,
+    concerns: fn(&LogicalPlan) -> bool,
+}
+
+impl Resting {
+    /// In place of a rule that may rest; other rules as they are.
+    pub(in crate::sql) fn around(
+        rule: Arc<dyn OptimizerRule + Send + Sync>,
+    ) -> Arc<dyn OptimizerRule + Send + Sync> {
+        let concerns: fn(&LogicalPlan) -> bool = match rule.name() {
+            "simplify_expressions" => computes,
+            "common_sub_expression_eliminate" => may_compute_twice,
+            "eliminate_duplicated_expr" => has_several_keys,
+            "eliminate_join" => |node| matches!(node, LogicalPlan::Join(_)),
+            "extract_leaf_expressions" | "push_down_leaf_projections" => reads_fields,
+            _ => return rule,
+        };
+        Arc::new(Resting { rule, concerns })
+    }
+}
+
+impl OptimizerRule for Resting {
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.rule.apply_order()
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> DataFusionResult<Transformed<LogicalPlan>> {
+        let concerned = match self.apply_order() {
+            // The rule sees this node alone.
+            Some(_) => (self.concerns)(&plan),
+            None => any_node(&plan, self.concerns),
+        };
+        if concerned { self.rule.rewrite(plan, config) } else { Ok(Transformed::no(plan)) }
+    }
+}
+
+/// Whether an expression of a node is more than a column.
+fn computes(node: &LogicalPlan) -> bool {
+    use LogicalPlan::{Projection, Sort, SubqueryAlias, TableScan};
+    let plain = |expr: &Expr| match expr {
+        Expr::Alias(alias) => matches!(*alias.expr, Expr::Column(_)),
+        expr => matches!(expr, Expr::Column(_)),
+    };
+    match node {
+        Projection(projection) => !projection.expr.iter().all(plain),
+        Sort(sort) => !sort.expr.iter().all(|key| plain(&key.expr)),
+        TableScan(scan) => !scan.filters.is_empty(),
+        SubqueryAlias(_) => false,
+        _ => true,
+    }
+}
+
+/// Whether something that a node computes comes twice in it. Windows over each other count as one node, and of a node
+/// of many parts nothing is said.
+fn may_compute_twice(node: &LogicalPlan) -> bool {
+    match node {
+        LogicalPlan::Projection(projection) => has_equal_parts(projection.expr.iter()),
+        LogicalPlan::Filter(filter) => has_equal_parts(std::iter::once(&filter.predicate)),
+        LogicalPlan::Sort(sort) => has_equal_parts(sort.expr.iter().map(|key| &key.expr)),
+        LogicalPlan::Aggregate(known) => has_equal_parts(known.group_expr.iter().chain(&known.aggr_expr)),
+        LogicalPlan::Window(window) => {
+            matches!(*window.input, LogicalPlan::Window(_)) || has_equal_parts(window.window_expr.iter())
+        }
+        _ => false,
+    }
+}
+
+fn has_equal_parts<'a>(mut exprs: impl Iterator<Item = &'a Expr>) -> bool {
+    let mut parts: Vec<&Expr> = Vec::new();
+    let mut found = false;
+    let search = |expr: &'a Expr| {
+        visit_parts(expr, |part| {
+            if !matches!(part, Expr::Column(_) | Expr::Literal(..) | Expr::Alias(_)) {
+                found = found || parts.len() == COMPARED || parts.iter().any(|known| known.normalize_eq(part));
+                parts.push(part);
+            }
+            if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue }
+        });
+        found
+    };
+    exprs.any(search)
+}
+
+/// How many parts of a node are compared with each other, at most.
+const COMPARED: usize = 16;
+
+/// Whether a node has several keys, of which two may be equal.
+fn has_several_keys(node: &LogicalPlan) -> bool {
+    match node {
+        LogicalPlan::Sort(sort) => sort.expr.len() > 1,
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.len() > 1,
+        _ => false,
+    }
+}
+
+/// Whether a node takes a field of a struct, or something as cheap.
+fn reads_fields(node: &LogicalPlan) -> bool {
+    node_has_part(node, |part| {
+        matches!(part, Expr::ScalarFunction(_)) && part.placement() == ExpressionPlacement::MoveTowardsLeafNodes
+    })
+}

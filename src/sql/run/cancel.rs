@@ -1,0 +1,93 @@
+//! The threads on which a session works, and how to stop it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::future::{Either, select};
+use tokio::runtime::Runtime;
+use tokio::sync::Notify;
+
+use crate::error::{Error, Result};
+
+/// The worker threads. Dropping them waits for nothing: a task in the middle of a block ends by itself.
+#[derive(Debug)]
+pub(crate) struct Workers(Option<Runtime>);
+
+impl Workers {
+    pub(crate) fn new(threads: usize) -> Result<Self> {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads.max(1))
+            .thread_name("sty-worker")
+            .build()
+            .map(|runtime| Workers(Some(runtime)))
+            .map_err(|source| Error::io("worker threads", source))
+    }
+
+    /// Runs `work` on this thread, and what it spawns on the workers, unless the session is cancelled first.
+    pub(crate) fn run<T>(&self, canceller: &Canceller, work: impl Future<Output = T>) -> Result<T> {
+        let Some(runtime) = &self.0 else { return Err(Error::Cancelled) };
+        runtime.block_on(async {
+            let (work, stop) = (std::pin::pin!(work), std::pin::pin!(canceller.cancelled()));
+            match select(stop, work).await {
+                Either::Left(_) => Err(Error::Cancelled),
+                Either::Right((done, _)) => Ok(done),
+            }
+        })
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Stops what a session is doing, from any thread (a signal handler's, a timer's): the statement in progress, and
+/// every later one, ends with [`Error::Cancelled`] until [`Canceller::reset`].
+#[derive(Clone, Debug, Default)]
+pub struct Canceller {
+    inner: Arc<Stop>,
+}
+
+#[derive(Debug, Default)]
+struct Stop {
+    stopped: Arc<AtomicBool>,
+    wake: Notify,
+}
+
+impl Canceller {
+    /// Asks to stop; work ends at the next block boundary.
+    pub fn cancel(&self) {
+        self.inner.stopped.store(true, Ordering::Release);
+        self.inner.wake.notify_waiters();
+    }
+
+    /// Takes the request back, so that a shell can go on.
+    pub fn reset(&self) {
+        self.inner.stopped.store(false, Ordering::Release);
+    }
+
+    /// Whether stopping has been asked for.
+    pub fn is_cancelled(&self) -> bool {
+        self.inner.stopped.load(Ordering::Acquire)
+    }
+
+    /// What is set when stopping is asked for.
+    pub(in crate::sql) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.inner.stopped)
+    }
+
+    async fn cancelled(&self) {
+        loop {
+            // Registered before the flag is read, so that no wake-up is lost.
+            let mut woken = std::pin::pin!(self.inner.wake.notified());
+            woken.as_mut().enable();
+            if self.is_cancelled() {
+                return;
+            }
+            woken.await;
+        }
+    }
+}

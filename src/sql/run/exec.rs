@@ -1,0 +1,316 @@
+//! Running fragments as leaves of physical plans.
+//!
+//! A fragment runs when its first batch is asked for, on the session's own threads rather than DataFusion's asynchronous
+//! ones. Its answer comes out in slices of a size that operators above like; groups that are many become rows as they are
+//! asked for.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use datafusion::common::Statistics;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::error::{Error, Result};
+use crate::expr::Expression;
+use crate::query::scan::SLICE_ROWS;
+use crate::query::{self, Condition, Fragment, OrderBy, Recorder, run};
+use crate::sql::convert::from_datafusion;
+use crate::sql::run::cancel::Canceller;
+use crate::sql::run::generate::{Output, generate};
+use crate::sql::run::held::Held;
+use crate::sql::run::settings::Settings;
+use crate::sql::run::statistics::{StoreOperator, Timed, with_counters};
+use crate::sql::run::table::StoreTable;
+
+/// What all fragments of a session run with.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    threads: usize,
+    canceller: Canceller,
+    /// Where groups spill.
+    temp_dir: PathBuf,
+    /// Made when the first fragment runs.
+    pool: Mutex<Option<Arc<ThreadPool>>>,
+}
+
+impl Engine {
+    pub(crate) fn new(threads: usize, temp_dir: Option<PathBuf>, canceller: Canceller) -> Self {
+        let temp_dir = temp_dir.unwrap_or_else(std::env::temp_dir);
+        Engine { threads, canceller, temp_dir, pool: Mutex::new(None) }
+    }
+
+    fn pool(&self) -> Result<Arc<ThreadPool>> {
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pool) = &*pool {
+            return Ok(Arc::clone(pool));
+        }
+        let made = ThreadPoolBuilder::new()
+            .num_threads(self.threads.max(1))
+            .thread_name(|number| format!("sty-query-{number}"))
+            .build()
+            .map_err(|error| Error::io("query threads", std::io::Error::other(error)))?;
+        Ok(Arc::clone(pool.insert(Arc::new(made))))
+    }
+}
+
+/// A fragment in a physical plan.
+#[derive(Debug)]
+pub(crate) struct FragmentExec {
+    fragment: Arc<Fragment>,
+    table: Arc<StoreTable>,
+    engine: Arc<Engine>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+    /// What all runs have counted.
+    recorder: Arc<Recorder>,
+}
+
+impl FragmentExec {
+    /// `order` is the one in which the fragment gives its rows.
+    pub(crate) fn new(
+        fragment: Arc<Fragment>,
+        table: Arc<StoreTable>,
+        engine: Arc<Engine>,
+        order: Option<LexOrdering>,
+    ) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new_with_orderings(Arc::clone(&fragment.schema), order),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        );
+        let metrics = ExecutionPlanMetricsSet::new();
+        let recorder = Arc::default();
+        FragmentExec { fragment, table, engine, properties: Arc::new(properties), metrics, recorder }
+    }
+
+    /// What it has done so far.
+    pub(crate) fn done(&self) -> StoreOperator {
+        StoreOperator {
+            table: self.table.snapshot().table_name().to_owned(),
+            output: match &self.fragment.output {
+                query::Output::Aggregate { .. } => "group",
+                query::Output::Top { .. } => "order",
+            },
+            conditions: self.fragment.conditions.iter().map(|c| c.expression.text.to_string()).collect(),
+            counters: self.recorder.counters(),
+        }
+    }
+
+    /// How many rows come out, as far as that is known beforehand.
+    fn rows(&self) -> Precision<usize> {
+        match &self.fragment.output {
+            query::Output::Aggregate { keys, .. } if keys.is_empty() => Precision::Exact(1),
+            query::Output::Aggregate { keys, .. } => {
+                let groups =
+                    keys.iter().map(|key| self.distinct(key)).try_fold(1u64, |all, one| one?.checked_mul(all));
+                Precision::Inexact(self.at_most(groups.unwrap_or(u64::MAX)))
+            }
+            query::Output::Top { limit, .. } => Precision::Inexact(self.at_most(*limit as u64)),
+        }
+    }
+
+    /// About how many values a key has.
+    fn distinct(&self, key: &Expression) -> Option<u64> {
+        let snapshot = self.table.snapshot();
+        let of = |at: &usize| snapshot.distinct_values(self.fragment.columns.get(*at)?.id).ok()?;
+        // And null.
+        key.inputs.iter().map(of).try_fold(1u64, |all, one| (one? + 1).checked_mul(all))
+    }
+
+    fn at_most(&self, rows: u64) -> usize {
+        usize::try_from(rows.min(self.table.snapshot().rows())).unwrap_or(usize::MAX)
+    }
+}
+
+impl DisplayAs for FragmentExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        describe(&self.fragment, self.table.snapshot().table_name(), f)
+    }
+}
+
+impl ExecutionPlan for FragmentExec {
+    fn name(&self) -> &'static str {
+        "StoreFragment"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
+    ) -> DataFusionResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    /// Nothing is kept between runs.
+    fn reset_state(self: Arc<Self>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
+        let can_spill = matches!(&self.fragment.output, query::Output::Aggregate { keys, .. } if !keys.is_empty());
+        let most = Settings::of(context.session_config().options()).group_memory;
+        let pool = match context.memory_pool().memory_limit() {
+            MemoryLimit::Finite(bytes) => bytes,
+            _ => usize::MAX,
+        };
+        let run = Run {
+            most,
+            limits: run::GroupLimits::within(most.min(pool)),
+            fragment: Arc::clone(&self.fragment),
+            table: Arc::clone(&self.table),
+            engine: Arc::clone(&self.engine),
+            baseline: BaselineMetrics::new(&self.metrics, partition),
+            recorder: Arc::clone(&self.recorder),
+            timed: context.session_config().get_extension::<Timed>().is_some(),
+            memory: MemoryConsumer::new("StoreFragment").with_can_spill(can_spill).register(context.memory_pool()),
+        };
+        Ok(generate(Arc::clone(&self.fragment.schema), move |output| run.emit(output)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(with_counters(&self.metrics.clone_inner(), &self.recorder.counters()))
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> DataFusionResult<Arc<Statistics>> {
+        let mut known = Statistics::new_unknown(&self.fragment.schema);
+        if args.partition().is_none_or(|partition| partition == 0) {
+            known.num_rows = self.rows();
+        }
+        Ok(Arc::new(known))
+    }
+}
+
+/// One execution.
+struct Run {
+    fragment: Arc<Fragment>,
+    table: Arc<StoreTable>,
+    engine: Arc<Engine>,
+    baseline: BaselineMetrics,
+    recorder: Arc<Recorder>,
+    timed: bool,
+    /// Given back when the answer is out.
+    memory: MemoryReservation,
+    /// The most of it.
+    most: usize,
+    limits: run::GroupLimits,
+}
+
+impl Run {
+    async fn emit(self, output: Output) -> Result<()> {
+        let pool = self.engine.pool()?;
+        let context = run::Context {
+            pool: &pool,
+            cancelled: &|| self.engine.canceller.is_cancelled(),
+            reserve: &|bytes| self.reserve(bytes),
+            release: &|bytes| self.memory.shrink(bytes),
+            temp_dir: &self.engine.temp_dir,
+            limits: self.limits,
+            recorder: &self.recorder,
+            timed: self.timed,
+        };
+        let mut answer = {
+            let _timer = self.baseline.elapsed_compute().timer();
+            run::run(&self.fragment, self.table.snapshot(), &context)?
+        };
+        let mut held = Held::default();
+        loop {
+            for batch in std::mem::take(&mut answer.batches) {
+                for full in held.push(self.checked(batch)?)?.into_iter().flatten() {
+                    self.out(&full, &output).await;
+                }
+            }
+            let timer = self.baseline.elapsed_compute().timer();
+            if !answer.more()? {
+                break;
+            }
+            drop(timer);
+        }
+        if let Some(last) = held.take()? {
+            self.out(&last, &output).await;
+        }
+        Ok(())
+    }
+
+    async fn out(&self, batch: &RecordBatch, output: &Output) {
+        for start in (0..batch.num_rows()).step_by(SLICE_ROWS) {
+            let slice = batch.slice(start, SLICE_ROWS.min(batch.num_rows() - start));
+            self.baseline.record_output(slice.num_rows());
+            self.baseline.output_batches().add(1);
+            output.emit(slice).await;
+        }
+    }
+
+    fn reserve(&self, bytes: usize) -> Result<()> {
+        if self.memory.size().saturating_add(bytes) > self.most {
+            return Err(Error::LimitExceeded(format!(
+                "groups that cannot be spilled take more than sty.group_memory, {} bytes",
+                self.most
+            )));
+        }
+        self.memory.try_grow(bytes).map_err(from_datafusion)?;
+        self.recorder.update(|sum| sum.memory = sum.memory.max(self.memory.size() as u64));
+        Ok(())
+    }
+
+    /// The batch in the promised schema, names and all.
+    fn checked(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let promised = Arc::clone(&self.fragment.schema);
+        RecordBatch::try_new_with_options(promised, batch.columns().to_vec(), &options)
+            .map_err(|error| Error::Unsupported(format!("a fragment's answer has not the promised form: {error}")))
+    }
+}
+
+/// A fragment on one line, as EXPLAIN shows it.
+pub(crate) fn describe(fragment: &Fragment, table: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "StoreFragment: table={table}")?;
+    match &fragment.output {
+        query::Output::Aggregate { keys, aggregates } => {
+            list(f, "group", keys.iter().map(|key| &*key.text))?;
+            list(f, "aggregates", aggregates.iter().map(|aggregate| &*aggregate.text))?;
+        }
+        query::Output::Top { order, limit, expressions } => {
+            let order: Vec<String> = order.iter().map(OrderBy::to_string).collect();
+            list(f, "order", order.iter().map(String::as_str))?;
+            write!(f, ", limit={limit}")?;
+            list(f, "columns", expressions.iter().map(|expression| &*expression.text))?;
+        }
+    }
+    list(f, "filter", fragment.conditions.iter().map(|Condition { expression, .. }| &*expression.text))
+}
+
+fn list<'a>(f: &mut fmt::Formatter<'_>, name: &str, items: impl Iterator<Item = &'a str>) -> fmt::Result {
+    let items: Vec<&str> = items.collect();
+    if items.is_empty() { Ok(()) } else { write!(f, ", {name}=[{}]", items.join(", ")) }
+}

@@ -1,0 +1,120 @@
+//! A fragment as a node of logical plans.
+//!
+//! Where this stands on the road of a query: `plan::lower` puts nodes into a plan, and `plan::planner` asks them for their operators.
+
+use std::any::Any;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::catalog::Session;
+use datafusion::common::DFSchemaRef;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::logical_plan::InvariantLevel;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr, UserDefinedLogicalNode};
+use datafusion::physical_expr::{LexOrdering, create_physical_sort_exprs};
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::query::{Fragment, run};
+use crate::sql::run::exec::{Engine, FragmentExec, describe};
+use crate::sql::run::table::StoreTable;
+
+/// What stands for a part of a plan that runs in our own code.
+#[derive(Debug)]
+pub(crate) struct FragmentNode {
+    fragment: Arc<Fragment>,
+    table: Arc<StoreTable>,
+    /// The part of the plan. Two nodes are equal where these are.
+    replaced: LogicalPlan,
+    /// The order in which rows come, over the node's own columns.
+    order: Vec<SortExpr>,
+}
+
+impl FragmentNode {
+    pub(crate) fn new(
+        fragment: Fragment,
+        table: &Arc<StoreTable>,
+        replaced: LogicalPlan,
+        order: Vec<SortExpr>,
+    ) -> Self {
+        FragmentNode { fragment: Arc::new(fragment), table: Arc::clone(table), replaced, order }
+    }
+
+    /// Why the executor cannot run it; `None` if it can.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        run::refusal(&self.fragment)
+    }
+
+    /// The operator that runs it.
+    pub(crate) fn planned(
+        &self,
+        engine: &Arc<Engine>,
+        session: &dyn Session,
+        context: &PhysicalPlanningContext,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        let order = create_physical_sort_exprs(&self.order, self.schema(), session.execution_props(), context)?;
+        Ok(Arc::new(FragmentExec::new(
+            Arc::clone(&self.fragment),
+            Arc::clone(&self.table),
+            Arc::clone(engine),
+            LexOrdering::new(order),
+        )))
+    }
+}
+
+impl UserDefinedLogicalNode for FragmentNode {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn name(&self) -> &'static str {
+        "StoreFragment"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        Vec::new()
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        self.replaced.schema()
+    }
+
+    fn check_invariants(&self, _: InvariantLevel) -> DataFusionResult<()> {
+        Ok(())
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        Vec::new()
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        describe(&self.fragment, self.table.snapshot().table_name(), f)
+    }
+
+    fn with_exprs_and_inputs(
+        &self,
+        _: Vec<Expr>,
+        _: Vec<LogicalPlan>,
+    ) -> DataFusionResult<Arc<dyn UserDefinedLogicalNode>> {
+        Ok(Arc::new(FragmentNode {
+            fragment: Arc::clone(&self.fragment),
+            table: Arc::clone(&self.table),
+            replaced: self.replaced.clone(),
+            order: self.order.clone(),
+        }))
+    }
+
+    fn dyn_hash(&self, mut state: &mut dyn Hasher) {
+        self.replaced.hash(&mut state);
+    }
+
+    fn dyn_eq(&self, other: &dyn UserDefinedLogicalNode) -> bool {
+        other.as_any().downcast_ref::<Self>().is_some_and(|other| self.replaced == other.replaced)
+    }
+
+    fn dyn_ord(&self, other: &dyn UserDefinedLogicalNode) -> Option<Ordering> {
+        self.replaced.partial_cmp(&other.as_any().downcast_ref::<Self>()?.replaced)
+    }
+}

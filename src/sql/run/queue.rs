@@ -1,0 +1,208 @@
+//! The blocks of a scan that are still to be read, after pruning.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use crate::error::Result;
+use crate::expr::Predicate;
+use crate::limits::BLOCK_ROWS;
+use crate::query::Condition;
+use crate::query::filter::OnCodes;
+use crate::query::order::ranks::{best_of_block, best_of_segment};
+use crate::query::scan::ahead::{AHEAD, Ahead, LEAST};
+use crate::query::scan::{Manifest, OpenSegment, matching_blocks, matching_segments, partitions};
+use crate::query::stats::{Clock, Counters, Recorder};
+use crate::sql::convert::from_datafusion;
+use crate::sql::run::scan::{Scan, Visit};
+use crate::store::{SegmentEntry, Snapshot};
+
+/// One block to decode.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) segment: Arc<OpenSegment>,
+    pub(crate) block: usize,
+    pub(crate) now: Arc<Now>,
+    /// As [`OpenSegment::on_codes`], for the conditions that came later.
+    pub(crate) on_codes: Arc<[OnceLock<OnCodes>]>,
+    pub(crate) ahead: Arc<Ahead>,
+}
+
+/// What rows must meet as far as it is known by now.
+#[derive(Debug)]
+pub(crate) struct Now {
+    /// Those of the scan, then those of its dynamic filters.
+    pub(crate) conditions: Vec<Condition>,
+    /// Of blocks.
+    predicate: Predicate,
+    /// Of the dynamic filters.
+    generation: u64,
+    /// What the manifest knows of the predicate's columns, once it was asked.
+    manifest: OnceLock<Manifest>,
+}
+
+impl Now {
+    fn of(scan: &Scan) -> Result<Self> {
+        let generation = scan.dynamic.generation();
+        let later = scan.dynamic.conditions(&scan.table, &scan.schema).map_err(from_datafusion)?;
+        let conditions = [scan.conditions.clone(), later].concat();
+        Ok(Now { predicate: scan.predicate(&conditions), conditions, generation, manifest: OnceLock::new() })
+    }
+
+    /// Whether a segment may match; what the manifest rules out is counted.
+    fn keeps(
+        &self,
+        number: usize,
+        entry: &SegmentEntry,
+        snapshot: &Snapshot,
+        counters: &mut Counters,
+    ) -> Result<bool> {
+        let manifest = match self.manifest.get() {
+            Some(known) => known,
+            None => {
+                let known = Manifest::of(&self.predicate, snapshot)?;
+                self.manifest.get_or_init(|| known)
+            }
+        };
+        Ok(manifest.keeps(&self.predicate, number, entry, counters))
+    }
+}
+
+/// Hands out blocks in the order in which the scan visits them. Segments are opened one at a time, by whoever finds the last
+/// one used up.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    now: Option<Arc<Now>>,
+    /// In each lane, the segments that may match, the next one last; listed when the first block is asked for.
+    segments: Option<Vec<Vec<usize>>>,
+    /// In each lane, the segment at hand.
+    open: HashMap<usize, Open>,
+    ahead: Arc<Ahead>,
+}
+
+#[derive(Debug)]
+struct Open {
+    segment: Arc<OpenSegment>,
+    blocks: std::vec::IntoIter<usize>,
+    /// So many of them were asked for.
+    asked: usize,
+    on_codes: Arc<[OnceLock<OnCodes>]>,
+}
+
+impl Queue {
+    /// The next block of a lane ([`Visit::lanes`]); `None` when there are no more. `recorder` is told of what was pruned, and
+    /// with `timed` of how long it took.
+    pub(crate) fn next(
+        &mut self,
+        scan: &Scan,
+        lane: usize,
+        recorder: &Recorder,
+        timed: bool,
+    ) -> Result<Option<Work>> {
+        loop {
+            let now = self.now(scan)?;
+            if let Some(Open { segment, blocks, asked, on_codes }) = self.open.get_mut(&lane) {
+                // No more than a limit lets through, if all rows pass.
+                let most = scan.limit.map_or(AHEAD, |limit| AHEAD.min((limit / BLOCK_ROWS as u64) as usize + 1));
+                if *asked < LEAST.min(most) {
+                    let next = blocks.as_slice().iter().skip(*asked).take(most);
+                    *asked += next.len();
+                    self.ahead.ask(segment, next.copied());
+                }
+                if let Some(block) = blocks.next() {
+                    *asked -= 1;
+                    let (segment, on_codes) = (Arc::clone(segment), Arc::clone(on_codes));
+                    return Ok(Some(Work { segment, block, now, on_codes, ahead: Arc::clone(&self.ahead) }));
+                }
+                self.open.remove(&lane);
+            }
+            let (mut clock, mut counters) = (Clock::start(timed), Counters::new(now.conditions.len()));
+            let more = self.open_next(scan, lane, &now, timed, &mut counters)?;
+            counters.prune = clock.lap();
+            counters.fold_conditions(scan.conditions.len());
+            recorder.update(|sum| sum.add(&counters));
+            if !more {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// What is known by now. What was found out on dictionaries holds for the conditions of then.
+    fn now(&mut self, scan: &Scan) -> Result<Arc<Now>> {
+        if let Some(now) = self.now.as_ref().filter(|now| now.generation == scan.dynamic.generation()) {
+            return Ok(Arc::clone(now));
+        }
+        let now = Arc::new(Now::of(scan)?);
+        for open in self.open.values_mut() {
+            open.on_codes = later(scan, &now);
+        }
+        Ok(Arc::clone(self.now.insert(now)))
+    }
+
+    /// Opens the next segment of a lane that may match, of which no block may be left; false where there is none.
+    fn open_next(
+        &mut self,
+        scan: &Scan,
+        lane: usize,
+        now: &Arc<Now>,
+        timed: bool,
+        counters: &mut Counters,
+    ) -> Result<bool> {
+        let snapshot = scan.table.snapshot();
+        let entries = snapshot.segments()?;
+        let listed = self.segments.is_some();
+        let segments = match &mut self.segments {
+            Some(segments) => segments,
+            None => {
+                self.ahead = Arc::new(Ahead::of(&scan.conditions, 0..scan.columns.len()));
+                let mut kept =
+                    matching_segments(&now.predicate, &partitions(&now.conditions), snapshot, &entries, counters)?;
+                let lanes = match &scan.visit {
+                    Visit::Stored => {
+                        kept.reverse();
+                        vec![kept]
+                    }
+                    Visit::Backwards => vec![kept],
+                    Visit::Merged(sorted) => {
+                        let is_kept = |number: &&usize| kept.binary_search(number).is_ok();
+                        let lane = |chain: &Vec<usize>| chain.iter().rev().filter(is_kept).copied().collect();
+                        sorted.chains.iter().map(lane).collect()
+                    }
+                    Visit::BestFirst(by) => {
+                        let column = by.expression.as_column().and_then(|at| scan.columns.get(at));
+                        let known = column.map_or(Ok(Vec::new()), |column| snapshot.column_stats(column.id))?;
+                        kept.sort_by_cached_key(|number| Reverse(best_of_segment(by, &known, *number)));
+                        vec![kept]
+                    }
+                };
+                self.segments.insert(lanes)
+            }
+        };
+        let Some(segments) = segments.get_mut(lane) else { return Ok(false) };
+        let Some(number) = segments.pop() else { return Ok(false) };
+        let Some(entry) = entries.get(number) else { return Ok(true) };
+        // Filters may have found out more since the segments were listed.
+        if listed && !scan.dynamic.is_empty() && !now.keeps(number, entry, snapshot, counters)? {
+            return Ok(true);
+        }
+        let segment = snapshot.open_segment(entry)?;
+        let mut blocks = matching_blocks(&now.predicate, &segment, &scan.columns, timed, counters)?;
+        let segment = OpenSegment::open(segment, number, &scan.columns, scan.conditions.len())?;
+        match &scan.visit {
+            visit if visit.is_backwards() => blocks.reverse(),
+            Visit::Stored | Visit::Backwards | Visit::Merged(_) => {}
+            Visit::BestFirst(by) => blocks.sort_by_cached_key(|block| best_of_block(by, &segment.columns, *block)),
+        }
+        let on_codes = later(scan, now);
+        let open = Open { segment: Arc::new(segment), blocks: blocks.into_iter(), asked: 0, on_codes };
+        self.open.insert(lane, open);
+        if let Some(next) = segments.last().and_then(|number| entries.get(*number)) {
+            snapshot.ask_for(next);
+        }
+        Ok(true)
+    }
+}
+
+fn later(scan: &Scan, now: &Now) -> Arc<[OnceLock<OnCodes>]> {
+    (scan.conditions.len()..now.conditions.len()).map(|_| OnceLock::new()).collect()
+}

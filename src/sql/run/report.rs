@@ -1,0 +1,92 @@
+//! What a statement has done, after it is done: for `--stats`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
+
+use crate::sql::run::exec::FragmentExec;
+use crate::sql::run::scan::ScanExec;
+use crate::sql::run::statistics::StoreOperator;
+
+/// What a statement has done.
+#[derive(Clone, Debug)]
+pub struct Statistics {
+    /// From the parsed statement to the running plan.
+    pub planning: Duration,
+    /// From then on, without what the caller did between batches.
+    pub execution: Duration,
+    /// Rows of the answer.
+    pub rows: u64,
+    /// The physical plan from the top, each operator before what lies below it.
+    pub operators: Vec<Operator>,
+}
+
+/// An operator of the physical plan.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    /// How far below the top.
+    pub depth: usize,
+    /// Its name in EXPLAIN.
+    pub name: String,
+    /// Its whole line in EXPLAIN.
+    pub line: String,
+    /// Rows that it gave.
+    pub rows_out: Option<u64>,
+    /// How long its threads computed.
+    pub time: Option<Duration>,
+    /// Bytes that it wrote to temporary files.
+    pub spilled_bytes: u64,
+    /// Its temporary files.
+    pub spill_files: u64,
+    /// What it read, where it is one of the store's.
+    pub store: Option<StoreOperator>,
+}
+
+impl Statistics {
+    pub(crate) fn of(plan: &Arc<dyn ExecutionPlan>, planning: Duration, execution: Duration, rows: u64) -> Self {
+        let mut operators = Vec::new();
+        visit(plan, 0, &mut operators);
+        Statistics { planning, execution, rows, operators }
+    }
+
+    /// Bytes that all operators wrote to temporary files.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.operators.iter().map(|operator| operator.spilled_bytes).sum()
+    }
+
+    /// The temporary files of all operators.
+    pub fn spill_files(&self) -> u64 {
+        self.operators.iter().map(|operator| operator.spill_files).sum()
+    }
+}
+
+fn visit(plan: &Arc<dyn ExecutionPlan>, depth: usize, out: &mut Vec<Operator>) {
+    let metrics = plan.metrics().unwrap_or_default();
+    let store = match (plan.downcast_ref::<FragmentExec>(), plan.downcast_ref::<ScanExec>()) {
+        (Some(fragment), _) => Some(fragment.done()),
+        (_, Some(scan)) => Some(scan.done()),
+        _ => None,
+    };
+    let count = |known: Option<usize>| known.map(|n| n as u64);
+    out.push(Operator {
+        depth,
+        name: plan.name().to_owned(),
+        line: Line(plan.as_ref()).to_string(),
+        rows_out: count(metrics.output_rows()),
+        time: count(metrics.elapsed_compute()).map(Duration::from_nanos),
+        spilled_bytes: count(metrics.spilled_bytes()).unwrap_or(0),
+        spill_files: count(metrics.spill_count()).unwrap_or(0),
+        store,
+    });
+    plan.children().into_iter().for_each(|child| visit(child, depth + 1, out));
+}
+
+struct Line<'a>(&'a dyn ExecutionPlan);
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt_as(DisplayFormatType::Default, f)
+    }
+}

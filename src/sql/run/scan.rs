@@ -1,0 +1,357 @@
+//! Scanning a table: blocks filtered and decoded to Arrow, in slices that stay in cache.
+//!
+//! All partitions of a scan take their blocks from one [`Queue`], in the order of the table, so that none waits while
+//! another still has work. The queue rules segments out by the manifest's statistics before they are mapped, and
+//! blocks by the zone maps of their segment before they are read.
+
+mod worker;
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use arrow_schema::{SchemaRef, SortOptions};
+use datafusion::common::Statistics;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column as Key;
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SortOrderPushdownResult,
+};
+
+use crate::block::Order;
+use crate::error::Result;
+use crate::expr::{Expression, Predicate};
+use crate::limits::BLOCK_ROWS;
+use crate::model::{Column, SortKey};
+use crate::query::order::chains::{Chains, chains};
+use crate::query::{Condition, OrderBy, Recorder};
+use crate::sql::convert::{external, to_statistics};
+use crate::sql::run::dynamic::{Duty, DynamicFilters};
+use crate::sql::run::generate::generate;
+use crate::sql::run::runs::Runs;
+use crate::sql::run::statistics::{StoreOperator, Timed, with_counters};
+use crate::sql::run::table::StoreTable;
+pub(in crate::sql) use worker::Visit;
+use worker::{Run, Worker};
+
+/// What to read.
+#[derive(Clone, Debug)]
+pub(crate) struct Scan {
+    pub(crate) table: Arc<StoreTable>,
+    /// The columns that are read: those of the answer first, in its order.
+    pub(crate) columns: Vec<Column>,
+    /// The columns of the answer.
+    pub(crate) schema: SchemaRef,
+    /// Rows that do not meet them do not come out.
+    pub(crate) conditions: Vec<Condition>,
+    /// Of the filters above, what zone maps can judge: blocks in which no row can match need not be read.
+    pub(crate) filters: Vec<Predicate>,
+    /// What operators above will have found out by the time when a block is read.
+    pub(crate) dynamic: DynamicFilters,
+    /// In which order blocks are read.
+    pub(crate) visit: Visit,
+    /// No more than so many rows are needed.
+    pub(crate) limit: Option<u64>,
+    /// Why what stands above runs in DataFusion.
+    pub(crate) refusal: Option<Arc<str>>,
+}
+
+/// So much is left of what comes to a filter of which nothing is known: DataFusion's guess, too.
+const SELECTIVITY: f64 = 0.2;
+
+/// The statistics of a table, less what conditions leave out.
+fn filtered(mut known: Statistics, scan: &Scan) -> Statistics {
+    if !scan.conditions.is_empty() || !scan.dynamic.exact().is_empty() {
+        let part = |n: Precision<usize>| n.map(|n| (n as f64 * SELECTIVITY).ceil() as usize);
+        (known.num_rows, known.total_byte_size) = (part(known.num_rows), part(known.total_byte_size));
+    }
+    known
+}
+
+impl Scan {
+    /// What statistics of segments and blocks are held against: conditions first, so that what is pruned counts for them.
+    pub(crate) fn predicate(&self, conditions: &[Condition]) -> Predicate {
+        let conditions = conditions.iter().map(|condition| &condition.predicate);
+        Predicate::And(conditions.chain(&self.filters).cloned().collect())
+    }
+
+    /// Whether it gives all rows of the table, so that its statistics are the table's.
+    fn is_whole(&self) -> bool {
+        self.limit.is_none() && self.conditions.is_empty() && self.filters.is_empty() && self.dynamic.is_empty()
+    }
+}
+
+/// The leaf of a physical plan.
+#[derive(Debug)]
+pub(crate) struct ScanExec {
+    scan: Arc<Scan>,
+    runs: Runs<Run>,
+    statistics: OnceLock<Arc<Statistics>>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+    /// What all runs have counted.
+    recorder: Arc<Recorder>,
+}
+
+impl ScanExec {
+    pub(crate) fn new(scan: Arc<Scan>, target_partitions: usize) -> Self {
+        let blocks = scan.table.snapshot().rows().div_ceil(BLOCK_ROWS as u64);
+        let partitions = usize::try_from(blocks).unwrap_or(usize::MAX).clamp(1, target_partitions.max(1));
+        ScanExec::with_order(scan, partitions, None)
+    }
+
+    /// Gives its rows in an order.
+    fn with_order(scan: Arc<Scan>, partitions: usize, order: Option<LexOrdering>) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new_with_orderings(Arc::clone(&scan.schema), order),
+            Partitioning::UnknownPartitioning(partitions),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        let metrics = ExecutionPlanMetricsSet::new();
+        ScanExec {
+            runs: Runs::new(partitions),
+            scan,
+            statistics: OnceLock::new(),
+            properties: Arc::new(properties),
+            metrics,
+            recorder: Arc::default(),
+        }
+    }
+
+    /// The same, of something else than before, in the same partitions.
+    fn again(&self, scan: Scan, order: Option<LexOrdering>) -> Self {
+        ScanExec::with_order(Arc::new(scan), self.properties.partitioning.partition_count(), order)
+    }
+
+    /// As people write them; those that came later are one.
+    fn conditions(&self) -> Vec<String> {
+        let mut texts: Vec<String> = self.scan.conditions.iter().map(|c| c.expression.text.to_string()).collect();
+        if !self.scan.dynamic.is_empty() {
+            texts.push("dynamic filters".to_owned());
+        }
+        texts
+    }
+
+    /// A key of an order that is a column.
+    fn order_by(&self, key: &PhysicalSortExpr) -> Option<OrderBy> {
+        let at = key.expr.downcast_ref::<Key>()?.index();
+        let SortOptions { descending, nulls_first } = key.options;
+        let expression = Expression::column(at, self.scan.columns.get(at)?);
+        Some(OrderBy { expression, descending, nulls_first })
+    }
+
+    /// The chains of segments that are sorted by all keys of an order.
+    fn chains(&self, order: &[PhysicalSortExpr]) -> Result<Option<Chains>> {
+        let key = |key: &PhysicalSortExpr| {
+            let column = self.scan.columns.get(key.expr.downcast_ref::<Key>()?.index())?;
+            let SortOptions { descending, nulls_first } = key.options;
+            Some(SortKey { column: column.id, descending, nulls_first })
+        };
+        match order.iter().map(key).collect::<Option<Vec<_>>>() {
+            Some(keys) => chains(self.scan.table.snapshot(), &keys),
+            None => Ok(None),
+        }
+    }
+
+    /// What it has done so far.
+    pub(crate) fn done(&self) -> StoreOperator {
+        StoreOperator {
+            table: self.scan.table.snapshot().table_name().to_owned(),
+            output: "project",
+            conditions: self.conditions(),
+            counters: self.recorder.counters(),
+        }
+    }
+}
+
+impl DisplayAs for ScanExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.scan.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        write!(f, "StoreScan: table={}, columns=[{}]", self.scan.table.snapshot().table_name(), names.join(", "))?;
+        if !self.scan.conditions.is_empty() {
+            let texts: Vec<&str> = self.scan.conditions.iter().map(|c| &*c.expression.text).collect();
+            write!(f, ", filter=[{}]", texts.join(", "))?;
+        }
+        let mut pruned_by = Vec::new();
+        self.scan.predicate(&self.scan.conditions).for_each_column(&mut |id| {
+            let column = self.scan.table.snapshot().schema().columns().iter().find(|column| column.id == id);
+            if let Some(column) = column.filter(|column| !pruned_by.contains(&&*column.name)) {
+                pruned_by.push(&*column.name);
+            }
+        });
+        if !pruned_by.is_empty() {
+            write!(f, ", pruned_by=[{}]", pruned_by.join(", "))?;
+        }
+        if !self.scan.dynamic.is_empty() {
+            write!(f, ", dynamic={}", self.scan.dynamic)?;
+        }
+        match &self.scan.visit {
+            Visit::Stored => {}
+            Visit::Backwards => f.write_str(", backwards")?,
+            Visit::BestFirst(by) => write!(f, ", best_first={by}")?,
+            Visit::Merged(sorted) => {
+                let backwards = if sorted.backwards { ", backwards" } else { "" };
+                write!(f, ", merged={}{backwards}", sorted.chains.len())?;
+            }
+        }
+        if let Some(limit) = self.scan.limit {
+            write!(f, ", limit={limit}")?;
+        }
+        self.scan.refusal.as_ref().map_or(Ok(()), |why| write!(f, ", native=no: {why}"))
+    }
+}
+
+impl ExecutionPlan for ScanExec {
+    fn name(&self) -> &'static str {
+        "StoreScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    /// By these a join knows that somebody wants to hear of its keys.
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
+    ) -> DataFusionResult<TreeNodeRecursion> {
+        let mut visited = TreeNodeRecursion::Continue;
+        for filter in self.scan.dynamic.iter() {
+            visited = f(filter)?;
+            if visited == TreeNodeRecursion::Stop {
+                break;
+            }
+        }
+        Ok(visited)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    /// A scan that starts again from the first block (recursive queries run a plan many times). What operators above found
+    /// out in the last run is not what they will find out in the next, and they do not tell this scan.
+    fn reset_state(self: Arc<Self>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        let scan = Scan { dynamic: self.scan.dynamic.exact(), ..Scan::clone(&self.scan) };
+        let order = self.properties.output_ordering().cloned();
+        Ok(Arc::new(ScanExec { recorder: Arc::clone(&self.recorder), ..self.again(scan, order) }))
+    }
+
+    /// Takes the filters that are only known as the query runs; the others it has from `lower`.
+    fn handle_child_pushdown_result(
+        &self,
+        _: FilterPushdownPhase,
+        handed: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> DataFusionResult<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let mut taken = Vec::new();
+        let answers = handed.parent_filters.into_iter().map(|handed| {
+            let duty = Duty::of(&handed.filter).filter(|_| self.scan.limit.is_none());
+            taken.extend(duty.map(|duty| (handed.filter, duty)));
+            if duty == Some(Duty::Exact) { PushedDown::Yes } else { PushedDown::No }
+        });
+        let answer = FilterPushdownPropagation::with_parent_pushdown_result(answers.collect());
+        if taken.is_empty() {
+            return Ok(answer);
+        }
+        let scan = Scan { dynamic: self.scan.dynamic.with(taken), ..Scan::clone(&self.scan) };
+        Ok(answer.with_updated_node(Arc::new(self.again(scan, self.properties.output_ordering().cloned()))))
+    }
+
+    /// Rows that are stored in the order, or against it, come out in it; of others, the best blocks come first.
+    fn try_pushdown_sort(
+        &self,
+        order: &[PhysicalSortExpr],
+    ) -> DataFusionResult<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
+        let key = order.first().filter(|_| self.scan.limit.is_none());
+        let Some((first, by)) = key.and_then(|first| Some((first, self.order_by(first)?))) else {
+            return Ok(SortOrderPushdownResult::Unsupported);
+        };
+        let column = by.expression.as_column().and_then(|at| self.scan.columns.get(at));
+        let stored = match column {
+            Some(column) => self.scan.table.snapshot().column_order(column.id).map_err(external)?,
+            None => Order::default(),
+        };
+        let (with, against) = match first.options.descending {
+            false => (stored.ascending, stored.descending),
+            true => (stored.descending, stored.ascending),
+        };
+        let scan = |visit| Scan { visit, ..Scan::clone(&self.scan) };
+        // What comes after the first key decides nothing where no two rows have the same.
+        let alone = order.len() == 1 || stored.strict;
+        let visit = match (with && alone, against && alone) {
+            (true, _) => Visit::Stored,
+            (_, true) => Visit::Backwards,
+            _ => match self.chains(order).map_err(external)? {
+                Some(sorted) => Visit::Merged(Arc::new(sorted)),
+                None => {
+                    let inner = Arc::new(self.again(scan(Visit::BestFirst(by)), None));
+                    return Ok(SortOrderPushdownResult::Inexact { inner });
+                }
+            },
+        };
+        let ordering = LexOrdering::new(order.to_vec());
+        let (lanes, before) = (visit.lanes(), self.properties.partitioning.partition_count());
+        let partitions = lanes * (before / lanes).max(1);
+        let inner = ScanExec::with_order(Arc::new(scan(visit)), partitions, ordering.clone());
+        // Where there was one partition, nobody above expects more.
+        let inner: Arc<dyn ExecutionPlan> = match ordering.filter(|_| before == 1 && partitions > 1) {
+            Some(ordering) => Arc::new(SortPreservingMergeExec::new(ordering, Arc::new(inner))),
+            None => Arc::new(inner),
+        };
+        Ok(SortOrderPushdownResult::Exact { inner })
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
+        let worker = Worker {
+            scan: Arc::clone(&self.scan),
+            run: self.runs.start(partition, Run::default),
+            lane: partition % self.scan.visit.lanes(),
+            baseline: BaselineMetrics::new(&self.metrics, partition),
+            recorder: Arc::clone(&self.recorder),
+            timed: context.session_config().get_extension::<Timed>().is_some(),
+        };
+        self.recorder.update(|sum| sum.threads = sum.threads.max(partition as u64 + 1));
+        Ok(generate(Arc::clone(&self.scan.schema), move |output| worker.run(output)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(with_counters(&self.metrics.clone_inner(), &self.recorder.counters()))
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> DataFusionResult<Arc<Statistics>> {
+        if args.partition().is_some() {
+            return Ok(Arc::new(Statistics::new_unknown(&self.scan.schema)));
+        }
+        if let Some(known) = self.statistics.get() {
+            return Ok(Arc::clone(known));
+        }
+        let answer = self.scan.columns.get(..self.scan.schema.fields().len()).unwrap_or_default();
+        let known = to_statistics(self.scan.table.snapshot(), answer).map_err(external)?;
+        let known = if self.scan.is_whole() { known } else { filtered(known.to_inexact(), &self.scan) };
+        Ok(Arc::clone(self.statistics.get_or_init(|| Arc::new(known))))
+    }
+}

@@ -1,0 +1,233 @@
+//! One partition of a scan at work: blocks from the queue, filtered and decoded slice by slice.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_empty_array};
+use arrow_select::take::take_record_batch;
+use datafusion::physical_plan::metrics::BaselineMetrics;
+
+use super::Scan;
+use crate::error::{Error, Result};
+use crate::limits::VECTOR;
+use crate::query::filter::{Filter, Marks, Tests};
+use crate::query::order::chains::Chains;
+use crate::query::scan::ahead::Ahead;
+use crate::query::scan::{self, OpenBlock, SLICE_ROWS};
+use crate::query::slice::Slice;
+use crate::query::stats::Tally;
+use crate::query::{OrderBy, Recorder};
+use crate::sql::convert::from_datafusion;
+use crate::sql::run::generate::Output;
+use crate::sql::run::held::Held;
+use crate::sql::run::queue::{Queue, Work};
+
+/// In which order a scan reads blocks, and so gives their rows.
+#[derive(Clone, Debug)]
+pub(crate) enum Visit {
+    /// As they are stored.
+    Stored,
+    /// From the last row to the first.
+    Backwards,
+    /// Those first that may have the first rows by this column.
+    BestFirst(OrderBy),
+    /// Each partition those of one chain of sorted segments, or a part of them.
+    Merged(Arc<Chains>),
+}
+
+impl Visit {
+    /// How many sequences of blocks there are.
+    pub(crate) fn lanes(&self) -> usize {
+        match self {
+            Visit::Stored | Visit::Backwards | Visit::BestFirst(_) => 1,
+            Visit::Merged(sorted) => sorted.chains.len().max(1),
+        }
+    }
+
+    /// Whether rows of a segment come out from the last to the first.
+    pub(crate) fn is_backwards(&self) -> bool {
+        match self {
+            Visit::Backwards => true,
+            Visit::Merged(sorted) => sorted.backwards,
+            Visit::Stored | Visit::BestFirst(_) => false,
+        }
+    }
+
+    /// About `step` of the rows of a block that are left, from a vector's first on, and those that are left then.
+    fn cut(&self, left: &Range<usize>, step: usize) -> (Range<usize>, Range<usize>) {
+        if self.is_backwards() {
+            let at = left.end.saturating_sub(step).next_multiple_of(VECTOR).max(left.start);
+            return (at..left.end, left.start..at);
+        }
+        let at = left.end.min(left.start + step);
+        (left.start..at, at..left.end)
+    }
+
+    /// The rows of a slice in the order in which they come out.
+    fn turned(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        if !self.is_backwards() {
+            return Ok(batch);
+        }
+        let rows = UInt32Array::from_iter_values((0..batch.num_rows() as u32).rev());
+        take_record_batch(&batch, &rows).map_err(|error| from_datafusion(error.into()))
+    }
+}
+
+/// What the partitions share.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    queue: Mutex<Queue>,
+    produced: AtomicU64,
+}
+
+/// One partition at work.
+pub(super) struct Worker {
+    pub(super) scan: Arc<Scan>,
+    pub(super) run: Arc<Run>,
+    /// The sequence of blocks that it takes from.
+    pub(super) lane: usize,
+    pub(super) baseline: BaselineMetrics,
+    pub(super) recorder: Arc<Recorder>,
+    pub(super) timed: bool,
+}
+
+/// The counters of a block, which are not lost when the reader goes away in the middle of it.
+struct Counted<'a> {
+    recorder: &'a Recorder,
+    /// How many the scan has; there may be more by now.
+    conditions: usize,
+    tally: Tally,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.tally.counters.fold_conditions(self.conditions);
+        self.recorder.update(|sum| sum.add(&self.tally.counters));
+    }
+}
+
+impl Worker {
+    pub(super) async fn run(self, output: Output) -> Result<()> {
+        while !self.is_satisfied() {
+            let work = {
+                let mut queue = self.run.queue.lock().unwrap_or_else(PoisonError::into_inner);
+                queue.next(&self.scan, self.lane, &self.recorder, self.timed)?
+            };
+            let Some(work) = work else { break };
+            self.block(&work, &output).await?;
+        }
+        Ok(())
+    }
+
+    fn is_satisfied(&self) -> bool {
+        self.scan.limit.is_some_and(|limit| self.run.produced.load(Ordering::Relaxed) >= limit)
+    }
+
+    /// Filters one block and decodes what is left of every column, slice by slice.
+    async fn block(&self, work: &Work, output: &Output) -> Result<()> {
+        let place = scan::Work { segment: 0, block: work.block };
+        let block = OpenBlock::new(&work.segment, &self.scan.columns, place);
+        let conditions = &work.now.conditions;
+        let filter = Filter { conditions, columns: &self.scan.columns, on_codes: &work.on_codes };
+        let tally = Tally::new(conditions.len(), self.timed);
+        let mut counted = Counted { recorder: &self.recorder, conditions: self.scan.conditions.len(), tally };
+        let Some(tests) = filter.tests(&block, &mut counted.tally)? else { return Ok(()) };
+        block.count_read(&mut counted.tally.counters);
+        counted.tally.counters.scan.time = counted.tally.clock.lap();
+        let (mut left, mut step) = (0..block.rows, SLICE_ROWS);
+        let (mut marks, mut held, mut any) = (Marks::default(), Held::default(), false);
+        while !left.is_empty() && !self.is_satisfied() {
+            let (rows, others) = self.scan.visit.cut(&left, step);
+            let tested = counted.tally.counters.conditions.clone();
+            let batch = {
+                let _timer = self.baseline.elapsed_compute().timer();
+                counted.tally.clock.lap();
+                self.slice(&block, &tests, &mut marks, rows, &mut counted.tally, &work.ahead)
+            };
+            block.count_opened(&mut counted.tally.counters);
+            let batch = match batch {
+                // Huge values: a vector of them fits. The rows will be tested, and counted, again.
+                Err(Error::LimitExceeded(_)) if step > VECTOR => {
+                    step = (step / 2).next_multiple_of(VECTOR);
+                    counted.tally.counters.conditions = tested;
+                    continue;
+                }
+                batch => batch?,
+            };
+            left = others;
+            let Some(batch) = batch else { continue };
+            any = true;
+            let passed = batch.num_rows() as u64;
+            counted.tally.counters.output.rows_in += passed;
+            counted.tally.counters.output.rows_out += passed;
+            counted.tally.counters.output.time += counted.tally.clock.lap();
+            for full in held.push(batch)?.into_iter().flatten() {
+                self.emit(full, output).await;
+            }
+        }
+        work.ahead.note(any);
+        if let Some(rest) = held.take()? {
+            self.emit(rest, output).await;
+        }
+        Ok(())
+    }
+
+    async fn emit(&self, batch: RecordBatch, output: &Output) {
+        self.baseline.record_output(batch.num_rows());
+        self.baseline.output_batches().add(1);
+        output.emit(batch).await;
+    }
+
+    /// What is left of some rows; `None` of none.
+    fn slice(
+        &self,
+        block: &OpenBlock<'_>,
+        tests: &Tests<'_>,
+        marks: &mut Marks,
+        rows: Range<usize>,
+        tally: &mut Tally,
+        ahead: &Ahead,
+    ) -> Result<Option<RecordBatch>> {
+        let mut slice = Slice::new(block, rows);
+        tests.apply(&mut slice, marks, tally)?;
+        if slice.len() == 0 {
+            return Ok(None);
+        }
+        ahead.ask_others(block.segment, block.work.block);
+        let claimed = self.claim(&mut slice);
+        let batch = self.decoded(&slice);
+        if batch.is_err() {
+            self.run.produced.fetch_sub(claimed, Ordering::Relaxed);
+        }
+        batch.map(Some)
+    }
+
+    /// Counts the rows of a slice as produced, and leaves no more of them selected than a limit asks for: what comes after
+    /// might fail for rows that nobody wants.
+    fn claim(&self, slice: &mut Slice<'_, '_>) -> u64 {
+        let rows = slice.len() as u64;
+        let before = self.run.produced.fetch_add(rows, Ordering::Relaxed);
+        let wanted = self.scan.limit.map_or(rows, |limit| limit.saturating_sub(before));
+        if wanted < rows {
+            let first = match slice.selected() {
+                Some(selected) => selected.iter().take(wanted as usize).copied().collect(),
+                None => (0..wanted as u32).collect(),
+            };
+            slice.select(first);
+        }
+        rows
+    }
+
+    fn decoded(&self, slice: &Slice<'_, '_>) -> Result<RecordBatch> {
+        let answer = 0..self.scan.schema.fields().len();
+        let arrays = match slice.len() {
+            0 => self.scan.schema.fields().iter().map(|field| new_empty_array(field.data_type())).collect(),
+            _ => answer.map(|at| slice.array(at)).collect::<Result<Vec<ArrayRef>>>()?,
+        };
+        let options = RecordBatchOptions::new().with_row_count(Some(slice.len()));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.scan.schema), arrays, &options)
+            .map_err(|error| Error::corrupt(0, format!("decoded columns do not fit together: {error}")))?;
+        self.scan.visit.turned(batch)
+    }
+}

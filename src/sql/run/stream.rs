@@ -1,0 +1,88 @@
+//! An answer as a plain iterator of batches over DataFusion's asynchronous stream, and how to stop it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::ExecutionPlan;
+use futures::StreamExt;
+
+use crate::error::Result;
+use crate::sql::convert::from_datafusion;
+use crate::sql::run::cancel::{Canceller, Workers};
+use crate::sql::run::report::Statistics;
+
+/// The answer to one statement, batch by batch. Batches are made as they are asked for, up to what operators hold
+/// ready; dropping the stream stops the scan.
+pub struct BatchStream {
+    schema: SchemaRef,
+    stream: Option<SendableRecordBatchStream>,
+    plan: Arc<dyn ExecutionPlan>,
+    workers: Arc<Workers>,
+    canceller: Canceller,
+    planning: Duration,
+    execution: Duration,
+    rows: u64,
+}
+
+impl BatchStream {
+    pub(crate) fn new(
+        stream: SendableRecordBatchStream,
+        plan: Arc<dyn ExecutionPlan>,
+        workers: Arc<Workers>,
+        canceller: Canceller,
+        planning: Duration,
+    ) -> Self {
+        let (schema, stream) = (stream.schema(), Some(stream));
+        BatchStream { schema, stream, plan, workers, canceller, planning, execution: Duration::ZERO, rows: 0 }
+    }
+
+    /// Ends the statement, and says what it has done and how long it took.
+    pub fn statistics(&mut self) -> Statistics {
+        // What operators were about to do is counted when they are dropped.
+        self.stream = None;
+        Statistics::of(&self.plan, self.planning, self.execution, self.rows)
+    }
+
+    /// Names and types of the answer. Without columns (`SET`, `CREATE VIEW`) there is nothing to print.
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// The physical plan with what its operators have counted so far, as `EXPLAIN ANALYZE` shows it.
+    pub fn explain(&self) -> String {
+        datafusion::physical_plan::display::DisplayableExecutionPlan::with_metrics(self.plan.as_ref())
+            .indent(false)
+            .to_string()
+    }
+}
+
+impl Iterator for BatchStream {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let stream = self.stream.as_mut()?;
+        let started = Instant::now();
+        let item = self.workers.run(&self.canceller, stream.next());
+        self.execution += started.elapsed();
+        let item = match item {
+            Ok(Some(Ok(batch))) => {
+                self.rows += batch.num_rows() as u64;
+                return Some(Ok(batch));
+            }
+            Ok(Some(Err(error))) => Some(Err(from_datafusion(error))),
+            Ok(None) => None,
+            Err(error) => Some(Err(error)),
+        };
+        self.stream = None;
+        item
+    }
+}
+
+impl std::fmt::Debug for BatchStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BatchStream").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}

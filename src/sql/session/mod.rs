@@ -1,0 +1,396 @@
+//! A session: DataFusion configured once, quickly; statements parsed, planned and started.
+
+pub(in crate::sql) mod prepared;
+pub(in crate::sql) mod statement;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList};
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, TrackConsumersPool};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::{SessionStateBuilder, TaskContext};
+use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::analyze::AnalyzeExec;
+use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::sql::parser;
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
+
+use crate::error::{Error, Result};
+use crate::ingest::arrange::Arrange;
+use crate::ingest::load::LoadOptions;
+use crate::maintain::ModifyOptions;
+use crate::sql::convert::from_datafusion;
+use crate::sql::functions::aggregates;
+use crate::sql::functions::dates;
+use crate::sql::functions::lead;
+use crate::sql::functions::text;
+use crate::sql::keys::expressions::SqlExpressions;
+use crate::sql::names::catalog::Tables;
+use crate::sql::names::parameters::Parameters;
+use crate::sql::names::{CATALOG, SCHEMA};
+use crate::sql::plan::planner::Planner;
+use crate::sql::plan::semi_joins::EachKeyOnce;
+use crate::sql::rules::decorrelate::Decorrelate;
+use crate::sql::rules::dependencies::{ForgetDependencies, MISLED, OwnKeys};
+use crate::sql::rules::empty_groups::AboveEmptyGroups;
+use crate::sql::rules::filter_projections::SelectAboveFilters;
+use crate::sql::rules::frames::FramesOfPeers;
+use crate::sql::rules::kept_limits::KeepLimits;
+use crate::sql::rules::lists::UniteLists;
+use crate::sql::rules::literal_sides::{self, LiteralsRight};
+use crate::sql::rules::null_joins::UnlessNullsAreEqual;
+use crate::sql::rules::null_keys::TypedNullKeys;
+use crate::sql::rules::null_rows::ForgetAtNullRows;
+use crate::sql::rules::opaque::HideFromRules;
+use crate::sql::rules::orders::SortWhatIsNot;
+use crate::sql::rules::pushdown::PositionalFilterPushdown;
+use crate::sql::rules::resting::Resting;
+use crate::sql::rules::set_operations::CountEqualRows;
+use crate::sql::rules::top_keys::TopKOfExactKeys;
+use crate::sql::rules::using::UsingBoth;
+use crate::sql::run::cancel::{Canceller, Workers};
+use crate::sql::run::exec::Engine;
+use crate::sql::run::settings::Settings;
+use crate::sql::run::statistics::Timed;
+use crate::sql::run::stream::BatchStream;
+use crate::sql::session::prepared::Prepared;
+use crate::sql::session::statement::{Planned, StatementPlanner};
+use crate::sql::syntax::{dialect, marks, parse, similar};
+use crate::sql::types::decimals::{DecimalArithmetic, ExactNumbers, NumbersBesideDecimals, OwnCasts};
+use crate::sql::types::integer_means::ExactMeans;
+use crate::sql::types::intervals::{IntervalArithmetic, Intervals};
+use crate::sql::types::names::Types;
+use crate::sql::types::rounding::{MarkCasts, RoundCasts};
+use crate::sql::types::times::{self, ClockComparison, Times};
+use crate::sql::types::zeros::{BothZeros, OneZero};
+use crate::sql::types::zones::{self, LocalTimes};
+use crate::sql::write::Write;
+use crate::sql::write::modify::Modify;
+use crate::store::Store;
+
+/// What a session may use of the machine.
+#[derive(Clone, Debug, Default)]
+pub struct SessionOptions {
+    /// Worker threads; as many as the machine allows where `None`.
+    pub threads: Option<usize>,
+    /// Bytes of memory for sorts, joins and groups before they spill or fail; 70 % of what the machine or the cgroup
+    /// has where `None`.
+    pub memory_limit: Option<u64>,
+    /// Where spilled data goes; the system's directory for temporary files where `None`.
+    pub temp_dir: Option<PathBuf>,
+    /// Whether a CREATE TABLE makes a store that does not exist. Until then there is nothing but settings to talk about.
+    pub create: bool,
+}
+
+/// One statement, parsed but not yet planned: those before it may change what its names mean.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    parsed: datafusion::sql::parser::Statement,
+}
+
+impl Statement {
+    /// Whether it makes sense before there is a store.
+    fn needs_no_store(&self) -> bool {
+        let sets =
+            |statement: &SqlStatement| matches!(statement, SqlStatement::CreateTable(_) | SqlStatement::Set(_));
+        matches!(&self.parsed, parser::Statement::Statement(statement) if sets(statement))
+    }
+}
+
+impl std::fmt::Display for Statement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.parsed.fmt(f)
+    }
+}
+
+/// SQL over one store. Views and settings live as long as the session.
+pub struct Session {
+    context: SessionContext,
+    tables: Arc<Tables>,
+    prepared: Prepared,
+    workers: Arc<Workers>,
+    canceller: Canceller,
+    threads: usize,
+    /// Bytes that statements may use.
+    memory: u64,
+}
+
+impl Session {
+    /// A session over the tables of a store, which must exist unless the options allow to create it. No table is opened
+    /// before a statement names it.
+    pub fn open(store: &Store, options: &SessionOptions) -> Result<Session> {
+        if !options.create {
+            expect_store(store)?;
+        }
+        Session::with_tables(Arc::new(Tables::of(store)), options)
+    }
+
+    /// A session without a store: constants, and files by name.
+    pub fn new(options: &SessionOptions) -> Result<Session> {
+        Session::with_tables(Arc::new(Tables::default()), options)
+    }
+
+    fn with_tables(tables: Arc<Tables>, options: &SessionOptions) -> Result<Session> {
+        let threads =
+            options.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let catalog = MemoryCatalogProvider::new();
+        catalog.register_schema(SCHEMA, Arc::clone(&tables) as _).map_err(from_datafusion)?;
+        let catalogs = MemoryCatalogProviderList::new();
+        catalogs.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
+        let canceller = Canceller::default();
+        let memory = options.memory_limit.unwrap_or_else(default_memory);
+        let engine = Arc::new(Engine::new(threads, options.temp_dir.clone(), canceller.clone()));
+        let state = SessionStateBuilder::new_with_default_features()
+            .with_config(configuration(threads))
+            .with_runtime_env(environment(options, memory)?)
+            .with_catalog_list(Arc::new(catalogs))
+            .with_analyzer_rules(analyzer_rules())
+            .with_optimizer_rules(logical_rules())
+            .with_physical_optimizer_rules(physical_rules())
+            .with_query_planner(Arc::new(Planner(engine)))
+            .with_type_planner(Arc::new(Types))
+            .build();
+        let mut context = SessionContext::new_with_state(state);
+        context.register_expr_planner(Arc::new(IntervalArithmetic)).map_err(from_datafusion)?;
+        context.register_expr_planner(Arc::new(DecimalArithmetic)).map_err(from_datafusion)?;
+        context.register_expr_planner(Arc::new(ClockComparison)).map_err(from_datafusion)?;
+        dates::all().for_each(|function| context.register_udf(function));
+        aggregates::all().for_each(|function| context.register_udaf(function));
+        lead::all().into_iter().for_each(|function| context.register_udwf(function));
+        context.register_udf(marks::function());
+        context.register_udf(zones::function());
+        context.register_udf(similar::function());
+        text::all().for_each(|function| context.register_udf(function));
+        let times = times::lasting().into_iter().chain(times::of_now());
+        times.for_each(|function| context.register_udf(function));
+        let series = times::series(context.state_ref().read().table_functions());
+        series.into_iter().for_each(|(name, function)| context.register_udtf(name, function));
+        let weak = context.state_weak_ref();
+        tables.belong_to(move || Some(weak.upgrade()?.read().clone()));
+        let workers = Arc::new(Workers::new(threads)?);
+        Ok(Session { context, tables, prepared: Prepared::default(), workers, canceller, threads, memory })
+    }
+
+    /// Splits a text into statements at `;`. A syntax error anywhere in it is found before anything runs.
+    pub fn parse(&self, sql: &str) -> Result<Vec<Statement>> {
+        let dialect = self.context.state_ref().read().config_options().sql_parser.dialect;
+        let parsed = parse::statements(sql, dialect)?;
+        Ok(parsed.into_iter().map(|parsed| Statement { parsed }).collect())
+    }
+
+    /// Plans a statement and starts it; what writes is done when this returns. All its scans of one table see the same
+    /// generation.
+    pub fn execute(&self, statement: &Statement, parameters: &Parameters) -> Result<BatchStream> {
+        self.run_statement(statement, parameters, false)
+    }
+
+    /// The same, where [`BatchStream::statistics`] will have the times of single steps too. They cost a little.
+    pub fn execute_timed(&self, statement: &Statement, parameters: &Parameters) -> Result<BatchStream> {
+        self.run_statement(statement, parameters, true)
+    }
+
+    fn run_statement(&self, statement: &Statement, parameters: &Parameters, timed: bool) -> Result<BatchStream> {
+        if let Some(store) = self.tables.store().filter(|_| !statement.needs_no_store()) {
+            expect_store(store)?;
+        }
+        self.tables.begin_statement();
+        let begun = Instant::now();
+        let planner = StatementPlanner { context: &self.context, tables: &self.tables, prepared: &self.prepared };
+        match self.workers.run(&self.canceller, planner.plan(&statement.parsed, parameters))?? {
+            Planned::Answer(plan) => self.start(plan, timed, begun),
+            Planned::Write(write) => self.write(*write, timed, begun),
+            Planned::Modify(modify) => self.modify(*modify, timed, begun),
+        }
+    }
+
+    /// Starts what was planned since `begun`.
+    fn start(&self, plan: Arc<dyn ExecutionPlan>, timed: bool, begun: Instant) -> Result<BatchStream> {
+        let context = self.task(timed || plan.is::<AnalyzeExec>());
+        let started = async { execute_stream(Arc::clone(&plan), context).map_err(from_datafusion) };
+        let stream = self.workers.run(&self.canceller, started)??;
+        let (workers, canceller) = (Arc::clone(&self.workers), self.canceller.clone());
+        Ok(BatchStream::new(stream, plan, workers, canceller, begun.elapsed()))
+    }
+
+    /// What operators run with.
+    fn task(&self, timed: bool) -> Arc<TaskContext> {
+        if !timed {
+            return self.context.task_ctx();
+        }
+        let context = TaskContext::from(&self.context.state());
+        let config = context.session_config().clone().with_extension(Arc::new(Timed));
+        Arc::new(context.with_session_config(config))
+    }
+
+    /// Half of the memory is for what is written, half for where it comes from.
+    fn write(&self, write: Write, timed: bool, begun: Instant) -> Result<BatchStream> {
+        let Some(store) = self.tables.store() else {
+            return Err(Error::Unsupported("this session has no store to write to".into()));
+        };
+        self.tables.release(&write.table);
+        let share = self.memory / 2;
+        let reservation = MemoryConsumer::new("Write").register(&self.context.runtime_env().memory_pool);
+        reservation.try_grow(share.min(WRITE_BYTES) as usize).map_err(from_datafusion)?;
+        let limit = Some(share).filter(|share| *share < WRITE_BYTES);
+        // Of a table that is partitioned by expressions, these say where rows go.
+        let arrange = Arrange { compile: Some(Arc::new(SqlExpressions::default())), ..Arrange::default() };
+        let options = LoadOptions { arrange, threads: self.threads, memory_limit: limit, ..LoadOptions::default() };
+        let answer = write.run(store, &options, |plan| self.start(plan, timed, begun))?;
+        drop(reservation);
+        self.start(answer, timed, begun)
+    }
+
+    fn modify(&self, modify: Modify, timed: bool, begun: Instant) -> Result<BatchStream> {
+        let Some(store) = self.tables.store() else {
+            return Err(Error::Unsupported("this session has no store to write to".into()));
+        };
+        let memory_limit = Some(self.memory);
+        let cancelled = self.canceller.clone();
+        self.tables.release(&modify.table);
+        let options = ModifyOptions { threads: self.threads, memory_limit, cancelled: cancelled.flag() };
+        self.start(modify.run(store, &options)?, timed, begun)
+    }
+
+    /// Parses a text and runs its statements in order, each to its end before the next; stops at the first error.
+    pub fn run(
+        &self,
+        sql: &str,
+        parameters: &Parameters,
+        mut each: impl FnMut(BatchStream) -> Result<()>,
+    ) -> Result<()> {
+        self.parse(sql)?.iter().try_for_each(|statement| each(self.execute(statement, parameters)?))
+    }
+
+    /// What is to be said about the statements since the last call: what was taken for granted of a file, and the like.
+    pub fn take_notes(&self) -> Vec<String> {
+        self.tables.take_notes()
+    }
+
+    /// A handle that stops this session's work from another thread.
+    pub fn canceller(&self) -> Canceller {
+        self.canceller.clone()
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("tables", &self.tables).finish_non_exhaustive()
+    }
+}
+
+/// What an ingest takes at most where no limit asks for less.
+const WRITE_BYTES: u64 = 1 << 30;
+
+fn configuration(threads: usize) -> SessionConfig {
+    let mut config = dialect::configured()
+        .with_target_partitions(threads)
+        .with_information_schema(true)
+        .with_create_default_catalog_and_schema(false)
+        .with_default_catalog_and_schema(CATALOG, SCHEMA)
+        .with_option_extension(Settings::default());
+    let options = config.options_mut();
+    options.sql_parser.collect_spans = true;
+    options.explain.logical_plan_only = false;
+    // Of an aggregate, DataFusion's two planners do not always agree which columns can be null: no reason to refuse it.
+    options.execution.skip_physical_aggregate_schema_check = true;
+    config
+}
+
+/// DataFusion's, and what makes subqueries such that its logical rules answer them rightly.
+fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 8] = [
+        Arc::new(OwnKeys),
+        Arc::new(UsingBoth),
+        Arc::new(FramesOfPeers),
+        Arc::new(Intervals),
+        Arc::new(MarkCasts),
+        Arc::new(NumbersBesideDecimals),
+        Arc::new(Times),
+        Arc::new(OwnCasts),
+    ];
+    let mut rules: Vec<_> = before.into_iter().chain(Analyzer::new().rules).collect();
+    rules.push(Arc::new(RoundCasts));
+    rules.push(Arc::new(ExactNumbers));
+    rules.push(Arc::new(ExactMeans));
+    rules.push(Arc::new(UniteLists));
+    rules.push(Arc::new(CountEqualRows));
+    rules.push(Arc::new(OneZero));
+    rules.push(Arc::new(LocalTimes));
+    rules.push(Arc::new(Decorrelate));
+    rules.push(Arc::new(TypedNullKeys));
+    rules.push(Arc::new(HideFromRules));
+    rules
+}
+
+/// DataFusion's and that of zeros, but for the one that hides count(DISTINCT …) from `lower`, which applies it to what it leaves.
+fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let rules = Optimizer::new().rules.into_iter();
+    let rules = rules.map(UnlessNullsAreEqual::around).map(AboveEmptyGroups::around).map(Resting::around);
+    let mut rules: Vec<_> = rules.collect();
+    // Of the second, `decorrelate` leaves nothing.
+    let left_out = ["single_distinct_aggregation_to_group_by", "rewrite_set_comparison"];
+    rules.retain(|rule| !left_out.contains(&rule.name()));
+    for misled in MISLED {
+        let place = rules.iter().position(|rule| rule.name() == misled).unwrap_or(rules.len());
+        rules.insert(place, Arc::new(ForgetDependencies));
+    }
+    let place = rules.iter().position(|rule| rule.name() == literal_sides::BEFORE).map_or(0, |before| before + 1);
+    rules.insert(place, Arc::new(LiteralsRight));
+    rules.push(Arc::new(EachKeyOnce));
+    // Last: literals have the type of their column by then.
+    rules.push(Arc::new(BothZeros));
+    rules
+}
+
+/// DataFusion's, with filters pushed down by position in place of by name.
+fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules = PhysicalOptimizer::new().rules;
+    for rule in &mut rules {
+        match rule.name() {
+            "FilterPushdown" => *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Pre)),
+            "EnsureRequirements" => *rule = Arc::new(KeepLimits(Arc::clone(rule))),
+            "LimitAggregation" => *rule = Arc::new(TopKOfExactKeys(Arc::clone(rule))),
+            "FilterPushdown(Post)" => *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Post)),
+            _ => {}
+        }
+    }
+    let before = |rules: &[Arc<dyn PhysicalOptimizerRule + Send + Sync>], name: &str| {
+        rules.iter().position(|rule| rule.name() == name).unwrap_or(rules.len())
+    };
+    rules.insert(before(&rules, "EnsureRequirements"), Arc::new(ForgetAtNullRows));
+    let last = rules.iter().rposition(|rule| rule.name() == "ProjectionPushdown");
+    rules.insert(last.unwrap_or(rules.len()), Arc::new(SelectAboveFilters));
+    rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortWhatIsNot));
+    rules
+}
+
+fn environment(options: &SessionOptions, memory: u64) -> Result<Arc<RuntimeEnv>> {
+    let limit = usize::try_from(memory).unwrap_or(usize::MAX);
+    let pool = TrackConsumersPool::new(FairSpillPool::new(limit), NonZeroUsize::MIN);
+    let mut builder = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool));
+    if let Some(directory) = &options.temp_dir {
+        builder = builder.with_temp_file_path(directory);
+    }
+    builder.build_arc().map_err(from_datafusion)
+}
+
+/// 70 % of the memory of the machine, or of the cgroup where that is less.
+fn default_memory() -> u64 {
+    crate::disk::memory::available() / 10 * 7
+}
+
+fn expect_store(store: &Store) -> Result<()> {
+    if store.exists()? {
+        return Ok(());
+    }
+    let path = store.path().display();
+    Err(Error::NotFound(format!("there is no store at '{path}'; `sty ingest` or CREATE TABLE makes one")))
+}

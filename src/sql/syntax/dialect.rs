@@ -1,0 +1,113 @@
+//! How statements and expressions are read: as DuckDB does, but for `f(a = 1)`, whose argument is a comparison here.
+//!
+//! Where this stands on the road of a query: first, in the parser. sqlparser (0.62) takes `a = 1` for an argument with
+//! a name, in aggregates too, and refuses `count(a = 1)`. Arguments have names with `=>` and `:=`. All other answers
+//! are those of its `DuckDbDialect`, for which this one is taken wherever it asks which one it is.
+
+use std::any::TypeId;
+
+use datafusion::common::config::Dialect as Name;
+use datafusion::execution::config::SessionConfig;
+use datafusion::sql::parser::DFParserBuilder;
+use datafusion::sql::sqlparser::ast::ExprWithAlias;
+use datafusion::sql::sqlparser::dialect::{Dialect, DuckDbDialect, dialect_from_str};
+
+use crate::error::{Error, Result};
+use crate::sql::convert::from_datafusion;
+
+/// The dialect of this name.
+pub(in crate::sql) fn named(name: Name) -> Result<Box<dyn Dialect>> {
+    match name {
+        Name::DuckDB => Ok(Box::new(Ours)),
+        other => dialect_from_str(other).ok_or_else(|| Error::InvalidInput(format!("unknown SQL dialect {other}"))),
+    }
+}
+
+/// Parses an expression.
+pub(in crate::sql) fn expression(sql: &str, name: Name) -> Result<ExprWithAlias> {
+    let dialect = named(name)?;
+    DFParserBuilder::new(sql)
+        .with_dialect(dialect.as_ref())
+        .build()
+        .and_then(|mut parser| parser.parse_into_expr())
+        .map_err(from_datafusion)
+}
+
+#[derive(Debug)]
+struct Ours;
+
+/// Answers yes to each of these questions.
+macro_rules! yes {
+    ($($question:ident)*) => {
+        $(fn $question(&self) -> bool {
+            true
+        })*
+    };
+}
+
+impl Dialect for Ours {
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<DuckDbDialect>()
+    }
+
+    fn is_identifier_start(&self, character: char) -> bool {
+        DuckDbDialect {}.is_identifier_start(character)
+    }
+
+    fn is_identifier_part(&self, character: char) -> bool {
+        DuckDbDialect {}.is_identifier_part(character)
+    }
+
+    // All that `DuckDbDialect` says yes to, but supports_named_fn_args_with_eq_operator.
+    yes! {
+        supports_trailing_commas
+        supports_filter_during_aggregation
+        supports_group_by_expr
+        supports_bitwise_shift_operators
+        supports_named_fn_args_with_assignment_operator
+        supports_dictionary_syntax
+        support_map_literal_syntax
+        supports_lambda_functions
+        allow_extract_single_quotes
+        supports_explain_with_utility_options
+        supports_load_extension
+        supports_array_typedef_with_brackets
+        supports_from_first_select
+        supports_order_by_all
+        supports_select_wildcard_exclude
+        supports_notnull_operator
+        supports_install
+        supports_detach
+        supports_select_wildcard_replace
+        supports_comma_separated_trim
+    }
+}
+
+/// How statements and expressions are read: the most liberal dialect that has both PostgreSQL's and DuckDB's everyday
+/// syntax.
+pub(in crate::sql) fn configured() -> SessionConfig {
+    let mut config = SessionConfig::new();
+    config.options_mut().sql_parser.dialect = Name::DuckDB;
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use datafusion::sql::sqlparser::dialect::{Dialect, DuckDbDialect};
+    use datafusion::sql::sqlparser::parser::Parser;
+
+    use super::Ours;
+
+    #[test]
+    fn all_but_names_of_arguments_is_read_as_duckdb_does() {
+        assert!((&Ours as &dyn Dialect).is::<DuckDbDialect>());
+        for sql in
+            ["FROM t", "SELECT {'a': 1}, MAP {1: 2}, f(a := 1), x NOTNULL, * EXCLUDE (a), FROM t ORDER BY ALL"]
+        {
+            let read = |dialect: &dyn Dialect| Parser::parse_sql(dialect, sql).unwrap();
+            assert_eq!(read(&Ours), read(&DuckDbDialect {}), "{sql}");
+        }
+    }
+}

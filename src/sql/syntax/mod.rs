@@ -1,0 +1,60 @@
+//! What is put right in a statement between the parser and the planner.
+//!
+//! Where this stands on the road of a query: first. `parse` names, in order, what every statement goes through; the others are
+//! tried where a statement cannot be planned as it is written.
+
+pub(in crate::sql) mod marks;
+pub(in crate::sql) mod frames;
+pub(in crate::sql) mod placeholders;
+pub(in crate::sql) mod dialect;
+pub(in crate::sql) mod from_first;
+pub(in crate::sql) mod inner_names;
+pub(in crate::sql) mod nesting;
+pub(in crate::sql) mod order_names;
+pub(in crate::sql) mod outputs;
+pub(in crate::sql) mod ordinals;
+pub(in crate::sql) mod other_names;
+pub(in crate::sql) mod parse;
+pub(in crate::sql) mod precedence;
+pub(in crate::sql) mod quantified;
+pub(in crate::sql) mod repeated;
+pub(in crate::sql) mod rewrite;
+pub(in crate::sql) mod row_values;
+pub(in crate::sql) mod similar;
+pub(in crate::sql) mod standard;
+pub(in crate::sql) mod stars;
+pub(in crate::sql) mod underscores;
+pub(in crate::sql) mod using_names;
+pub(in crate::sql) mod values;
+
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{Ident, Statement as SqlStatement};
+
+/// Returns the SQL statement, or the one that is explained or prepared. DataFusion's own statements have none.
+pub(in crate::sql) fn sql_of(statement: &mut Statement) -> Option<&mut SqlStatement> {
+    match statement {
+        Statement::Statement(statement) => match statement.as_mut() {
+            SqlStatement::Prepare { statement, .. } => Some(statement),
+            other => Some(other),
+        },
+        Statement::Explain(explain) => sql_of(&mut explain.statement),
+        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => None,
+    }
+}
+
+/// The SQL of a statement or of what is explained.
+pub(in crate::sql) fn sql_in(statement: &Statement) -> Option<&SqlStatement> {
+    match statement {
+        Statement::Statement(sql) => Some(sql),
+        Statement::Explain(explain) => sql_in(&explain.statement),
+        _ => None,
+    }
+}
+
+/// A name as SQL reads it: in lower case unless it is quoted.
+pub(in crate::sql) fn folded(name: &Ident) -> String {
+    match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_lowercase(),
+    }
+}

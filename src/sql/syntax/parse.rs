@@ -1,0 +1,54 @@
+//! From text to statements, in which what DataFusion would read otherwise is put right.
+//!
+//! Where this stands on the road of a query: first. All that changes a statement between the parser and the planner is named
+//! here, in the order in which it is done.
+
+use datafusion::common::config::Dialect;
+use datafusion::sql::parser::{DFParserBuilder, Statement};
+
+use crate::error::Result;
+use crate::sql::convert::from_datafusion;
+use crate::sql::syntax::placeholders::allow_names;
+use crate::sql::syntax::{
+    dialect, frames, from_first, nesting, order_names, other_names, precedence, quantified, repeated, row_values,
+    similar, sql_of, standard, underscores, values,
+};
+use crate::sql::types::decimals;
+use crate::sql::types::times;
+use crate::sql::types::zones;
+
+/// How deep a statement may be nested. Each level takes some kilobytes of stack, which grows on the heap.
+const MOST_NESTED: usize = 400;
+
+/// Splits a text into statements at `;`.
+pub(in crate::sql) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement>> {
+    let dialect = dialect::named(dialect)?;
+    let mut statements = DFParserBuilder::new(sql)
+        .with_dialect(dialect.as_ref())
+        .with_recursion_limit(MOST_NESTED)
+        .build()
+        .and_then(|mut parser| parser.parse_statements())
+        .map_err(from_datafusion)?;
+    for statement in &mut statements {
+        if let Some(sql) = sql_of(statement) {
+            nesting::check(sql)?;
+            from_first::complete(sql);
+            values::as_selects(sql);
+            other_names::translate(sql);
+            similar::as_regexes(sql)?;
+            precedence::correct(sql);
+            quantified::as_lists(sql);
+            standard::reword(sql);
+            row_values::take_apart(sql);
+            frames::write_out(sql);
+            decimals::keep_digits(sql);
+            repeated::leave_out(sql);
+            order_names::number_distinct(sql);
+            zones::as_function(sql);
+            times::correct(sql);
+            allow_names(sql);
+            underscores::check(sql)?;
+        }
+    }
+    Ok(statements.into())
+}

@@ -1,0 +1,41 @@
+//! Keys that are named again, left out: in `DISTINCT ON (a, a)` and the ORDER BY that goes with a DISTINCT ON.
+//!
+//! A key that comes again decides nothing. DataFusion (55.2) counts such keys differently in two places and fails.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Distinct, Expr, OrderByKind, Query, SetExpr, Statement, VisitorMut};
+
+use crate::sql::walks::visit_mut;
+
+/// Leaves them out of every query of a statement.
+pub(in crate::sql) fn leave_out(statement: &mut Statement) {
+    let _ = visit_mut(statement, &mut Repeated);
+}
+
+struct Repeated;
+
+impl VisitorMut for Repeated {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let SetExpr::Select(select) = query.body.as_mut() else { return ControlFlow::Continue(()) };
+        let Some(Distinct::On(keys)) = &mut select.distinct else { return ControlFlow::Continue(()) };
+        keep_first(keys, |key| key);
+        if let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|order| &mut order.kind) {
+            keep_first(keys, |key| &key.expr);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn keep_first<T>(keys: &mut Vec<T>, expr: impl Fn(&T) -> &Expr) {
+    let mut known: Vec<Expr> = Vec::new();
+    keys.retain(|key| {
+        let new = !known.contains(expr(key));
+        if new {
+            known.push(expr(key).clone());
+        }
+        new
+    });
+}

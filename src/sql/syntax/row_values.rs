@@ -1,0 +1,200 @@
+//! Comparisons of rows, `(a, b) = (c, d)` and `(a, b) IN (…)`, as comparisons of their values, and tests whether all are null.
+//!
+//! Where this stands on the road of a query: after parsing. DataFusion (55.2) compares rows as structs, in which null equals null,
+//! brings their values to types in which decimals are not exact, and knows no subqueries of several columns. In SQL,
+//! `(a, b) = (c, d)` is `a = c AND b = d`, and `(a, b) IS NOT NULL` is `a IS NOT NULL AND b IS NOT NULL`. `ROW(a, b)` is `(a, b)`.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, Query, Select,
+    SetExpr, Statement, TableFactor, UnaryOperator, Value, VisitorMut,
+};
+use datafusion::sql::sqlparser::dialect::DuckDbDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+use crate::sql::walks::visit_mut;
+
+/// How the names of subqueries of several columns begin.
+pub(in crate::sql) const ROWS: &str = "sty__rows_";
+
+/// Takes all comparisons of rows in a statement apart.
+pub(in crate::sql) fn take_apart(statement: &mut Statement) {
+    let _ = visit_mut(statement, &mut Apart::default());
+}
+
+#[derive(Default)]
+struct Apart {
+    /// How many subqueries have got names.
+    subqueries: usize,
+}
+
+impl VisitorMut for Apart {
+    type Break = ();
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        // What a WHERE does not let through may be null or false.
+        if let Some(condition) = &mut select.selection {
+            without_unknown(condition);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let apart = match &*expr {
+            Expr::BinaryOp { left, op, right } => match (row(left), row(right)) {
+                (Some(left), Some(right)) if left.len() == right.len() => compared(&left, op, &right),
+                _ => None,
+            },
+            Expr::Between { expr, low, high, negated } => match (row(expr), row(low), row(high)) {
+                (Some(values), Some(low), Some(high)) if values.len() == low.len() && low.len() == high.len() => {
+                    let from = compared(&values, &BinaryOperator::GtEq, &low);
+                    let both = from.zip(compared(&values, &BinaryOperator::LtEq, &high));
+                    let both = both.map(|(from, to)| binary(&from, &BinaryOperator::And, &to));
+                    both.map(|both| if *negated { not(both) } else { both })
+                }
+                _ => None,
+            },
+            Expr::InList { expr, list, negated } => row(expr).and_then(|row| in_list(&row, list, *negated)),
+            Expr::InSubquery { expr, subquery, negated } => {
+                row(expr).and_then(|row| self.in_subquery(&row, subquery, *negated))
+            }
+            Expr::IsNull(of) => all(of, Expr::IsNull),
+            Expr::IsNotNull(of) => all(of, Expr::IsNotNull),
+            _ => None,
+        };
+        if let Some(apart) = apart {
+            *expr = Expr::Nested(Box::new(apart));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The values of a row.
+fn row(expr: &Expr) -> Option<Cow<'_, [Expr]>> {
+    match expr {
+        Expr::Tuple(values) => Some(Cow::Borrowed(values)),
+        Expr::Nested(inner) => row(inner),
+        Expr::Function(function) => called_row(function).map(Cow::Owned),
+        _ => None,
+    }
+}
+
+/// The values of `ROW(…)`.
+fn called_row(function: &Function) -> Option<Vec<Expr>> {
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return None };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    if !name.value.eq_ignore_ascii_case("row") {
+        return None;
+    }
+    let values = list.args.iter().map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+        _ => None,
+    });
+    values.collect()
+}
+
+/// Whether all values of a row pass a test.
+fn all(of: &Expr, test: fn(Box<Expr>) -> Expr) -> Option<Expr> {
+    let values = row(of)?;
+    let each = values.iter().map(|value| test(Box::new(Expr::Nested(Box::new(value.clone())))));
+    each.reduce(|all, next| binary(&all, &BinaryOperator::And, &next))
+}
+
+fn compared(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Option<Expr> {
+    use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
+    let mut each = left.iter().zip(right).map(|(left, right)| binary(left, op, right));
+    match op {
+        Eq => each.reduce(|all, next| binary(&all, &And, &next)),
+        NotEq => each.reduce(|any, next| binary(&any, &Or, &next)),
+        Lt | LtEq | Gt | GtEq => {
+            // The first values that differ decide.
+            let strict = if matches!(op, Lt | LtEq) { Lt } else { Gt };
+            let pairs = left.iter().zip(right).rev().skip(1);
+            Some(pairs.fold(each.next_back()?, |rest, (left, right)| {
+                let equal = Expr::Nested(Box::new(binary(&binary(left, &Eq, right), &And, &rest)));
+                Expr::Nested(Box::new(binary(&binary(left, &strict, right), &Or, &equal)))
+            }))
+        }
+        _ => None,
+    }
+}
+
+fn binary(left: &Expr, op: &BinaryOperator, right: &Expr) -> Expr {
+    let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
+    Expr::BinaryOp { left, op: op.clone(), right }
+}
+
+fn in_list(values: &[Expr], list: &[Expr], negated: bool) -> Option<Expr> {
+    let equal = |member: &Expr| {
+        let member = row(member).filter(|member| member.len() == values.len())?;
+        Some(Expr::Nested(Box::new(compared(values, &BinaryOperator::Eq, &member)?)))
+    };
+    let each = list.iter().map(equal).collect::<Option<Vec<Expr>>>()?;
+    let any = each.into_iter().reduce(|any, next| binary(&any, &BinaryOperator::Or, &next))?;
+    Some(if negated { not(any) } else { any })
+}
+
+fn not(expr: Expr) -> Expr {
+    Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(expr))) }
+}
+
+impl Apart {
+    /// True where the subquery has an equal row, else null where it has one that may be equal.
+    fn in_subquery(&mut self, values: &[Expr], subquery: &Query, negated: bool) -> Option<Expr> {
+        self.subqueries += 1;
+        let name = format!("{ROWS}{}", self.subqueries);
+        let columns: Vec<String> = (0..values.len()).map(|at| format!("sty__{}_{at}", self.subqueries)).collect();
+        let text = format!("SELECT 1 FROM (SELECT 1) AS \"{name}\" (\"{}\")", columns.join("\", \""));
+        let template = Parser::new(&DuckDbDialect {}).try_with_sql(&text).ok()?.parse_query().ok()?;
+        let member: Vec<Expr> = columns
+            .iter()
+            .map(|column| Parser::new(&DuckDbDialect {}).try_with_sql(&format!("\"{name}\".\"{column}\"")))
+            .map(|parser| parser.ok()?.parse_expr().ok())
+            .collect::<Option<Vec<Expr>>>()?;
+        let equal = compared(values, &BinaryOperator::Eq, &member)?;
+        let found = exists(&template, subquery, equal.clone())?;
+        let unknown = exists(&template, subquery, Expr::IsNull(Box::new(Expr::Nested(Box::new(equal)))))?;
+        let or_unknown = binary(&unknown, &BinaryOperator::And, &Expr::Value(Value::Null.into()));
+        let is_in = binary(&found, &BinaryOperator::Or, &Expr::Nested(Box::new(or_unknown)));
+        Some(if negated { not(is_in) } else { is_in })
+    }
+}
+
+/// Leaves out, of conditions that must all be true, what only makes them null.
+fn without_unknown(condition: &mut Expr) {
+    let found = match condition {
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            without_unknown(left);
+            return without_unknown(right);
+        }
+        Expr::Nested(inner) => return without_unknown(inner),
+        Expr::BinaryOp { left, op: BinaryOperator::Or, right } => match (left.as_ref(), right.as_ref()) {
+            (found @ Expr::Exists { .. }, Expr::Nested(unknown)) if is_and_null(unknown) => found.clone(),
+            _ => return,
+        },
+        _ => return,
+    };
+    *condition = found;
+}
+
+fn is_and_null(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryOp { op: BinaryOperator::And, right, .. } => {
+            matches!(right.as_ref(), Expr::Value(value) if value.value == Value::Null)
+        }
+        _ => false,
+    }
+}
+
+/// `EXISTS` of rows of the subquery that fulfil a condition.
+fn exists(template: &Query, subquery: &Query, condition: Expr) -> Option<Expr> {
+    let mut query = template.clone();
+    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+    let from = select.from.first_mut()?;
+    let TableFactor::Derived { subquery: inner, .. } = &mut from.relation else { return None };
+    **inner = subquery.clone();
+    select.selection = Some(condition);
+    Some(Expr::Exists { subquery: Box::new(query), negated: false })
+}

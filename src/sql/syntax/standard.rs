@@ -1,0 +1,168 @@
+//! What the standard has and DataFusion (55.2) refuses, in words that it takes: `GROUP BY ()`, rows in GROUP BY,
+//! ROLLUP and CUBE, these two among GROUPING SETS, HAVING alone, FETCH FIRST, and LIKE with an ESCAPE.
+//!
+//! Where this stands on the road of a query: after parsing.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, LimitClause, Query, Select,
+    Statement, Value, ValueWithSpan, Visitor, VisitorMut,
+};
+
+use crate::sql::syntax::ordinals;
+use crate::sql::walks::{visit, visit_mut};
+
+/// The most parts of a CUBE, of which there are 4,096 sets.
+const MOST_PARTS: usize = 12;
+
+/// Puts all of it in other words.
+pub(in crate::sql) fn reword(statement: &mut Statement) {
+    let _ = visit_mut(statement, &mut Rewording);
+}
+
+struct Rewording;
+
+impl VisitorMut for Rewording {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        fetch(query);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        group(select);
+        ordinals::resolve(select);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Like { any: false, pattern, escape_char, .. }
+        | Expr::ILike { any: false, pattern, escape_char, .. } = expr
+        {
+            escape(pattern, escape_char);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
+fn fetch(query: &mut Query) {
+    let Some(Fetch { with_ties: false, percent: false, quantity }) = &query.fetch else { return };
+    let quantity = quantity.clone().unwrap_or_else(|| Expr::Value(Value::Number("1".into(), false).into()));
+    match &mut query.limit_clause {
+        None => {
+            let limit = Some(quantity);
+            query.limit_clause = Some(LimitClause::LimitOffset { limit, offset: None, limit_by: Vec::new() });
+        }
+        Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(quantity),
+        Some(_) => return,
+    }
+    query.fetch = None;
+}
+
+/// Rows of keys are the keys, and no keys are the one set without any.
+fn group(select: &mut Select) {
+    let is_alone = select.having.is_some() && !calls_functions(select);
+    let GroupByExpr::Expressions(keys, modifiers) = &mut select.group_by else { return };
+    if !modifiers.is_empty() || (keys.is_empty() && !is_alone) {
+        return;
+    }
+    for key in std::mem::take(keys) {
+        match key {
+            Expr::Tuple(row) => keys.extend(row),
+            Expr::Rollup(parts) if parts.iter().any(|part| part.len() != 1) => {
+                keys.push(Expr::GroupingSets(rollup(&parts)));
+            }
+            Expr::Cube(parts) if parts.len() <= MOST_PARTS && parts.iter().any(|part| part.len() != 1) => {
+                keys.push(Expr::GroupingSets(cube(&parts)));
+            }
+            Expr::GroupingSets(sets) => {
+                keys.push(Expr::GroupingSets(sets.into_iter().flat_map(sets_of).collect()));
+            }
+            other => keys.push(other),
+        }
+    }
+    if keys.is_empty() {
+        keys.push(Expr::GroupingSets(vec![Vec::new()]));
+    }
+}
+
+/// Whether there may be an aggregate, without which a HAVING is refused.
+fn calls_functions(select: &Select) -> bool {
+    struct Calls;
+    impl Visitor for Calls {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Function(_) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    visit(&select.projection, &mut Calls).is_break() || visit(&select.having, &mut Calls).is_break()
+}
+
+/// The first parts: all of them, all but the last, and so on.
+fn rollup(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
+    (0..=parts.len()).rev().map(|count| parts.iter().take(count).flatten().cloned().collect()).collect()
+}
+
+/// All choices of parts.
+fn cube(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
+    let Some((last, before)) = parts.split_last() else { return vec![Vec::new()] };
+    let without = cube(before);
+    let with = without.iter().map(|set| set.iter().chain(last).cloned().collect());
+    with.chain(without.iter().cloned()).collect()
+}
+
+/// The sets that one of GROUPING SETS stands for, in which ROLLUP and CUBE are parsed as functions.
+fn sets_of(set: Vec<Expr>) -> Vec<Vec<Expr>> {
+    if let [Expr::Function(function)] = set.as_slice()
+        && let FunctionArguments::List(list) = &function.args
+    {
+        let parts: Option<Vec<Vec<Expr>>> = list.args.iter().map(part).collect();
+        match (function.name.to_string().to_lowercase().as_str(), parts) {
+            ("rollup", Some(parts)) => return rollup(&parts),
+            ("cube", Some(parts)) if parts.len() <= MOST_PARTS => return cube(&parts),
+            _ => {}
+        }
+    }
+    vec![set]
+}
+
+fn part(argument: &FunctionArg) -> Option<Vec<Expr>> {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Tuple(row))) => Some(row.clone()),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(key)) => Some(vec![key.clone()]),
+        _ => None,
+    }
+}
+
+/// A pattern with the backslash for its escape character, which is what LIKE has without an ESCAPE.
+fn escape(pattern: &mut Expr, escape_char: &mut Option<ValueWithSpan>) {
+    let Some(ValueWithSpan { value: Value::SingleQuotedString(escape), .. }) = &escape_char else { return };
+    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = pattern else { return };
+    let mut escape = escape.chars();
+    let (character, None) = (escape.next(), escape.next()) else { return };
+    if let Some(reworded) = with_backslashes(text, character) {
+        *text = reworded;
+        *escape_char = None;
+    }
+}
+
+/// `None` where the pattern ends with the escape character.
+fn with_backslashes(pattern: &str, escape: Option<char>) -> Option<String> {
+    let mut text = String::new();
+    let mut characters = pattern.chars();
+    while let Some(first) = characters.next() {
+        let is_escaped = Some(first) == escape;
+        let character = if is_escaped { characters.next()? } else { first };
+        if character == '\\' || (is_escaped && matches!(character, '%' | '_')) {
+            text.push('\\');
+        }
+        text.push(character);
+    }
+    Some(text)
+}

@@ -1,0 +1,10 @@
+//! What types mean in statements: decimals and numbers, times and zones, intervals, zeros.
+
+pub(in crate::sql) mod decimals;
+pub(in crate::sql) mod integer_means;
+pub(in crate::sql) mod intervals;
+pub(in crate::sql) mod names;
+pub(in crate::sql) mod rounding;
+pub(in crate::sql) mod times;
+pub(in crate::sql) mod zeros;
+pub(in crate::sql) mod zones;

@@ -1,0 +1,283 @@
+//! There is one zero: -0.0 and 0.0 are equal, in lists and sets too. And there is one NaN, which is the greatest value.
+//!
+//! DataFusion compares floats so that zeros are equal, but looks values of longer lists up by their bits, and compares bits in
+//! some other places (55.2). A list with one of the zeros gets the other beside it; the keys of windows and the
+//! arguments of a count of distinct values become sums with 0.0, which is the same for both; CASE with an operand and `nullif`
+//! become comparisons. A NaN with its sign bit set, as 0/0, `-x` and ln(-1) make, sorts first by total order and is not equal
+//! to the other: quotients, remainders, negations and functions of floats give it without. Sums, differences and products are left
+//! as they are, for they are NaN of infinities only (infinity - infinity, infinity * 0), and so are aggregates.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_schema::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue, internal_datafusion_err, internal_err};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::expr::{Case, ScalarFunction};
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, Operator,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Sort, SortExpr, Volatility, lit, when,
+};
+use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
+
+use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up, rewrite_where};
+
+/// Adds the other zero to lists that have one.
+#[derive(Debug)]
+pub(in crate::sql) struct BothZeros;
+
+impl OptimizerRule for BothZeros {
+    fn name(&self) -> &'static str {
+        "both_zeros"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> DataFusionResult<Transformed<LogicalPlan>> {
+        let lacks_zero = |expr: &Expr| matches!(expr, Expr::InList(list) if missing_zero(&list.list).is_some());
+        rewrite_where(plan, lacks_zero, |expr, _| with_both(expr))
+    }
+}
+
+/// Makes comparisons of bits comparisons of values.
+#[derive(Debug)]
+pub(in crate::sql) struct OneZero;
+
+impl AnalyzerRule for OneZero {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        let is_distinct_on = |node: &LogicalPlan| matches!(node, LogicalPlan::Distinct(Distinct::On(_)));
+        if !any_expression(&plan, compares_bits) && !any_node(&plan, is_distinct_on) {
+            return Ok(plan);
+        }
+        let rewrite = |node: LogicalPlan| {
+            if let LogicalPlan::Distinct(Distinct::On(on)) = node {
+                return distinct_on(on);
+            }
+            rewrite_where(node, compares_bits, of_values)
+        };
+        Ok(rewrite_plan(plan, rewrite)?.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "one_zero"
+    }
+}
+
+/// An expression in which comparisons are of values.
+pub(in crate::sql) fn of_values(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+    rewrite_up(expr, |expr| compared(expr, schema))
+}
+
+fn compares_bits(expr: &Expr) -> bool {
+    match expr {
+        _ if may_make_nan(expr) => true,
+        Expr::Case(case) => case.expr.is_some(),
+        Expr::ScalarFunction(function) => function.func.name() == "nullif",
+        Expr::AggregateFunction(function) => function.params.order_by.len() > 1,
+        Expr::WindowFunction(window) => {
+            !window.params.partition_by.is_empty() || !window.params.order_by.is_empty()
+        }
+        _ => false,
+    }
+}
+
+fn compared(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+    let is_float = |expr: &Expr| expr.get_type(schema).is_ok_and(|of| of.is_floating());
+    match expr {
+        expr if may_make_nan(&expr) && is_float(&expr) => Ok(Transformed::yes(one_nan(expr))),
+        Expr::Case(Case { expr: Some(operand), when_then_expr, else_expr }) if is_float(&operand) => {
+            let when = |when: Box<Expr>| Box::new(operand.as_ref().clone().eq(*when));
+            let when_then_expr = when_then_expr.into_iter().map(|(value, then)| (when(value), then)).collect();
+            Ok(Transformed::yes(Expr::Case(Case { expr: None, when_then_expr, else_expr })))
+        }
+        Expr::ScalarFunction(function) if function.func.name() == "nullif" => match function.args.as_slice() {
+            [value, other] if is_float(value) => {
+                let null = lit(ScalarValue::try_from(&value.get_type(schema)?)?);
+                let case = when(value.clone().eq(other.clone()), null).otherwise(value.clone())?;
+                Ok(Transformed::yes(case))
+            }
+            _ => Ok(Transformed::no(Expr::ScalarFunction(function))),
+        },
+        Expr::AggregateFunction(mut function) => {
+            let changed = one_zero_before_last(&mut function.params.order_by, schema)?;
+            Ok(Transformed::new_transformed(Expr::AggregateFunction(function), changed))
+        }
+        Expr::WindowFunction(mut window) => {
+            let mut changed = false;
+            let params = &mut window.params;
+            let keys = params.partition_by.iter_mut().chain(params.order_by.iter_mut().map(|key| &mut key.expr));
+            for key in keys.filter(|key| is_float(key)) {
+                *key = sum_with_zero(key.clone(), schema)?;
+                changed = true;
+            }
+            Ok(Transformed::new_transformed(Expr::WindowFunction(window), changed))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// Makes both zeros equal in all keys of a sort but the last, so that a later key decides between them.
+pub(in crate::sql) fn sorted(mut sort: Sort) -> DataFusionResult<Transformed<Sort>> {
+    let schema = Arc::clone(sort.input.schema());
+    let changed = one_zero_before_last(&mut sort.expr, &schema)?;
+    Ok(Transformed::new_transformed(sort, changed))
+}
+
+/// The same of some keys. The last one decides nothing between zeros.
+fn one_zero_before_last(keys: &mut [SortExpr], schema: &DFSchema) -> DataFusionResult<bool> {
+    let earlier = keys.len().saturating_sub(1);
+    let mut changed = false;
+    for key in keys.iter_mut().take(earlier) {
+        let one = sum_with_zero(key.expr.clone(), schema)?;
+        changed |= one != key.expr;
+        key.expr = one;
+    }
+    Ok(changed)
+}
+
+/// The keys of DISTINCT ON stand in its order, too, and there for the same.
+fn distinct_on(mut on: DistinctOn) -> DataFusionResult<Transformed<LogicalPlan>> {
+    let schema = Arc::clone(on.input.schema());
+    let Some(sort) = on.sort_expr.take() else {
+        return Ok(Transformed::no(LogicalPlan::Distinct(Distinct::On(on))));
+    };
+    let one = |expr: Expr| sum_with_zero(expr, &schema);
+    let keys = on.on_expr.into_iter().map(one).collect::<DataFusionResult<_>>()?;
+    let sort = sort.into_iter().map(|key| Ok(SortExpr { expr: one(key.expr)?, ..key }));
+    let sort = sort.collect::<DataFusionResult<_>>()?;
+    let on = DistinctOn::try_new(keys, on.select_expr, Some(sort), on.input)?;
+    Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(on))))
+}
+
+/// Functions that some numbers have no result of.
+const OF_SOME_NUMBERS: [&str; 14] =
+    ["acos", "acosh", "asin", "atanh", "cos", "cot", "ln", "log", "log10", "log2", "power", "sin", "sqrt", "tan"];
+
+/// Whether an expression of numbers can be a NaN with a sign where its operands have none.
+fn may_make_nan(expr: &Expr) -> bool {
+    let harmless = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if !is_zero(value));
+    match expr {
+        Expr::Negative(of) => !matches!(of.as_ref(), Expr::Literal(..)),
+        Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => !harmless(right),
+        Expr::ScalarFunction(function) => OF_SOME_NUMBERS.contains(&function.name()),
+        _ => false,
+    }
+}
+
+fn is_zero(value: &ScalarValue) -> bool {
+    value.is_null() || ScalarValue::new_zero(&value.data_type()).is_ok_and(|zero| zero == *value)
+}
+
+/// The expression, with one NaN for both.
+fn one_nan(expr: Expr) -> Expr {
+    let function = ScalarUDF::from(OneNan { signature: Signature::any(1, Volatility::Immutable) });
+    Expr::ScalarFunction(ScalarFunction::new_udf(function.into(), vec![expr]))
+}
+
+/// Gives back its argument; of a NaN, the one without a sign.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OneNan {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for OneNan {
+    fn name(&self) -> &'static str {
+        "one_nan"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
+        of.first().cloned().ok_or_else(|| internal_datafusion_err!("{} has no argument", self.name()))
+    }
+
+    fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        match given.args.into_iter().next() {
+            Some(ColumnarValue::Array(values)) => Ok(ColumnarValue::Array(without_sign(&values))),
+            Some(ColumnarValue::Scalar(value)) => {
+                let one = without_sign(&value.to_array()?);
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?))
+            }
+            None => internal_err!("{} has no argument", self.name()),
+        }
+    }
+}
+
+fn without_sign(values: &ArrayRef) -> ArrayRef {
+    if let Some(floats) = values.as_primitive_opt::<Float64Type>() {
+        return Arc::new(floats.unary::<_, Float64Type>(|value| if value.is_nan() { f64::NAN } else { value }));
+    }
+    match values.as_primitive_opt::<Float32Type>() {
+        Some(floats) => {
+            Arc::new(floats.unary::<_, Float32Type>(|value| if value.is_nan() { f32::NAN } else { value }))
+        }
+        None => Arc::clone(values),
+    }
+}
+
+/// The expression, with 0.0 for -0.0.
+fn sum_with_zero(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
+    Ok(match expr.get_type(schema)? {
+        DataType::Float64 => expr + lit(0.0_f64),
+        DataType::Float32 => expr + lit(0.0_f32),
+        _ => expr,
+    })
+}
+
+/// Of an aggregate, counts of distinct floats that count one zero.
+pub(in crate::sql) fn distinct_values(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
+    let name = expr.schema_name().to_string();
+    let rewritten = rewrite_up(expr, |expr| match expr {
+        Expr::AggregateFunction(mut function) if function.params.distinct => {
+            let args = function.params.args.into_iter().map(|arg| sum_with_zero(arg, schema));
+            function.params.args = args.collect::<DataFusionResult<_>>()?;
+            Ok(Transformed::yes(Expr::AggregateFunction(function)))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    let renamed = rewritten.data.schema_name().to_string() != name;
+    Ok(if renamed { rewritten.data.alias(name) } else { rewritten.data })
+}
+
+/// An expression with both zeros in lists that have one.
+pub(in crate::sql) fn with_both(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
+    rewrite_up(expr, |expr| match expr {
+        Expr::InList(mut list) => match missing_zero(&list.list) {
+            Some(zero) => {
+                list.list.push(zero);
+                Ok(Transformed::yes(Expr::InList(list)))
+            }
+            None => Ok(Transformed::no(Expr::InList(list))),
+        },
+        other => Ok(Transformed::no(other)),
+    })
+}
+
+/// The zero that a list lacks, if it has the other.
+fn missing_zero(list: &[Expr]) -> Option<Expr> {
+    let other = list.iter().find_map(|value| match value {
+        Expr::Literal(ScalarValue::Float64(Some(zero)), _) if *zero == 0.0 => Some(lit(-zero)),
+        Expr::Literal(ScalarValue::Float32(Some(zero)), _) if *zero == 0.0 => Some(lit(-zero)),
+        _ => None,
+    })?;
+    (!list.contains(&other)).then_some(other)
+}
+
+/// Floats with 0.0 in the place of -0.0; other arrays as they are.
+pub(in crate::sql) fn one_zero(values: &ArrayRef) -> ArrayRef {
+    if let Some(floats) = values.as_primitive_opt::<Float64Type>() {
+        return Arc::new(floats.unary::<_, Float64Type>(|value| value + 0.0));
+    }
+    match values.as_primitive_opt::<Float32Type>() {
+        Some(floats) => Arc::new(floats.unary::<_, Float32Type>(|value| value + 0.0)),
+        None => Arc::clone(values),
+    }
+}

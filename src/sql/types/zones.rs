@@ -1,0 +1,250 @@
+//! Times of a clock on the wall, and instants.
+//!
+//! Where this stands on the road of a query: `x AT TIME ZONE 'z'` becomes `timezone('z', x)` after parsing, the function that
+//! PostgreSQL means by it: of a timestamp without a zone, it gives the instant at which a clock in that zone shows it; of one with
+//! a zone, what the clock shows. To DataFusion (55.2) both are casts to a timestamp of that zone, which is an
+//! instant either way. A local time that a clock shows twice is the second of the two; one that it leaves out is read with the offset
+//! before the change.
+//!
+//! An analyzer rule does the same for columns of files that have a zone other than UTC, where they meet dates and
+//! timestamps without one: Arrow takes a date for a day of UTC, and casts to a timestamp of UTC.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow_array::temporal_conversions::as_datetime;
+use arrow_array::timezone::Tz;
+use arrow_array::types::{
+    ArrowTimestampType, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
+};
+use arrow_array::{Array, ArrayRef, PrimitiveArray, StringArray};
+use arrow_schema::{DataType, TimeUnit};
+use chrono::{FixedOffset, MappedLocalTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
+use datafusion::common::cast::{as_primitive_array, as_string_array};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, exec_datafusion_err, internal_err, plan_err};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, lit,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast::{
+    Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, VisitMut, VisitorMut,
+};
+
+use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up, rewrite_where, visit_mut};
+
+/// The zone of instants.
+pub(in crate::sql) const UTC: &str = "UTC";
+/// The function's name, in PostgreSQL and DuckDB too.
+const TIMEZONE: &str = "timezone";
+
+/// Writes `AT TIME ZONE` as a function, in an expression or whatever has some.
+pub(in crate::sql) fn as_function(tree: &mut impl VisitMut) {
+    let _ = visit_mut(tree, &mut AtTimeZone);
+}
+
+struct AtTimeZone;
+
+impl VisitorMut for AtTimeZone {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
+        let SqlExpr::AtTimeZone { timestamp, time_zone } = expr else { return ControlFlow::Continue(()) };
+        let args = [time_zone, timestamp];
+        let args = args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg.as_ref().clone())));
+        *expr = SqlExpr::Function(Function {
+            name: ObjectName::from(vec![Ident::new(TIMEZONE)]),
+            uses_odbc_syntax: false,
+            parameters: FunctionArguments::None,
+            args: FunctionArguments::List(FunctionArgumentList {
+                duplicate_treatment: None,
+                args: args.into(),
+                clauses: Vec::new(),
+            }),
+            filter: None,
+            null_treatment: None,
+            over: None,
+            within_group: Vec::new(),
+        });
+        ControlFlow::Continue(())
+    }
+}
+
+/// `timezone(zone, timestamp)`.
+pub(in crate::sql) fn function() -> ScalarUDF {
+    ScalarUDF::from(Timezone { signature: Signature::user_defined(Volatility::Immutable) })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Timezone {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Timezone {
+    fn name(&self) -> &'static str {
+        TIMEZONE
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, of: &[DataType]) -> DataFusionResult<Vec<DataType>> {
+        let [zone, time] = of else { return plan_err!("{TIMEZONE}() takes a zone and a timestamp") };
+        if !matches!(zone, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null) {
+            return plan_err!("a time zone is a text such as 'Europe/Brussels' or '+02:00', not {zone}");
+        }
+        let time = match time {
+            DataType::Timestamp(..) => time.clone(),
+            DataType::Date32 | DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => {
+                DataType::Timestamp(TimeUnit::Nanosecond, None)
+            }
+            other => return plan_err!("AT TIME ZONE takes a timestamp, not {other}; cast it: x::timestamp"),
+        };
+        Ok(vec![DataType::Utf8, time])
+    }
+
+    fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
+        match of {
+            [_, DataType::Timestamp(unit, None)] => Ok(DataType::Timestamp(*unit, Some(UTC.into()))),
+            [_, DataType::Timestamp(unit, Some(_))] => Ok(DataType::Timestamp(*unit, None)),
+            _ => plan_err!("{TIMEZONE}() takes a zone and a timestamp"),
+        }
+    }
+
+    fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        let is_scalar = given.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let [zones, times] = ColumnarValue::values_to_arrays(&given.args)?
+            .try_into()
+            .map_err(|_| exec_datafusion_err!("{TIMEZONE}() takes a zone and a timestamp"))?;
+        let zones = as_string_array(&zones)?;
+        let moved = match times.data_type() {
+            DataType::Timestamp(TimeUnit::Second, _) => moved::<TimestampSecondType>(zones, &times),
+            DataType::Timestamp(TimeUnit::Millisecond, _) => moved::<TimestampMillisecondType>(zones, &times),
+            DataType::Timestamp(TimeUnit::Microsecond, _) => moved::<TimestampMicrosecondType>(zones, &times),
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => moved::<TimestampNanosecondType>(zones, &times),
+            other => internal_err!("{TIMEZONE}() of {other}"),
+        }?;
+        Ok(match is_scalar {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&moved, 0)?),
+            false => ColumnarValue::Array(moved),
+        })
+    }
+}
+
+/// Timestamps as clocks show them if they are instants, and as instants if clocks show them.
+fn moved<T: ArrowTimestampType>(zones: &StringArray, times: &ArrayRef) -> DataFusionResult<ArrayRef> {
+    let are_instants = matches!(times.data_type(), DataType::Timestamp(_, Some(_)));
+    let times = as_primitive_array::<T>(times)?;
+    let mut known: Option<(&str, Tz)> = None;
+    let mut values = Vec::with_capacity(times.len());
+    for (name, time) in zones.iter().zip(times) {
+        let (Some(name), Some(time)) = (name, time) else {
+            values.push(None);
+            continue;
+        };
+        let zone = match known {
+            Some((last, zone)) if last == name => zone,
+            _ => zone_of(name)?,
+        };
+        known = Some((name, zone));
+        let moved = as_datetime::<T>(time).and_then(|time| match are_instants {
+            true => time.checked_add_offset(zone.offset_from_utc_datetime(&time).fix()),
+            false => time.checked_sub_offset(offset_at(zone, time)?),
+        });
+        let moved = moved.and_then(|moved| T::from_naive_datetime(moved, None));
+        values.push(Some(moved.ok_or_else(|| {
+            exec_datafusion_err!("{time} is a timestamp at the end of what its unit holds, and not one in {name}")
+        })?));
+    }
+    let moved = PrimitiveArray::<T>::from_iter(values);
+    Ok(match are_instants {
+        true => Arc::new(moved),
+        false => Arc::new(moved.with_timezone(UTC)),
+    })
+}
+
+fn zone_of(name: &str) -> DataFusionResult<Tz> {
+    name.parse().map_err(|_| {
+        exec_datafusion_err!("there is no time zone '{name}'; zones are like 'Europe/Brussels' or '+02:00'")
+    })
+}
+
+/// How far a clock is ahead of UTC when it shows a time.
+fn offset_at(zone: Tz, shown: NaiveDateTime) -> Option<FixedOffset> {
+    match zone.offset_from_local_datetime(&shown) {
+        MappedLocalTime::Single(offset) | MappedLocalTime::Ambiguous(_, offset) => Some(offset.fix()),
+        MappedLocalTime::None => {
+            // Zones have left out at most a day.
+            let before = shown.checked_sub_signed(TimeDelta::days(1))?;
+            Some(zone.offset_from_local_datetime(&before).latest()?.fix())
+        }
+    }
+}
+
+/// The rule.
+#[derive(Debug)]
+pub(in crate::sql) struct LocalTimes;
+
+impl AnalyzerRule for LocalTimes {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        if !any_expression(&plan, is_candidate) {
+            return Ok(plan);
+        }
+        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_candidate, local))?.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "local_times"
+    }
+}
+
+/// Whether an expression is a cast to the time of a clock, or to instants of a zone other than UTC.
+fn is_candidate(expr: &Expr) -> bool {
+    let Expr::Cast(cast) = expr else { return false };
+    matches!(cast.field.data_type(), DataType::Timestamp(_, zone) if !is_utc(zone))
+}
+
+pub(in crate::sql) fn is_utc(zone: &Option<Arc<str>>) -> bool {
+    matches!(zone.as_deref(), Some(UTC | "+00:00"))
+}
+
+/// An expression whose casts between times with and without a zone go by the clock of that zone.
+pub(in crate::sql) fn local(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+    rewrite_up(expr, |expr| {
+        let Expr::Cast(Cast { expr, field }) = expr else { return Ok(Transformed::no(expr)) };
+        // What has no type at this node, as a filter of a scan, was looked at before or is for DataFusion to refuse.
+        let Ok(of) = expr.get_type(schema) else {
+            return Ok(Transformed::no(Expr::Cast(Cast { expr, field })));
+        };
+        let shown = match (of, field.data_type()) {
+            (
+                DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, None),
+                DataType::Timestamp(unit, zone),
+            ) if !is_utc(zone) => {
+                let shown = Expr::Cast(Cast::new(expr.clone(), DataType::Timestamp(*unit, None)));
+                zone.as_deref().map(|zone| moved_to(zone, shown))
+            }
+            (DataType::Timestamp(_, zone), DataType::Timestamp(_, None)) if !is_utc(&zone) => {
+                zone.map(|zone| moved_to(&zone, expr.as_ref().clone()))
+            }
+            _ => None,
+        };
+        Ok(match shown {
+            Some(shown) => Transformed::yes(Expr::Cast(Cast { expr: Box::new(shown), field })),
+            None => Transformed::no(Expr::Cast(Cast { expr, field })),
+        })
+    })
+}
+
+fn moved_to(zone: &str, time: Expr) -> Expr {
+    function().call(vec![lit(zone), time])
+}

@@ -1,0 +1,207 @@
+//! Statements that write to the store: CREATE TABLE, CREATE TABLE … AS, INSERT.
+//!
+//! Where this stands on the road of a query, and of a byte: DataFusion plans where the rows come from, and they come out
+//! of that plan batch by batch as any answer does, in its order; then they go down the road of an ingest
+//! (`ingest::load`), and one commit puts all of them in force. A statement that fails has stored nothing.
+
+pub(in crate::sql) mod assignments;
+pub(in crate::sql) mod modify;
+pub(in crate::sql) mod row_answers;
+pub(in crate::sql) mod subqueries;
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array};
+use arrow_schema::{Field, Schema as ArrowSchema, SchemaRef};
+use datafusion::catalog::memory::MemorySourceConfig;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{ColumnOption, CreateTable, Statement as SqlStatement};
+
+use crate::error::{Error, Result};
+use crate::ingest::assign::assign;
+use crate::ingest::load::{LoadOptions, load_batches};
+use crate::model::{DataType, Schema};
+use crate::sql::convert::from_datafusion;
+use crate::store::writer::missing_value;
+use crate::store::{Store, TableOptions, TableWriter};
+
+/// What a statement does to a table.
+#[derive(Debug)]
+pub(in crate::sql) struct Write {
+    /// The table's name in the store.
+    pub(in crate::sql) table: String,
+    /// How the table is made, if it is.
+    pub(in crate::sql) create: Option<Create>,
+    /// The columns that the rows have, in order, with their names in the table.
+    pub(in crate::sql) columns: Schema,
+    /// Where the rows come from; `None` for a table without any.
+    pub(in crate::sql) rows: Option<Arc<dyn ExecutionPlan>>,
+}
+
+/// How a table is made.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sql) struct Create {
+    /// A table that is there already is left as it is.
+    pub(in crate::sql) if_not_exists: bool,
+}
+
+impl Write {
+    /// Does it. `start` runs the plan of the rows. Returns the plan of the statement's answer.
+    pub(in crate::sql) fn run<I: Iterator<Item = Result<RecordBatch>>>(
+        self,
+        store: &Store,
+        options: &LoadOptions,
+        start: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<I>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let new_store = !store.exists()?;
+        let create = self.create;
+        let written = self.write(store, options, start);
+        if written.is_err() && new_store {
+            store.remove_empty();
+        }
+        let rows = written?;
+        if create.is_some() { Ok(nothing()) } else { count(rows) }
+    }
+
+    fn write<I: Iterator<Item = Result<RecordBatch>>>(
+        self,
+        store: &Store,
+        options: &LoadOptions,
+        start: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<I>,
+    ) -> Result<u64> {
+        let table = store.table(&self.table)?;
+        let created = self.create.map(|_| (self.columns.clone(), TableOptions::default()));
+        let mut writer = table.writer(created)?;
+        match self.create {
+            // Another process was faster.
+            Some(create) if !writer.is_new() => return exists(&self.table, create).map(|()| 0),
+            _ => {}
+        }
+        match self.rows {
+            Some(plan) => append(writer, start(plan)?, &self.columns, options),
+            None => writer.commit(self.columns, Vec::new()).map(|_| 0),
+        }
+    }
+}
+
+/// What it means that a table to be created is there already.
+pub(in crate::sql) fn exists(name: &str, create: Create) -> Result<()> {
+    if create.if_not_exists {
+        return Ok(());
+    }
+    Err(Error::InvalidInput(format!("there is a table or view {name} already")))
+}
+
+/// Adds the rows of `batches`, whose columns are `columns` by position.
+fn append(
+    writer: TableWriter,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    columns: &Schema,
+    options: &LoadOptions,
+) -> Result<u64> {
+    let named = batches.map(|batch| under_names(&batch?, columns));
+    let rows = load_batches(writer, named, options)?.rows_stored;
+    Ok(rows)
+}
+
+/// The batch with the table's names over its columns, and the values as the table's types hold them.
+fn under_names(batch: &RecordBatch, columns: &Schema) -> Result<RecordBatch> {
+    let mut fields = Vec::with_capacity(batch.num_columns());
+    let mut arrays = Vec::with_capacity(batch.num_columns());
+    for (column, array) in columns.columns().iter().zip(batch.columns()) {
+        let array = assign(column, array)?;
+        // The commit looks too, but only once all rows are written.
+        if !column.nullable && array.logical_null_count() > 0 {
+            return Err(missing_value(&column.name));
+        }
+        fields.push(Field::new(&*column.name, array.data_type().clone(), true));
+        arrays.push(array);
+    }
+    RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays)
+        .map_err(|error| Error::InvalidInput(error.to_string()))
+}
+
+/// The columns of a new table, from those of a plan; `required` says by position which are NOT NULL.
+pub(in crate::sql) fn table_columns(arrow: &ArrowSchema, required: &[bool]) -> Result<Schema> {
+    let mut columns = Vec::with_capacity(arrow.fields().len());
+    for field in arrow.fields() {
+        let name = field.name().as_str();
+        match DataType::from_arrow(field.data_type()) {
+            Some(DataType::Null) => {
+                return Err(Error::InvalidInput(format!(
+                    "column '{name}' has no type, for all its values are NULL; say one, as in NULL::bigint"
+                )));
+            }
+            Some(data_type) => columns.push((name, data_type)),
+            None => {
+                return Err(Error::Unsupported(format!(
+                    "column '{name}' has type {}, which a table cannot hold yet",
+                    field.data_type()
+                )));
+            }
+        }
+    }
+    if columns.is_empty() {
+        return Err(Error::InvalidInput("a table has at least one column".into()));
+    }
+    let mut schema = Schema::from_names(columns)?;
+    for (position, _) in required.iter().enumerate().filter(|(_, required)| **required) {
+        schema.require(position);
+    }
+    Ok(schema)
+}
+
+/// Which columns of a CREATE TABLE are NOT NULL, by position. What a store would not keep to is refused.
+pub(in crate::sql) fn required_columns(statement: &CreateTable) -> Result<Vec<bool>> {
+    let refuse = |what: String| {
+        Err(Error::Unsupported(format!("{what}; a column of a table has a name, a type and perhaps NOT NULL")))
+    };
+    if statement.or_replace {
+        return refuse("CREATE OR REPLACE TABLE does not replace stored rows yet".into());
+    }
+    if let Some(constraint) = statement.constraints.first() {
+        return refuse(format!("the constraint {constraint} would not be kept to"));
+    }
+    let mut required = Vec::with_capacity(statement.columns.len());
+    for column in &statement.columns {
+        let mut not_null = false;
+        for option in &column.options {
+            match &option.option {
+                ColumnOption::NotNull => not_null = true,
+                ColumnOption::Null => {}
+                other => return refuse(format!("{other} of column {} would not be kept to", column.name)),
+            }
+        }
+        required.push(not_null);
+    }
+    Ok(required)
+}
+
+/// The CREATE TABLE that a statement is, if it is one.
+pub(in crate::sql) fn create_table(statement: &Statement) -> Option<&CreateTable> {
+    match statement {
+        Statement::Statement(statement) => match statement.as_ref() {
+            SqlStatement::CreateTable(create) => Some(create),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The answer of a statement that has none.
+pub(in crate::sql) fn nothing() -> Arc<dyn ExecutionPlan> {
+    Arc::new(EmptyExec::new(Arc::new(ArrowSchema::empty())))
+}
+
+/// How many rows were added or changed, under the name that DataFusion gives such an answer.
+pub(in crate::sql) fn count(rows: u64) -> Result<Arc<dyn ExecutionPlan>> {
+    let counts: ArrayRef = Arc::new(UInt64Array::from(vec![rows]));
+    let schema: SchemaRef =
+        Arc::new(ArrowSchema::new(vec![Field::new("count", counts.data_type().clone(), false)]));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![counts])
+        .map_err(|error| Error::InvalidInput(error.to_string()))?;
+    let source = MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None).map_err(from_datafusion)?;
+    Ok(source)
+}

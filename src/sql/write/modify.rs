@@ -1,0 +1,174 @@
+//! DELETE and UPDATE: which rows of a stored table go or change, and to what.
+//!
+//! DataFusion plans the statement: a filter over a scan, and for an UPDATE a projection to all columns above it. Both are taken
+//! apart here and compiled for `maintain::modify`, which rewrites the segments that have such rows.
+
+use std::sync::Arc;
+
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::execution::SessionState;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::logical_expr::dml::DmlStatement;
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan, WriteOp};
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::error::{Error, Result};
+use crate::expr::Predicate;
+use crate::ingest::partition::Compiled;
+use crate::maintain::{Modification, ModifyOptions, modify};
+use crate::model::Schema;
+use crate::sql::convert::{from_datafusion, to_predicate};
+use crate::sql::keys::expressions::{SqlExpressions, compile};
+use crate::sql::run::provider::StoreProvider;
+use crate::sql::run::table::StoreTable;
+use crate::sql::write::assignments::{as_said, given};
+use crate::sql::write::count;
+use crate::sql::write::subqueries;
+use crate::store::Store;
+
+/// What a statement does to the rows of a table.
+#[derive(Debug)]
+pub(in crate::sql) struct Modify {
+    pub(in crate::sql) table: String,
+    schema: Schema,
+    modification: Modification,
+    /// What the answers of subqueries take.
+    memory: MemoryReservation,
+}
+
+impl Modify {
+    /// Of a statement that deletes or updates; `None` for others.
+    pub(in crate::sql) async fn of(statement: &DmlStatement, state: &SessionState) -> Result<Option<Modify>> {
+        let is_update = match statement.op {
+            WriteOp::Delete => false,
+            WriteOp::Update => true,
+            _ => return Ok(None),
+        };
+        let provider = source_as_provider(&statement.target).map_err(from_datafusion)?;
+        let Some(provider) = provider.downcast_ref::<StoreProvider>() else {
+            return Err(Error::InvalidInput(format!(
+                "{} is not a table of the store: its rows cannot be changed",
+                statement.table_name
+            )));
+        };
+        let snapshot = provider.table.snapshot();
+        let schema = snapshot.schema();
+        let (new, rows) = match statement.input.as_ref() {
+            LogicalPlan::Projection(projection) if is_update => (Some(&projection.expr), &projection.input),
+            _ => (None, &statement.input),
+        };
+        let (condition, scan) = match rows.as_ref() {
+            LogicalPlan::Filter(filter) => (Some(&filter.predicate), &filter.input),
+            _ => (None, rows),
+        };
+        check_scan(scan)?;
+        condition.into_iter().chain(new.into_iter().flatten()).try_for_each(check_expression)?;
+        let name = snapshot.table_name();
+        let mut generation = None;
+        for expr in condition.into_iter().chain(new.into_iter().flatten()) {
+            if subqueries::depends_on(expr, name)? {
+                generation = Some(snapshot.generation());
+            }
+        }
+        let memory = MemoryConsumer::new("Subqueries").register(&state.runtime_env().memory_pool);
+        let condition = match condition {
+            Some(condition) => Some(subqueries::answered(condition, scan.schema(), state, &memory).await?),
+            None => None,
+        };
+        let (predicate, partitions) = match &condition {
+            Some(condition) => predicates(condition, scan, &provider.table, state),
+            None => (Predicate::And(Vec::new()), Predicate::Unknown),
+        };
+        let compiled = condition.map(|condition| compile(condition, scan.schema(), state)).transpose()?;
+        let set = match (is_update, new) {
+            (true, Some(new)) => Some(changes(new, scan, schema, state, &memory).await?),
+            (true, None) => return Err(Error::Unsupported("an UPDATE of this form".into())),
+            (false, _) => None,
+        };
+        let compile: Arc<dyn crate::ingest::partition::Compile> = Arc::new(SqlExpressions::default());
+        let modification =
+            Modification { condition: compiled, predicate, partitions, set, compile: Some(compile), generation };
+        Ok(Some(Modify { table: name.to_owned(), schema: schema.clone(), modification, memory }))
+    }
+
+    /// Does it. Returns the plan of the statement's answer: how many rows.
+    pub(in crate::sql) fn run(self, store: &Store, options: &ModifyOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let table = store.table(&self.table)?;
+        let limit = options.memory_limit.map(|limit| limit.saturating_sub(self.memory.size() as u64));
+        let options = ModifyOptions { memory_limit: limit, ..options.clone() };
+        let (_, report) = modify(&table, &self.schema, &self.modification, &options)?;
+        count(report.rows)
+    }
+}
+
+/// The rows must be those of the table alone.
+fn check_scan(plan: &LogicalPlan) -> Result<()> {
+    match plan {
+        LogicalPlan::TableScan(_) => Ok(()),
+        LogicalPlan::SubqueryAlias(alias) => check_scan(&alias.input),
+        other => Err(Error::Unsupported(format!(
+            "DELETE and UPDATE look at one table, without {}; name the rows by a condition on its columns",
+            other.display()
+        ))),
+    }
+}
+
+fn check_expression(expr: &Expr) -> Result<()> {
+    if expr.is_volatile() {
+        return Err(Error::Unsupported(format!(
+            "{expr} in DELETE or UPDATE, for it is not the same each time it is computed"
+        )));
+    }
+    Ok(())
+}
+
+/// What the optimiser makes of the filter says most to statistics, and of partition keys.
+fn predicates(
+    condition: &Expr,
+    scan: &Arc<LogicalPlan>,
+    table: &StoreTable,
+    state: &SessionState,
+) -> (Predicate, Predicate) {
+    let unknown = (Predicate::Unknown, Predicate::Unknown);
+    let rows = Filter::try_new(condition.clone(), Arc::clone(scan)).map(LogicalPlan::Filter);
+    let Ok(optimised) = rows.and_then(|rows| state.optimize(&rows)) else { return unknown };
+    let (mut parts, mut partitions) = (Vec::new(), Vec::new());
+    let mut at = &optimised;
+    loop {
+        at = match at {
+            LogicalPlan::Filter(filter) => {
+                parts.push(to_predicate(&filter.predicate, table.snapshot().schema()));
+                partitions.push(table.partition_keys().predicate(&filter.predicate));
+                &filter.input
+            }
+            LogicalPlan::SubqueryAlias(alias) => &alias.input,
+            LogicalPlan::TableScan(_) => return (Predicate::And(parts), Predicate::And(partitions)),
+            _ => return unknown,
+        };
+    }
+}
+
+/// The columns that get new values, by position.
+async fn changes(
+    new: &[Expr],
+    scan: &LogicalPlan,
+    schema: &Schema,
+    state: &SessionState,
+    memory: &MemoryReservation,
+) -> Result<Vec<(usize, Compiled)>> {
+    let mut changes = Vec::new();
+    for (at, expr) in new.iter().enumerate() {
+        let Some(column) = schema.columns().get(at) else {
+            return Err(Error::Unsupported("an UPDATE of this form".into()));
+        };
+        let value = match expr {
+            Expr::Alias(alias) => alias.expr.as_ref(),
+            other => other,
+        };
+        if !matches!(value, Expr::Column(same) if *same.name == *column.name) {
+            let value = subqueries::answered(&as_said(given(value), column), scan.schema(), state, memory).await?;
+            changes.push((at, compile(value, scan.schema(), state)?));
+        }
+    }
+    Ok(changes)
+}

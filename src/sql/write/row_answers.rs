@@ -1,0 +1,95 @@
+//! `(a, b) IN (SELECT …)` in DELETE and UPDATE: its rows, answered first and put into the expression one by one.
+//!
+//! Where this stands on the road of a query: `row_values` has made of it an EXISTS over the rows of the subquery, with
+//! a condition that compares one of them with the row to be changed; `subqueries` asks here what becomes of such. The
+//! rows themselves do not depend on the one to be changed, so each of them can be put in the place of the columns in
+//! the condition.
+
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, ScalarValue};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::physical_plan::collect;
+
+use crate::error::{Error, Result};
+use crate::sql::convert::from_datafusion;
+use crate::sql::syntax::row_values::ROWS;
+use crate::sql::walks::{has_part, rewrite_up};
+
+/// Rows, and what is asked of each of them.
+pub(in crate::sql) struct Compared<'a> {
+    rows: &'a LogicalPlan,
+    condition: &'a Expr,
+}
+
+impl<'a> Compared<'a> {
+    /// Of a subquery that `row_values` has made.
+    pub(in crate::sql) fn of(subquery: &'a LogicalPlan) -> Option<Compared<'a>> {
+        let LogicalPlan::Projection(projection) = subquery else { return None };
+        let LogicalPlan::Filter(filter) = projection.input.as_ref() else { return None };
+        let LogicalPlan::SubqueryAlias(named) = filter.input.as_ref() else { return None };
+        let is_subquery = |expr: &Expr| {
+            matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))
+        };
+        let is_plain = !has_part(&filter.predicate, is_subquery);
+        let is_ours = named.alias.table().starts_with(ROWS) && filter.input.all_out_ref_exprs().is_empty();
+        (is_ours && is_plain).then(|| Compared { rows: &filter.input, condition: &filter.predicate })
+    }
+
+    /// Whether one of the distinct rows, of which there may be `most`, fulfils the condition.
+    pub(in crate::sql) async fn answer(&self, most: usize, state: &SessionState) -> Result<Expr> {
+        let plan = LogicalPlanBuilder::from(self.rows.clone())
+            .distinct()
+            .and_then(|rows| rows.limit(0, Some(most.saturating_add(1))))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_datafusion)?;
+        let plan = state.create_physical_plan(&plan).await.map_err(from_datafusion)?;
+        let batches = collect(plan, state.task_ctx()).await.map_err(from_datafusion)?;
+        let columns = self.rows.schema().columns();
+        let mut each = Vec::new();
+        for batch in batches {
+            for row in 0..batch.num_rows() {
+                let values = batch.columns().iter().map(|values| ScalarValue::try_from_array(values, row));
+                let values = values.collect::<DataFusionResult<Vec<_>>>().map_err(from_datafusion)?;
+                each.push(self.of_row(&columns, &values).map_err(from_datafusion)?);
+            }
+        }
+        if each.len() > most {
+            return Err(Error::Unsupported(format!(
+                "(…, …) IN (SELECT …) in DELETE or UPDATE with more than {most} different rows; a column of \
+                 its own that tells rows apart, as in id IN (SELECT …), may have any number"
+            )));
+        }
+        Ok(any(each))
+    }
+
+    /// The condition, with the values of a row in the place of its columns.
+    fn of_row(&self, columns: &[Column], values: &[ScalarValue]) -> DataFusionResult<Expr> {
+        let put_in = |expr: Expr| match expr {
+            Expr::Column(column) => match columns.iter().position(|known| *known == column) {
+                Some(at) => Ok(Transformed::yes(values.get(at).map_or(Expr::Column(column), |v| lit(v.clone())))),
+                None => Ok(Transformed::no(Expr::Column(column))),
+            },
+            Expr::OuterReferenceColumn(_, column) => Ok(Transformed::yes(Expr::Column(column))),
+            other => Ok(Transformed::no(other)),
+        };
+        Ok(rewrite_up(self.condition.clone(), put_in)?.data)
+    }
+}
+
+/// Whether one of many conditions holds, nested as little as can be.
+fn any(mut conditions: Vec<Expr>) -> Expr {
+    while conditions.len() > 1 {
+        let mut pairs = conditions.into_iter();
+        let mut halved = Vec::new();
+        while let Some(first) = pairs.next() {
+            halved.push(match pairs.next() {
+                Some(second) => first.or(second),
+                None => first,
+            });
+        }
+        conditions = halved;
+    }
+    conditions.pop().unwrap_or_else(|| lit(false))
+}
