@@ -169,7 +169,7 @@ fn boundless(cast: Cast, of: &DataType) -> Expr {
 }
 
 /// A projection of DataFusion's, of whose columns it takes no bounds from casts that change the order of values.
-pub(super) fn without_other_bounds(node: LogicalPlan) -> Rewritten<LogicalPlan> {
+pub(in crate::sql) fn without_other_bounds(node: LogicalPlan) -> Rewritten<LogicalPlan> {
     rewrite_where(node, |expr| matches!(expr, Expr::Cast(_)), hidden_reordering)
 }
 

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::{Count, Metric, MetricValue, MetricsSet, Time};
 
 use crate::query::stats::{Counters, Form, Pruned, Statistic};
