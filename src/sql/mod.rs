@@ -1,17 +1,22 @@
 //! SQL over the tables of a store, and over files by name: the only folder that knows DataFusion.
 //!
-//! Where this stands on the road of a query, room by room:
+//! Its rooms, from the bottom; each imports only from those before it (`tests/it/layers.rs` holds them to that):
 //!
-//! - [`session`]: configuration, memory, threads; a text becomes statements, a statement an answer, batch by batch.
-//! - [`syntax`]: what is put right in a statement between the parser and the planner.
-//! - [`names`]: what the names in it are: tables of the store, views of the session, files.
-//! - [`types`]: what its types mean: decimals, times, intervals, zeros. Plans are made over them.
-//! - [`rules`]: rules over plans, before and in place of those of DataFusion that answer wrongly.
-//! - [`functions`]: functions and aggregates in place of DataFusion's, or which it does not have.
-//! - [`plan`]: expressions and parts of plans in the terms of our executor.
-//! - [`run`]: those parts, and scans of ours under the rest, as operators of DataFusion.
-//! - [`write`]: INSERT, CREATE TABLE, DELETE and UPDATE; what they store goes into the road of an ingest.
-//! - [`walks`]: walks over statements, plans and expressions, for all of them.
+//! - `convert`: between DataFusion's terms and ours: errors, values, expressions, filters, statistics.
+//! - `walks`: walks over statements, plans and expressions.
+//! - `types`: what types mean in statements: decimals, times, intervals, zeros.
+//! - `functions`: functions and aggregates in place of DataFusion's, or which it does not have.
+//! - `syntax`: what is put right in a statement between the parser and the planner.
+//! - `rules`: rules over plans, before and in place of those of DataFusion that answer wrongly.
+//! - `keys`: expressions that tables are partitioned by, and filters over them.
+//! - `run`: fragments and scans of ours as operators of DataFusion; the answer, batch by batch; what was counted.
+//! - `plan`: which parts of a plan our executor runs, and physical plans.
+//! - `write`: INSERT, CREATE TABLE, DELETE and UPDATE; what they store goes into the road of an ingest.
+//! - `names`: what names are: tables of the store, views and parameters of the session, files.
+//! - `session`: configuration, memory, threads; a text becomes statements, and a statement an answer.
+//!
+//! The road of a query goes through `session`, `syntax`, `names`, DataFusion's planner with `types`, `functions` and `rules`,
+//! then `plan` and `run`.
 //!
 //! `docs/datafusion-faults.md` has a row for each thing that DataFusion gets wrong.
 //!

@@ -12,6 +12,7 @@ mod example;
 mod golden;
 mod ingest;
 mod inputs;
+mod layers;
 mod loading;
 #[cfg(feature = "sql")]
 mod oracle;
