@@ -6,13 +6,24 @@ use std::path::{Path, PathBuf};
 
 /// The folders and files of `src/`, from the bottom.
 const FOLDERS: [&str; 15] = [
-    "error", "limits", "bytes", "disk", "model", "encoding", "block", "segment", "manifest", "store", "expr", "ingest",
-    "query", "maintain", "sql",
+    "error", "limits", "bytes", "disk", "model", "encoding", "block", "segment", "manifest", "store", "expr",
+    "ingest", "query", "maintain", "sql",
 ];
 
 /// The folders and files of `src/sql/`, from the bottom.
 const ROOMS: [&str; 12] = [
-    "convert", "walks", "types", "functions", "syntax", "rules", "keys", "run", "plan", "write", "names", "session",
+    "convert",
+    "walks",
+    "types",
+    "functions",
+    "syntax",
+    "rules",
+    "keys",
+    "run",
+    "plan",
+    "write",
+    "names",
+    "session",
 ];
 
 #[test]
