@@ -3,13 +3,16 @@
 //! `a IS NOT DISTINCT FROM b` becomes a join in which nulls are equal, for all of its keys. DataFusion's logical rules
 //! `extract_equijoin_predicate` and `eliminate_cross_join` (55.2) make keys of further equalities, of the WHERE above or of a
 //! join beside it, and these would then hold for nulls.
+//!
+//! `eliminate_cross_join` also forgets a key that is computed of several tables: in `a JOIN (b JOIN c …) ON a.x = b.y + c.z` it
+//! joins the tables one after the other, and finds none for which the key would do.
 
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 /// One of the rules, for other joins.
@@ -45,7 +48,9 @@ impl OptimizerRule for UnlessNullsAreEqual {
         let spoilt = match self.0.apply_order() {
             // The rule sees this node alone.
             Some(_) => takes_nulls_for_equal(&plan),
-            None => plan.exists(|node| Ok(takes_nulls_for_equal(node) && is_inner(node)))?,
+            None => plan.exists(|node| {
+                Ok(is_inner(node) && (takes_nulls_for_equal(node) || has_key_of_several_tables(node)))
+            })?,
         };
         if spoilt { Ok(Transformed::no(plan)) } else { self.0.rewrite(plan, config) }
     }
@@ -53,6 +58,17 @@ impl OptimizerRule for UnlessNullsAreEqual {
 
 fn takes_nulls_for_equal(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull && !join.on.is_empty())
+}
+
+/// Whether a side of a key may need columns of several tables.
+fn has_key_of_several_tables(plan: &LogicalPlan) -> bool {
+    let LogicalPlan::Join(join) = plan else { return false };
+    let of_several = |key: &Expr| {
+        let columns = key.column_refs();
+        let first = columns.iter().next().and_then(|column| column.relation.as_ref());
+        columns.len() > 1 && (first.is_none() || columns.iter().any(|column| column.relation.as_ref() != first))
+    };
+    join.on.iter().any(|(left, right)| of_several(left) || of_several(right))
 }
 
 fn is_inner(plan: &LogicalPlan) -> bool {
