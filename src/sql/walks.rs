@@ -1,4 +1,4 @@
-//! Walks over syntax trees, plans and expressions, of which the program holds one copy each.
+//! Walks over syntax trees, plans and expressions, each compiled once for all its callers.
 //!
 //! sqlparser and DataFusion write their walks as generic functions, so every visitor and every closure would get code of
 //! its own for each kind of node: a hundred to four hundred kilobytes a visitor. Dozens of such copies made the program a

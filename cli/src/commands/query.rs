@@ -132,8 +132,13 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
         temp_dir: args.temp_dir.clone(),
         create: true,
     };
-    let session = Session::open(&Store::open(&args.store), &options)?;
+    let store = Store::open(&args.store);
+    let session = Session::open(&store, &options)?;
     let statements = session.parse(&sql)?;
+    if statements.is_empty() && !store.exists()? {
+        let what = format!("there is no store at '{}' and no statement to run", args.store.display());
+        return Err(Failure::usage(what).hint("the store comes first: sty query STORE 'SELECT …'"));
+    }
     let (mut output, format, mut print) = context.open_result(args.format, args.output.as_deref(), args.force)?;
     print.header = !args.no_header;
     print.max_rows = args.max_rows;

@@ -227,6 +227,7 @@ fn too_little_memory_is_5_and_says_what_helps() {
         shell.pipe("query db --threads 4 --memory-limit 1MiB", "SELECT id, n, w FROM t ORDER BY n, id");
     assert_eq!((code, stdout.as_str()), (5, ""), "{stderr}");
     assert!(stderr.contains("larger --memory-limit or fewer --threads"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
 
 #[test]

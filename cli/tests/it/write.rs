@@ -10,6 +10,9 @@ fn a_store_is_made_by_create_table_alone() {
         assert_eq!((code, stdout.as_str()), (6, ""), "{sql}");
         assert!(stderr.contains("no store at 'db'") && stderr.contains("CREATE TABLE"), "{stderr}");
     }
+    let (code, _, stderr) = shell.pipe("query db", "");
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("no store at 'db' and no statement"), "{stderr}");
     let (code, _, stderr) =
         shell.pipe("query db", "CREATE TABLE t AS SELECT 1 / (1 - value) FROM generate_series(0, 5)");
     assert_eq!(code, 1, "{stderr}");

@@ -370,6 +370,7 @@ fn width(arrow: &ArrowType) -> Option<usize> {
 }
 
 fn bad(path: &Path, what: &str) -> Error {
+    let what = what.trim_start_matches("Parquet error: ");
     Error::InvalidInput(format!("{}: cannot be read as Parquet: {what}", path.display()))
 }
 

@@ -101,10 +101,7 @@ fn from_leaf(error: &DataFusionError) -> Error {
         D::SQL(parser, _) => Error::InvalidInput(parser_message(parser)),
         D::SchemaError(schema, _) => schema_error(schema),
         D::NotImplemented(_) => Error::Unsupported(message()),
-        D::ResourcesExhausted(_) => Error::LimitExceeded(format!(
-            "memory: a larger --memory-limit or fewer --threads may do ({})",
-            message().trim_end()
-        )),
+        D::ResourcesExhausted(_) => Error::LimitExceeded(memory_message(&message())),
         D::IoError(source) => Error::Io {
             path: PathBuf::from("query"),
             source: std::io::Error::new(source.kind(), source.to_string()),
@@ -120,6 +117,14 @@ fn from_leaf(error: &DataFusionError) -> Error {
 fn prefix(error: &DataFusionError) -> String {
     let (whole, message) = (error.to_string(), error.message());
     whole.strip_suffix(&*message).map(str::to_owned).unwrap_or_default()
+}
+
+/// What helps, and the last line of the pool's message, which says who asked for how much; lines before it list the
+/// operators that hold most.
+fn memory_message(whole: &str) -> String {
+    let lines = whole.trim_end();
+    let asked = lines.rsplit_once("\nError: ").map_or(lines, |(_, asked)| asked);
+    format!("memory: a larger --memory-limit or fewer --threads may do ({asked})")
 }
 
 fn parser_message(error: &ParserError) -> String {

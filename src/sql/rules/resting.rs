@@ -111,7 +111,7 @@ fn has_equal_parts<'a>(mut exprs: impl Iterator<Item = &'a Expr>) -> bool {
 /// How many parts of a node are compared with each other, at most.
 const COMPARED: usize = 16;
 
-/// Whether a node has several keys, of which two may be equal.
+/// Whether a node sorts or groups by several keys: two of them may be equal.
 fn has_several_keys(node: &LogicalPlan) -> bool {
     match node {
         LogicalPlan::Sort(sort) => sort.expr.len() > 1,

@@ -42,7 +42,7 @@ pub(in crate::sql) fn sql_of(statement: &mut Statement) -> Option<&mut SqlStatem
     }
 }
 
-/// The SQL of a statement or of what is explained.
+/// The syntax tree of a statement; of EXPLAIN, that of the statement it explains.
 pub(in crate::sql) fn sql_in(statement: &Statement) -> Option<&SqlStatement> {
     match statement {
         Statement::Statement(sql) => Some(sql),

@@ -37,7 +37,7 @@ impl<'a> Compared<'a> {
         (is_ours && is_plain).then(|| Compared { rows: &filter.input, condition: &filter.predicate })
     }
 
-    /// Whether one of the distinct rows, of which there may be `most`, fulfils the condition.
+    /// Whether one of the subquery's distinct rows fulfils the condition; more than `most` of them are an error.
     pub(in crate::sql) async fn answer(&self, most: usize, state: &SessionState) -> Result<Expr> {
         let plan = LogicalPlanBuilder::from(self.rows.clone())
             .distinct()
