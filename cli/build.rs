@@ -1,5 +1,5 @@
-//! Links `sty` at a fixed address on Linux: the hundred thousands of addresses in a binary of this size would otherwise be
-//! relocated at each start, half of the time that `SELECT 1` takes.
+//! Links `sty` at a fixed address on Linux: the hundred thousands of addresses in a binary of this
+//! size would otherwise be relocated at each start, half of the time that `SELECT 1` takes.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,12 +1,13 @@
 //! A checked little-endian cursor and its writer twin: the only parser of integers in the project.
 //!
-//! Lists in the format are `u32` counts followed by items; [`Cursor::count`] refuses a count whose items
-//! could not fit in what is left, so that no allocation rests on a number that the input has not earned.
+//! Lists in the format are `u32` counts followed by items; [`Cursor::count`] refuses a count whose
+//! items could not fit in what is left, so that no allocation rests on a number that the input has
+//! not earned.
 
 use crate::error::{Error, Result};
 
-/// Whether a checksum is the stored one. Under a fuzzer every one is, so that it gets at what lies behind: that has to
-/// stand any bytes too.
+/// Whether a checksum is the stored one. Under a fuzzer every one is, so that it gets at what lies
+/// behind: that has to stand any bytes too.
 #[inline]
 pub(crate) fn checksum_holds(computed: u32, stored: u32) -> bool {
     cfg!(fuzzing) || computed == stored
@@ -87,7 +88,8 @@ impl<'a> Cursor<'a> {
         self.array()
     }
 
-    /// A `u32` count of items of at least `item_bytes` (one or more) each, refused above `limit` or what is left.
+    /// A `u32` count of items of at least `item_bytes` (one or more) each, refused above `limit` or
+    /// what is left.
     pub fn count(&mut self, item_bytes: usize, limit: usize) -> Result<usize> {
         let at = self.at;
         let n = self.u32()? as usize;
@@ -106,7 +108,8 @@ impl<'a> Cursor<'a> {
     /// A `u32` length and that many bytes of UTF-8.
     pub fn text(&mut self, limit: usize) -> Result<&'a str> {
         let at = self.at;
-        std::str::from_utf8(self.blob(limit)?).map_err(|_| Error::corrupt(at as u64, "text is not UTF-8"))
+        std::str::from_utf8(self.blob(limit)?)
+            .map_err(|_| Error::corrupt(at as u64, "text is not UTF-8"))
     }
 
     /// Refuses bytes that are left over.

@@ -60,17 +60,23 @@ impl Error {
         Error::Io { path: path.as_ref().to_path_buf(), source }
     }
 
-    /// Corruption at `offset` of a structure whose file the caller does not know; see [`Error::at`].
+    /// Corruption at `offset` of a structure whose file the caller does not know; see
+    /// [`Error::at`].
     pub fn corrupt(offset: u64, what: impl Into<String>) -> Self {
         Error::Corrupt { file: PathBuf::new(), offset, what: what.into() }
     }
 
-    /// Completes a corruption error with the file and the offset at which the structure starts there.
+    /// Completes a corruption error with the file and the offset at which the structure starts
+    /// there.
     #[must_use]
     pub fn at(self, path: impl AsRef<Path>, base: u64) -> Self {
         match self {
             Error::Corrupt { file, offset, what } if file.as_os_str().is_empty() => {
-                Error::Corrupt { file: path.as_ref().to_path_buf(), offset: base.saturating_add(offset), what }
+                Error::Corrupt {
+                    file: path.as_ref().to_path_buf(),
+                    offset: base.saturating_add(offset),
+                    what,
+                }
             }
             other => other,
         }

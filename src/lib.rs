@@ -1,7 +1,7 @@
 //! Stylobate: a disk-backed, memory-mapped columnar store.
 //!
-//! The modules, in the order in which a byte travels from a file of rows to a segment and back to an answer;
-//! each imports only from those before it:
+//! The modules, in the order in which a byte travels from a file of rows to a segment and back to
+//! an answer; each imports only from those before it:
 
 pub mod error; // the six kinds of failure
 pub mod limits; // every maximum that a reader believes
@@ -23,4 +23,6 @@ pub mod sql; // DataFusion, which nothing else knows
 pub use error::{Error, Result};
 
 #[cfg(target_endian = "big")]
-compile_error!("the format is little-endian and read in place; big-endian machines are not supported");
+compile_error!(
+    "the format is little-endian and read in place; big-endian machines are not supported"
+);

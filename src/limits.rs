@@ -1,5 +1,5 @@
-//! Every maximum that a reader will believe. A length read from a file is compared with these, and with
-//! the bytes that are really there, before anything is allocated for it.
+//! Every maximum that a reader will believe. A length read from a file is compared with these, and
+//! with the bytes that are really there, before anything is allocated for it.
 
 /// Values in a vector, the unit of packing and of random access.
 pub const VECTOR: usize = 1024;
@@ -25,8 +25,9 @@ pub const MAX_TABLE_NAME_BYTES: usize = 255;
 pub const MAX_BATCH_BYTES: usize = MAX_CHUNK_BYTES;
 /// The most bytes of a dictionary's values.
 pub const MAX_DICTIONARY_BYTES: usize = 64 << 20;
-/// The most bytes of decoded words in all streams of a block, at every level of nesting: what an open block keeps of
-/// them (runs, patches, unpacked codes) stays below. The longest hexadecimal text in the largest block needs half.
+/// The most bytes of decoded words in all streams of a block, at every level of nesting: what an
+/// open block keeps of them (runs, patches, unpacked codes) stays below. The longest hexadecimal
+/// text in the largest block needs half.
 pub const MAX_STREAM_BYTES: usize = 512 << 20;
 /// How deep encodings may nest (run-length of delta of …).
 pub const MAX_ENCODING_DEPTH: usize = 6;

@@ -14,8 +14,9 @@ use crate::terminal::When;
 
 /// Columnar tables on disk: rows in with `ingest`, SQL answers out with `query`.
 ///
-/// A STORE is a directory of tables. Results go to stdout and nothing else does; progress, summaries and errors go
-/// to stderr. `-` is stdin wherever a file is read and stdout wherever one is written.
+/// A STORE is a directory of tables. Results go to stdout and nothing else does; progress,
+/// summaries and errors go to stderr. `-` is stdin wherever a file is read and stdout wherever one
+/// is written.
 #[derive(Debug, Parser)]
 #[command(name = "sty", version, after_long_help = exit::HELP, disable_help_subcommand = true)]
 #[command(after_help = "`sty --help` tells more; `sty COMMAND --help` has examples.")]
@@ -29,11 +30,25 @@ pub(crate) struct Cli {
 #[derive(Clone, Copy, Debug, Args)]
 struct Globals {
     /// How an error looks on stderr; `json` is one object: code, message, file, offset, hint
-    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t, env = "STY_ERROR_FORMAT")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "FORMAT",
+        default_value_t,
+        env = "STY_ERROR_FORMAT"
+    )]
     #[arg(help_heading = "Everywhere", hide_env = true)]
     error_format: ErrorFormat,
     /// Colours; `auto` uses them on a terminal unless NO_COLOR is set or TERM is dumb
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t, env = "STY_COLOR")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        env = "STY_COLOR"
+    )]
     #[arg(help_heading = "Everywhere", hide_env = true)]
     color: When,
     /// No notes and summaries on stderr
@@ -80,8 +95,9 @@ fn answer(error: &clap::Error) -> Exit {
 /// The command line could not be parsed, so `--error-format json` is looked for by hand.
 fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
     let args: Vec<OsString> = args.collect();
-    let pair =
-        args.windows(2).any(|pair| matches!(pair, [flag, value] if flag == "--error-format" && value == "json"));
+    let pair = args
+        .windows(2)
+        .any(|pair| matches!(pair, [flag, value] if flag == "--error-format" && value == "json"));
     let joined = args.iter().any(|arg| arg == "--error-format=json");
     pair || joined || std::env::var_os("STY_ERROR_FORMAT").is_some_and(|value| value == "json")
 }

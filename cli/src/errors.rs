@@ -1,5 +1,5 @@
-//! What a command reports when it fails, and how that looks on stderr: for people, or as one JSON object
-//! (`--error-format json`).
+//! What a command reports when it fails, and how that looks on stderr: for people, or as one JSON
+//! object (`--error-format json`).
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -101,7 +101,8 @@ impl Failure {
     }
 
     fn human(&self, color: bool) -> String {
-        let (red, cyan, reset) = if color { ("\x1b[1;31m", "\x1b[36m", "\x1b[0m") } else { ("", "", "") };
+        let (red, cyan, reset) =
+            if color { ("\x1b[1;31m", "\x1b[36m", "\x1b[0m") } else { ("", "", "") };
         let mut text = format!("{red}error:{reset} {}\n", self.message);
         if let Some(hint) = &self.hint {
             let _ = writeln!(text, "{cyan}hint:{reset} {hint}");
@@ -182,7 +183,8 @@ mod tests {
 
     #[test]
     fn json_is_one_object_with_every_key() {
-        let failure = Failure::from(stylobate::Error::corrupt(8, "bad \"magic\"").at("db/t/CURRENT", 4));
+        let failure =
+            Failure::from(stylobate::Error::corrupt(8, "bad \"magic\"").at("db/t/CURRENT", 4));
         let value: serde_json::Value = serde_json::from_str(&failure.json()).unwrap();
         assert_eq!(value["code"], "corrupt");
         assert_eq!(value["file"], "db/t/CURRENT");

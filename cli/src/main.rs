@@ -1,8 +1,8 @@
 //! `sty`: the command line of Stylobate.
 //!
-//! `main` reads the command line ([`args`]), runs one command ([`commands`]), reports a failure on stderr
-//! ([`errors`]) and leaves with its exit code ([`exit`]). Results go through [`printers`] to [`output`]; stdout
-//! carries data only.
+//! `main` reads the command line ([`args`]), runs one command ([`commands`]), reports a failure on
+//! stderr ([`errors`]) and leaves with its exit code ([`exit`]). Results go through [`printers`] to
+//! [`output`]; stdout carries data only.
 
 mod args;
 mod commands;
@@ -22,7 +22,8 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Pages of 2 MiB, for which the allocator asks, make a query of a few megabytes hold tens of them, and none faster.
+/// Pages of 2 MiB, for which the allocator asks, make a query of a few megabytes hold tens of them,
+/// and none faster.
 #[cfg(target_os = "linux")]
 fn refuse_huge_pages() {
     // Where that is not allowed, it only takes more memory.

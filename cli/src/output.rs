@@ -13,7 +13,8 @@ use crate::errors::Failure;
 /// An open destination.
 #[derive(Debug)]
 pub(crate) enum Output {
-    /// The process's stdout, without the line buffer of the standard library; also pipes and devices by name.
+    /// The process's stdout, without the line buffer of the standard library; also pipes and
+    /// devices by name.
     Stream(File),
     /// A file under a temporary name beside its target.
     File {
@@ -34,15 +35,18 @@ impl Output {
         Ok(Output::Stream(File::from(owned)))
     }
 
-    /// The file of `-o`; stdout if there is none or it is `-`. An existing file is refused without `force`, now
-    /// rather than after the work. Pipes and devices are written as they are.
+    /// The file of `-o`; stdout if there is none or it is `-`. An existing file is refused without
+    /// `force`, now rather than after the work. Pipes and devices are written as they are.
     pub(crate) fn open(path: Option<&Path>, force: bool) -> Result<Self, Failure> {
         let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
             return Output::stdout();
         };
         let target = match path.metadata() {
             Ok(found) if found.is_dir() => {
-                return Err(Failure::usage(format!("{}: is a directory; name a file", path.display())));
+                return Err(Failure::usage(format!(
+                    "{}: is a directory; name a file",
+                    path.display()
+                )));
             }
             Ok(found) if !found.is_file() => {
                 let device = OpenOptions::new().write(true).open(path);
@@ -85,10 +89,13 @@ impl Output {
         let Output::File { temporary, target, force } = self else {
             return Ok(());
         };
-        let kept = if force { temporary.persist(&target) } else { temporary.persist_noclobber(&target) };
+        let kept =
+            if force { temporary.persist(&target) } else { temporary.persist_noclobber(&target) };
         match kept {
             Ok(_) => Ok(()),
-            Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => Err(exists(&target)),
+            Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(exists(&target))
+            }
             Err(failed) => Err(Failure::io(&target, &failed.error)),
         }
     }

@@ -17,9 +17,11 @@ pub(crate) enum When {
 }
 
 impl When {
-    /// Whether colours are wanted on a stream that `is_terminal`; `NO_COLOR` and `TERM=dumb` say no.
+    /// Whether colours are wanted on a stream that `is_terminal`; `NO_COLOR` and `TERM=dumb` say
+    /// no.
     pub(crate) fn color(self, is_terminal: bool) -> bool {
-        let refused = || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || is_dumb();
+        let refused =
+            || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || is_dumb();
         match self {
             When::Always => true,
             When::Never => false,
@@ -52,7 +54,8 @@ impl Look {
     /// The look of an output that `is_terminal`.
     pub(crate) fn new(color: When, is_terminal: bool) -> Self {
         let width = if is_terminal {
-            terminal_size::terminal_size().map(|(terminal_size::Width(width), _)| usize::from(width))
+            terminal_size::terminal_size()
+                .map(|(terminal_size::Width(width), _)| usize::from(width))
         } else {
             None
         };

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use stylobate::manifest::Traffic;
 
-/// Parses a size: a number and an optional unit. `K M G T` and `KiB MiB …` are powers of 1024, `kB MB GB TB`
-/// powers of 1000, as in `ls` and `dd`; without a unit, bytes.
+/// Parses a size: a number and an optional unit. `K M G T` and `KiB MiB …` are powers of 1024, `kB
+/// MB GB TB` powers of 1000, as in `ls` and `dd`; without a unit, bytes.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
     let factor: u64 = match unit.to_ascii_lowercase().as_str() {
@@ -19,7 +19,9 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         "gb" => 1_000_000_000,
         "tb" => 1_000_000_000_000,
         _ => {
-            return Err(format!("unknown unit '{unit}' in size '{text}'; write for example 512M, 2GiB or 1000000"));
+            return Err(format!(
+                "unknown unit '{unit}' in size '{text}'; write for example 512M, 2GiB or 1000000"
+            ));
         }
     };
     scale(number, factor as f64)
@@ -28,8 +30,8 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("'{text}' is not a size; write for example 512M, 2GiB or 1000000"))
 }
 
-/// Parses a duration: a number and an optional unit out of `ns us ms s m h d`; without a unit, seconds.
-/// Sums such as `1h 30m` work too.
+/// Parses a duration: a number and an optional unit out of `ns us ms s m h d`; without a unit,
+/// seconds. Sums such as `1h 30m` work too.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
     let seconds = match unit {
@@ -42,7 +44,9 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
         "d" => Some(86_400.0),
         _ => None,
     };
-    let simple = seconds.and_then(|unit| scale(number, unit)).and_then(|s| Duration::try_from_secs_f64(s).ok());
+    let simple = seconds
+        .and_then(|unit| scale(number, unit))
+        .and_then(|s| Duration::try_from_secs_f64(s).ok());
     simple
         .or_else(|| humantime::parse_duration(text).ok())
         .ok_or_else(|| format!("'{text}' is not a duration; write for example 30s, 1.5h or 250ms"))
@@ -83,7 +87,8 @@ pub(crate) fn show_duration(duration: Duration) -> String {
     }
 }
 
-/// A count for people, with thousands separated: `3 000 000` with thin groups would not paste; commas do.
+/// A count for people, with thousands separated: `3 000 000` with thin groups would not paste;
+/// commas do.
 pub(crate) fn show_count(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -104,7 +109,8 @@ pub(crate) fn show_counted(count: u64, one: &str) -> String {
 
 fn split(text: &str) -> (&str, &str) {
     let text = text.trim();
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
+    let end =
+        text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     (number, unit.trim())
 }
@@ -115,11 +121,12 @@ fn scale(number: &str, factor: f64) -> Option<f64> {
     (scaled.is_finite() && scaled >= 0.0).then_some(scaled)
 }
 
-/// What was written for each byte that was loaded, as the end of a sentence; nothing where that is unknown.
+/// What was written for each byte that was loaded, as the end of a sentence; nothing where that is
+/// unknown.
 pub(crate) fn show_amplification(traffic: &Traffic) -> String {
-    traffic
-        .amplification()
-        .map_or_else(String::new, |times| format!("; the table's write amplification is {times:.2}"))
+    traffic.amplification().map_or_else(String::new, |times| {
+        format!("; the table's write amplification is {times:.2}")
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Any text as CSV, under any options: no panic, and as many rows whatever the size of the chunks, where bad ones are left
-//! out too.
+//! Any text as CSV, under any options: no panic, and as many rows whatever the size of the chunks,
+//! where bad ones are left out too.
 
 #![no_main]
 
@@ -9,12 +9,17 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use stylobate::Result;
-use stylobate::ingest::sources::{CsvChunk, CsvChunks, CsvOptions, CsvSchema, infer, parse_chunk, parse_good_rows};
+use stylobate::ingest::sources::{
+    CsvChunk, CsvChunks, CsvOptions, CsvSchema, infer, parse_chunk, parse_good_rows,
+};
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some(([flags, delimiter, small, rows], text)) = bytes.split_first_chunk::<4>() else { return };
+    let Some(([flags, delimiter, small, rows], text)) = bytes.split_first_chunk::<4>() else {
+        return;
+    };
     let options = CsvOptions {
-        delimiter: (flags & 32 == 0).then(|| *b",\t;|".get(usize::from(*delimiter)).unwrap_or(delimiter)),
+        delimiter: (flags & 32 == 0)
+            .then(|| *b",\t;|".get(usize::from(*delimiter)).unwrap_or(delimiter)),
         quote: if flags & 1 == 0 { b'"' } else { b'\'' },
         header: [None, Some(true), Some(false), None][usize::from(flags >> 1 & 3)],
         nulls: if flags & 8 == 0 { vec![] } else { vec!["NA".into(), "\\N".into()] },
@@ -27,13 +32,17 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     }
     let Ok(whole) = chunks(text, &options, 1 << 20) else { return };
-    let Ok(schema) = infer(Path::new("fuzz.csv"), &options, whole.first()).map(Arc::new) else { return };
+    let Ok(schema) = infer(Path::new("fuzz.csv"), &options, whole.first()).map(Arc::new) else {
+        return;
+    };
     if options.delimiter.is_none() || schema.header {
         // Delimiter and header are found in the first chunk, and may be others in a smaller one.
         let _ = count(&schema, &whole);
         return;
     }
-    let Ok(pieces) = chunks(text, &options, usize::from(*small).max(1)) else { panic!("smaller chunks fail") };
+    let Ok(pieces) = chunks(text, &options, usize::from(*small).max(1)) else {
+        panic!("smaller chunks fail")
+    };
     let (whole, pieces) = (count(&schema, &whole), count(&schema, &pieces));
     // Types are found chunk by chunk, so one may be refused where the other is not.
     if let (Ok(whole), Ok(pieces)) = (whole, pieces) {

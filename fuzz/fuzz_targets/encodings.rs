@@ -1,5 +1,5 @@
-//! Every kind of stream, both ways: values under a chosen encoding come back as they were, and any bytes are an error
-//! or some values.
+//! Every kind of stream, both ways: values under a chosen encoding come back as they were, and any
+//! bytes are an error or some values.
 
 #![no_main]
 
@@ -17,8 +17,18 @@ use stylobate::encoding::{Encoding, Options, Profile, Sink, Source, Word};
 use stylobate::model::DataType;
 
 /// The types of the streams.
-const TYPES: [&str; 10] =
-    ["bool", "int8", "uint16", "int32", "uint64", "float32", "float64", "decimal(38,2)", "utf8", "binary"];
+const TYPES: [&str; 10] = [
+    "bool",
+    "int8",
+    "uint16",
+    "int32",
+    "uint64",
+    "float32",
+    "float64",
+    "decimal(38,2)",
+    "utf8",
+    "binary",
+];
 const VECTOR: usize = 1024;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -43,7 +53,9 @@ fuzz_target!(|bytes: &[u8]| {
 
 /// A block of any bytes, the first `head` of them its head.
 fn any_bytes(data_type: &DataType, head: usize, rows: usize, bytes: &[u8]) {
-    let Ok(reader) = Reader::parse(bytes, head.min(bytes.len()), rows, data_type, false) else { return };
+    let Ok(reader) = Reader::parse(bytes, head.min(bytes.len()), rows, data_type, false) else {
+        return;
+    };
     let _ = reader.describe();
     let last = rows.saturating_sub(1) / VECTOR * VECTOR;
     for range in [0..rows, last..rows, 0..rows.min(7)] {
@@ -66,7 +78,8 @@ struct Shape<'a> {
 
 impl Shape<'_> {
     fn words(&self, width: usize) -> Vec<u64> {
-        let word = |chunk: &[u8]| chunk.iter().rev().fold(0u64, |word, &byte| word << 8 | u64::from(byte));
+        let word =
+            |chunk: &[u8]| chunk.iter().rev().fold(0u64, |word, &byte| word << 8 | u64::from(byte));
         let base: Vec<u64> = self.bytes.chunks(width).map(word).collect();
         let one = |round: usize| base.iter().map(move |word| word.wrapping_add(round as u64 * 3));
         let all = (0..=self.times * self.times).flat_map(one);
@@ -95,7 +108,8 @@ fn round_trip(kind: usize, shape: &Shape<'_>, options: &Options) {
         3 => int_trip::<u32>(&shape.words(4), true, options),
         4 => int_trip::<u64>(&shape.words(8), false, options),
         5 => {
-            let values: Vec<f32> = shape.words(4).iter().map(|&w| f32::from_bits(w as u32)).collect();
+            let values: Vec<f32> =
+                shape.words(4).iter().map(|&w| f32::from_bits(w as u32)).collect();
             float_trip(&values, options);
         }
         6 => {
@@ -158,13 +172,19 @@ fn float_trip<F: Float>(values: &[F], options: &Options) {
             let (mut all, mut last) = (Vec::new(), Vec::new());
             stream.decode(0..values.len(), &mut all).unwrap();
             stream.decode(start_of_last(values.len())..values.len(), &mut last).unwrap();
-            same(&bits(&all), &bits(&last), |row| stream.get(row).unwrap().to_word(), &bits(values));
+            same(
+                &bits(&all),
+                &bits(&last),
+                |row| stream.get(row).unwrap().to_word(),
+                &bits(values),
+            );
         },
     );
 }
 
 fn wide_trip(words: &[u64], options: &Options) {
-    let values: Vec<i128> = words.chunks(2).map(|w| i128::from(w[0] as i64) << (w[w.len() - 1] % 64)).collect();
+    let values: Vec<i128> =
+        words.chunks(2).map(|w| i128::from(w[0] as i64) << (w[w.len() - 1] % 64)).collect();
     through(
         |sink| wide::encode(&values, options, sink),
         |source| {
@@ -178,7 +198,8 @@ fn wide_trip(words: &[u64], options: &Options) {
 }
 
 fn bool_trip(words: &[u64], options: &Options) {
-    let values: Vec<bool> = words.iter().flat_map(|w| (0..8).map(move |bit| w >> bit & 1 == 1)).collect();
+    let values: Vec<bool> =
+        words.iter().flat_map(|w| (0..8).map(move |bit| w >> bit & 1 == 1)).collect();
     through(
         |sink| bools::encode(&BooleanBuffer::from(values.clone()), options, sink),
         |source| {

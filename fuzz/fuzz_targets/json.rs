@@ -1,4 +1,5 @@
-//! Any text as JSON, in any layout and under any types: no panic, and as many rows whatever the size of the chunks.
+//! Any text as JSON, in any layout and under any types: no panic, and as many rows whatever the
+//! size of the chunks.
 
 #![no_main]
 
@@ -7,13 +8,16 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use stylobate::Result;
-use stylobate::ingest::sources::json::{JsonChunk, JsonChunks, JsonOptions, JsonSchema, infer, parse_rows};
+use stylobate::ingest::sources::json::{
+    JsonChunk, JsonChunks, JsonOptions, JsonSchema, infer, parse_rows,
+};
 use stylobate::model::DataType;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(([flags, small, rows], text)) = bytes.split_first_chunk::<3>() else { return };
     let types = [DataType::Int64, DataType::Float64, DataType::Date, DataType::Utf8];
-    let named = |bit: u8| types.get(usize::from(flags >> bit & 3)).cloned().unwrap_or(DataType::Bool);
+    let named =
+        |bit: u8| types.get(usize::from(flags >> bit & 3)).cloned().unwrap_or(DataType::Bool);
     let options = JsonOptions {
         schema: if flags & 1 == 0 { vec![] } else { vec![("a".into(), named(1))] },
         prior: if flags & 8 == 0 { vec![] } else { vec![("b".into(), named(4))] },
@@ -23,7 +27,9 @@ fuzz_target!(|bytes: &[u8]| {
     let name = Path::new(if flags & 64 == 0 { "fuzz.json" } else { "fuzz.jsonl" });
     let Ok(whole) = chunks(name, text, 1 << 20) else { return };
     let Ok(schema) = infer(name, &options, whole.first()) else { return };
-    let Ok(pieces) = chunks(name, text, usize::from(*small).max(1)) else { panic!("smaller chunks fail") };
+    let Ok(pieces) = chunks(name, text, usize::from(*small).max(1)) else {
+        panic!("smaller chunks fail")
+    };
     let (whole, pieces) = (count(&schema, &whole), count(&schema, &pieces));
     // Types are found chunk by chunk, so a row may be refused where another is not; none is lost.
     if let (Ok(whole), Ok(pieces)) = (whole, pieces) {

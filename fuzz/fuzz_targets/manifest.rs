@@ -1,4 +1,5 @@
-//! A root, a chunk, a file of the ledger or `CURRENT` of any bytes; what they are is told by how they begin.
+//! A root, a chunk, a file of the ledger or `CURRENT` of any bytes; what they are is told by how
+//! they begin.
 
 #![no_main]
 
@@ -9,7 +10,8 @@ use stylobate::disk::Mapped;
 use stylobate::manifest::ledger::parse_file;
 use stylobate::manifest::{Chunk, ChunkRef, LedgerRef, Root, codec};
 
-/// Where a root has its generation, and a chunk or ledger its id and its count: behind the envelope of 40 bytes.
+/// Where a root has its generation, and a chunk or ledger its id and its count: behind the envelope
+/// of 40 bytes.
 const BODY: usize = 40;
 
 fuzz_target!(|bytes: &[u8]| match bytes.first_chunk::<8>() {
@@ -27,14 +29,17 @@ fn root(bytes: &[u8]) {
     let number = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
     for generation in [1, 2].into_iter().chain(number(BODY)) {
         let Ok(root) = Root::parse(bytes, generation) else { continue };
-        // What is understood is written again as the same thing; a writer never writes what it does not know.
+        // What is understood is written again as the same thing; a writer never writes what it does
+        // not know.
         let root = Root { unknown: 0, ..root };
         assert_eq!(Root::parse(&root.encode(), generation).unwrap(), root);
     }
 }
 
 fn ledger(bytes: &[u8]) {
-    let Some((id, rest)) = bytes.get(BODY..).and_then(|body| body.split_first_chunk::<16>()) else { return };
+    let Some((id, rest)) = bytes.get(BODY..).and_then(|body| body.split_first_chunk::<16>()) else {
+        return;
+    };
     let Some(sources) = rest.first_chunk() else { return };
     let sources = u32::from_le_bytes(*sources);
     let expected = LedgerRef { id: *id, length: bytes.len() as u64, crc: 0, sources };
@@ -44,7 +49,9 @@ fn ledger(bytes: &[u8]) {
 }
 
 fn chunk(bytes: &[u8]) {
-    let Some((id, rest)) = bytes.get(BODY..).and_then(|body| body.split_first_chunk::<16>()) else { return };
+    let Some((id, rest)) = bytes.get(BODY..).and_then(|body| body.split_first_chunk::<16>()) else {
+        return;
+    };
     let Some(segments) = rest.first_chunk() else { return };
     let segments = u32::from_le_bytes(*segments);
     let mut expected = ChunkRef {

@@ -12,7 +12,9 @@ use stylobate::segment::{Column, Segment};
 const ROWS: usize = 2048;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(segment) = Segment::open(Arc::new(Mapped::of_bytes(bytes)), "fuzz.sty", 0, bytes.len() as u64) else {
+    let Ok(segment) =
+        Segment::open(Arc::new(Mapped::of_bytes(bytes)), "fuzz.sty", 0, bytes.len() as u64)
+    else {
         return;
     };
     for entry in segment.footer().columns.iter().take(32) {

@@ -37,8 +37,15 @@ pub fn measure(gathered: &Gathered<'_>, physical: Physical) -> Stats {
     stats
 }
 
-fn only_valid<'v, T>(values: &'v [T], valid: Option<&'v BooleanBuffer>) -> impl Iterator<Item = &'v T> {
-    values.iter().enumerate().filter(move |(i, _)| valid.is_none_or(|v| v.value(*i))).map(|(_, v)| v)
+fn only_valid<'v, T>(
+    values: &'v [T],
+    valid: Option<&'v BooleanBuffer>,
+) -> impl Iterator<Item = &'v T> {
+    values
+        .iter()
+        .enumerate()
+        .filter(move |(i, _)| valid.is_none_or(|v| v.value(*i)))
+        .map(|(_, v)| v)
 }
 
 fn exact(value: Scalar) -> Option<Bound> {
@@ -120,7 +127,12 @@ fn sum_words<W: Word>(values: &[W], signed: bool) -> i128 {
     total
 }
 
-fn floats<T>(values: &[T], widen: impl Fn(&T) -> f64, valid: Option<&BooleanBuffer>, stats: &mut Stats) {
+fn floats<T>(
+    values: &[T],
+    widen: impl Fn(&T) -> f64,
+    valid: Option<&BooleanBuffer>,
+    stats: &mut Stats,
+) {
     // The integer that orders floats as IEEE 754 totalOrder does.
     let key = |v: &T| {
         let bits = widen(v).to_bits() as i64;
@@ -156,7 +168,8 @@ fn bytes(values: &[&[u8]], stats: &mut Stats) {
     let mut last = values[0];
     for &value in &values[1..] {
         match value.cmp(last) {
-            // Most neighbours of a low-cardinality column are equal or known; only a change can move a bound.
+            // Most neighbours of a low-cardinality column are equal or known; only a change can
+            // move a bound.
             Ordering::Equal => equal = true,
             Ordering::Less => {
                 falls = true;

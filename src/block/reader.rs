@@ -4,9 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, BinaryViewArray, BooleanArray, NullArray, StringViewArray, UInt32Array, make_array,
+    Array, ArrayRef, BinaryViewArray, BooleanArray, NullArray, StringViewArray, UInt32Array,
+    make_array,
 };
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer as ArrowBuffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{
+    ArrowNativeType, BooleanBuffer, Buffer as ArrowBuffer, NullBuffer, ScalarBuffer,
+};
 use arrow_data::{ArrayData, ByteView};
 
 use super::writer::{ALL_NULL, ALL_VALID, BY_CODE, STREAM};
@@ -74,8 +77,8 @@ pub struct Reader<'a> {
 pub type Dictionary = ArrayRef;
 
 impl<'a> Reader<'a> {
-    /// Parses a block of `rows` rows whose head is `head_len` bytes; the caller has checked the head. With `verify`
-    /// the checksums of its payload are compared too.
+    /// Parses a block of `rows` rows whose head is `head_len` bytes; the caller has checked the
+    /// head. With `verify` the checksums of its payload are compared too.
     pub fn parse(
         bytes: &'a [u8],
         head_len: usize,
@@ -199,8 +202,9 @@ impl<'a> Reader<'a> {
             Stream::Codes(s) => {
                 let mut codes = Vec::with_capacity(rows.len());
                 s.decode(rows, &mut codes)?;
-                let dictionary = dictionary
-                    .ok_or_else(|| Error::corrupt(0, "dictionary codes in a column without a dictionary"))?;
+                let dictionary = dictionary.ok_or_else(|| {
+                    Error::corrupt(0, "dictionary codes in a column without a dictionary")
+                })?;
                 look_up(codes, dictionary)
             }
         }
@@ -208,8 +212,14 @@ impl<'a> Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Single rows as an array of the stored type, without decoding the block where the encoding allows.
-    pub fn gather(&self, rows: &[u32], data_type: &DataType, dictionary: Option<&Dictionary>) -> Result<ArrayRef> {
+    /// Single rows as an array of the stored type, without decoding the block where the encoding
+    /// allows.
+    pub fn gather(
+        &self,
+        rows: &[u32],
+        data_type: &DataType,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<ArrayRef> {
         if let Some(row) = rows.iter().find(|row| **row as usize >= self.rows) {
             return Err(Error::InvalidInput(format!("row {row} of a block of {}", self.rows)));
         }
@@ -220,35 +230,58 @@ impl Reader<'_> {
             Validity::All | Validity::ByCode => None,
             Validity::Nothing => return Ok(nothing(rows.len(), data_type)),
             Validity::Stream(bools) => {
-                let valid = rows.iter().map(|row| bools.get(*row as usize)).collect::<Result<Vec<bool>>>()?;
+                let valid = rows
+                    .iter()
+                    .map(|row| bools.get(*row as usize))
+                    .collect::<Result<Vec<bool>>>()?;
                 Some(NullBuffer::from(valid))
             }
         };
         match &self.stream {
             Stream::Null => Ok(nothing(rows.len(), data_type)),
             Stream::Bool(s) => {
-                let values = rows.iter().map(|row| s.get(*row as usize)).collect::<Result<Vec<bool>>>()?;
+                let values =
+                    rows.iter().map(|row| s.get(*row as usize)).collect::<Result<Vec<bool>>>()?;
                 Ok(Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls)))
             }
-            Stream::W8(s) => gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls),
-            Stream::W16(s) => gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls),
-            Stream::W32(s) => gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls),
-            Stream::W64(s) => gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls),
-            Stream::F32(s) => gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls),
-            Stream::F64(s) => gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls),
-            Stream::Wide(s) => fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls),
+            Stream::W8(s) => {
+                gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls)
+            }
+            Stream::W16(s) => {
+                gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls)
+            }
+            Stream::W32(s) => {
+                gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls)
+            }
+            Stream::W64(s) => {
+                gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls)
+            }
+            Stream::F32(s) => {
+                gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls)
+            }
+            Stream::F64(s) => {
+                gathered(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls)
+            }
+            Stream::Wide(s) => {
+                fixed(ArrowBuffer::from_vec(each(rows, |row| s.get(row))?), data_type, nulls)
+            }
             Stream::Bytes(s) => {
                 let (mut data, mut ends) = (Vec::new(), Vec::with_capacity(rows.len()));
                 for row in rows {
                     data.extend_from_slice(&s.get(*row as usize)?);
                     let end = u32::try_from(data.len());
-                    ends.push(end.map_err(|_| Error::LimitExceeded("texts of over 4 GiB at once".into()))?);
+                    ends.push(
+                        end.map_err(|_| {
+                            Error::LimitExceeded("texts of over 4 GiB at once".into())
+                        })?,
+                    );
                 }
                 views(&ends, data, data_type, nulls)
             }
             Stream::Codes(s) => {
-                let dictionary = dictionary
-                    .ok_or_else(|| Error::corrupt(0, "dictionary codes in a column without a dictionary"))?;
+                let dictionary = dictionary.ok_or_else(|| {
+                    Error::corrupt(0, "dictionary codes in a column without a dictionary")
+                })?;
                 look_up(fetched(rows, |out| s.gather(rows, out), |row| s.get(row))?, dictionary)
             }
         }
@@ -340,7 +373,11 @@ fn each<T>(rows: &[u32], get: impl Fn(usize) -> Result<T>) -> Result<Vec<T>> {
     rows.iter().map(|row| get(*row as usize)).collect()
 }
 
-fn parse_stream<'a>(source: &mut Source<'a>, rows: usize, physical: Physical) -> Result<Stream<'a>> {
+fn parse_stream<'a>(
+    source: &mut Source<'a>,
+    rows: usize,
+    physical: Physical,
+) -> Result<Stream<'a>> {
     Ok(match physical {
         Physical::Null => Stream::Null,
         Physical::Bool => Stream::Bool(Bools::parse(source, rows)?),
@@ -383,26 +420,35 @@ fn fixed(values: ArrowBuffer, data_type: &DataType, nulls: Option<NullBuffer>) -
     Ok(make_array(data.map_err(|e| Error::corrupt(0, e.to_string()))?))
 }
 
-/// Text or binary views over concatenated values, the ends of which are given; text is checked to be UTF-8, for mapped
-/// bytes are never trusted.
-fn views(ends: &[u32], data: Vec<u8>, data_type: &DataType, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+/// Text or binary views over concatenated values, the ends of which are given; text is checked to
+/// be UTF-8, for mapped bytes are never trusted.
+fn views(
+    ends: &[u32],
+    data: Vec<u8>,
+    data_type: &DataType,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
     let bad = |what: &str| Error::corrupt(0, what.to_string());
     let mut views: Vec<u128> = Vec::with_capacity(ends.len());
     let mut start = 0usize;
     for &end in ends {
-        let value = data.get(start..end as usize).ok_or_else(|| bad("string ends outside its data"))?;
+        let value =
+            data.get(start..end as usize).ok_or_else(|| bad("string ends outside its data"))?;
         views.push(view(value, start as u32));
         start = end as usize;
     }
     let buffers = vec![ArrowBuffer::from_vec(data)];
     let (views, failed) = (views.into(), |e: arrow_schema::ArrowError| bad(&e.to_string()));
     Ok(match data_type {
-        DataType::Utf8 => Arc::new(StringViewArray::try_new(views, buffers, nulls).map_err(failed)?) as ArrayRef,
+        DataType::Utf8 => {
+            Arc::new(StringViewArray::try_new(views, buffers, nulls).map_err(failed)?) as ArrayRef
+        }
         _ => Arc::new(BinaryViewArray::try_new(views, buffers, nulls).map_err(failed)?),
     })
 }
 
-/// Arrow's 16-byte view of a value at `offset` of the only buffer: short values inline, long ones by reference.
+/// Arrow's 16-byte view of a value at `offset` of the only buffer: short values inline, long ones
+/// by reference.
 fn view(value: &[u8], offset: u32) -> u128 {
     let len = value.len() as u32;
     if value.len() <= 12 {
@@ -438,7 +484,8 @@ fn look_up_words(codes: &[u32], dictionary: &Dictionary) -> Option<ArrayRef> {
         return None;
     }
     let data = dictionary.to_data();
-    let values = ScalarBuffer::<u64>::new(data.buffers().first()?.clone(), data.offset(), data.len());
+    let values =
+        ScalarBuffer::<u64>::new(data.buffers().first()?.clone(), data.offset(), data.len());
     let words: Vec<u64> =
         codes.iter().map(|code| values.get(*code as usize).copied().unwrap_or_default()).collect();
     let has_null = codes.iter().copied().min() == Some(0);

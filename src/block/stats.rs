@@ -1,7 +1,8 @@
 //! Statistics of a block, a segment or a manifest entry: the zone map.
 //!
-//! They are measured while a column is encoded, stored with its blocks and, cut down to fixed width, in the
-//! manifest; `query::prune` skips what cannot match, and counts, sums and exact bounds answer whole queries.
+//! They are measured while a column is encoded, stored with its blocks and, cut down to fixed
+//! width, in the manifest; `query::prune` skips what cannot match, and counts, sums and exact
+//! bounds answer whole queries.
 
 use std::cmp::Ordering;
 
@@ -10,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::{Physical, Scalar};
 
-/// A minimum or maximum. An inexact one is still a bound: the true minimum is not below it, the true maximum not
-/// above it.
+/// A minimum or maximum. An inexact one is still a bound: the true minimum is not below it, the
+/// true maximum not above it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     /// The bound.
@@ -20,7 +21,8 @@ pub struct Bound {
     pub exact: bool,
 }
 
-/// Whether stored values rise or fall from row to row. Null counts as no value: columns with nulls are unsorted.
+/// Whether stored values rise or fall from row to row. Null counts as no value: columns with nulls
+/// are unsorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order {
     /// Every value is at least the one before.
@@ -31,7 +33,8 @@ pub struct Order {
     pub strict: bool,
 }
 
-/// What is known of the values in some rows of one column. Nulls are left out of everything but `rows` and `nulls`.
+/// What is known of the values in some rows of one column. Nulls are left out of everything but
+/// `rows` and `nulls`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
     /// Rows, nulls included.
@@ -60,7 +63,8 @@ const HAS_SUM: u8 = 16;
 const HAS_DISTINCT: u8 = 32;
 
 impl Stats {
-    /// Statistics of these rows followed by `next`'s rows. Order across the seam is kept only where bounds prove it.
+    /// Statistics of these rows followed by `next`'s rows. Order across the seam is kept only where
+    /// bounds prove it.
     #[must_use]
     pub fn then(self, next: &Stats) -> Stats {
         if self.rows == 0 {
@@ -72,7 +76,9 @@ impl Stats {
         let order = seam(&self, next);
         let bound = |a: &Option<Bound>, b: &Option<Bound>, keep: Ordering| match (a, b) {
             (Some(a), Some(b)) => match a.value.total_cmp(&b.value) {
-                Some(Ordering::Equal) => Some(Bound { value: a.value.clone(), exact: a.exact || b.exact }),
+                Some(Ordering::Equal) => {
+                    Some(Bound { value: a.value.clone(), exact: a.exact || b.exact })
+                }
                 Some(ordering) if ordering == keep => Some(a.clone()),
                 Some(_) => Some(b.clone()),
                 None => None,
@@ -108,7 +114,9 @@ impl Stats {
             | flag(exact(&self.max), MAX_EXACT)
             | flag(self.sum.is_some(), HAS_SUM)
             | flag(self.distinct.is_some(), HAS_DISTINCT));
-        out.u8(flag(self.order.ascending, 1) | flag(self.order.descending, 2) | flag(self.order.strict, 4));
+        out.u8(flag(self.order.ascending, 1)
+            | flag(self.order.descending, 2)
+            | flag(self.order.strict, 4));
         out.u64(self.rows);
         out.u64(self.nulls);
         out.u64(self.nans);
@@ -139,7 +147,8 @@ impl Stats {
         if nulls.checked_add(nans).is_none_or(|n| n > rows) {
             return Err(cursor.corrupt(format!("{nulls} nulls and {nans} NaN in {rows} rows")));
         }
-        let order = Order { ascending: order & 1 != 0, descending: order & 2 != 0, strict: order & 4 != 0 };
+        let order =
+            Order { ascending: order & 1 != 0, descending: order & 2 != 0, strict: order & 4 != 0 };
         Ok(Stats { rows, nulls, nans, min, max, sum, distinct, order })
     }
 }
@@ -155,10 +164,14 @@ fn seam(a: &Stats, b: &Stats) -> Order {
             .and_then(|(a, b)| a.value.total_cmp(&b.value))
     };
     let (up, down) = (compare(&a.max, &b.min), compare(&a.min, &b.max));
-    let ascending = a.order.ascending && b.order.ascending && matches!(up, Some(Ordering::Less | Ordering::Equal));
-    let descending =
-        a.order.descending && b.order.descending && matches!(down, Some(Ordering::Greater | Ordering::Equal));
-    let differ = (ascending && up == Some(Ordering::Less)) || (descending && down == Some(Ordering::Greater));
+    let ascending = a.order.ascending
+        && b.order.ascending
+        && matches!(up, Some(Ordering::Less | Ordering::Equal));
+    let descending = a.order.descending
+        && b.order.descending
+        && matches!(down, Some(Ordering::Greater | Ordering::Equal));
+    let differ = (ascending && up == Some(Ordering::Less))
+        || (descending && down == Some(Ordering::Greater));
     Order { ascending, descending, strict: a.order.strict && b.order.strict && differ }
 }
 
@@ -175,22 +188,27 @@ fn write_scalar(value: &Scalar, physical: Physical, out: &mut Writer) {
 fn read_scalar(physical: Physical, cursor: &mut Cursor<'_>) -> Result<Scalar> {
     Ok(match physical {
         Physical::Wide => Scalar::Int(cursor.i128()?),
-        Physical::Bool | Physical::Word { signed: false, .. } => Scalar::Int(i128::from(cursor.u64()?)),
+        Physical::Bool | Physical::Word { signed: false, .. } => {
+            Scalar::Int(i128::from(cursor.u64()?))
+        }
         Physical::Word { signed: true, .. } => Scalar::Int(i128::from(cursor.u64()? as i64)),
         Physical::Float32 | Physical::Float64 => Scalar::Float(f64::from_bits(cursor.u64()?)),
         Physical::Bytes => Scalar::Bytes(cursor.blob(limits::BOUND_BYTES)?.into()),
-        Physical::Null => return Err(Error::corrupt(cursor.position() as u64, "a null column has bounds")),
+        Physical::Null => {
+            return Err(Error::corrupt(cursor.position() as u64, "a null column has bounds"));
+        }
     })
 }
 
-/// A lower bound of at most [`limits::BOUND_BYTES`] bytes for a text or binary value, and whether it is exact.
+/// A lower bound of at most [`limits::BOUND_BYTES`] bytes for a text or binary value, and whether
+/// it is exact.
 pub fn lower_bound(value: &[u8]) -> Bound {
     let cut = value.len().min(limits::BOUND_BYTES);
     Bound { value: Scalar::Bytes(value[..cut].into()), exact: cut == value.len() }
 }
 
-/// An upper bound of at most [`limits::BOUND_BYTES`] bytes: a longer value is cut and rounded up. `None` when no
-/// such bound exists (all bytes 0xFF).
+/// An upper bound of at most [`limits::BOUND_BYTES`] bytes: a longer value is cut and rounded up.
+/// `None` when no such bound exists (all bytes 0xFF).
 pub fn upper_bound(value: &[u8]) -> Option<Bound> {
     if value.len() <= limits::BOUND_BYTES {
         return Some(Bound { value: Scalar::Bytes(value.into()), exact: true });

@@ -1,5 +1,6 @@
-//! The values of one block on their way in: gathered from the Arrow arrays of the batches they arrived in into
-//! one contiguous run, with null slots filled by the value before, which costs no encoding anything.
+//! The values of one block on their way in: gathered from the Arrow arrays of the batches they
+//! arrived in into one contiguous run, with null slots filled by the value before, which costs no
+//! encoding anything.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -69,11 +70,13 @@ pub struct Piece<'a> {
     pub len: usize,
 }
 
-/// The Arrow type to which `array` has to be cast so that [`gather`] can read it as `data_type`, or `None` if it
-/// can already.
+/// The Arrow type to which `array` has to be cast so that [`gather`] can read it as `data_type`, or
+/// `None` if it can already.
 pub fn canonical(arrow: &ArrowType, data_type: &DataType) -> Option<ArrowType> {
     let readable = match data_type {
-        DataType::Utf8 => matches!(arrow, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View),
+        DataType::Utf8 => {
+            matches!(arrow, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View)
+        }
         DataType::Binary => {
             matches!(arrow, ArrowType::Binary | ArrowType::LargeBinary | ArrowType::BinaryView)
         }
@@ -90,10 +93,18 @@ pub fn gather<'a>(data_type: &DataType, pieces: &[Piece<'a>]) -> Result<Gathered
     let values = match data_type.physical() {
         Physical::Null => Values::Null,
         Physical::Bool => Values::Bool(gather_bools(pieces, rows)),
-        Physical::Word { width: WordWidth::W8, .. } => Values::W8(gather_fixed(pieces, rows, valid)?),
-        Physical::Word { width: WordWidth::W16, .. } => Values::W16(gather_fixed(pieces, rows, valid)?),
-        Physical::Word { width: WordWidth::W32, .. } => Values::W32(gather_fixed(pieces, rows, valid)?),
-        Physical::Word { width: WordWidth::W64, .. } => Values::W64(gather_fixed(pieces, rows, valid)?),
+        Physical::Word { width: WordWidth::W8, .. } => {
+            Values::W8(gather_fixed(pieces, rows, valid)?)
+        }
+        Physical::Word { width: WordWidth::W16, .. } => {
+            Values::W16(gather_fixed(pieces, rows, valid)?)
+        }
+        Physical::Word { width: WordWidth::W32, .. } => {
+            Values::W32(gather_fixed(pieces, rows, valid)?)
+        }
+        Physical::Word { width: WordWidth::W64, .. } => {
+            Values::W64(gather_fixed(pieces, rows, valid)?)
+        }
         Physical::Float32 => Values::F32(gather_fixed(pieces, rows, valid)?),
         Physical::Float64 => Values::F64(gather_fixed(pieces, rows, valid)?),
         Physical::Wide => Values::Wide(gather_fixed(pieces, rows, valid)?),
@@ -137,11 +148,14 @@ fn gather_fixed<T: arrow_buffer::ArrowNativeType + bytemuck::Pod>(
     let mut out: Vec<T> = Vec::with_capacity(rows);
     for piece in pieces {
         let data = piece.array.to_data();
-        let wrong = || Error::InvalidInput(format!("array of type {} in a column of words", data.data_type()));
+        let wrong = || {
+            Error::InvalidInput(format!("array of type {} in a column of words", data.data_type()))
+        };
         if data.data_type().primitive_width() != Some(size_of::<T>()) {
             return Err(wrong());
         }
-        let values = data.buffer::<T>(0).get(piece.start..piece.start + piece.len).ok_or_else(wrong)?;
+        let values =
+            data.buffer::<T>(0).get(piece.start..piece.start + piece.len).ok_or_else(wrong)?;
         out.extend_from_slice(values);
     }
     if let Some(validity) = validity {
@@ -150,7 +164,11 @@ fn gather_fixed<T: arrow_buffer::ArrowNativeType + bytemuck::Pod>(
     Ok(out)
 }
 
-fn gather_bytes<'a>(pieces: &[Piece<'a>], rows: usize, validity: Option<&BooleanBuffer>) -> Result<Vec<&'a [u8]>> {
+fn gather_bytes<'a>(
+    pieces: &[Piece<'a>],
+    rows: usize,
+    validity: Option<&BooleanBuffer>,
+) -> Result<Vec<&'a [u8]>> {
     let mut out: Vec<&'a [u8]> = Vec::with_capacity(rows);
     for piece in pieces {
         let range = piece.start..piece.start + piece.len;
@@ -179,7 +197,11 @@ fn gather_bytes<'a>(pieces: &[Piece<'a>], rows: usize, validity: Option<&Boolean
                 let array = piece.array.as_binary_view();
                 out.extend(range.map(|i| array.value(i)));
             }
-            other => return Err(Error::InvalidInput(format!("array of type {other} in a column of bytes"))),
+            other => {
+                return Err(Error::InvalidInput(format!(
+                    "array of type {other} in a column of bytes"
+                )));
+            }
         }
     }
     if let Some(validity) = validity {

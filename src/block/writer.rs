@@ -7,7 +7,8 @@
 //!   covered by the CRC in the column record        to 16  covered by the CRCs in the head
 //! ```
 //!
-//! A block knows neither its length nor its rows: the column record holds both, and is believed first.
+//! A block knows neither its length nor its rows: the column record holds both, and is believed
+//! first.
 
 use super::values::{Gathered, Values};
 use crate::bytes::Writer;
@@ -36,10 +37,16 @@ pub struct EncodedBlock {
 }
 
 /// Encodes plain values.
-pub fn encode(gathered: &Gathered<'_>, physical: Physical, options: &Options) -> Result<EncodedBlock> {
+pub fn encode(
+    gathered: &Gathered<'_>,
+    physical: Physical,
+    options: &Options,
+) -> Result<EncodedBlock> {
     let mut sink = Sink::new();
     match &gathered.validity {
-        None if gathered.rows > 0 && matches!(gathered.values, Values::Null) => sink.head().u8(ALL_NULL),
+        None if gathered.rows > 0 && matches!(gathered.values, Values::Null) => {
+            sink.head().u8(ALL_NULL)
+        }
         None => sink.head().u8(ALL_VALID),
         Some(_) if gathered.nulls() == gathered.rows => sink.head().u8(ALL_NULL),
         Some(validity) => {
@@ -61,7 +68,12 @@ pub fn encode_codes(codes: &[u32], options: &Options) -> EncodedBlock {
     frame(sink)
 }
 
-fn encode_values(values: &Values<'_>, physical: Physical, options: &Options, sink: &mut Sink) -> Result<()> {
+fn encode_values(
+    values: &Values<'_>,
+    physical: Physical,
+    options: &Options,
+    sink: &mut Sink,
+) -> Result<()> {
     let signed = matches!(physical, Physical::Word { signed: true, .. });
     match values {
         Values::Null => {}
@@ -90,8 +102,9 @@ fn frame(sink: Sink) -> EncodedBlock {
     EncodedBlock { bytes: out.into_vec(), head_len, head_crc }
 }
 
-/// The checksum of a thing in its place: the CRC32 of its bytes, with that of its identity mixed in, so that an
-/// intact block in the wrong place is caught. CRC32 is linear, so the two can be computed at different times.
+/// The checksum of a thing in its place: the CRC32 of its bytes, with that of its identity mixed
+/// in, so that an intact block in the wrong place is caught. CRC32 is linear, so the two can be
+/// computed at different times.
 pub fn placed_crc(bytes_crc: u32, segment: &[u8; 16], column: u32, block: u32) -> u32 {
     let mut identity = Writer::new();
     identity.put(segment);

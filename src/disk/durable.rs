@@ -8,14 +8,16 @@ use crate::error::Result;
 /// How the name of a file ends that is not yet what it is to become; sweeps remove such files.
 pub const TEMPORARY: &str = ".tmp";
 
-/// Writes a new file and makes its bytes durable. Its name becomes durable with the next sync of the directory.
+/// Writes a new file and makes its bytes durable. Its name becomes durable with the next sync of
+/// the directory.
 pub fn write_new(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = disk.create(path)?;
     file.write_all(bytes)?;
     file.sync()
 }
 
-/// Puts `bytes` at `path`, atomically and durably: after any crash the file holds its old contents or the new.
+/// Puts `bytes` at `path`, atomically and durably: after any crash the file holds its old contents
+/// or the new.
 pub fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
     let temporary = temporary_name(path);
     let written = write_new(disk, &temporary, bytes).and_then(|()| disk.rename(&temporary, path));

@@ -1,7 +1,8 @@
 //! One writer at a time.
 //!
-//! The lock is the operating system's (`flock`), held through an open descriptor: it ends with the process, however
-//! that ends, so there is no stale lock to clean up. The process id in the file is for people only.
+//! The lock is the operating system's (`flock`), held through an open descriptor: it ends with the
+//! process, however that ends, so there is no stale lock to clean up. The process id in the file is
+//! for people only.
 
 use std::path::Path;
 
@@ -17,19 +18,26 @@ pub struct WriterLock {
 }
 
 impl WriterLock {
-    /// Takes the lock file at `path`, or says who has it. `what` names the thing being written, for the message.
+    /// Takes the lock file at `path`, or says who has it. `what` names the thing being written, for
+    /// the message.
     pub fn acquire(disk: &dyn Disk, path: &Path, what: &str) -> Result<WriterLock> {
         let mut taken = disk.try_lock(path, LockMode::Create)?;
-        // Someone who gave up a table that never came to be took the lock file with it: make a new one.
+        // Someone who gave up a table that never came to be took the lock file with it: make a new
+        // one.
         for _ in 0..RETRIES {
             match &taken {
-                Some(held) if !held.is_linked()? => taken = disk.try_lock(path, LockMode::Create)?,
+                Some(held) if !held.is_linked()? => {
+                    taken = disk.try_lock(path, LockMode::Create)?
+                }
                 _ => break,
             }
         }
         let Some(held) = taken else {
-            let holder =
-                disk.read(path, 64).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+            let holder = disk
+                .read(path, 64)
+                .ok()
+                .and_then(|bytes| String::from_utf8(bytes).ok())
+                .unwrap_or_default();
             let holder = match holder.trim() {
                 "" => String::new(),
                 pid => format!(" (pid {pid})"),
@@ -62,7 +70,10 @@ mod tests {
         let path = dir.path().join("LOCK");
         let first = WriterLock::acquire(&RealDisk, &path, "table 't'").unwrap();
         let refusal = WriterLock::acquire(&RealDisk, &path, "table 't'").unwrap_err().to_string();
-        assert!(refusal.contains("table 't'") && refusal.contains(&std::process::id().to_string()), "{refusal}");
+        assert!(
+            refusal.contains("table 't'") && refusal.contains(&std::process::id().to_string()),
+            "{refusal}"
+        );
         drop(first);
         assert!(WriterLock::acquire(&RealDisk, &path, "table 't'").is_ok());
     }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
 
-/// Keeps up to a number of values, and drops the least recently used first. Values in use outlive their place in the
-/// cache.
+/// Keeps up to a number of values, and drops the least recently used first. Values in use outlive
+/// their place in the cache.
 #[derive(Debug)]
 pub struct Lru<K, V> {
     limit: usize,
@@ -42,7 +42,8 @@ impl<K: Hash + Eq, V> Lru<K, V> {
                 return Ok(Arc::clone(value));
             }
         }
-        // Opened without the lock held: two threads may both do it, and one of the results is dropped.
+        // Opened without the lock held: two threads may both do it, and one of the results is
+        // dropped.
         let value = Arc::new(open()?);
         let mut state = self.lock();
         let now = state.clock;
@@ -78,7 +79,8 @@ impl<K: Hash + Eq, V> Lru<K, V> {
 }
 
 impl<K: Hash + Eq, V> State<K, V> {
-    /// Drops the older part, an eighth at once, so that a scan over many files does not search at every step.
+    /// Drops the older part, an eighth at once, so that a scan over many files does not search at
+    /// every step.
     fn evict(&mut self, limit: usize) {
         let keep = (limit - limit / 8).max(1);
         let mut ages: Vec<u64> = self.values.values().map(|(used, _)| *used).collect();

@@ -1,9 +1,10 @@
 //! The one mapping of the project, and a bounded cache of mappings.
 //!
-//! Bytes of a mapping are outside data twice over: they may be damaged, and another process may change them while
-//! they are looked at. Data files are written once and never changed by us, so that only a foreign hand does this.
-//! Decoders are memory-safe on any bytes and never rest safety on a checksum or on reading the same byte twice; a file
-//! that is cut short under a mapping raises SIGBUS, which is the operating system's answer and ends the process.
+//! Bytes of a mapping are outside data twice over: they may be damaged, and another process may
+//! change them while they are looked at. Data files are written once and never changed by us, so
+//! that only a foreign hand does this. Decoders are memory-safe on any bytes and never rest safety
+//! on a checksum or on reading the same byte twice; a file that is cut short under a mapping raises
+//! SIGBUS, which is the operating system's answer and ends the process.
 
 use std::fmt;
 use std::fs::File;
@@ -17,8 +18,8 @@ use memmap2::Mmap;
 use super::{Disk, Lru};
 use crate::error::{Error, Result};
 
-/// Files of up to so many bytes are copied: that takes no longer than mapping them and touching their pages, and a process
-/// may have only 65,530 mappings on Linux.
+/// Files of up to so many bytes are copied: that takes no longer than mapping them and touching
+/// their pages, and a process may have only 65,530 mappings on Linux.
 const MAX_COPIED: u64 = 16 << 10;
 
 /// The bytes of a whole file.
@@ -40,10 +41,11 @@ impl Mapped {
             return Ok(Mapped::Memory(bytes.into()));
         }
         // SAFETY: memmap2 asks that the file is not changed while mapped, since the bytes are seen as `&[u8]`. Files
-        // that are mapped are immutable by the format: written once under a fresh uuid, only ever removed (which
-        // leaves mappings whole). Against a foreign process that writes into one, no reader relies on bytes staying
-        // as they were: lengths and offsets are taken out of the mapping once, by value, and checked; decoders are
-        // memory-safe on any bytes. Truncation raises SIGBUS and ends the process.
+        // that are mapped are immutable by the format: written once under a fresh uuid, only ever
+        // removed (which leaves mappings whole). Against a foreign process that writes into one, no
+        // reader relies on bytes staying as they were: lengths and offsets are taken out of the
+        // mapping once, by value, and checked; decoders are memory-safe on any bytes. Truncation
+        // raises SIGBUS and ends the process.
         let map = unsafe { Mmap::map(file) }.map_err(|source| Error::io(path, source))?;
         Ok(Mapped::Real(map))
     }
@@ -63,16 +65,17 @@ impl Mapped {
         }
     }
 
-    /// Tells the operating system that whoever touches bytes has asked for them by [`Mapped::will_need`]. Else a touch reads as
-    /// much around it as the device is set to read ahead: 128 KiB on most machines, 8 MiB on some. A hint, too.
+    /// Tells the operating system that whoever touches bytes has asked for them by
+    /// [`Mapped::will_need`]. Else a touch reads as much around it as the device is set to read
+    /// ahead: 128 KiB on most machines, 8 MiB on some. A hint, too.
     pub fn only_what_is_asked(&self) {
         if let Mapped::Real(map) = self {
             let _ = map.advise(memmap2::Advice::Random);
         }
     }
 
-    /// Asks the operating system to read a range ahead, without waiting for it; a hint, whose failure means nothing. Of what is
-    /// in the page cache already it costs about 40 ns a page.
+    /// Asks the operating system to read a range ahead, without waiting for it; a hint, whose
+    /// failure means nothing. Of what is in the page cache already it costs about 40 ns a page.
     pub fn will_need(&self, offset: usize, length: usize) {
         if let Mapped::Real(map) = self
             && offset.checked_add(length).is_some_and(|end| end <= map.len())
@@ -94,8 +97,8 @@ impl fmt::Debug for Mapped {
     }
 }
 
-/// Mappings kept open, the least recently used one closed first. A mapping in use stays valid after it has left the
-/// cache: the cache only drops its own reference.
+/// Mappings kept open, the least recently used one closed first. A mapping in use stays valid after
+/// it has left the cache: the cache only drops its own reference.
 ///
 /// Names of data files are never reused, so a path stands for its bytes.
 #[derive(Debug)]
@@ -112,7 +115,8 @@ impl MappingCache {
         MappingCache { maps: Lru::new(limit) }
     }
 
-    /// The mapping of a file, opened if it is not in the cache. Whoever reads it asks for what it needs.
+    /// The mapping of a file, opened if it is not in the cache. Whoever reads it asks for what it
+    /// needs.
     pub fn get(&self, disk: &dyn Disk, path: &Path) -> Result<Arc<Mapped>> {
         self.maps.get_or_open(path, || disk.map(path).inspect(Mapped::only_what_is_asked))
     }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 /// Bytes. 2 GiB where nothing can be found out.
 pub fn available() -> u64 {
-    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| machine_total(&text));
+    let machine =
+        std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| machine_total(&text));
     let groups = std::fs::read_to_string("/proc/self/cgroup");
     let group = groups.ok().and_then(|text| groups_limit(&text, Path::new("/sys/fs/cgroup")));
     machine.into_iter().chain(group).min().unwrap_or(2 << 30)
@@ -16,8 +17,9 @@ fn machine_total(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The least limit of the groups that a process is in, as `/proc/self/cgroup` names them: one for all controllers (version 2),
-/// or one that the memory controller has for itself (version 1), and the groups around it.
+/// The least limit of the groups that a process is in, as `/proc/self/cgroup` names them: one for
+/// all controllers (version 2), or one that the memory controller has for itself (version 1), and
+/// the groups around it.
 fn groups_limit(groups: &str, mounted: &Path) -> Option<u64> {
     let limit = |line: &str| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
@@ -46,7 +48,10 @@ mod tests {
 
     #[test]
     fn reads_what_the_kernel_writes() {
-        assert_eq!(machine_total("MemTotal:       24627416 kB\nMemFree: 1 kB\n"), Some(24_627_416 << 10));
+        assert_eq!(
+            machine_total("MemTotal:       24627416 kB\nMemFree: 1 kB\n"),
+            Some(24_627_416 << 10)
+        );
         assert_eq!(machine_total("nothing"), None);
         assert!(available() > 1 << 20);
     }

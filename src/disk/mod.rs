@@ -1,9 +1,9 @@
 //! The only folder that touches the operating system: files, directories, locks and mappings.
 //!
-//! Where this stands on the road: the end of `ingest` (segment files, manifest, commit) and the beginning of every
-//! query (open, lock, map). Everything above speaks to the trait [`Disk`], so that one and the same code runs on the
-//! machine's file system ([`RealDisk`]) and on one in memory that fails or loses power at a chosen call
-//! ([`simulated::SimulatedDisk`]).
+//! Where this stands on the road: the end of `ingest` (segment files, manifest, commit) and the
+//! beginning of every query (open, lock, map). Everything above speaks to the trait [`Disk`], so
+//! that one and the same code runs on the machine's file system ([`RealDisk`]) and on one in memory
+//! that fails or loses power at a chosen call ([`simulated::SimulatedDisk`]).
 //!
 //! | file | what |
 //! | --- | --- |
@@ -38,9 +38,9 @@ use crate::error::{Error, Result};
 
 /// A file system. Paths are taken as given; every error names the path.
 ///
-/// What survives power loss: bytes after [`DiskFile::sync`], names (created, renamed, removed) after
-/// [`Disk::sync_dir`] of the directory that holds them, both after [`Disk::sync_fs`]; nothing else is promised, in
-/// no order.
+/// What survives power loss: bytes after [`DiskFile::sync`], names (created, renamed, removed)
+/// after [`Disk::sync_dir`] of the directory that holds them, both after [`Disk::sync_fs`]; nothing
+/// else is promised, in no order.
 pub trait Disk: Debug + Send + Sync {
     /// Creates a file that must not exist yet, for writing from its start.
     fn create(&self, path: &Path) -> Result<Box<dyn DiskFile>>;
@@ -66,8 +66,8 @@ pub trait Disk: Debug + Send + Sync {
     fn sync_file(&self, path: &Path) -> Result<()>;
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
-    /// Makes everything on the file system of `dir` durable. `false` where the operating system cannot: then the
-    /// caller syncs file by file.
+    /// Makes everything on the file system of `dir` durable. `false` where the operating system
+    /// cannot: then the caller syncs file by file.
     fn sync_fs(&self, dir: &Path) -> Result<bool>;
     /// Tries to lock a file, without waiting; `None` if someone else holds it.
     fn try_lock(&self, path: &Path, mode: LockMode) -> Result<Option<Lock>>;
@@ -75,8 +75,8 @@ pub trait Disk: Debug + Send + Sync {
 
 /// A file being written.
 pub trait DiskFile: Debug + Send + Sync {
-    /// Appends bytes. Callers write in pieces of a megabyte or more where there is that much: it decides how fast
-    /// the mapping faults in later.
+    /// Appends bytes. Callers write in pieces of a megabyte or more where there is that much: it
+    /// decides how fast the mapping faults in later.
     fn write_all(&mut self, bytes: &[u8]) -> Result<()>;
     /// Makes what was written durable (the name becomes so by [`Disk::sync_dir`]).
     fn sync(&mut self) -> Result<()>;
@@ -98,8 +98,8 @@ pub type Lock = Box<dyn Held>;
 
 /// What the holder of a lock may ask.
 pub trait Held: Debug + Send + Sync {
-    /// Whether the locked file still has a name: a reader that locked a root asks this, for the root may have been
-    /// removed between its opening and its locking.
+    /// Whether the locked file still has a name: a reader that locked a root asks this, for the
+    /// root may have been removed between its opening and its locking.
     fn is_linked(&self) -> Result<bool>;
     /// Replaces the contents of the locked file (who holds it: a courtesy, never relied on).
     fn describe(&self, contents: &[u8]) -> Result<()>;

@@ -129,15 +129,19 @@ impl Disk for RealDisk {
     fn try_lock(&self, path: &Path, mode: LockMode) -> Result<Option<Lock>> {
         let (writable, operation) = match mode {
             LockMode::Shared => (false, FlockOperation::NonBlockingLockShared),
-            LockMode::Exclusive | LockMode::Create => (true, FlockOperation::NonBlockingLockExclusive),
+            LockMode::Exclusive | LockMode::Create => {
+                (true, FlockOperation::NonBlockingLockExclusive)
+            }
         };
         let mut options = OpenOptions::new();
         options.read(true).write(writable).create(mode == LockMode::Create);
         let file = at(path, options.open(path))?;
         match retry(|| flock(&file, operation)) {
             Ok(()) => {}
-            // A file system without locks: readers go on unprotected, for there the exclusive locks of gc fail too.
-            Err(Errno::NOLCK | Errno::NOTSUP | Errno::NOSYS | Errno::INVAL) if mode == LockMode::Shared => {}
+            // A file system without locks: readers go on unprotected, for there the exclusive locks
+            // of gc fail too.
+            Err(Errno::NOLCK | Errno::NOTSUP | Errno::NOSYS | Errno::INVAL)
+                if mode == LockMode::Shared => {}
             Err(Errno::WOULDBLOCK) => return Ok(None),
             Err(errno) => return Err(Error::io(path, errno.into())),
         }

@@ -1,9 +1,10 @@
 //! A file system in memory that fails or loses power where a test wants it.
 //!
-//! It keeps two images. The *live* one is what running code sees. The *durable* one is what a power loss leaves for
-//! certain: bytes that were synced, under names whose directory was synced. What lies between (unsynced bytes, names
-//! created, renamed or removed since) may survive or not, each for itself and in any order: [`PowerLoss`] chooses.
-//! That is harsher than any real file system, on purpose.
+//! It keeps two images. The *live* one is what running code sees. The *durable* one is what a power
+//! loss leaves for certain: bytes that were synced, under names whose directory was synced. What
+//! lies between (unsynced bytes, names created, renamed or removed since) may survive or not, each
+//! for itself and in any order: [`PowerLoss`] chooses. That is harsher than any real file system,
+//! on purpose.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, ErrorKind};
@@ -24,7 +25,8 @@ pub struct SimulatedDisk {
 pub struct Fault {
     /// The first call that fails, counted from 1 since [`SimulatedDisk::set_fault`].
     pub at: u64,
-    /// Whether all later calls fail too (a machine going down), or this one alone (a disk that is full for a moment).
+    /// Whether all later calls fail too (a machine going down), or this one alone (a disk that is
+    /// full for a moment).
     pub forever: bool,
     /// Whether the failing call has had its effect all the same.
     pub after_effect: bool,
@@ -37,7 +39,8 @@ pub enum PowerLoss {
     Nothing,
     /// All of it survives.
     Everything,
-    /// Each name and each file's bytes survive or not by this seed; bytes also in part, or as zeros.
+    /// Each name and each file's bytes survive or not by this seed; bytes also in part, or as
+    /// zeros.
     Some(u64),
 }
 
@@ -118,7 +121,8 @@ impl SimulatedDisk {
         self.lock().calls
     }
 
-    /// Cuts the power and boots again: open files and locks are gone, and `outcome` decides what survived.
+    /// Cuts the power and boots again: open files and locks are gone, and `outcome` decides what
+    /// survived.
     pub fn lose_power(&self, outcome: PowerLoss) {
         self.lock().lose_power(outcome);
     }
@@ -143,7 +147,8 @@ impl SimulatedDisk {
         state.calls += 1;
         let calls = state.calls;
         let hit = state.fault.filter(|f| calls == f.at || (f.forever && calls > f.at));
-        let injected = || Error::io(path, io::Error::other(format!("injected fault at call {calls}")));
+        let injected =
+            || Error::io(path, io::Error::other(format!("injected fault at call {calls}")));
         match hit {
             Some(fault) if !fault.after_effect || calls > fault.at => Err(injected()),
             Some(_) => {
@@ -227,7 +232,8 @@ impl State {
         let mut names = Names::new();
         for (path, node) in std::mem::take(&mut self.durable) {
             // Sorted, so that a directory comes before what is in it.
-            if path.parent().is_none_or(|dir| dir.as_os_str().is_empty() || names.contains_key(dir)) {
+            if path.parent().is_none_or(|dir| dir.as_os_str().is_empty() || names.contains_key(dir))
+            {
                 names.insert(path, node);
             }
         }
@@ -339,7 +345,10 @@ impl Disk for SimulatedDisk {
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         self.call(from, |state| {
             let inode = state.file(from)?;
-            state.change(from, Change::Rename(from.to_path_buf(), to.to_path_buf(), Node::File(inode)));
+            state.change(
+                from,
+                Change::Rename(from.to_path_buf(), to.to_path_buf(), Node::File(inode)),
+            );
             Ok(())
         })
     }
@@ -367,7 +376,8 @@ impl Disk for SimulatedDisk {
 
     fn create_dir_all(&self, path: &Path) -> Result<()> {
         self.call(path, |state| {
-            let mut dirs: Vec<&Path> = path.ancestors().filter(|dir| !dir.as_os_str().is_empty()).collect();
+            let mut dirs: Vec<&Path> =
+                path.ancestors().filter(|dir| !dir.as_os_str().is_empty()).collect();
             dirs.reverse();
             for dir in dirs {
                 match state.live.get(dir) {
@@ -432,8 +442,8 @@ impl Disk for SimulatedDisk {
             found_free = Some((number, epoch));
             Ok(found_free)
         });
-        // Also where the call failed after its effect: then the lock is dropped here, as an operating system drops it
-        // with the descriptor.
+        // Also where the call failed after its effect: then the lock is dropped here, as an
+        // operating system drops it with the descriptor.
         let lock = found_free.map(|(inode, epoch)| SimulatedLock {
             disk: self.clone(),
             path: path.to_path_buf(),
@@ -477,7 +487,9 @@ impl DiskFile for SimulatedFile {
 
 impl Held for SimulatedLock {
     fn is_linked(&self) -> Result<bool> {
-        self.disk.call(&self.path, |state| Ok(state.live.values().any(|node| *node == Node::File(self.inode))))
+        self.disk.call(&self.path, |state| {
+            Ok(state.live.values().any(|node| *node == Node::File(self.inode)))
+        })
     }
 
     fn describe(&self, contents: &[u8]) -> Result<()> {
@@ -541,7 +553,10 @@ mod tests {
                     let reported = durable::replace(&disk, path, b"new!").is_ok();
                     disk.lose_power(PowerLoss::Some(seed));
                     let found = disk.read(path, 99).unwrap();
-                    assert!(found == b"new!" || (found == b"old" && !reported), "call {at} seed {seed}: {found:?}");
+                    assert!(
+                        found == b"new!" || (found == b"old" && !reported),
+                        "call {at} seed {seed}: {found:?}"
+                    );
                 }
             }
         }

@@ -20,30 +20,38 @@ pub struct TemporaryFile {
 impl TemporaryFile {
     /// An empty file in a directory.
     pub fn create(directory: &Path) -> Result<Self> {
-        let file = tempfile::tempfile_in(directory).map_err(|error| failed(directory, "create", error))?;
+        let file =
+            tempfile::tempfile_in(directory).map_err(|error| failed(directory, "create", error))?;
         Ok(TemporaryFile { file, directory: directory.to_path_buf(), len: AtomicU64::new(0) })
     }
 
     /// Appends bytes, and says where they start.
     pub fn append(&self, bytes: &[u8]) -> Result<u64> {
         let start = self.len.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        self.file.write_all_at(bytes, start).map_err(|error| failed(&self.directory, "write", error))?;
+        self.file
+            .write_all_at(bytes, start)
+            .map_err(|error| failed(&self.directory, "write", error))?;
         Ok(start)
     }
 
     /// Fills `bytes` with those from `start` on.
     pub fn read(&self, start: u64, bytes: &mut [u8]) -> Result<()> {
-        self.file.read_exact_at(bytes, start).map_err(|error| failed(&self.directory, "read", error))
+        self.file
+            .read_exact_at(bytes, start)
+            .map_err(|error| failed(&self.directory, "read", error))
     }
 }
 
 fn failed(directory: &Path, what: &str, error: std::io::Error) -> Error {
     let hint = match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "; free some space there, or use ",
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            "; free some space there, or use "
+        }
         _ => "; use ",
     };
-    let message =
-        format!("cannot {what} a temporary file: {error}{hint}another --temp-dir or a larger --memory-limit");
+    let message = format!(
+        "cannot {what} a temporary file: {error}{hint}another --temp-dir or a larger --memory-limit"
+    );
     Error::io(directory, std::io::Error::new(error.kind(), message))
 }
 

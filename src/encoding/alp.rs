@@ -1,19 +1,21 @@
-//! ALP (Afroozeh, Kuffo, Boncz: "ALP: Adaptive Lossless floating-Point Compression", 2023): floats that were
-//! decimals, such as money, as whole numbers.
+//! ALP (Afroozeh, Kuffo, Boncz: "ALP: Adaptive Lossless floating-Point Compression", 2023): floats
+//! that were decimals, such as money, as whole numbers.
 //!
 //! ```text
 //! encoding 6 (u8) │ exponent u8 │ head bits u8 │ ints (stream of signed words) │ exceptions (bits of floats)
 //! ```
 //!
-//! A value is `int · 10^-exponent`, computed in f64 as `int · head + int · tail`, each operation rounded (for f32,
-//! the sum then rounded to f32). `head` is `10^-exponent` cut down to its first `head bits` significant bits, `tail`
-//! the f64 nearest to the rest. While `int · head` is exact, which takes `|int| < 2^(53 - head bits)`, the sum is the
-//! correctly rounded quotient but for one value in 2^(head bits) or so. The paper multiplies by `10^factor`, then by an
-//! inexact `10^-exponent`: as fast, but it misses 0.8 % of values with three or more decimals and a fifth of large
-//! amounts; a division misses none at a third of the speed. Decoding never falls as the int rises.
+//! A value is `int · 10^-exponent`, computed in f64 as `int · head + int · tail`, each operation
+//! rounded (for f32, the sum then rounded to f32). `head` is `10^-exponent` cut down to its first
+//! `head bits` significant bits, `tail` the f64 nearest to the rest. While `int · head` is exact,
+//! which takes `|int| < 2^(53 - head bits)`, the sum is the correctly rounded quotient but for one
+//! value in 2^(head bits) or so. The paper multiplies by `10^factor`, then by an inexact
+//! `10^-exponent`: as fast, but it misses 0.8 % of values with three or more decimals and a fifth
+//! of large amounts; a division misses none at a third of the speed. Decoding never falls as the
+//! int rises.
 //!
-//! Whatever does not come back bit for bit (NaN, infinities, −0.0, more decimals) is an exception; its slot repeats a
-//! neighbour.
+//! Whatever does not come back bit for bit (NaN, infinities, −0.0, more decimals) is an exception;
+//! its slot repeats a neighbour.
 
 use std::ops::Range;
 
@@ -33,8 +35,10 @@ const MOST_HEAD_BITS: u8 = 24;
 const EXCEPTION_BITS: u64 = 48;
 /// Significant bits of an f64.
 const MANTISSA_BITS: u8 = 53;
-const POWERS: [f64; 19] =
-    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18];
+const POWERS: [f64; 19] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18,
+];
 
 /// The power of ten between floats and whole numbers, and its inverse in two parts.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +81,8 @@ impl Scale {
 
     pub(super) fn parse(source: &mut Source<'_>) -> Result<Self> {
         let (exponent, head_bits) = (source.cursor.u8()?, source.cursor.u8()?);
-        let refused = || source.cursor.corrupt(format!("ALP exponent {exponent}, head of {head_bits} bits"));
+        let refused =
+            || source.cursor.corrupt(format!("ALP exponent {exponent}, head of {head_bits} bits"));
         Scale::new(exponent, head_bits).ok_or_else(refused)
     }
 
@@ -114,7 +119,8 @@ pub(super) fn fit<F: Float>(values: &[F]) -> Option<Scale> {
 
 /// The scale of an exponent under which most of a sample come back.
 pub(super) fn scale<F: Float>(sample: &[F], exponent: u8) -> Option<Scale> {
-    let scales = (4..=MOST_HEAD_BITS).rev().step_by(2).filter_map(|bits| Scale::new(exponent, bits));
+    let scales =
+        (4..=MOST_HEAD_BITS).rev().step_by(2).filter_map(|bits| Scale::new(exponent, bits));
     scales.min_by_key(|scale| sample.iter().filter(|&&v| !scale.holds(v)).count())
 }
 
@@ -133,7 +139,8 @@ fn decimals<F: Float>(v: F) -> Option<u8> {
     None
 }
 
-/// Bits that the sample would take with so many decimals: every slot as wide as the range, and the exceptions.
+/// Bits that the sample would take with so many decimals: every slot as wide as the range, and the
+/// exceptions.
 fn cost<F: Float>(sample: &[F], digits: &[Option<u8>], places: u8) -> u64 {
     let power = POWERS[usize::from(places)];
     let (mut low, mut high, mut good) = (f64::INFINITY, f64::NEG_INFINITY, 0u64);
@@ -149,7 +156,12 @@ fn cost<F: Float>(sample: &[F], digits: &[Option<u8>], places: u8) -> u64 {
 }
 
 /// Appends `values` under `scale`, or where nothing fits (a forced encoding), mostly as exceptions.
-pub(super) fn encode<F: Float>(values: &[F], scale: Option<Scale>, child: &Options, sink: &mut Sink) {
+pub(super) fn encode<F: Float>(
+    values: &[F],
+    scale: Option<Scale>,
+    child: &Options,
+    sink: &mut Sink,
+) {
     let Some(scale) = scale.or_else(|| Scale::new(0, MOST_HEAD_BITS)) else { return };
     let mut ints: Vec<F::Bits> = Vec::with_capacity(values.len());
     let mut positions: Vec<u32> = Vec::new();

@@ -1,12 +1,13 @@
-//! ALP-RD, for real doubles: sign, exponent and the first mantissa bits of measurements repeat, the rest is noise.
+//! ALP-RD, for real doubles: sign, exponent and the first mantissa bits of measurements repeat, the
+//! rest is noise.
 //!
 //! ```text
 //! encoding 7 (u8) │ right bits u8 │ n u8 │ n × left (u16) │ codes (stream of u8) │ rights (stream of words)
 //!                 │ exceptions (left bits, u16)
 //! ```
 //!
-//! A value's bits are `left << right_bits | right`. The left part, at most 16 bits, is one of at most eight in a
-//! dictionary, or an exception.
+//! A value's bits are `left << right_bits | right`. The left part, at most 16 bits, is one of at
+//! most eight in a dictionary, or an exception.
 
 use std::ops::Range;
 
@@ -35,7 +36,8 @@ pub(super) struct Cut {
 
 /// The cheapest cut for a sample of `values`.
 pub(super) fn fit<F: Float>(values: &[F]) -> Cut {
-    let mut sample: Vec<u64> = floats::scattered(values, SAMPLE).iter().map(|v| v.to_word().to_u64()).collect();
+    let mut sample: Vec<u64> =
+        floats::scattered(values, SAMPLE).iter().map(|v| v.to_word().to_u64()).collect();
     sample.sort_unstable();
     let mut best = (u64::MAX, Cut { right_bits: F::Bits::BITS - MAX_LEFT, lefts: vec![0] });
     for right_bits in F::Bits::BITS - MAX_LEFT..F::Bits::BITS {
@@ -43,9 +45,13 @@ pub(super) fn fit<F: Float>(values: &[F]) -> Cut {
         for code_bits in 0..=MAX_ENTRIES.ilog2() {
             let lefts = &counts[..counts.len().min(1 << code_bits)];
             let exceptions = sample.len() - lefts.iter().map(|&(n, _)| n).sum::<usize>();
-            let cost = sample.len() as u64 * u64::from(right_bits + code_bits) + exceptions as u64 * 32;
+            let cost =
+                sample.len() as u64 * u64::from(right_bits + code_bits) + exceptions as u64 * 32;
             if cost < best.0 && !lefts.is_empty() {
-                best = (cost, Cut { right_bits, lefts: lefts.iter().map(|&(_, left)| left).collect() });
+                best = (
+                    cost,
+                    Cut { right_bits, lefts: lefts.iter().map(|&(_, left)| left).collect() },
+                );
             }
         }
     }
@@ -55,7 +61,8 @@ pub(super) fn fit<F: Float>(values: &[F]) -> Cut {
 /// The left parts of a sorted sample and how often each occurs, the most frequent first.
 fn frequencies(sorted: &[u64], right_bits: u32) -> Vec<(usize, u16)> {
     let groups = sorted.chunk_by(|a, b| a >> right_bits == b >> right_bits);
-    let mut counts: Vec<_> = groups.map(|group| (group.len(), (group[0] >> right_bits) as u16)).collect();
+    let mut counts: Vec<_> =
+        groups.map(|group| (group.len(), (group[0] >> right_bits) as u16)).collect();
     counts.sort_unstable_by_key(|&(n, left)| (std::cmp::Reverse(n), left));
     counts
 }
@@ -68,7 +75,8 @@ pub(super) fn encode<F: Float>(values: &[F], cut: &Cut, child: &Options, sink: &
     for (&left, code) in cut.lefts.iter().zip(0..) {
         code_of[usize::from(left)] = code;
     }
-    let (mut codes, mut rights) = (Vec::with_capacity(values.len()), Vec::with_capacity(values.len()));
+    let (mut codes, mut rights) =
+        (Vec::with_capacity(values.len()), Vec::with_capacity(values.len()));
     let (mut positions, mut lefts) = (Vec::new(), Vec::new());
     for (row, v) in values.iter().enumerate() {
         let word = v.to_word().to_u64();
@@ -111,8 +119,11 @@ impl<'a, F: Float> AlpRd<'a, F> {
     pub(super) fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
         let right_bits = u32::from(source.cursor.u8()?);
         let entries = usize::from(source.cursor.u8()?);
-        if !(F::Bits::BITS - MAX_LEFT..F::Bits::BITS).contains(&right_bits) || entries > MAX_ENTRIES {
-            return Err(source.cursor.corrupt(format!("ALP-RD with {right_bits} right bits, {entries} entries")));
+        if !(F::Bits::BITS - MAX_LEFT..F::Bits::BITS).contains(&right_bits) || entries > MAX_ENTRIES
+        {
+            return Err(source
+                .cursor
+                .corrupt(format!("ALP-RD with {right_bits} right bits, {entries} entries")));
         }
         let mut lefts = [F::Bits::default(); MAX_ENTRIES];
         for left in lefts.iter_mut().take(entries) {
@@ -153,7 +164,9 @@ impl<'a, F: Float> AlpRd<'a, F> {
         self.check(right)?;
         match self.exceptions.get(row)? {
             Some(left) => Ok(self.join(left, right)),
-            None => Ok(F::from_word(right.add(self.lefts[usize::from(self.codes.get(row)?) % MAX_ENTRIES]))),
+            None => Ok(F::from_word(
+                right.add(self.lefts[usize::from(self.codes.get(row)?) % MAX_ENTRIES]),
+            )),
         }
     }
 
@@ -161,15 +174,18 @@ impl<'a, F: Float> AlpRd<'a, F> {
     fn check(&self, rights: F::Bits) -> Result<()> {
         match rights.to_u64() <= mask(self.right_bits) {
             true => Ok(()),
-            false => {
-                Err(Error::corrupt(0, format!("a right part of ALP-RD is wider than {} bits", self.right_bits)))
-            }
+            false => Err(Error::corrupt(
+                0,
+                format!("a right part of ALP-RD is wider than {} bits", self.right_bits),
+            )),
         }
     }
 
     /// The value of a left part and the right bits of `word`.
     fn join(&self, left: u16, word: F::Bits) -> F {
-        F::from_word(F::Bits::from_u64(word.to_u64() & mask(self.right_bits) | u64::from(left) << self.right_bits))
+        F::from_word(F::Bits::from_u64(
+            word.to_u64() & mask(self.right_bits) | u64::from(left) << self.right_bits,
+        ))
     }
 
     pub(super) fn describe(&self, out: &mut String) {

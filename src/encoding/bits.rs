@@ -1,5 +1,6 @@
-//! Bits: floats as the whole numbers that their bits are. For constants, runs and few distinct values, for doubles
-//! that were widened from f32 (frame of reference with the common factor 2^29), and for whatever nothing else fits.
+//! Bits: floats as the whole numbers that their bits are. For constants, runs and few distinct
+//! values, for doubles that were widened from f32 (frame of reference with the common factor 2^29),
+//! and for whatever nothing else fits.
 //!
 //! ```text
 //! encoding 14 (u8) │ bits (stream of words)
@@ -37,7 +38,11 @@ pub(super) fn decode_words<F: Float>(
 }
 
 /// Appends the words of single rows, which rise, as floats of these bits.
-pub(super) fn gather_words<F: Float>(words: &Ints<'_, F::Bits>, rows: &[u32], out: &mut Vec<F>) -> Result<()> {
+pub(super) fn gather_words<F: Float>(
+    words: &Ints<'_, F::Bits>,
+    rows: &[u32],
+    out: &mut Vec<F>,
+) -> Result<()> {
     let mut gathered: Vec<F::Bits> = bytemuck::cast_vec(std::mem::take(out));
     let result = words.gather(rows, &mut gathered);
     *out = bytemuck::cast_vec(gathered);

@@ -131,7 +131,9 @@ impl<'a> Bools<'a> {
     /// How many values the stream has.
     pub fn rows(&self) -> usize {
         match self {
-            Bools::Constant { rows, .. } | Bools::Runs { rows, .. } | Bools::Bitmap { rows, .. } => *rows,
+            Bools::Constant { rows, .. }
+            | Bools::Runs { rows, .. }
+            | Bools::Bitmap { rows, .. } => *rows,
         }
     }
 
@@ -168,7 +170,11 @@ impl<'a> Bools<'a> {
     }
 
     /// Calls `found` with places in `rows` whose values are false, all of them in rising order.
-    pub fn each_unset(&self, rows: Range<usize>, mut found: impl FnMut(Range<usize>)) -> Result<()> {
+    pub fn each_unset(
+        &self,
+        rows: Range<usize>,
+        mut found: impl FnMut(Range<usize>),
+    ) -> Result<()> {
         ints::check(&rows, self.rows())?;
         match self {
             Bools::Constant { value: true, .. } => {}
@@ -182,7 +188,9 @@ impl<'a> Bools<'a> {
             }
             Bools::Bitmap { .. } => {
                 let values = self.decode(rows)?;
-                for (start, bits) in (0..values.len()).step_by(64).zip(values.bit_chunks().iter_padded()) {
+                for (start, bits) in
+                    (0..values.len()).step_by(64).zip(values.bit_chunks().iter_padded())
+                {
                     let mut unset = !bits & (u64::MAX >> (64 - (values.len() - start).min(64)));
                     while unset != 0 {
                         let at = start + unset.trailing_zeros() as usize;
@@ -244,7 +252,9 @@ pub(crate) fn of_marks(marks: &[u8]) -> BooleanBuffer {
     let mut bits = Vec::with_capacity(marks.len().div_ceil(8));
     let (eights, rest) = marks.as_chunks::<8>();
     // The lowest bit of each byte, brought together in the top byte by the multiplication.
-    let byte = |eight: &[u8; 8]| (u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8;
+    let byte = |eight: &[u8; 8]| {
+        (u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
+    };
     bits.extend(eights.iter().map(byte));
     let mut last = [0; 8];
     for (slot, mark) in last.iter_mut().zip(rest) {
@@ -267,7 +277,8 @@ fn clear(words: &mut [u64], bits: Range<usize>) {
     }
 }
 
-/// Calls `found` with the place in `rows` and the value of each run; the runs are to cover the rows.
+/// Calls `found` with the place in `rows` and the value of each run; the runs are to cover the
+/// rows.
 fn each_run(
     first: bool,
     ends: &[u32],

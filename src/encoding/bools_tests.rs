@@ -19,7 +19,10 @@ fn round_trip(values: &BooleanBuffer, force: Option<Encoding>) -> Encoding {
         assert_eq!(bools.decode(start..end).unwrap(), values.slice(start, end - start));
         let mut unset = Vec::new();
         bools.each_unset(start..end, |places| unset.extend(places)).unwrap();
-        assert_eq!(unset, (0..end - start).filter(|at| !values.value(start + at)).collect::<Vec<_>>());
+        assert_eq!(
+            unset,
+            (0..end - start).filter(|at| !values.value(start + at)).collect::<Vec<_>>()
+        );
     }
     for row in (0..values.len()).step_by(97) {
         assert_eq!(bools.get(row).unwrap(), values.value(row));
@@ -42,7 +45,8 @@ fn round_trip(values: &BooleanBuffer, force: Option<Encoding>) -> Encoding {
 fn booleans_round_trip() {
     for rows in [0, 1, 7, 8, 63, 64, 65, 1023, 1024, 1025, 5000] {
         for period in [1, 2, 3, 63, 64, 700, 100_000] {
-            let values = BooleanBuffer::collect_bool(rows + 3, |i| i / period % 2 == 0).slice(3, rows);
+            let values =
+                BooleanBuffer::collect_bool(rows + 3, |i| i / period % 2 == 0).slice(3, rows);
             for force in [None, Some(Encoding::RunLength), Some(Encoding::Bitmap)] {
                 round_trip(&values, force);
             }
@@ -50,6 +54,7 @@ fn booleans_round_trip() {
     }
     let rare = BooleanBuffer::collect_bool(65_536, |i| i % 5000 == 17);
     assert_eq!(round_trip(&rare, None), Encoding::RunLength);
-    let coin = BooleanBuffer::collect_bool(65_536, |i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63 == 1);
+    let coin =
+        BooleanBuffer::collect_bool(65_536, |i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63 == 1);
     assert_eq!(round_trip(&coin, None), Encoding::Bitmap);
 }

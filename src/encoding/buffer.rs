@@ -1,4 +1,5 @@
-//! Buffers: the byte runs that an encoding leaves in a block, and the two ends of the pipe that carries them.
+//! Buffers: the byte runs that an encoding leaves in a block, and the two ends of the pipe that
+//! carries them.
 //!
 //! ```text
 //! descriptor (in the block's head)                    payload (behind the head, 16-byte aligned)
@@ -8,9 +9,9 @@
 //! └───────┴────────┴────────┴───┴──────────────────┘
 //! ```
 //!
-//! A buffer is cut at vector boundaries into chunks of at most 256 KiB (a single larger vector makes a larger
-//! chunk), each compressed and checksummed by itself, so that a few rows need a few chunks. Uncompressed
-//! chunks lie back to back, so such a buffer is one slice of the mapping.
+//! A buffer is cut at vector boundaries into chunks of at most 256 KiB (a single larger vector
+//! makes a larger chunk), each compressed and checksummed by itself, so that a few rows need a few
+//! chunks. Uncompressed chunks lie back to back, so such a buffer is one slice of the mapping.
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
@@ -83,7 +84,8 @@ impl Sink {
         self.len() == 0
     }
 
-    /// The place reached, to measure from and to go back to when another encoding turns out smaller.
+    /// The place reached, to measure from and to go back to when another encoding turns out
+    /// smaller.
     pub fn mark(&self) -> Mark {
         Mark { head: self.head.len(), payload: self.payload.len() }
     }
@@ -105,7 +107,13 @@ impl Sink {
     }
 
     /// Appends a buffer to the payload and its descriptor to the head.
-    pub fn buffer(&mut self, bytes: &[u8], cuts: Cuts<'_>, compression: Compression, options: &Options) {
+    pub fn buffer(
+        &mut self,
+        bytes: &[u8],
+        cuts: Cuts<'_>,
+        compression: Compression,
+        options: &Options,
+    ) {
         let chunks = cut(bytes.len(), cuts);
         let (codec, stored) = compress(bytes, &chunks, compression, options);
         self.payload.align(ALIGN);
@@ -181,7 +189,9 @@ fn compress(
     };
     let stored: Option<Vec<Vec<u8>>> = chunks.iter().map(pack).collect();
     match stored {
-        Some(stored) if stored.iter().map(Vec::len).sum::<usize>() < bytes.len() / 16 * most => (codec, stored),
+        Some(stored) if stored.iter().map(Vec::len).sum::<usize>() < bytes.len() / 16 * most => {
+            (codec, stored)
+        }
         _ => none,
     }
 }
@@ -204,10 +214,19 @@ pub struct Source<'a> {
 impl<'a> Source<'a> {
     /// Over a block's head (its descriptor only) and its payload.
     pub fn new(head: &'a [u8], payload: &'a [u8]) -> Self {
-        Source { cursor: Cursor::new(head), payload, next: 0, depth: 0, buffers: 0, words: 0, verify: false }
+        Source {
+            cursor: Cursor::new(head),
+            payload,
+            next: 0,
+            depth: 0,
+            buffers: 0,
+            words: 0,
+            verify: false,
+        }
     }
 
-    /// The same source, comparing the checksums of every buffer as it is parsed: the first touch of a block.
+    /// The same source, comparing the checksums of every buffer as it is parsed: the first touch of
+    /// a block.
     #[must_use]
     pub fn verifying(self, verify: bool) -> Self {
         Source { verify, ..self }
@@ -224,8 +243,8 @@ impl<'a> Source<'a> {
         parsed
     }
 
-    /// Counts `values` words of `bytes` bytes of a stream that is about to be parsed; refuses more than a block may
-    /// have, however few bytes say so.
+    /// Counts `values` words of `bytes` bytes of a stream that is about to be parsed; refuses more
+    /// than a block may have, however few bytes say so.
     pub(super) fn count_words(&mut self, values: usize, bytes: usize) -> Result<()> {
         self.words = self.words.saturating_add(values.saturating_mul(bytes));
         if self.words > limits::MAX_STREAM_BYTES {
@@ -234,7 +253,8 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// Parses a buffer descriptor; its lengths are checked against the payload, its contents are not read.
+    /// Parses a buffer descriptor; its lengths are checked against the payload, its contents are
+    /// not read.
     pub fn buffer(&mut self) -> Result<Buffer<'a>> {
         self.buffers += 1;
         if self.buffers > limits::MAX_BUFFERS {
@@ -248,7 +268,9 @@ impl<'a> Source<'a> {
         let offset = self.cursor.u64()?;
         // In order and apart, so that no byte of the payload is unpacked twice.
         if offset != self.next {
-            return Err(self.cursor.corrupt(format!("buffer at {offset} instead of {}", self.next)));
+            return Err(self
+                .cursor
+                .corrupt(format!("buffer at {offset} instead of {}", self.next)));
         }
         let n = self.cursor.count(12, usize::MAX)?;
         let (mut raw_at, mut at) = (0u64, offset);
@@ -256,7 +278,9 @@ impl<'a> Source<'a> {
         for _ in 0..n {
             let (raw, stored, crc) = (self.cursor.u32()?, self.cursor.u32()?, self.cursor.u32()?);
             if !ratio_is_possible(codec, raw, stored) || raw as usize > limits::MAX_CHUNK_BYTES {
-                return Err(self.cursor.corrupt(format!("chunk of {raw} bytes stored in {stored}")));
+                return Err(self
+                    .cursor
+                    .corrupt(format!("chunk of {raw} bytes stored in {stored}")));
             }
             chunks.push(Chunk {
                 raw: raw_at as usize..(raw_at + u64::from(raw)) as usize,
@@ -265,16 +289,27 @@ impl<'a> Source<'a> {
                 unpacked: OnceCell::new(),
             });
             raw_at += u64::from(raw);
-            at = at.checked_add(u64::from(stored)).filter(|&at| at <= self.payload.len() as u64).ok_or_else(
-                || self.cursor.corrupt(format!("buffer ends behind the payload of {} bytes", self.payload.len())),
-            )?;
+            at = at
+                .checked_add(u64::from(stored))
+                .filter(|&at| at <= self.payload.len() as u64)
+                .ok_or_else(|| {
+                    self.cursor.corrupt(format!(
+                        "buffer ends behind the payload of {} bytes",
+                        self.payload.len()
+                    ))
+                })?;
         }
         if raw_at != raw_len || offset > self.payload.len() as u64 {
             return Err(self.cursor.corrupt("chunks do not add up to their buffer"));
         }
         self.next = at.next_multiple_of(ALIGN as u64);
-        let buffer =
-            Buffer { codec, raw_len: raw_len as usize, payload: self.payload, offset: offset as usize, chunks };
+        let buffer = Buffer {
+            codec,
+            raw_len: raw_len as usize,
+            payload: self.payload,
+            offset: offset as usize,
+            chunks,
+        };
         if self.verify {
             buffer.verify()?;
         }
@@ -282,8 +317,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Whether a chunk can be as long as it claims: LZ4 and zstd stay within these ratios, so that a few bytes never make a
-/// reader allocate gigabytes.
+/// Whether a chunk can be as long as it claims: LZ4 and zstd stay within these ratios, so that a
+/// few bytes never make a reader allocate gigabytes.
 fn ratio_is_possible(codec: u8, raw: u32, stored: u32) -> bool {
     match codec {
         CODEC_NONE => raw == stored,
@@ -337,7 +372,9 @@ impl<'a> Buffer<'a> {
 
     /// The bytes in place, when they are not compressed.
     pub fn in_place(&self) -> Option<&'a [u8]> {
-        (self.codec == CODEC_NONE).then(|| self.payload.get(self.offset..self.offset + self.raw_len)).flatten()
+        (self.codec == CODEC_NONE)
+            .then(|| self.payload.get(self.offset..self.offset + self.raw_len))
+            .flatten()
     }
 
     /// Compares every chunk with its checksum.
@@ -345,7 +382,10 @@ impl<'a> Buffer<'a> {
         for chunk in &self.chunks {
             let stored = self.stored(chunk)?;
             if !checksum_holds(crc32fast::hash(stored), chunk.crc) {
-                return Err(Error::corrupt(chunk.stored.start as u64, "checksum of a chunk does not match"));
+                return Err(Error::corrupt(
+                    chunk.stored.start as u64,
+                    "checksum of a chunk does not match",
+                ));
             }
         }
         Ok(())
@@ -356,13 +396,16 @@ impl<'a> Buffer<'a> {
         self.range(0..self.raw_len)
     }
 
-    /// A range of the uncompressed bytes; touches and unpacks only the chunks that overlap it, and keeps what it
-    /// unpacked for the next call.
+    /// A range of the uncompressed bytes; touches and unpacks only the chunks that overlap it, and
+    /// keeps what it unpacked for the next call.
     pub fn range(&self, range: Range<usize>) -> Result<Cow<'_, [u8]>> {
         if range.start > range.end || range.end > self.raw_len {
             return Err(Error::corrupt(
                 self.offset as u64,
-                format!("bytes {}..{} wanted of a buffer of {}", range.start, range.end, self.raw_len),
+                format!(
+                    "bytes {}..{} wanted of a buffer of {}",
+                    range.start, range.end, self.raw_len
+                ),
             ));
         }
         if let Some(all) = self.in_place() {
@@ -374,7 +417,8 @@ impl<'a> Buffer<'a> {
         let first = self.chunks.partition_point(|c| c.raw.end <= range.start);
         let last = self.chunks.partition_point(|c| c.raw.start < range.end);
         let part = |chunk: &'_ Chunk| {
-            range.start.max(chunk.raw.start) - chunk.raw.start..range.end.min(chunk.raw.end) - chunk.raw.start
+            range.start.max(chunk.raw.start) - chunk.raw.start
+                ..range.end.min(chunk.raw.end) - chunk.raw.start
         };
         let chunks = &self.chunks[first..last];
         if let [chunk] = chunks {
@@ -399,12 +443,16 @@ impl<'a> Buffer<'a> {
             let raw_len = chunk.raw.len();
             let unpacked = match self.codec {
                 CODEC_NONE => Ok(stored.to_vec()),
-                CODEC_LZ4 => lz4_flex::block::decompress(stored, raw_len).map_err(|e| e.to_string()),
+                CODEC_LZ4 => {
+                    lz4_flex::block::decompress(stored, raw_len).map_err(|e| e.to_string())
+                }
                 _ => unzstd(stored, raw_len).map_err(|e| e.to_string()),
             }
             .ok()
             .filter(|unpacked| unpacked.len() == raw_len)
-            .ok_or_else(|| Error::corrupt(chunk.stored.start as u64, "chunk does not unpack to its length"))?;
+            .ok_or_else(|| {
+                Error::corrupt(chunk.stored.start as u64, "chunk does not unpack to its length")
+            })?;
             let _ = chunk.unpacked.set(unpacked);
         }
         Ok(chunk.unpacked.get().map_or(&[], Vec::as_slice))
@@ -468,7 +516,12 @@ mod tests {
         let mut sink = Sink::new();
         let start = |sink: &Sink| sink.mark().head + 9;
         for length in [5, 0, 40] {
-            sink.buffer(&vec![7; length], Cuts::Every(8), Compression::Plain, &Options::new(Profile::Fast));
+            sink.buffer(
+                &vec![7; length],
+                Cuts::Every(8),
+                Compression::Plain,
+                &Options::new(Profile::Fast),
+            );
         }
         let second = start(&sink);
         sink.buffer(b"more", Cuts::Every(8), Compression::Plain, &Options::new(Profile::Fast));

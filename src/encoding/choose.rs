@@ -1,10 +1,12 @@
-//! The choice among the encodings of whole numbers. One pass over the block finds the facts that every estimate
-//! needs; samples of 1,024 rows feed the estimates of frame and delta; what a sample cannot tell (runs of runs,
-//! entropy) is tried in place and taken back if it is not smaller. The smallest wins, and a light encoding wins
-//! over a heavier one that saves less than 2 %.
+//! The choice among the encodings of whole numbers. One pass over the block finds the facts that
+//! every estimate needs; samples of 1,024 rows feed the estimates of frame and delta; what a sample
+//! cannot tell (runs of runs, entropy) is tried in place and taken back if it is not smaller. The
+//! smallest wins, and a light encoding wins over a heavier one that saves less than 2 %.
 
 use super::frame::{self, Plan};
-use super::{Encoding, Options, Profile, Sink, Word, constant, delta, plain, planes, run_length, sequence};
+use super::{
+    Encoding, Options, Profile, Sink, Word, constant, delta, plain, planes, run_length, sequence,
+};
 
 /// A heavier encoding must be smaller than this part of a lighter one.
 const WORTH: f64 = 0.98;
@@ -25,7 +27,8 @@ impl Scope {
         Scope { options: *options, level: 0, refused: 0 }
     }
 
-    /// For a child that shall not use `refused`. Nesting ends by itself: the third level is the last.
+    /// For a child that shall not use `refused`. Nesting ends by itself: the third level is the
+    /// last.
     pub(super) fn child(self, refused: &[Encoding]) -> Self {
         let level = self.level + 1;
         let deep: &[Encoding] = match level {
@@ -82,7 +85,11 @@ impl<W: Word> Facts<W> {
                 max = Ord::max(max, v);
             }
             changes += usize::from(chunk.first() != Some(&last));
-            changes += chunk.iter().zip(chunk.iter().skip(1)).map(|(a, b)| usize::from(a != b)).sum::<usize>();
+            changes += chunk
+                .iter()
+                .zip(chunk.iter().skip(1))
+                .map(|(a, b)| usize::from(a != b))
+                .sum::<usize>();
             last = chunk.last().copied().unwrap_or(last);
         }
         Facts { min: order(min, signed), max: order(max, signed), runs: changes + 1 }
@@ -144,7 +151,8 @@ impl<W: Word> Light<W> {
     }
 }
 
-/// Tries run-length and planes where they may be smaller than `bits`, and keeps the smallest that is.
+/// Tries run-length and planes where they may be smaller than `bits`, and keeps the smallest that
+/// is.
 fn try_heavier<W: Word>(
     values: &[W],
     signed: bool,
@@ -170,7 +178,11 @@ fn try_heavier<W: Word>(
         }
     }
     let options = &scope.options;
-    if options.heavy && options.profile != Profile::Fast && scope.allows(Encoding::Planes) && rows >= SAMPLE {
+    if options.heavy
+        && options.profile != Profile::Fast
+        && scope.allows(Encoding::Planes)
+        && rows >= SAMPLE
+    {
         let middle = sink.mark();
         planes::encode(values, facts, options, sink);
         if 8.0 * (sink.bytes_since(middle) as f64) >= WORTH * bits {
@@ -197,13 +209,17 @@ fn force<W: Word>(
 ) -> bool {
     match (encoding, values.first()) {
         (Encoding::Plain, _) => plain::encode(values, &scope.options, sink),
-        (Encoding::Constant, Some(&first)) if facts.min == facts.max => constant::encode(first, sink),
+        (Encoding::Constant, Some(&first)) if facts.min == facts.max => {
+            constant::encode(first, sink)
+        }
         (Encoding::Sequence, Some(&first)) => match sequence::step(values) {
             Some(step) => sequence::encode(first, step, sink),
             None => return false,
         },
         (Encoding::RunLength, _) => run_length::encode(values, signed, scope, sink),
-        (Encoding::Frame, _) => frame::encode(values, Plan::new(values, facts, scope.may_nest()), scope, sink),
+        (Encoding::Frame, _) => {
+            frame::encode(values, Plan::new(values, facts, scope.may_nest()), scope, sink)
+        }
         (Encoding::Delta, _) => delta::encode(values, signed, scope, sink),
         (Encoding::Planes, _) => planes::encode(values, facts, &scope.options, sink),
         _ => return false,

@@ -9,7 +9,8 @@ use crate::limits::{MAX_CHUNK_BYTES, MAX_VALUE_BYTES, VECTOR};
 
 const ROWS: usize = 1 << 20;
 
-/// Runs of runs of runs, down to sequences: two streams at each level, all of them kept once decoded.
+/// Runs of runs of runs, down to sequences: two streams at each level, all of them kept once
+/// decoded.
 fn runs(depth: usize, head: &mut Writer) {
     if depth == 0 {
         head.u8(Encoding::Sequence as u8);
@@ -36,7 +37,8 @@ fn nested_runs_are_refused_before_they_fill_the_memory() {
     assert!(parse(7).unwrap_err().to_string().contains("nest too deep"));
 }
 
-/// A stream of plain strings, all of one length, over `chunks` chunks of zstd that claim a gibibyte each.
+/// A stream of plain strings, all of one length, over `chunks` chunks of zstd that claim a gibibyte
+/// each.
 fn plain(length: usize, chunks: usize) -> Vec<u8> {
     let mut head = Writer::new();
     head.u8(Encoding::Plain as u8);
@@ -62,7 +64,8 @@ fn vectors_of_strings_are_bounded() {
     let refusal = |length: usize, chunks: usize| {
         let head = plain(length, chunks);
         let strings = Strings::parse(&mut Source::new(&head, &payload), VECTOR).unwrap();
-        let (all, one) = (strings.decode(0..VECTOR, &mut StringsOut::new()), strings.get(VECTOR - 1));
+        let (all, one) =
+            (strings.decode(0..VECTOR, &mut StringsOut::new()), strings.get(VECTOR - 1));
         [all.unwrap_err().to_string(), one.unwrap_err().to_string()]
     };
     let contains = |found: [String; 2], what: &str| {

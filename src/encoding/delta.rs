@@ -1,8 +1,10 @@
-//! Delta: differences of neighbours, wrapping, for rising and slowly moving columns. Every vector has a start
-//! value, so that decoding may begin at any vector and one row costs at most one vector.
+//! Delta: differences of neighbours, wrapping, for rising and slowly moving columns. Every vector
+//! has a start value, so that decoding may begin at any vector and one row costs at most one
+//! vector.
 //!
-//! Two children: the first value of every vector, and one difference a row. A vector's first difference is
-//! stored too (it costs as little as its neighbours and keeps the vectors aligned), but not used.
+//! Two children: the first value of every vector, and one difference a row. A vector's first
+//! difference is stored too (it costs as little as its neighbours and keeps the vectors aligned),
+//! but not used.
 
 use std::ops::Range;
 
@@ -34,7 +36,12 @@ pub(super) fn encode<W: Word>(values: &[W], signed: bool, scope: Scope, sink: &m
         *first = *second;
     }
     sink.head().u8(Encoding::Delta as u8);
-    choose::encode(&starts, signed, scope.child(&[Encoding::Delta, Encoding::RunLength, Encoding::Planes]), sink);
+    choose::encode(
+        &starts,
+        signed,
+        scope.child(&[Encoding::Delta, Encoding::RunLength, Encoding::Planes]),
+        sink,
+    );
     choose::encode(&deltas, true, scope.child(&[Encoding::Delta]), sink);
 }
 
@@ -77,7 +84,12 @@ impl<'a, W: Word> Delta<'a, W> {
     }
 
     /// Appends `value - bias` of `rows` modulo 2^BITS of the narrower word `N`.
-    pub(super) fn decode_narrow<N: Word>(&self, rows: Range<usize>, bias: u64, out: &mut Vec<N>) -> Result<()> {
+    pub(super) fn decode_narrow<N: Word>(
+        &self,
+        rows: Range<usize>,
+        bias: u64,
+        out: &mut Vec<N>,
+    ) -> Result<()> {
         let from = out.len();
         self.deltas.decode_narrow(rows.clone(), 0, false, out)?;
         for (i, vector) in out.get_mut(from..).unwrap_or_default().chunks_mut(VECTOR).enumerate() {

@@ -1,11 +1,12 @@
-//! Dictionaries of a column and segment: distinct values get provisional ids while rows arrive, and sorted
-//! codes at the end.
+//! Dictionaries of a column and segment: distinct values get provisional ids while rows arrive, and
+//! sorted codes at the end.
 //!
-//! Where this stands on the road: `ingest` feeds a builder row by row; when the segment is complete the
-//! dictionary's values become an ordinary stream ([`super::strings`], [`super::ints`], [`super::floats`]),
-//! the provisional ids are remapped to codes (code 0 is null, the smallest value is code 1), and the codes
-//! become [`super::ints::Ints`] of `u32`. A builder refuses the value that would break its limits, so that
-//! columns with too many distinct values fall back early to encodings per block.
+//! Where this stands on the road: `ingest` feeds a builder row by row; when the segment is complete
+//! the dictionary's values become an ordinary stream ([`super::strings`], [`super::ints`],
+//! [`super::floats`]), the provisional ids are remapped to codes (code 0 is null, the smallest
+//! value is code 1), and the codes become [`super::ints::Ints`] of `u32`. A builder refuses the
+//! value that would break its limits, so that columns with too many distinct values fall back early
+//! to encodings per block.
 
 use std::hash::BuildHasher;
 
@@ -138,7 +139,8 @@ impl DictionaryBuilder {
     /// Sorts the values and says which code each provisional id becomes.
     pub fn finish(self) -> Dictionary {
         let value = |id: u32| slice(&self.bytes, &self.ends, id as usize);
-        let mut order: Vec<(u64, u32)> = (0..self.ends.len() as u32).map(|id| (prefix(value(id)), id)).collect();
+        let mut order: Vec<(u64, u32)> =
+            (0..self.ends.len() as u32).map(|id| (prefix(value(id)), id)).collect();
         order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| value(a.1).cmp(value(b.1))));
         let mut sorted = Dictionary {
             bytes: Vec::with_capacity(self.bytes.len()),
@@ -206,14 +208,17 @@ fn load(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(eight)
 }
 
-/// First and last bytes of a string of up to 16, which together with its length tell it from all others.
+/// First and last bytes of a string of up to 16, which together with its length tell it from all
+/// others.
 #[inline(always)]
 fn ends_of(value: &[u8]) -> (u64, u64) {
     let n = value.len();
     if n >= 8 {
         (load(value, 0), load(value, n - 8))
     } else if n >= 4 {
-        let half = |at| u64::from(u32::from_le_bytes([value[at], value[at + 1], value[at + 2], value[at + 3]]));
+        let half = |at| {
+            u64::from(u32::from_le_bytes([value[at], value[at + 1], value[at + 2], value[at + 3]]))
+        };
         (half(0), half(n - 4))
     } else if n > 0 {
         (u64::from(value[0]) << 8 | u64::from(value[n / 2]), u64::from(value[n - 1]))

@@ -4,7 +4,8 @@ use super::dictionary::{DictionaryBuilder, DictionaryLimits, WordDictionaryBuild
 
 /// Whether a dictionary will pay for a column of `rows` byte strings of which `sample` came first.
 ///
-/// Codes must cost less than the values under the encodings per block, which are taken to halve them.
+/// Codes must cost less than the values under the encodings per block, which are taken to halve
+/// them.
 pub fn pays(sample: &[&[u8]], rows: usize) -> bool {
     let mut builder = DictionaryBuilder::new(DictionaryLimits::default());
     let mut half = 0;
@@ -36,8 +37,8 @@ pub fn pays_words(sample: &[u64], rows: usize, value_bits: f64) -> bool {
     worthwhile(distinct_at(half, builder.len(), sample.len(), rows), rows, value_bits / 8.0)
 }
 
-/// The distinct values to expect in `rows` rows when half of `seen` rows had `half` and all of them had `full`:
-/// growth by a power law (Heaps), whose exponent the two counts give.
+/// The distinct values to expect in `rows` rows when half of `seen` rows had `half` and all of them
+/// had `full`: growth by a power law (Heaps), whose exponent the two counts give.
 pub fn distinct_at(half: usize, full: usize, seen: usize, rows: usize) -> f64 {
     if seen == 0 || full == 0 {
         return 0.0;
@@ -65,7 +66,11 @@ mod tests {
         let slices = |v: &'static [String]| v.iter().map(|s| s.as_bytes()).collect::<Vec<_>>();
         assert!(pays(&slices(few.leak()), 1_000_000));
         assert!(!pays(&slices(many.leak()), 1_000_000));
-        assert!(pays_words(&(0..5000).map(|i| (i % 9) << 40).collect::<Vec<u64>>(), 1_000_000, 20.0));
+        assert!(pays_words(
+            &(0..5000).map(|i| (i % 9) << 40).collect::<Vec<u64>>(),
+            1_000_000,
+            20.0
+        ));
         assert!(!pays_words(&(0..5000).collect::<Vec<u64>>(), 1_000_000, 13.0));
     }
 }

@@ -1,4 +1,5 @@
-//! Dictionaries of fixed-width values: integers, floats, dates, by their bits. See [`super::dictionary`].
+//! Dictionaries of fixed-width values: integers, floats, dates, by their bits. See
+//! [`super::dictionary`].
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -86,7 +87,8 @@ impl WordDictionaryBuilder {
         {
             return Some(id);
         }
-        let entry = self.table.entry(mix(word), |&(other, _)| other == word, |&(other, _)| mix(other));
+        let entry =
+            self.table.entry(mix(word), |&(other, _)| other == word, |&(other, _)| mix(other));
         let id = match entry {
             Entry::Occupied(entry) => entry.get().1,
             Entry::Vacant(entry) => {
@@ -116,7 +118,10 @@ impl WordDictionaryBuilder {
         for (code, &(_, id)) in (1..).zip(&ids) {
             remap[id as usize] = code;
         }
-        WordDictionary { values: ids.iter().map(|&(_, id)| self.values[id as usize]).collect(), remap }
+        WordDictionary {
+            values: ids.iter().map(|&(_, id)| self.values[id as usize]).collect(),
+            remap,
+        }
     }
 }
 

@@ -1,13 +1,15 @@
-//! Dyadic: doubles of which some were decimals and the others f32 values made wider, as coordinates from several devices
-//! are. ALP would keep the second half as exceptions. Words sort as the values do.
+//! Dyadic: doubles of which some were decimals and the others f32 values made wider, as coordinates
+//! from several devices are. ALP would keep the second half as exceptions. Words sort as the values
+//! do.
 //!
 //! ```text
 //! encoding 15 (u8) │ exponent u8 │ head bits u8 │ k u8 │ ints (stream of signed words) │ exceptions (bits of floats)
 //! ```
 //!
-//! The upper bits of a word are a whole number `int`, the lowest says what it stands for: 0, the decimal
-//! `int · 10^-exponent`, computed as ALP does; 1, the multiple of 2^-k above that decimal and below the next one. Since
-//! 2^-k is not below 10^-exponent, there is at most one. Whatever does not come back bit for bit is an exception.
+//! The upper bits of a word are a whole number `int`, the lowest says what it stands for: 0, the
+//! decimal `int · 10^-exponent`, computed as ALP does; 1, the multiple of 2^-k above that decimal
+//! and below the next one. Since 2^-k is not below 10^-exponent, there is at most one. Whatever
+//! does not come back bit for bit is an exception.
 
 use std::ops::Range;
 
@@ -55,8 +57,8 @@ impl Grid {
         if word & 1 == 0 { decimal } else { multiple }
     }
 
-    /// The word of a value, and whether it is one from which the value comes back. Without a branch, for what a value is (a
-    /// decimal or not) cannot be foretold.
+    /// The word of a value, and whether it is one from which the value comes back. Without a
+    /// branch, for what a value is (a decimal or not) cannot be foretold.
     #[inline(always)]
     fn encode<F: Float>(&self, value: F) -> (F::Bits, bool) {
         let near = self.scale.encode(value);
@@ -67,7 +69,8 @@ impl Grid {
         let is_decimal = nearest.to_word() == value.to_word();
         let below = near.wrapping_sub(i64::from(nearest >= value));
         let (low, high) = (decimal(below), decimal(below.wrapping_add(1)));
-        let is_multiple = low < value && value < high && self.multiple_above(low).to_word() == value.to_word();
+        let is_multiple =
+            low < value && value < high && self.multiple_above(low).to_word() == value.to_word();
         let word = if is_decimal { near << 1 } else { below << 1 | 1 };
         (F::Bits::from_u64(word as u64), is_within & (is_decimal | is_multiple))
     }
@@ -80,7 +83,8 @@ impl Grid {
     }
 }
 
-/// The grid for values of which `decimals` fits a part, if most of the others are multiples of a power of two.
+/// The grid for values of which `decimals` fits a part, if most of the others are multiples of a
+/// power of two.
 pub(super) fn fit<F: Float>(values: &[F], decimals: Scale) -> Option<Grid> {
     let sample = floats::scattered(values, SAMPLE);
     let others: Vec<F> = sample.iter().copied().filter(|v| !decimals.holds(*v)).collect();
@@ -107,7 +111,9 @@ pub(super) fn any<F: Float>(values: &[F]) -> Option<Grid> {
 fn fraction(v: f64) -> Option<u8> {
     let exponent = (v.to_bits() >> 52 & 0x7ff) as i64 - 1075;
     let zeros = (v.to_bits() & ((1 << 52) - 1) | 1 << 52).trailing_zeros();
-    u8::try_from((-exponent - i64::from(zeros)).max(0)).ok().filter(|k| *k <= MAX_FRACTION && v.is_finite())
+    u8::try_from((-exponent - i64::from(zeros)).max(0))
+        .ok()
+        .filter(|k| *k <= MAX_FRACTION && v.is_finite())
 }
 
 /// Appends `values` on a grid.
@@ -128,7 +134,12 @@ pub(super) fn encode<F: Float>(values: &[F], grid: Grid, child: &Options, sink: 
             },
         );
         if fits.contains(&false) {
-            positions.extend(fits.iter().enumerate().filter(|(_, fits)| !**fits).map(|(at, _)| (base + at) as u32));
+            positions.extend(
+                fits.iter()
+                    .enumerate()
+                    .filter(|(_, fits)| !**fits)
+                    .map(|(at, _)| (base + at) as u32),
+            );
         }
     }
     alp::fill(&mut ints, &positions);
@@ -201,7 +212,13 @@ mod tests {
     fn coordinates(rows: i32) -> Vec<f64> {
         let degrees = |i: i32| f64::from(i * 7919 % 1_600_003) / 1e6 - 73.9;
         (0..rows)
-            .map(|i| if i % 2 == 0 { (degrees(i) * 1e6).round() / 1e6 } else { f64::from(degrees(i) as f32) })
+            .map(|i| {
+                if i % 2 == 0 {
+                    (degrees(i) * 1e6).round() / 1e6
+                } else {
+                    f64::from(degrees(i) as f32)
+                }
+            })
             .collect()
     }
 
@@ -226,7 +243,10 @@ mod tests {
 
     #[test]
     fn fractions_of_powers_of_two() {
-        assert_eq!([0.5, 3.0, 1.25, 0.0, f64::NAN].map(fraction), [Some(1), Some(0), Some(2), None, None]);
+        assert_eq!(
+            [0.5, 3.0, 1.25, 0.0, f64::NAN].map(fraction),
+            [Some(1), Some(0), Some(2), None, None]
+        );
         assert_eq!(fraction(f64::from(f32::from_bits(40f32.to_bits() | 1))), Some(18));
         assert_eq!(fraction(0.1), None);
     }

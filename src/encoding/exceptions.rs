@@ -1,5 +1,5 @@
-//! Exceptions of ALP and ALP-RD: rows whose value the scheme cannot express, as rising positions and what
-//! belongs there, two streams of whole numbers.
+//! Exceptions of ALP and ALP-RD: rows whose value the scheme cannot express, as rising positions
+//! and what belongs there, two streams of whole numbers.
 //!
 //! ```text
 //! n u32 │ if n > 0: positions (stream of u32) │ values (stream of words)
@@ -35,7 +35,12 @@ impl<'a, F: Float> Corrected<'a, F> {
 
     /// Appends the values of `rows`; `value` gives that of a whole number.
     #[inline(always)]
-    pub(super) fn decode(&self, rows: Range<usize>, value: impl Fn(F::Bits) -> F, out: &mut Vec<F>) -> Result<()> {
+    pub(super) fn decode(
+        &self,
+        rows: Range<usize>,
+        value: impl Fn(F::Bits) -> F,
+        out: &mut Vec<F>,
+    ) -> Result<()> {
         let base = out.len();
         for start in rows.clone().step_by(PIECE) {
             let from = out.len();
@@ -51,7 +56,12 @@ impl<'a, F: Float> Corrected<'a, F> {
 
     /// Appends the values of single rows, which rise.
     #[inline(always)]
-    pub(super) fn gather(&self, rows: &[u32], value: impl Fn(F::Bits) -> F, out: &mut Vec<F>) -> Result<()> {
+    pub(super) fn gather(
+        &self,
+        rows: &[u32],
+        value: impl Fn(F::Bits) -> F,
+        out: &mut Vec<F>,
+    ) -> Result<()> {
         let from = out.len();
         bits::gather_words(&self.ints, rows, out)?;
         out[from..].iter_mut().for_each(|slot| *slot = value(slot.to_word()));
@@ -166,7 +176,9 @@ impl<'a, W: Word> Exceptions<'a, W> {
         for (&at, &value) in positions.iter().zip(values).take(end).skip(first) {
             match (at as usize).checked_sub(rows.start).filter(|&at| at < rows.len()) {
                 Some(at) => put(at, value),
-                None => return Err(Error::corrupt(0, format!("exception at row {at}, out of order"))),
+                None => {
+                    return Err(Error::corrupt(0, format!("exception at row {at}, out of order")));
+                }
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! The common factor of a stream, and exact division by it without dividing.
 //!
-//! Every distance from the minimum is a multiple of the factor, so the quotient is a product with the inverse of
-//! the factor's odd part modulo 2^BITS, after its power of two is shifted out.
+//! Every distance from the minimum is a multiple of the factor, so the quotient is a product with
+//! the inverse of the factor's odd part modulo 2^BITS, after its power of two is shifted out.
 
 use super::Word;
 use super::choose::Facts;
@@ -31,9 +31,15 @@ impl<W: Word> Factor<W> {
         let shift = value.trailing_zeros();
         let odd = value >> shift;
         // Newton's iteration doubles the correct low bits: 3, 6, 12, 24, 48, 96.
-        let inverse = (0..5).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))));
+        let inverse =
+            (0..5).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))));
         let limit = Word::to_u64(W::max_value()) / value;
-        Factor { value: W::from_u64(value), inverse: W::from_u64(inverse), shift, limit: W::from_u64(limit) }
+        Factor {
+            value: W::from_u64(value),
+            inverse: W::from_u64(inverse),
+            shift,
+            limit: W::from_u64(limit),
+        }
     }
 
     /// The greatest common divisor of all distances from the minimum; `sample` are some of them.
@@ -61,7 +67,8 @@ impl<W: Word> Factor<W> {
     }
 
     fn divides(&self, offset: W) -> bool {
-        // Multiplying by the inverse permutes all words; only multiples land in the range of quotients.
+        // Multiplying by the inverse permutes all words; only multiples land in the range of
+        // quotients.
         let low = offset & Word::sub(W::one() << self.shift as usize, W::one());
         low == W::default() && self.divide(offset) <= self.limit
     }

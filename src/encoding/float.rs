@@ -1,14 +1,18 @@
-//! Floating-point numbers as the float encodings see them: their bits as a [`Word`], and the two roundings of ALP.
-//! Everything decimal is computed in f64, for f32 too: there every decimal of nine digits then comes back exact.
+//! Floating-point numbers as the float encodings see them: their bits as a [`Word`], and the two
+//! roundings of ALP. Everything decimal is computed in f64, for f32 too: there every decimal of
+//! nine digits then comes back exact.
 
 use super::Word;
 
-/// `1.5 · 2^52`: adding it to a number below 2^51 leaves the rounded number in the low bits of the mantissa.
+/// `1.5 · 2^52`: adding it to a number below 2^51 leaves the rounded number in the low bits of the
+/// mantissa.
 pub(super) const MAGIC: f64 = 6_755_399_441_055_744.0;
 const MAGIC_BITS: u64 = MAGIC.to_bits();
 
 /// f32 or f64.
-pub trait Float: bytemuck::Pod + PartialOrd + std::fmt::Debug + Default + Send + Sync + 'static {
+pub trait Float:
+    bytemuck::Pod + PartialOrd + std::fmt::Debug + Default + Send + Sync + 'static
+{
     /// The unsigned word of the same size.
     type Bits: Word;
     /// The most decimals that ALP tries.

@@ -1,7 +1,7 @@
 //! Streams of f32 and f64: the closed set of their encodings, and the choice among them.
 //!
-//! `ingest` hands a block's values to [`encode`]; every bit comes back, −0.0 and NaN payloads too. Each encoding
-//! turns floats into streams of whole numbers, which `ints` packs.
+//! `ingest` hands a block's values to [`encode`]; every bit comes back, −0.0 and NaN payloads too.
+//! Each encoding turns floats into streams of whole numbers, which `ints` packs.
 
 use std::ops::Range;
 
@@ -14,7 +14,8 @@ pub use super::float::Float;
 use super::{Encoding, Options, Sink, Source, Word, alp, alp_rd, bits, dyadic};
 use crate::error::{Error, Result};
 
-/// The sample on which encodings compete: so many stretches of neighbours, that runs and differences show.
+/// The sample on which encodings compete: so many stretches of neighbours, that runs and
+/// differences show.
 const STRETCHES: usize = 8;
 /// Values of a stretch.
 const STRETCH: usize = 256;
@@ -111,11 +112,16 @@ fn sample<F: Float>(values: &[F]) -> Vec<F> {
     (0..STRETCHES).flat_map(|i| values[i * step..][..STRETCH].iter().copied()).collect()
 }
 
-/// About `n` values, one from each of as many equal parts, at places that no period of the data can follow.
+/// About `n` values, one from each of as many equal parts, at places that no period of the data can
+/// follow.
 pub(super) fn scattered<F: Float>(values: &[F], n: usize) -> Vec<F> {
     let step = values.len().div_ceil(n).max(1);
     let hash = |part: usize| (part as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
-    values.chunks(step).enumerate().map(|(part, chunk)| chunk[hash(part) as usize % chunk.len()]).collect()
+    values
+        .chunks(step)
+        .enumerate()
+        .map(|(part, chunk)| chunk[hash(part) as usize % chunk.len()])
+        .collect()
 }
 
 impl<'a, F: Float> Floats<'a, F> {
@@ -150,7 +156,8 @@ impl<'a, F: Float> Floats<'a, F> {
         }
     }
 
-    /// Whole numbers that sort as the values do, and the rows that have a value of their own, where it is stored so.
+    /// Whole numbers that sort as the values do, and the rows that have a value of their own, where
+    /// it is stored so.
     pub(crate) fn ordered_ints(&self) -> Option<&Corrected<'a, F>> {
         match self {
             Floats::Alp(alp) => Some(&alp.stored),
@@ -159,7 +166,8 @@ impl<'a, F: Float> Floats<'a, F> {
         }
     }
 
-    /// Appends the values of `rows` (whose start is a multiple of [`crate::limits::VECTOR`]) to `out`.
+    /// Appends the values of `rows` (whose start is a multiple of [`crate::limits::VECTOR`]) to
+    /// `out`.
     pub fn decode(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<()> {
         check(&rows, self.rows())?;
         match self {
@@ -198,7 +206,8 @@ impl<'a, F: Float> Floats<'a, F> {
         }
     }
 
-    /// Whether rows of a vector of which many are wanted are fetched about as fast as the vector is decoded.
+    /// Whether rows of a vector of which many are wanted are fetched about as fast as the vector is
+    /// decoded.
     pub fn gathers_by_vector(&self) -> bool {
         match self {
             Floats::Bits(bits) => bits.words.gathers_by_vector(),
@@ -218,7 +227,8 @@ impl<'a, F: Float> Floats<'a, F> {
         }
     }
 
-    /// Appends a short description for `sty inspect`, such as `alp 2 decimals(frame 12 bit, 0 exceptions)`.
+    /// Appends a short description for `sty inspect`, such as `alp 2 decimals(frame 12 bit, 0
+    /// exceptions)`.
     pub fn describe(&self, out: &mut String) {
         match self {
             Floats::Bits(bits) => bits.describe(out),
@@ -231,7 +241,10 @@ impl<'a, F: Float> Floats<'a, F> {
 
 fn check(rows: &Range<usize>, all: usize) -> Result<()> {
     if rows.start > rows.end || rows.end > all {
-        return Err(Error::InvalidInput(format!("rows {}..{} of a stream of {all}", rows.start, rows.end)));
+        return Err(Error::InvalidInput(format!(
+            "rows {}..{} of a stream of {all}",
+            rows.start, rows.end
+        )));
     }
     Ok(())
 }

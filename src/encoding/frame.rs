@@ -1,13 +1,15 @@
-//! Frame of reference: `base + factor · code`, codes bit-packed in vectors of 1,024, outliers patched.
+//! Frame of reference: `base + factor · code`, codes bit-packed in vectors of 1,024, outliers
+//! patched.
 //!
 //! ```text
 //! head: │ base u64 │ factor u64 │ width u8 │ buffer: packed codes │ n u32 │ n > 0: positions, highs │
 //! ```
 //!
-//! The factor is the greatest common divisor of the distances from the minimum, so that microseconds that are
-//! whole seconds cost no more than seconds. The window of 2^width codes lies where the bulk of the values is;
-//! a value outside keeps its low `width` bits in place and its remaining bits (arithmetically shifted, so that
-//! values just below the window stay small) in a list of patches, sorted by row.
+//! The factor is the greatest common divisor of the distances from the minimum, so that
+//! microseconds that are whole seconds cost no more than seconds. The window of 2^width codes lies
+//! where the bulk of the values is; a value outside keeps its low `width` bits in place and its
+//! remaining bits (arithmetically shifted, so that values just below the window stay small) in a
+//! list of patches, sorted by row.
 
 mod within;
 
@@ -22,7 +24,8 @@ use super::{Buffer, Compression, Cuts, Encoding, Ints, Sink, Source, Word};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
-/// So many rows of a vector are fetched by decoding all of it: patches are put in without a look at who wants them.
+/// So many rows of a vector are fetched by decoding all of it: patches are put in without a look at
+/// who wants them.
 const MANY: usize = 32;
 /// The next patch that is wanted is looked for among so many first.
 const NEAR: usize = 64;
@@ -61,8 +64,8 @@ impl Window {
         Self::of_codes(&codes, bits_of(codes.last().copied().unwrap_or(0)), true)
     }
 
-    /// Over sorted sampled codes, of which the largest in the whole stream has `full` bits. `patches` says whether
-    /// there may be any.
+    /// Over sorted sampled codes, of which the largest in the whole stream has `full` bits.
+    /// `patches` says whether there may be any.
     fn of_codes(codes: &[u64], full: u32, patches: bool) -> Self {
         let mut best = Window { start: 0, width: full, bits: f64::from(full) };
         if !patches {
@@ -116,10 +119,12 @@ pub(super) struct Plan<W> {
 impl<W: Word> Plan<W> {
     /// From the facts and a sample; `patches` says whether there may be any.
     pub(super) fn new(values: &[W], facts: &Facts<W>, patches: bool) -> Self {
-        let mut offsets: Vec<W> = choose::sample(values.len()).map(|i| Word::sub(values[i], facts.min)).collect();
+        let mut offsets: Vec<W> =
+            choose::sample(values.len()).map(|i| Word::sub(values[i], facts.min)).collect();
         let factor = Factor::find(values, facts, &offsets);
         offsets.sort_unstable();
-        let codes: Vec<u64> = offsets.iter().map(|&offset| Word::to_u64(factor.divide(offset))).collect();
+        let codes: Vec<u64> =
+            offsets.iter().map(|&offset| Word::to_u64(factor.divide(offset))).collect();
         let full = bits_of(Word::to_u64(factor.divide(Word::sub(facts.max, facts.min))));
         let window = Window::of_codes(&codes, full, patches);
         let rows = values.len() as f64;
@@ -167,7 +172,12 @@ pub(super) fn encode<W: Word>(values: &[W], plan: Plan<W>, scope: Scope, sink: &
     sink.head().u64(Word::to_u64(plan.base()));
     sink.head().u64(Word::to_u64(plan.factor.value()));
     sink.head().u8(width as u8);
-    sink.buffer(&packed.bytes, Cuts::Every(bitpack::vector_len(width)), Compression::Packed, &scope.options);
+    sink.buffer(
+        &packed.bytes,
+        Cuts::Every(bitpack::vector_len(width)),
+        Compression::Packed,
+        &scope.options,
+    );
     sink.head().count(packed.positions.len());
     if !packed.positions.is_empty() {
         let scope = scope.child(&[Encoding::Planes, Encoding::RunLength]);
@@ -194,7 +204,9 @@ fn pack<W: Word>(values: &[W], plan: &Plan<W>) -> Packed<W> {
         }
         let codes = codes.get_mut(..vector.len()).unwrap_or_default();
         if seen & mask != seen {
-            for (i, code) in codes.iter_mut().enumerate().filter(|(_, code)| **code & mask != **code) {
+            for (i, code) in
+                codes.iter_mut().enumerate().filter(|(_, code)| **code & mask != **code)
+            {
                 out.positions.push((number * VECTOR + i) as u32);
                 out.highs.push(W::from_u64((Word::to_i64(*code) >> width) as u64));
                 *code = *code & mask;
@@ -228,7 +240,9 @@ impl<'a, W: Word> Frame<'a, W> {
         let (base, factor) = (W::from_u64(source.cursor.u64()?), W::from_u64(source.cursor.u64()?));
         let width = u32::from(source.cursor.u8()?);
         if width > W::BITS {
-            return Err(source.cursor.corrupt(format!("codes of {width} bits for values of {}", W::BITS)));
+            return Err(source
+                .cursor
+                .corrupt(format!("codes of {width} bits for values of {}", W::BITS)));
         }
         let codes = source.buffer()?;
         if codes.len() != bitpack::packed_len(width, rows) {
@@ -261,7 +275,12 @@ impl<'a, W: Word> Frame<'a, W> {
     }
 
     /// Appends `value - bias` of `rows` modulo 2^BITS of `N`, which is no wider.
-    pub(super) fn decode_narrow<N: Word>(&self, rows: Range<usize>, bias: u64, out: &mut Vec<N>) -> Result<()> {
+    pub(super) fn decode_narrow<N: Word>(
+        &self,
+        rows: Range<usize>,
+        bias: u64,
+        out: &mut Vec<N>,
+    ) -> Result<()> {
         let from = out.len();
         let start = rows.start / VECTOR * bitpack::vector_len(self.width);
         // A range that ends inside a full vector needs that whole vector.
@@ -314,7 +333,8 @@ impl<'a, W: Word> Frame<'a, W> {
         Ok(())
     }
 
-    /// Appends the values of some rows of the vector that begins at `start`; `patches` stands before them.
+    /// Appends the values of some rows of the vector that begins at `start`; `patches` stands
+    /// before them.
     fn gather_few(
         &self,
         start: usize,
@@ -357,14 +377,17 @@ struct PatchCursor<'p, W> {
 }
 
 impl<W: Word> PatchCursor<'_, W> {
-    /// Calls `put` with the row and the high part of each patch in `rows`, which lie behind those asked for before.
+    /// Calls `put` with the row and the high part of each patch in `rows`, which lie behind those
+    /// asked for before.
     #[inline(always)]
     fn each(&mut self, rows: Range<u32>, mut put: impl FnMut(u32, W)) {
         let rest = self.positions.get(self.next..).unwrap_or_default();
         // Mostly the next one is near.
-        let near = rest.get(..NEAR).filter(|near| near.last().is_some_and(|last| *last >= rows.start));
+        let near =
+            rest.get(..NEAR).filter(|near| near.last().is_some_and(|last| *last >= rows.start));
         self.next += near.unwrap_or(rest).partition_point(|row| *row < rows.start);
-        while let (Some(row), Some(high)) = (self.positions.get(self.next), self.highs.get(self.next))
+        while let (Some(row), Some(high)) =
+            (self.positions.get(self.next), self.highs.get(self.next))
             && *row < rows.end
         {
             put(*row, *high);
@@ -390,7 +413,12 @@ impl<'a, W: Word> Patches<'a, W> {
             self.highs.decode(0..self.highs.rows(), &mut highs)?;
             let rises = simd(
                 #[inline(always)]
-                || positions.iter().zip(positions.iter().skip(1)).fold(true, |rises, (a, b)| rises & (a < b)),
+                || {
+                    positions
+                        .iter()
+                        .zip(positions.iter().skip(1))
+                        .fold(true, |rises, (a, b)| rises & (a < b))
+                },
             );
             if !rises {
                 return Err(Error::corrupt(0, "positions of patches do not rise"));
@@ -408,7 +436,9 @@ impl<'a, W: Word> Patches<'a, W> {
 
     /// Calls `put` with the place in `rows` and the high part of each patch there.
     fn each(&self, rows: Range<usize>, mut put: impl FnMut(usize, W)) -> Result<()> {
-        self.cursor()?.each(rows.start as u32..rows.end as u32, |row, high| put(row as usize - rows.start, high));
+        self.cursor()?.each(rows.start as u32..rows.end as u32, |row, high| {
+            put(row as usize - rows.start, high)
+        });
         Ok(())
     }
 

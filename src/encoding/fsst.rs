@@ -1,12 +1,13 @@
-//! FSST (Boncz, Neumann, Leis 2020): text as one-byte codes for up to 255 frequent sequences of 1 to 8 bytes,
-//! trained for each block; other bytes follow an escape code. For text that is not a dictionary's.
+//! FSST (Boncz, Neumann, Leis 2020): text as one-byte codes for up to 255 frequent sequences of 1
+//! to 8 bytes, trained for each block; other bytes follow an escape code. For text that is not a
+//! dictionary's.
 //!
 //! ```text
 //! n u8 · n lengths u8 · symbols back to back · lengths, starts, codes (see ragged)
 //! ```
 //!
-//! Each value is compressed by itself, but only vectors have a stored start. The symbol table is copied out of the
-//! mapping and checked before use.
+//! Each value is compressed by itself, but only vectors have a stored start. The symbol table is
+//! copied out of the mapping and checked before use.
 
 use std::fmt;
 use std::ops::Range;
@@ -32,14 +33,19 @@ impl fmt::Debug for Fsst<'_> {
     }
 }
 
-/// A symbol table trained on `sample`; `None` for blocks of so many bytes that twice as many codes would
-/// overflow the limits.
+/// A symbol table trained on `sample`; `None` for blocks of so many bytes that twice as many codes
+/// would overflow the limits.
 pub(super) fn plan(bytes: usize, sample: &[&[u8]]) -> Option<Box<Compressor>> {
     (bytes <= MAX_CHUNK_BYTES / 2).then(|| Box::new(Compressor::train(&sample.to_vec())))
 }
 
 /// Appends `values`.
-pub(super) fn encode(compressor: &Compressor, values: &[&[u8]], options: &Options, sink: &mut Sink) {
+pub(super) fn encode(
+    compressor: &Compressor,
+    values: &[&[u8]],
+    options: &Options,
+    sink: &mut Sink,
+) {
     sink.head().u8(Encoding::Fsst as u8);
     let lengths = compressor.symbol_lengths();
     sink.head().u8(lengths.len() as u8);
@@ -52,7 +58,9 @@ pub(super) fn encode(compressor: &Compressor, values: &[&[u8]], options: &Option
     for vector in values.chunks(VECTOR) {
         starts.push(codes.len() as u32);
         ends.clear();
-        compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(vector, &mut codes, &mut ends);
+        compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(
+            vector, &mut codes, &mut ends,
+        );
     }
     // zstd over codes beats zstd over text, in size and in time; LZ4 finds little in them.
     let compression = if options.heavy { Compression::Plain } else { Compression::Packed };
@@ -64,7 +72,8 @@ impl<'a> Fsst<'a> {
         let symbols = usize::from(source.cursor.u8()?);
         let lengths = source.cursor.take(symbols)?;
         let bytes = source.cursor.take(lengths.iter().map(|&l| usize::from(l)).sum())?;
-        let table = Table::new(lengths, bytes).ok_or_else(|| source.cursor.corrupt("unsound FSST symbol table"))?;
+        let table = Table::new(lengths, bytes)
+            .ok_or_else(|| source.cursor.corrupt("unsound FSST symbol table"))?;
         Ok(Fsst { table: Box::new(table), codes: Ragged::parse(source, rows)? })
     }
 
@@ -83,7 +92,9 @@ impl<'a> Fsst<'a> {
             let total = vector.total as usize;
             // One byte more than is right shows that the codes give too much.
             let enough = if vector.whole { total.saturating_add(1) } else { total };
-            self.table.decompress(vector.bytes, enough, &mut out.data).ok_or_else(Vector::mismatch)?;
+            self.table
+                .decompress(vector.bytes, enough, &mut out.data)
+                .ok_or_else(Vector::mismatch)?;
             let got = out.data.len() - start;
             if got < total || vector.whole && got > total {
                 return Err(Vector::mismatch());

@@ -1,5 +1,5 @@
-//! Hexadecimal text of one even length and one case, stored as numbers: hashes, keys, and above all points in
-//! hexadecimal WKB, whose coordinates are doubles.
+//! Hexadecimal text of one even length and one case, stored as numbers: hashes, keys, and above all
+//! points in hexadecimal WKB, whose coordinates are doubles.
 //!
 //! ```text
 //! text    01  01000020E6100000  00000000C00E7D52C0  000000039564440…     two digits a byte
@@ -7,9 +7,10 @@
 //! column   0          1                 2           …
 //! ```
 //!
-//! The bytes of a value are cut from its end into words of 8, little-endian; the first word takes the 1 to 8
-//! bytes that remain. Each word's column is a stream of its own, of whole numbers or of doubles, whichever is
-//! smaller: the type of a point costs nothing, and coordinates cost what coordinates cost.
+//! The bytes of a value are cut from its end into words of 8, little-endian; the first word takes
+//! the 1 to 8 bytes that remain. Each word's column is a stream of its own, of whole numbers or of
+//! doubles, whichever is smaller: the type of a point costs nothing, and coordinates cost what
+//! coordinates cost.
 
 use std::ops::Range;
 
@@ -98,7 +99,8 @@ pub(super) fn encode(plan: Plan, values: &[&[u8]], options: &Options, sink: &mut
     sink.head().u8(u8::from(plan.upper));
     sink.head().u16(plan.bytes as u16);
     for place in column_bytes(plan.bytes) {
-        let words: Vec<u64> = values.iter().map(|v| word(&v[2 * place.start..2 * place.end])).collect();
+        let words: Vec<u64> =
+            values.iter().map(|v| word(&v[2 * place.start..2 * place.end])).collect();
         encode_column(&words, &options.child(), sink);
     }
 }
@@ -111,8 +113,9 @@ fn encode_column(words: &[u64], options: &Options, sink: &mut Sink) {
         trial.len()
     };
     let as_ints = |words: &[u64], sink: &mut Sink| ints::encode(words, false, options, sink);
-    let as_floats =
-        |words: &[u64], sink: &mut Sink| floats::encode::<f64>(bytemuck::cast_slice(words), options, sink);
+    let as_floats = |words: &[u64], sink: &mut Sink| {
+        floats::encode::<f64>(bytemuck::cast_slice(words), options, sink)
+    };
     let float = cost(&as_floats) < cost(&as_ints);
     sink.head().u8(u8::from(float));
     if float { as_floats(words, sink) } else { as_ints(words, sink) }
@@ -121,7 +124,10 @@ fn encode_column(words: &[u64], options: &Options, sink: &mut Sink) {
 /// The little-endian number that up to sixteen digits spell.
 fn word(digits: &[u8]) -> u64 {
     let nibble = |digit: u8| u64::from((digit & 0x0f) + 9 * (digit >> 6));
-    digits.chunks_exact(2).enumerate().fold(0, |word, (i, d)| word | (nibble(d[0]) << 4 | nibble(d[1])) << (8 * i))
+    digits
+        .chunks_exact(2)
+        .enumerate()
+        .fold(0, |word, (i, d)| word | (nibble(d[0]) << 4 | nibble(d[1])) << (8 * i))
 }
 
 impl<'a> Hexadecimal<'a> {
@@ -129,7 +135,9 @@ impl<'a> Hexadecimal<'a> {
         let case = source.cursor.u8()?;
         let bytes = usize::from(source.cursor.u16()?);
         if case > 1 || bytes == 0 || bytes > MAX_BYTES {
-            return Err(source.cursor.corrupt(format!("hexadecimal text of case {case} and {bytes} bytes")));
+            return Err(source
+                .cursor
+                .corrupt(format!("hexadecimal text of case {case} and {bytes} bytes")));
         }
         let mut columns = Vec::with_capacity(bytes.div_ceil(8));
         for _ in 0..bytes.div_ceil(8) {
@@ -153,7 +161,8 @@ impl<'a> Hexadecimal<'a> {
         out.push_equal_ends(width, rows.len());
         out.data.resize(first + width * rows.len(), 0);
         let (mut words, mut doubles) = (Vec::new(), Vec::new());
-        let vectors = out.data[first..].chunks_mut(width * VECTOR).zip(rows.clone().step_by(VECTOR));
+        let vectors =
+            out.data[first..].chunks_mut(width * VECTOR).zip(rows.clone().step_by(VECTOR));
         for (text, start) in vectors {
             let vector = start..rows.end.min(start + VECTOR);
             for (column, place) in self.columns.iter().zip(column_bytes(self.bytes)) {
@@ -171,7 +180,13 @@ impl<'a> Hexadecimal<'a> {
                 Column::Ints(ints) => ints.get(row)?,
                 Column::Floats(floats) => floats.get(row)?.to_bits(),
             };
-            spell(&[word], &mut text[2 * place.start..], 2 * place.len(), 2 * self.bytes, self.upper);
+            spell(
+                &[word],
+                &mut text[2 * place.start..],
+                2 * place.len(),
+                2 * self.bytes,
+                self.upper,
+            );
         }
         Ok(text)
     }

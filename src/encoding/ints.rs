@@ -1,5 +1,5 @@
-//! Streams of whole numbers: the closed set of their encodings. The choice among them is in `choose.rs`, each
-//! encoding in the file of its name.
+//! Streams of whole numbers: the closed set of their encodings. The choice among them is in
+//! `choose.rs`, each encoding in the file of its name.
 
 use std::ops::Range;
 
@@ -34,8 +34,8 @@ pub enum Ints<'a, W: Word> {
     Planes(Box<Planes<'a, W>>),
 }
 
-/// Appends `values` to the sink under the smallest encoding that the options allow. `signed` says how values
-/// compare.
+/// Appends `values` to the sink under the smallest encoding that the options allow. `signed` says
+/// how values compare.
 pub fn encode<W: Word>(values: &[W], signed: bool, options: &Options, sink: &mut Sink) {
     choose::encode(values, signed, Scope::top(options), sink);
 }
@@ -52,7 +52,11 @@ impl<'a, W: Word> Ints<'a, W> {
             Encoding::Frame => Ints::Frame(Box::new(Frame::parse(source, rows)?)),
             Encoding::Delta => Ints::Delta(Box::new(Delta::parse(source, rows)?)),
             Encoding::Planes => Ints::Planes(Box::new(Planes::parse(source, rows)?)),
-            other => return Err(source.cursor.corrupt(format!("{} cannot hold whole numbers", other.name()))),
+            other => {
+                return Err(source
+                    .cursor
+                    .corrupt(format!("{} cannot hold whole numbers", other.name())));
+            }
         })
     }
 
@@ -82,11 +86,15 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
-    /// Appends the values of `rows` (whose start is a multiple of [`VECTOR`](crate::limits::VECTOR)) to `out`.
+    /// Appends the values of `rows` (whose start is a multiple of
+    /// [`VECTOR`](crate::limits::VECTOR)) to `out`.
     pub fn decode(&self, rows: Range<usize>, out: &mut Vec<W>) -> Result<()> {
         check(&rows, self.rows())?;
         if !rows.start.is_multiple_of(crate::limits::VECTOR) {
-            return Err(Error::InvalidInput(format!("row {} is not the start of a vector", rows.start)));
+            return Err(Error::InvalidInput(format!(
+                "row {} is not the start of a vector",
+                rows.start
+            )));
         }
         if rows.is_empty() {
             return Ok(());
@@ -108,9 +116,10 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
-    /// Appends `value - bias` of `rows` (whose start is a multiple of [`VECTOR`](crate::limits::VECTOR)) as words of
-    /// another width: exact where the true differences fit it, else modulo 2^BITS. `signed` says how the values
-    /// count where `N` is wider than they are.
+    /// Appends `value - bias` of `rows` (whose start is a multiple of
+    /// [`VECTOR`](crate::limits::VECTOR)) as words of another width: exact where the true
+    /// differences fit it, else modulo 2^BITS. `signed` says how the values count where `N` is
+    /// wider than they are.
     ///
     /// For keys and ranges: a column of a few hundred values is never made wider than a byte.
     pub fn decode_narrow<N: Word>(
@@ -122,7 +131,10 @@ impl<'a, W: Word> Ints<'a, W> {
     ) -> Result<()> {
         check(&rows, self.rows())?;
         if !rows.start.is_multiple_of(crate::limits::VECTOR) {
-            return Err(Error::InvalidInput(format!("row {} is not the start of a vector", rows.start)));
+            return Err(Error::InvalidInput(format!(
+                "row {} is not the start of a vector",
+                rows.start
+            )));
         }
         let extend = |v: W| if signed { Word::to_i64(v) as u64 } else { Word::to_u64(v) };
         let narrow = |v: W| N::from_u64(extend(v).wrapping_sub(bias));
@@ -181,8 +193,9 @@ impl<'a, W: Word> Ints<'a, W> {
                     let end = near.last().map_or(start, |row| *row as usize + 1);
                     vector.clear();
                     self.decode(start..end, &mut vector)?;
-                    let value =
-                        |row: &u32| (*row as usize).checked_sub(start).and_then(|at| vector.get(at)).copied();
+                    let value = |row: &u32| {
+                        (*row as usize).checked_sub(start).and_then(|at| vector.get(at)).copied()
+                    };
                     out.extend(near.iter().map(|row| value(row).unwrap_or_default()));
                 }
                 Ok(())
@@ -198,8 +211,9 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
-    /// Marks by 1 the rows whose value lies in a range of numbers, by 0 the others: of all rows, or of those that are
-    /// marked. `signed` says how values count. False, with nothing done, where that needs the values.
+    /// Marks by 1 the rows whose value lies in a range of numbers, by 0 the others: of all rows, or
+    /// of those that are marked. `signed` says how values count. False, with nothing done, where
+    /// that needs the values.
     pub fn mark_within(
         &self,
         rows: Range<usize>,
@@ -212,15 +226,19 @@ impl<'a, W: Word> Ints<'a, W> {
         match self {
             Ints::Frame(stream) => stream.mark_within(rows, (low, high), signed, of_marked, marks),
             Ints::RunLength(stream) => {
-                let number = |v: W| if signed { Word::to_i64(v).into() } else { i128::from(Word::to_u64(v)) };
-                stream.mark(rows, |value| (low..=high).contains(&number(value)), of_marked, marks).map(|()| true)
+                let number = |v: W| {
+                    if signed { Word::to_i64(v).into() } else { i128::from(Word::to_u64(v)) }
+                };
+                stream
+                    .mark(rows, |value| (low..=high).contains(&number(value)), of_marked, marks)
+                    .map(|()| true)
             }
             _ => Ok(false),
         }
     }
 
-    /// Whether none but a few outliers, which [`Ints::outliers_within`] finds without a look at the others, may have a
-    /// value from `low` to `high`. `signed` says how values count.
+    /// Whether none but a few outliers, which [`Ints::outliers_within`] finds without a look at the
+    /// others, may have a value from `low` to `high`. `signed` says how values count.
     pub fn only_outliers(&self, low: i128, high: i128, signed: bool) -> bool {
         match self {
             Ints::Frame(stream) => stream.only_patched(low, high, signed),
@@ -228,8 +246,15 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
-    /// Calls `found` with the place in `rows` of each outlier whose value lies from `low` to `low + span`.
-    pub fn outliers_within(&self, rows: Range<usize>, low: W, span: W, found: impl FnMut(usize)) -> Result<()> {
+    /// Calls `found` with the place in `rows` of each outlier whose value lies from `low` to `low +
+    /// span`.
+    pub fn outliers_within(
+        &self,
+        rows: Range<usize>,
+        low: W,
+        span: W,
+        found: impl FnMut(usize),
+    ) -> Result<()> {
         check(&rows, self.rows())?;
         match self {
             Ints::Frame(stream) => stream.patched_within(rows, low, span, found),
@@ -237,7 +262,8 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
-    /// Whether rows of a vector of which many are wanted are fetched about as fast as the vector is decoded.
+    /// Whether rows of a vector of which many are wanted are fetched about as fast as the vector is
+    /// decoded.
     pub fn gathers_by_vector(&self) -> bool {
         matches!(self, Ints::Frame(_) | Ints::Constant(_))
     }
@@ -247,7 +273,8 @@ impl<'a, W: Word> Ints<'a, W> {
         !matches!(self, Ints::Delta(_) | Ints::Planes(_))
     }
 
-    /// Appends a short description for `sty inspect`, such as `run-length(delta(frame 6 bit), frame 12 bit)`.
+    /// Appends a short description for `sty inspect`, such as `run-length(delta(frame 6 bit), frame
+    /// 12 bit)`.
     pub fn describe(&self, out: &mut String) {
         out.push_str(self.encoding().name());
         match self {
@@ -287,7 +314,10 @@ fn pair<A: Word, B: Word>(a: &Ints<'_, A>, b: &Ints<'_, B>, out: &mut String) {
 /// Refuses rows that the stream does not have.
 pub(super) fn check(rows: &Range<usize>, all: usize) -> Result<()> {
     if rows.start > rows.end || rows.end > all {
-        return Err(Error::InvalidInput(format!("rows {}..{} of a stream of {all}", rows.start, rows.end)));
+        return Err(Error::InvalidInput(format!(
+            "rows {}..{} of a stream of {all}",
+            rows.start, rows.end
+        )));
     }
     Ok(())
 }

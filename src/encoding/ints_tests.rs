@@ -33,12 +33,15 @@ fn open<'a, W: Word>(head: &'a [u8], payload: &'a [u8], rows: usize) -> Result<I
     Ok(ints)
 }
 
-/// Ranges around single values, and from each end: which rows lie there, by marks, and where only outliers may, by those.
+/// Ranges around single values, and from each end: which rows lie there, by marks, and where only
+/// outliers may, by those.
 fn ranges<W: Word>(ints: &Ints<'_, W>, values: &[W], signed: bool) {
-    let number = |v: W| if signed { i128::from(Word::to_i64(v)) } else { i128::from(Word::to_u64(v)) };
-    let (Some(least), Some(greatest)) =
-        (values.iter().copied().min_by_key(|v| number(*v)), values.iter().copied().max_by_key(|v| number(*v)))
-    else {
+    let number =
+        |v: W| if signed { i128::from(Word::to_i64(v)) } else { i128::from(Word::to_u64(v)) };
+    let (Some(least), Some(greatest)) = (
+        values.iter().copied().min_by_key(|v| number(*v)),
+        values.iter().copied().max_by_key(|v| number(*v)),
+    ) else {
         return;
     };
     for value in values.iter().step_by(values.len() / 5 + 1) {
@@ -49,9 +52,18 @@ fn ranges<W: Word>(ints: &Ints<'_, W>, values: &[W], signed: bool) {
                     let before = |row: usize| u8::from(!of_marked || row.is_multiple_of(3));
                     let mut marks: Vec<u8> = (start..values.len()).map(before).collect();
                     let bounds = (number(low), number(high));
-                    if ints.mark_within(start..values.len(), bounds, signed, of_marked, &mut marks).unwrap() {
-                        let expected = (start..values.len()).map(|row| before(row) & u8::from(inside(&row)));
-                        assert_eq!(marks, expected.collect::<Vec<_>>(), "{:?} {low:?} {high:?}", ints.encoding());
+                    if ints
+                        .mark_within(start..values.len(), bounds, signed, of_marked, &mut marks)
+                        .unwrap()
+                    {
+                        let expected =
+                            (start..values.len()).map(|row| before(row) & u8::from(inside(&row)));
+                        assert_eq!(
+                            marks,
+                            expected.collect::<Vec<_>>(),
+                            "{:?} {low:?} {high:?}",
+                            ints.encoding()
+                        );
                     }
                 }
             }
@@ -59,7 +71,8 @@ fn ranges<W: Word>(ints: &Ints<'_, W>, values: &[W], signed: bool) {
                 continue;
             }
             let mut found = Vec::new();
-            ints.outliers_within(0..values.len(), low, Word::sub(high, low), |row| found.push(row)).unwrap();
+            ints.outliers_within(0..values.len(), low, Word::sub(high, low), |row| found.push(row))
+                .unwrap();
             assert_eq!(found, (0..values.len()).filter(inside).collect::<Vec<_>>());
         }
     }
@@ -72,7 +85,9 @@ fn round_trip<W: Word>(values: &[W], signed: bool, options: &Options) -> Encodin
     ints.decode(0..values.len(), &mut out).unwrap();
     assert!(out[1..] == *values, "{:?}", ints.encoding());
     for start in (0..values.len()).step_by(VECTOR) {
-        for end in [start, start + 1, start + VECTOR - 1, start + VECTOR, start + VECTOR + 3, values.len()] {
+        for end in
+            [start, start + 1, start + VECTOR - 1, start + VECTOR, start + VECTOR + 3, values.len()]
+        {
             if (start..=values.len()).contains(&end) {
                 out.clear();
                 ints.decode(start..end, &mut out).unwrap();
@@ -87,7 +102,8 @@ fn round_trip<W: Word>(values: &[W], signed: bool, options: &Options) -> Encodin
     for row in (0..values.len()).step_by(61).chain(values.len().checked_sub(1)) {
         assert_eq!(ints.get(row).unwrap(), values[row]);
     }
-    let some: Vec<u32> = (0..values.len() as u32).filter(|row| row % 7 == 3 || row % 1000 > 990).collect();
+    let some: Vec<u32> =
+        (0..values.len() as u32).filter(|row| row % 7 == 3 || row % 1000 > 990).collect();
     out.clear();
     ints.gather(&some, &mut out).unwrap();
     assert_eq!(out, some.iter().map(|row| values[*row as usize]).collect::<Vec<_>>());
@@ -106,13 +122,18 @@ fn narrow<W: Word, N: Word>(ints: &Ints<'_, W>, values: &[W], signed: bool) {
         let end = (start + VECTOR + 7).min(values.len());
         let mut out: Vec<N> = Vec::new();
         ints.decode_narrow(start..end, bias, signed, &mut out).unwrap();
-        let expected = values[start..end].iter().map(|v| N::from_u64(extend(*v).wrapping_sub(bias)));
+        let expected =
+            values[start..end].iter().map(|v| N::from_u64(extend(*v).wrapping_sub(bias)));
         assert!(out.iter().copied().eq(expected), "{:?}", ints.encoding());
     }
 }
 
 fn all_options() -> Vec<Options> {
-    let mut all = vec![Options::new(Profile::Fast), Options::new(Profile::Balanced), Options::new(Profile::Small)];
+    let mut all = vec![
+        Options::new(Profile::Fast),
+        Options::new(Profile::Balanced),
+        Options::new(Profile::Small),
+    ];
     all.extend(ALL.map(|e| Options { force: Some(e), ..Options::new(Profile::Balanced) }));
     all
 }

@@ -1,9 +1,11 @@
-//! Encodings: values ↔ bytes, and nothing else (no files, no checksums, no types beyond the physical).
+//! Encodings: values ↔ bytes, and nothing else (no files, no checksums, no types beyond the
+//! physical).
 //!
-//! Where this stands on the road: `ingest` hands the values of one column and one block to an encoder, which
-//! appends a *descriptor* (a small tree in pre-order: encoding number, parameters, children) and *buffers*
-//! to a [`Sink`]; `block` frames, places and checksums them. A reader parses the descriptor from a [`Source`]
-//! into a tree of closed enums that borrows the mapped bytes:
+//! Where this stands on the road: `ingest` hands the values of one column and one block to an
+//! encoder, which appends a *descriptor* (a small tree in pre-order: encoding number, parameters,
+//! children) and *buffers* to a [`Sink`]; `block` frames, places and checksums them. A reader
+//! parses the descriptor from a [`Source`] into a tree of closed enums that borrows the mapped
+//! bytes:
 //!
 //! | stream | enum | encodings |
 //! | --- | --- | --- |
@@ -14,9 +16,10 @@
 //! | 128-bit decimals | [`wide::Wide`] | two streams of whole numbers, the high one mostly constant |
 //! | dictionary codes | [`ints::Ints`] of `u32` | as whole numbers; the dictionary is a stream of values of its own |
 //!
-//! One file an encoding, each with the same anatomy: what it is for, estimate, encode, parse, decode, get.
-//! A hub file per stream (`ints.rs`, …) holds the enum and the choice. Every decoder is memory-safe on any
-//! bytes: checksums are the business of `block`, and safety never rests on them.
+//! One file an encoding, each with the same anatomy: what it is for, estimate, encode, parse,
+//! decode, get. A hub file per stream (`ints.rs`, …) holds the enum and the choice. Every decoder
+//! is memory-safe on any bytes: checksums are the business of `block`, and safety never rests on
+//! them.
 
 mod alp;
 mod alp_rd;

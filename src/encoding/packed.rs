@@ -1,7 +1,8 @@
 //! Strings over small alphabets, bit-packed: identifiers, codes, numbers as text, UUIDs.
 //!
-//! Where all strings have one length, each position has an alphabet of its own, so that a fixed prefix or a dash
-//! costs nothing; otherwise all characters share one alphabet and lengths are stored beside them.
+//! Where all strings have one length, each position has an alphabet of its own, so that a fixed
+//! prefix or a dash costs nothing; otherwise all characters share one alphabet and lengths are
+//! stored beside them.
 //!
 //! ```text
 //! fixed    0 u8 · length u16 · n−1 u8 · n alphabets · length × index of alphabet u8 · buffer
@@ -9,16 +10,19 @@
 //! alphabet = size−1 u8 · bytes, ascending
 //! ```
 //!
-//! Characters are gathered into groups (see [`super::symbols`]), each a code of a fixed width; codes follow each
-//! other in the order of the text, the first in the lowest bits, and every vector starts at a byte. With varying
-//! lengths the strings of a vector are one text, whose last group is filled up with the first symbol.
+//! Characters are gathered into groups (see [`super::symbols`]), each a code of a fixed width;
+//! codes follow each other in the order of the text, the first in the lowest bits, and every vector
+//! starts at a byte. With varying lengths the strings of a vector are one text, whose last group is
+//! filled up with the first symbol.
 
 use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::ragged::{self, Ragged, Vector};
 use super::strings::StringsOut;
-use super::symbols::{Alphabet, BitWriter, ByteSet, Group, MAX_CHARS, MAX_CODES, load, look_up, pad, read_code};
+use super::symbols::{
+    Alphabet, BitWriter, ByteSet, Group, MAX_CHARS, MAX_CODES, load, look_up, pad, read_code,
+};
 use super::{Buffer, Compression, Cuts, Encoding, Options, Sink, Source};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
@@ -144,7 +148,8 @@ fn row_bits(groups: &[Group]) -> usize {
 
 /// As many characters of one alphabet as a group takes.
 fn repeated(alphabet: &Alphabet) -> Group {
-    let chars = (1..=MAX_CHARS).rev().find(|&n| alphabet.len().pow(n as u32) <= MAX_CODES).unwrap_or(1);
+    let chars =
+        (1..=MAX_CHARS).rev().find(|&n| alphabet.len().pow(n as u32) <= MAX_CODES).unwrap_or(1);
     Group::new(vec![alphabet.clone(); chars])
 }
 
@@ -247,7 +252,8 @@ impl<'a> Fixed<'a> {
         let n = usize::from(source.cursor.u8()?) + 1;
         let alphabets = (0..n).map(|_| take_alphabet(source)).collect::<Result<Vec<_>>>()?;
         let indices = source.cursor.take(length)?;
-        let places: Option<Vec<&Alphabet>> = indices.iter().map(|&i| alphabets.get(usize::from(i))).collect();
+        let places: Option<Vec<&Alphabet>> =
+            indices.iter().map(|&i| alphabets.get(usize::from(i))).collect();
         let places = places.ok_or_else(|| source.cursor.corrupt("no such alphabet"))?;
         let groups = Group::gather(places.into_iter());
         let row_bits = row_bits(&groups);
@@ -296,7 +302,8 @@ impl<'a> Fixed<'a> {
         if sound { Ok(()) } else { Err(unused_code()) }
     }
 
-    /// Writes the text of `n` rows, the first at bit 0 of `padded`; returns whether all codes are in use.
+    /// Writes the text of `n` rows, the first at bit 0 of `padded`; returns whether all codes are
+    /// in use.
     fn look_up(&self, steps: &[Step<'_>], padded: &[u8], n: usize, text: &mut [u8]) -> bool {
         let mut unused = false;
         let mut bit = 0;
@@ -320,7 +327,8 @@ impl<'a> Fixed<'a> {
         bit %= 8;
         let mut text = Vec::with_capacity(self.length);
         for group in &self.groups {
-            let characters = group.characters(read_code(&codes, bit, group.width)).ok_or_else(unused_code)?;
+            let characters =
+                group.characters(read_code(&codes, bit, group.width)).ok_or_else(unused_code)?;
             text.extend_from_slice(&characters.to_le_bytes()[..group.chars()]);
             bit += group.width as usize;
         }
@@ -334,7 +342,11 @@ impl<'a> Varying<'a> {
         if !(2..=MAX_ALPHABET).contains(&alphabet.len()) {
             return Err(source.cursor.corrupt(format!("alphabet of {} symbols", alphabet.len())));
         }
-        Ok(Varying { group: repeated(&alphabet), codes: Ragged::parse(source, rows)?, table: OnceCell::new() })
+        Ok(Varying {
+            group: repeated(&alphabet),
+            codes: Ragged::parse(source, rows)?,
+            table: OnceCell::new(),
+        })
     }
 
     fn decode(&self, rows: Range<usize>, out: &mut StringsOut) -> Result<()> {
@@ -353,7 +365,8 @@ impl<'a> Varying<'a> {
             let first = out.data.len();
             out.data.resize(first + groups as usize * chars + MAX_CHARS, 0);
             pad(vector.bytes, &mut padded);
-            let sound = look_up(&self.group, table, &padded, groups as usize, &mut out.data[first..]);
+            let sound =
+                look_up(&self.group, table, &padded, groups as usize, &mut out.data[first..]);
             out.data.truncate(first + vector.total as usize);
             if sound { Ok(()) } else { Err(unused_code()) }
         })

@@ -1,4 +1,5 @@
-//! Plain: values as they lie in memory, little-endian, for streams that nothing shrinks. One row is one read.
+//! Plain: values as they lie in memory, little-endian, for streams that nothing shrinks. One row is
+//! one read.
 
 use std::ops::Range;
 
@@ -14,7 +15,12 @@ pub(super) fn estimate<W: Word>(rows: usize) -> f64 {
 /// Appends a plain stream.
 pub(super) fn encode<W: Word>(values: &[W], options: &Options, sink: &mut Sink) {
     sink.head().u8(Encoding::Plain as u8);
-    sink.buffer(bytemuck::cast_slice(values), Cuts::Every(VECTOR * W::BYTES), Compression::Plain, options);
+    sink.buffer(
+        bytemuck::cast_slice(values),
+        Cuts::Every(VECTOR * W::BYTES),
+        Compression::Plain,
+        options,
+    );
 }
 
 /// A plain stream.
@@ -46,7 +52,9 @@ impl<'a> Plain<'a> {
         let bytes = self.values.range(rows.start * W::BYTES..rows.end * W::BYTES)?;
         match bytemuck::try_cast_slice(&bytes) {
             Ok(words) => out.extend_from_slice(words),
-            Err(_) => out.extend(bytes.chunks_exact(W::BYTES).map(bytemuck::pod_read_unaligned::<W>)),
+            Err(_) => {
+                out.extend(bytes.chunks_exact(W::BYTES).map(bytemuck::pod_read_unaligned::<W>))
+            }
         }
         Ok(())
     }

@@ -36,7 +36,8 @@ impl<'a> Plain<'a> {
     pub(super) fn decode(&self, rows: Range<usize>, out: &mut StringsOut) -> Result<()> {
         out.ends.reserve(rows.len());
         self.0.vectors(rows, |vector| {
-            let bytes = usize::try_from(vector.total).ok().and_then(|total| vector.bytes.get(..total));
+            let bytes =
+                usize::try_from(vector.total).ok().and_then(|total| vector.bytes.get(..total));
             let bytes = bytes.filter(|b| !vector.whole || b.len() == vector.bytes.len());
             let bytes = bytes.ok_or_else(Vector::mismatch)?;
             out.check(vector.total)?;

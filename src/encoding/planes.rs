@@ -1,5 +1,5 @@
-//! Planes: codes `(value - base) / factor` cut into bytes, the bytes of one weight laid together and
-//! entropy-coded (zstd's Huffman stage), for skewed columns whose order has no pattern.
+//! Planes: codes `(value - base) / factor` cut into bytes, the bytes of one weight laid together
+//! and entropy-coded (zstd's Huffman stage), for skewed columns whose order has no pattern.
 //!
 //! ```text
 //! head: │ base u64 │ factor u64 │ planes u8 │ planes, the highest weight first │
@@ -9,10 +9,11 @@
 //!   kind 255:     groups u16, then a buffer each: the bytes regrouped by the plane above
 //! ```
 //!
-//! Few distinct bytes are numbered and several rows written as the digits of one byte: the Huffman coder,
-//! which spends at least one bit a symbol, then pays for a rare high byte what it is worth, and finds no
-//! accidental matches. In a code of two planes the low bytes depend on the high one, so where it
-//! saves 1 % they are sorted (stably) by it and each group gets a code table of its own: the joint entropy.
+//! Few distinct bytes are numbered and several rows written as the digits of one byte: the Huffman
+//! coder, which spends at least one bit a symbol, then pays for a rare high byte what it is worth,
+//! and finds no accidental matches. In a code of two planes the low bytes depend on the high one,
+//! so where it saves 1 % they are sorted (stably) by it and each group gets a code table of its
+//! own: the joint entropy.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -47,7 +48,8 @@ fn digits(symbols: usize) -> usize {
 
 /// Appends a stream of planes of at least one value.
 pub(super) fn encode<W: Word>(values: &[W], facts: &Facts<W>, options: &Options, sink: &mut Sink) {
-    let sample: Vec<W> = super::choose::sample(values.len()).map(|i| Word::sub(values[i], facts.min)).collect();
+    let sample: Vec<W> =
+        super::choose::sample(values.len()).map(|i| Word::sub(values[i], facts.min)).collect();
     let factor = Factor::find(values, facts, &sample);
     let largest = Word::to_u64(factor.divide(Word::sub(facts.max, facts.min)));
     let planes = (64 - largest.leading_zeros()).div_ceil(8) as usize;
@@ -59,7 +61,8 @@ pub(super) fn encode<W: Word>(values: &[W], facts: &Facts<W>, options: &Options,
     let mut plane = Vec::with_capacity(values.len());
     for weight in (0..planes).rev() {
         plane.clear();
-        let byte = |v: &W| (Word::to_u64(factor.divide(Word::sub(*v, facts.min))) >> (8 * weight)) as u8;
+        let byte =
+            |v: &W| (Word::to_u64(factor.divide(Word::sub(*v, facts.min))) >> (8 * weight)) as u8;
         plane.extend(values.iter().map(byte));
         let grouped = planes == 2 && weight == 0 && grouping_pays(&above, &plane);
         if grouped {
@@ -105,8 +108,11 @@ fn encode_plane(plane: &[u8], options: &Options, sink: &mut Sink) {
     }
     let mut bytes = Vec::with_capacity(plane.len().div_ceil(per) + plane.len() / VECTOR);
     for vector in plane.chunks(VECTOR) {
-        let byte =
-            |rows: &[u8]| rows.iter().rev().fold(0u8, |byte, &b| byte * symbols.len() as u8 + rank[usize::from(b)]);
+        let byte = |rows: &[u8]| {
+            rows.iter()
+                .rev()
+                .fold(0u8, |byte, &b| byte * symbols.len() as u8 + rank[usize::from(b)])
+        };
         bytes.extend(vector.chunks(per).map(byte));
     }
     sink.buffer(&bytes, Cuts::Every(VECTOR.div_ceil(per)), Compression::Entropy, options);
@@ -120,8 +126,10 @@ fn grouping_pays(high: &[u8], low: &[u8]) -> bool {
         joint[usize::from(h)][usize::from(l)] += 1;
     }
     let alone = entropy_bits(&histogram(low));
-    let groups: f64 = joint.iter().zip(highs).filter(|(_, n)| *n > 0).map(|(g, _)| entropy_bits(g)).sum();
-    let heads = (low.len() / GROUP_BYTES).min(highs.iter().filter(|&&n| n > 0).count()) as f64 * GROUP_BITS;
+    let groups: f64 =
+        joint.iter().zip(highs).filter(|(_, n)| *n > 0).map(|(g, _)| entropy_bits(g)).sum();
+    let heads =
+        (low.len() / GROUP_BYTES).min(highs.iter().filter(|&&n| n > 0).count()) as f64 * GROUP_BITS;
     let distinct = histogram(low).iter().filter(|&&n| n > 0).count();
     distinct > FEW && groups + heads < alone - 0.01 * (alone + entropy_bits(&highs))
 }
@@ -184,7 +192,9 @@ impl<'a, W: Word> Planes<'a, W> {
         let (base, factor) = (W::from_u64(source.cursor.u64()?), W::from_u64(source.cursor.u64()?));
         let count = source.cursor.u8()?;
         if usize::from(count) > W::BYTES {
-            return Err(source.cursor.corrupt(format!("{count} planes for values of {} bytes", W::BYTES)));
+            return Err(source
+                .cursor
+                .corrupt(format!("{count} planes for values of {} bytes", W::BYTES)));
         }
         let mut planes = Vec::with_capacity(usize::from(count));
         for i in 0..count {
@@ -233,22 +243,34 @@ impl<'a, W: Word> Planes<'a, W> {
     }
 
     /// Appends the bytes of plane `i` for `rows`, whose start is the start of a vector.
-    fn decode_plane(&self, i: usize, plane: &Plane<'a>, rows: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+    fn decode_plane(
+        &self,
+        i: usize,
+        plane: &Plane<'a>,
+        rows: Range<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         match plane {
             Plane::Raw(bytes) => out.extend_from_slice(&bytes.range(rows)?),
             Plane::Few { symbols, packed: None } => {
                 out.resize(out.len() + rows.len(), symbols.first().copied().unwrap_or(0));
             }
-            Plane::Few { symbols, packed: Some(packed) } => unpack_digits(symbols, packed, rows, out)?,
+            Plane::Few { symbols, packed: Some(packed) } => {
+                unpack_digits(symbols, packed, rows, out)?
+            }
             Plane::Grouped { groups, in_row_order } => {
                 if in_row_order.get().is_none() {
                     let mut high = Vec::with_capacity(self.rows);
-                    if let Some((above, plane)) = i.checked_sub(1).and_then(|i| Some((i, self.planes.get(i)?))) {
+                    if let Some((above, plane)) =
+                        i.checked_sub(1).and_then(|i| Some((i, self.planes.get(i)?)))
+                    {
                         self.decode_plane(above, plane, 0..self.rows, &mut high)?;
                     }
                     let _ = in_row_order.set(ungroup(&high, groups)?);
                 }
-                out.extend_from_slice(in_row_order.get().and_then(|bytes| bytes.get(rows)).unwrap_or_default());
+                out.extend_from_slice(
+                    in_row_order.get().and_then(|bytes| bytes.get(rows)).unwrap_or_default(),
+                );
             }
         }
         Ok(())
@@ -298,7 +320,12 @@ fn few_len(rows: usize, per: usize) -> usize {
     rows / VECTOR * VECTOR.div_ceil(per) + (rows % VECTOR).div_ceil(per)
 }
 
-fn unpack_digits(symbols: &[u8], packed: &Buffer<'_>, rows: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+fn unpack_digits(
+    symbols: &[u8],
+    packed: &Buffer<'_>,
+    rows: Range<usize>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     let per = digits(symbols.len());
     let mut table = [[0u8; 8]; 256];
     for (byte, entry) in table.iter_mut().enumerate() {
@@ -336,7 +363,11 @@ fn ungroup(high: &[u8], groups: &[Buffer<'_>]) -> Result<Vec<u8>> {
     let mut low = Vec::with_capacity(high.len());
     for &h in high {
         let at = &mut next[usize::from(h)];
-        low.push(*sorted.get(*at as usize).ok_or_else(|| Error::corrupt(0, "groups of bytes are too short"))?);
+        low.push(
+            *sorted
+                .get(*at as usize)
+                .ok_or_else(|| Error::corrupt(0, "groups of bytes are too short"))?,
+        );
         *at += 1;
     }
     Ok(low)

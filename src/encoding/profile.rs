@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 pub enum Profile {
     /// Light encodings only: nothing that decodes below several GB/s.
     Fast,
-    /// Light encodings, and entropy coding for columns where it shrinks the whole segment noticeably.
+    /// Light encodings, and entropy coding for columns where it shrinks the whole segment
+    /// noticeably.
     #[default]
     Balanced,
     /// The smallest that any encoding gives.
@@ -23,15 +24,17 @@ pub enum Profile {
 pub struct Options {
     /// The table's profile.
     pub profile: Profile,
-    /// Whether this column may spend decoding time on entropy coding (planes, zstd). The segment writer decides
-    /// it per column.
+    /// Whether this column may spend decoding time on entropy coding (planes, zstd). The segment
+    /// writer decides it per column.
     pub heavy: bool,
-    /// For tests and experiments: use this encoding at the top of the tree wherever it can hold the values.
+    /// For tests and experiments: use this encoding at the top of the tree wherever it can hold the
+    /// values.
     pub force: Option<Encoding>,
 }
 
 impl Options {
-    /// Options of a profile before the segment writer has weighed columns: heavy only where the profile is small.
+    /// Options of a profile before the segment writer has weighed columns: heavy only where the
+    /// profile is small.
     pub fn new(profile: Profile) -> Self {
         Options { profile, heavy: profile == Profile::Small, force: None }
     }
@@ -60,7 +63,9 @@ impl FromStr for Profile {
             "fast" => Ok(Profile::Fast),
             "balanced" => Ok(Profile::Balanced),
             "small" => Ok(Profile::Small),
-            _ => Err(Error::InvalidInput(format!("unknown profile '{text}'; one of fast, balanced, small"))),
+            _ => Err(Error::InvalidInput(format!(
+                "unknown profile '{text}'; one of fast, balanced, small"
+            ))),
         }
     }
 }

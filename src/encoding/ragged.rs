@@ -1,8 +1,8 @@
-//! Byte strings of varying length, as plain and FSST store them: a stream of lengths, the offset at which each
-//! vector's bytes start, and the bytes themselves, cut into chunks at vector boundaries.
+//! Byte strings of varying length, as plain and FSST store them: a stream of lengths, the offset at
+//! which each vector's bytes start, and the bytes themselves, cut into chunks at vector boundaries.
 //!
-//! Lengths are those of the decoded values. They are not believed: whoever decodes a vector compares their sum
-//! with what the vector's bytes give.
+//! Lengths are those of the decoded values. They are not believed: whoever decodes a vector
+//! compares their sum with what the vector's bytes give.
 
 use std::ops::Range;
 
@@ -42,8 +42,12 @@ impl Vector<'_> {
 /// Refuses a vector whose values or bytes are longer than a writer lets them be.
 fn check(lengths: &[u32], total: u64, bytes: &Range<usize>) -> Result<()> {
     let longest = lengths.iter().copied().max().unwrap_or(0) as usize;
-    if longest > MAX_VALUE_BYTES || total > MAX_CHUNK_BYTES as u64 || bytes.len() > MAX_CHUNK_BYTES {
-        let what = format!("{total} bytes of strings, the longest of {longest}, stored in {}", bytes.len());
+    if longest > MAX_VALUE_BYTES || total > MAX_CHUNK_BYTES as u64 || bytes.len() > MAX_CHUNK_BYTES
+    {
+        let what = format!(
+            "{total} bytes of strings, the longest of {longest}, stored in {}",
+            bytes.len()
+        );
         return Err(Error::corrupt(0, what));
     }
     Ok(())
@@ -77,7 +81,11 @@ impl<'a> Ragged<'a> {
     }
 
     /// Calls `f` with each vector of `rows`, in order.
-    pub(super) fn vectors(&self, rows: Range<usize>, mut f: impl FnMut(Vector<'_>) -> Result<()>) -> Result<()> {
+    pub(super) fn vectors(
+        &self,
+        rows: Range<usize>,
+        mut f: impl FnMut(Vector<'_>) -> Result<()>,
+    ) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
         }
@@ -101,7 +109,8 @@ impl<'a> Ragged<'a> {
         Ok(())
     }
 
-    /// Where the value of `row` lies among the decoded bytes of its vector, and the bytes of the vector.
+    /// Where the value of `row` lies among the decoded bytes of its vector, and the bytes of the
+    /// vector.
     pub(super) fn locate(&self, row: usize) -> Result<(Range<usize>, std::borrow::Cow<'_, [u8]>)> {
         let vector = row / VECTOR;
         let mut lengths = Vec::with_capacity(row % VECTOR + 1);
@@ -109,8 +118,11 @@ impl<'a> Ragged<'a> {
         let end: u64 = lengths.iter().map(|&l| u64::from(l)).sum();
         let start = end - lengths.last().map_or(0, |&l| u64::from(l));
         let first = self.starts.get(vector)? as usize;
-        let behind =
-            if vector + 1 < self.starts.rows() { self.starts.get(vector + 1)? as usize } else { self.data.len() };
+        let behind = if vector + 1 < self.starts.rows() {
+            self.starts.get(vector + 1)? as usize
+        } else {
+            self.data.len()
+        };
         check(&lengths, end, &(first..behind))?;
         Ok((start as usize..end as usize, self.data.range(first..behind)?))
     }

@@ -1,5 +1,6 @@
-//! Run-length: the end of every run (exclusive, strictly rising, the last is the number of rows) and its value,
-//! each a stream of its own. For sorted and clustered columns; later work evaluates it once a run.
+//! Run-length: the end of every run (exclusive, strictly rising, the last is the number of rows)
+//! and its value, each a stream of its own. For sorted and clustered columns; later work evaluates
+//! it once a run.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -62,7 +63,8 @@ impl<'a, W: Word> RunLength<'a, W> {
         (&self.ends, &self.values)
     }
 
-    /// All run ends and run values. The ends are as stored: whoever walks them checks that they rise.
+    /// All run ends and run values. The ends are as stored: whoever walks them checks that they
+    /// rise.
     pub fn runs(&self) -> Result<(&[u32], &[W])> {
         if self.decoded.get().is_none() {
             let (mut ends, mut values) = (Vec::new(), Vec::new());
@@ -98,7 +100,8 @@ impl<'a, W: Word> RunLength<'a, W> {
                 return Err(Error::corrupt(0, "run ends do not rise"));
             }
             let (value, place) = (map(value), at - rows.start);
-            // Most runs are short: a few words are stored whether the run has them or not, and the next run's come over them.
+            // Most runs are short: a few words are stored whether the run has them or not, and the
+            // next run's come over them.
             match values_out.get_mut(place..).and_then(|rest| rest.first_chunk_mut::<SHORT>()) {
                 Some(some) if end - at <= SHORT => *some = [value; SHORT],
                 _ => values_out.get_mut(place..end - rows.start).unwrap_or_default().fill(value),
@@ -108,7 +111,8 @@ impl<'a, W: Word> RunLength<'a, W> {
         if at == rows.end { Ok(()) } else { Err(Error::corrupt(0, "runs end before the rows do")) }
     }
 
-    /// Marks the rows of each run by whether its value passes: of all rows, or of those that are marked.
+    /// Marks the rows of each run by whether its value passes: of all rows, or of those that are
+    /// marked.
     pub(super) fn mark(
         &self,
         rows: Range<usize>,

@@ -1,4 +1,5 @@
-//! Sequence: `first + step · row`, wrapping, seventeen bytes; for row numbers and clocks that tick evenly.
+//! Sequence: `first + step · row`, wrapping, seventeen bytes; for row numbers and clocks that tick
+//! evenly.
 
 use std::ops::Range;
 

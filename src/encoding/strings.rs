@@ -1,4 +1,5 @@
-//! Streams of byte strings (text, binary): the closed set of their encodings, and the choice among them.
+//! Streams of byte strings (text, binary): the closed set of their encodings, and the choice among
+//! them.
 //!
 //! | encoding | for | parts |
 //! | --- | --- | --- |
@@ -8,8 +9,8 @@
 //! | packed | small alphabets, by position where all have one length | alphabets, codes |
 //! | hexadecimal | hexadecimal text of one length, as numbers | a stream for every 8 bytes |
 //!
-//! The choice is made on a sample: each encoding that can hold the block's values encodes the sample, and the
-//! smallest wins, with a handicap for those that are slow to read.
+//! The choice is made on a sample: each encoding that can hold the block's values encodes the
+//! sample, and the smallest wins, with a handicap for those that are slow to read.
 
 use std::ops::Range;
 
@@ -47,7 +48,8 @@ pub enum Strings<'a> {
 pub struct StringsOut {
     /// The bytes of all values.
     pub data: Vec<u8>,
-    /// For each value the offset in `data` behind its last byte; it starts where its predecessor ends.
+    /// For each value the offset in `data` behind its last byte; it starts where its predecessor
+    /// ends.
     pub ends: Vec<u32>,
     /// The most bytes that it takes.
     limit: usize,
@@ -109,7 +111,8 @@ impl StringsOut {
         Ok(())
     }
 
-    /// Appends the ends of values of these lengths, whose bytes come next. The caller has checked their sum.
+    /// Appends the ends of values of these lengths, whose bytes come next. The caller has checked
+    /// their sum.
     pub(super) fn push_ends(&mut self, lengths: &[u32]) {
         let mut end = self.data.len() as u32;
         self.ends.extend(lengths.iter().map(|&length| {
@@ -125,8 +128,8 @@ impl StringsOut {
     }
 }
 
-/// Appends `values` to the sink under the smallest encoding that the options allow. Refuses what one block
-/// cannot hold.
+/// Appends `values` to the sink under the smallest encoding that the options allow. Refuses what
+/// one block cannot hold.
 pub fn encode(values: &[&[u8]], options: &Options, sink: &mut Sink) -> Result<()> {
     check_sizes(values)?;
     if matches!(options.force, None | Some(Encoding::Constant)) && is_constant(values) {
@@ -151,7 +154,9 @@ fn check_sizes(values: &[&[u8]]) -> Result<()> {
         let bytes: u64 = vector.iter().map(|v| v.len() as u64).sum();
         total += bytes;
         let refuse = |what: &str, bytes: u64, most: u64| {
-            Err(Error::LimitExceeded(format!("{what} of {bytes} bytes; at most {most} can be stored")))
+            Err(Error::LimitExceeded(format!(
+                "{what} of {bytes} bytes; at most {most} can be stored"
+            )))
         };
         if longest > MAX_VALUE_BYTES {
             return refuse("a value", longest as u64, MAX_VALUE_BYTES as u64);
@@ -171,7 +176,9 @@ impl<'a> Strings<'a> {
     pub fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
         match Encoding::from_u8(source.cursor.u8()?)? {
             Encoding::Plain => Ok(Strings::Plain(Plain::parse(source, rows)?)),
-            Encoding::Constant => Ok(Strings::Constant { rows, value: source.cursor.blob(MAX_VALUE_BYTES)? }),
+            Encoding::Constant => {
+                Ok(Strings::Constant { rows, value: source.cursor.blob(MAX_VALUE_BYTES)? })
+            }
             Encoding::Fsst => Ok(Strings::Fsst(Fsst::parse(source, rows)?)),
             Encoding::Packed => Ok(Strings::Packed(Packed::parse(source, rows)?)),
             Encoding::Hexadecimal => Ok(Strings::Hexadecimal(Hexadecimal::parse(source, rows)?)),
@@ -201,8 +208,8 @@ impl<'a> Strings<'a> {
         }
     }
 
-    /// Appends the values of `rows` (whose start is a multiple of [`VECTOR`]) to `out`. After an error `out` holds
-    /// what it held before.
+    /// Appends the values of `rows` (whose start is a multiple of [`VECTOR`]) to `out`. After an
+    /// error `out` holds what it held before.
     pub fn decode(&self, rows: Range<usize>, out: &mut StringsOut) -> Result<()> {
         check_range(&rows, self.rows())?;
         if !rows.start.is_multiple_of(VECTOR) {
@@ -260,7 +267,10 @@ impl<'a> Strings<'a> {
 
 fn check_range(rows: &Range<usize>, all: usize) -> Result<()> {
     if rows.start > rows.end || rows.end > all {
-        return Err(Error::InvalidInput(format!("rows {}..{} of a stream of {all}", rows.start, rows.end)));
+        return Err(Error::InvalidInput(format!(
+            "rows {}..{} of a stream of {all}",
+            rows.start, rows.end
+        )));
     }
     Ok(())
 }

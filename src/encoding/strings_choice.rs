@@ -23,8 +23,12 @@ impl Plan {
     pub(super) fn new(encoding: Encoding, values: &[&[u8]], sample: &[&[u8]]) -> Option<Self> {
         match encoding {
             Encoding::Plain => Some(Plan::Plain),
-            Encoding::Fsst => fsst_strings::plan(values.iter().map(|v| v.len()).sum(), sample).map(Plan::Fsst),
-            Encoding::Packed => packed::plan(sample).and_then(|_| packed::plan(values)).map(Plan::Packed),
+            Encoding::Fsst => {
+                fsst_strings::plan(values.iter().map(|v| v.len()).sum(), sample).map(Plan::Fsst)
+            }
+            Encoding::Packed => {
+                packed::plan(sample).and_then(|_| packed::plan(values)).map(Plan::Packed)
+            }
             Encoding::Hexadecimal => hexadecimal::plan(values).map(Plan::Hexadecimal),
             _ => None,
         }
@@ -40,8 +44,8 @@ impl Plan {
         }
     }
 
-    /// What a byte costs under this encoding, to put a price on slow reading. Plain text costs most where it is
-    /// entropy-coded or LZ4 runs over all of it, and least where it is left as it is.
+    /// What a byte costs under this encoding, to put a price on slow reading. Plain text costs most
+    /// where it is entropy-coded or LZ4 runs over all of it, and least where it is left as it is.
     fn price(&self, options: &Options) -> f64 {
         match (options.profile, self) {
             (Profile::Small, _) => 1.0,
@@ -57,8 +61,8 @@ impl Plan {
 /// The cheapest plan for `values`.
 pub(super) fn choose(values: &[&[u8]], options: &Options) -> Plan {
     let sample = sample(values, options);
-    let raw =
-        sample.iter().map(|v| v.len()).sum::<usize>() as f64 * values.len() as f64 / sample.len().max(1) as f64;
+    let raw = sample.iter().map(|v| v.len()).sum::<usize>() as f64 * values.len() as f64
+        / sample.len().max(1) as f64;
     let mut best = (f64::INFINITY, Plan::Plain);
     for encoding in [Encoding::Hexadecimal, Encoding::Packed, Encoding::Plain, Encoding::Fsst] {
         // Training costs more than all the rest, and does not reach what packing digits does.

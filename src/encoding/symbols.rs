@@ -1,8 +1,9 @@
-//! Groups of neighbouring symbols as one code, for [`super::packed`]: the alphabets of up to eight characters
-//! multiplied, as the digits of a number of mixed radix, the first character the most significant.
+//! Groups of neighbouring symbols as one code, for [`super::packed`]: the alphabets of up to eight
+//! characters multiplied, as the digits of a number of mixed radix, the first character the most
+//! significant.
 //!
-//! Three decimal digits take 10 bits so, not 12; and one look-up in a table of at most 4,096 entries gives up to
-//! eight characters at a time.
+//! Three decimal digits take 10 bits so, not 12; and one look-up in a table of at most 4,096
+//! entries gives up to eight characters at a time.
 
 /// The most codes of a group.
 pub(super) const MAX_CODES: usize = 4096;
@@ -35,7 +36,9 @@ impl ByteSet {
     }
 
     pub(super) fn alphabet(self) -> Alphabet {
-        Alphabet((0..=255).filter(|&b: &u8| self.0[usize::from(b >> 6)] >> (b & 63) & 1 == 1).collect())
+        Alphabet(
+            (0..=255).filter(|&b: &u8| self.0[usize::from(b >> 6)] >> (b & 63) & 1 == 1).collect(),
+        )
     }
 }
 
@@ -82,11 +85,14 @@ impl Group {
         self.alphabets.len()
     }
 
-    /// The characters of every code, the first in the lowest byte; codes that are not in use give zeros.
+    /// The characters of every code, the first in the lowest byte; codes that are not in use give
+    /// zeros.
     pub(super) fn table(&self) -> Vec<u64> {
         let mut table = vec![0u64];
         for (i, alphabet) in self.alphabets.iter().enumerate() {
-            let longer = |&front: &u64| alphabet.bytes().iter().map(move |&b| front | u64::from(b) << (8 * i));
+            let longer = |&front: &u64| {
+                alphabet.bytes().iter().map(move |&b| front | u64::from(b) << (8 * i))
+            };
             table = table.iter().flat_map(longer).collect();
         }
         table.resize(1 << self.width, 0);
@@ -170,9 +176,16 @@ pub(super) fn pad(codes: &[u8], padded: &mut Vec<u8>) {
     padded.extend_from_slice(&[0; 16]);
 }
 
-/// Looks up `count` codes of one group in `padded` (see [`pad`]) and writes their characters to `text`, which has
-/// room for one store of eight bytes behind the last. Returns whether all codes are in use.
-pub(super) fn look_up(group: &Group, table: &[u64], padded: &[u8], count: usize, text: &mut [u8]) -> bool {
+/// Looks up `count` codes of one group in `padded` (see [`pad`]) and writes their characters to
+/// `text`, which has room for one store of eight bytes behind the last. Returns whether all codes
+/// are in use.
+pub(super) fn look_up(
+    group: &Group,
+    table: &[u64],
+    padded: &[u8],
+    count: usize,
+    text: &mut [u8],
+) -> bool {
     match group.chars() {
         1 => look_up_by::<1>(group, table, padded, count, text),
         2 => look_up_by::<2>(group, table, padded, count, text),

@@ -45,10 +45,16 @@ impl<'a> Wide<'a> {
     pub fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
         let kind = source.cursor.u8()?;
         if kind > SPLIT {
-            return Err(Error::Unsupported(format!("128-bit stream of kind {kind}, from a newer version?")));
+            return Err(Error::Unsupported(format!(
+                "128-bit stream of kind {kind}, from a newer version?"
+            )));
         }
         let low = source.child(|source| Ints::parse(source, rows))?;
-        let high = if kind == SPLIT { Some(source.child(|source| Ints::parse(source, rows))?) } else { None };
+        let high = if kind == SPLIT {
+            Some(source.child(|source| Ints::parse(source, rows))?)
+        } else {
+            None
+        };
         Ok(Wide { low, high })
     }
 
@@ -57,7 +63,8 @@ impl<'a> Wide<'a> {
         self.low.rows()
     }
 
-    /// Appends the values of `rows` (whose start is a multiple of [`VECTOR`](crate::limits::VECTOR)) to `out`.
+    /// Appends the values of `rows` (whose start is a multiple of
+    /// [`VECTOR`](crate::limits::VECTOR)) to `out`.
     pub fn decode(&self, rows: Range<usize>, out: &mut Vec<i128>) -> Result<()> {
         let mut low = Vec::with_capacity(rows.len().min(self.rows()));
         self.low.decode(rows.clone(), &mut low)?;

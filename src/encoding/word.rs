@@ -1,10 +1,12 @@
-//! Machine words: what integer encodings are generic over. Signed values are handled as unsigned words of the
-//! same bits; only the search for the minimum asks whether they are signed.
+//! Machine words: what integer encodings are generic over. Signed values are handled as unsigned
+//! words of the same bits; only the search for the minimum asks whether they are signed.
 
 use super::kernels::lanes::Lane;
 
 /// An unsigned word of 8, 16, 32 or 64 bits.
-pub trait Word: Lane + Ord + std::hash::Hash + std::fmt::Debug + Default + Send + Sync + 'static {
+pub trait Word:
+    Lane + Ord + std::hash::Hash + std::fmt::Debug + Default + Send + Sync + 'static
+{
     /// Bits of the word.
     const BITS: u32;
     /// Bytes of the word.

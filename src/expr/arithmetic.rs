@@ -1,6 +1,6 @@
-//! Arithmetic over doubles, or over whole numbers of 64 bits that wrap, as a list of steps: a few hundred rows at a time go
-//! through all of them while they are in the first cache (Boncz, Zukowski, Nes: "MonetDB/X100", 2005), and no array is made in
-//! between. It never fails.
+//! Arithmetic over doubles, or over whole numbers of 64 bits that wrap, as a list of steps: a few
+//! hundred rows at a time go through all of them while they are in the first cache (Boncz,
+//! Zukowski, Nes: "MonetDB/X100", 2005), and no array is made in between. It never fails.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,7 +28,8 @@ pub enum Operator {
     Subtract,
     /// Their product.
     Multiply,
-    /// The left one by the right one; of whole numbers by a positive literal only, since others may fail.
+    /// The left one by the right one; of whole numbers by a positive literal only, since others may
+    /// fail.
     Divide,
     /// What remains of the left one, divided by the right one: of whole numbers, and as there.
     Remainder,
@@ -83,11 +84,13 @@ pub trait Number: Copy + Default + PartialEq {
     fn bits(self) -> u64;
     /// What an operator makes of two.
     fn apply(operator: Operator, left: Self, right: Self) -> Self;
-    /// Applies a division to many numbers at once, by one; false if there is no better way than each by itself.
+    /// Applies a division to many numbers at once, by one; false if there is no better way than
+    /// each by itself.
     fn divide(_operator: Operator, _left: &[Self], _right: Self, _to: &mut [Self]) -> bool {
         false
     }
-    /// The values of an array of numbers that this type takes in, whatever null rows hold; `None` of another.
+    /// The values of an array of numbers that this type takes in, whatever null rows hold; `None`
+    /// of another.
     fn values(array: &ArrayRef) -> Option<Cow<'_, [Self]>>;
 }
 
@@ -138,8 +141,12 @@ impl Number for i64 {
     fn divide(operator: Operator, left: &[i64], right: i64, to: &mut [i64]) -> bool {
         let Some(by) = Divisor::new(right) else { return false };
         match operator {
-            Operator::Divide => to.iter_mut().zip(left).for_each(|(to, left)| *to = by.quotient(*left)),
-            Operator::Remainder => to.iter_mut().zip(left).for_each(|(to, left)| *to = by.remainder(*left)),
+            Operator::Divide => {
+                to.iter_mut().zip(left).for_each(|(to, left)| *to = by.quotient(*left))
+            }
+            Operator::Remainder => {
+                to.iter_mut().zip(left).for_each(|(to, left)| *to = by.remainder(*left))
+            }
             _ => return false,
         }
         true
@@ -182,7 +189,10 @@ impl<T: Number> Steps<T> {
     /// Adds a step, unless it is there, and gives its result.
     pub fn push(&mut self, operator: Operator, left: Source<T>, right: Source<T>) -> Source<T> {
         let step = (operator, left, right);
-        let known = self.0.iter().position(|known| known.0 == operator && left.is(known.1) && right.is(known.2));
+        let known = self
+            .0
+            .iter()
+            .position(|known| known.0 == operator && left.is(known.1) && right.is(known.2));
         Source::Step(known.unwrap_or_else(|| {
             self.0.push(step);
             self.0.len() - 1
@@ -191,7 +201,8 @@ impl<T: Number> Steps<T> {
 
     fn run(&self, inputs: &[ArrayRef], rows: usize) -> Result<Vec<T>> {
         let inputs: Option<Vec<_>> = inputs.iter().map(T::values).collect();
-        let inputs = inputs.ok_or_else(|| Error::InvalidInput("arithmetic over what is no number".into()))?;
+        let inputs = inputs
+            .ok_or_else(|| Error::InvalidInput("arithmetic over what is no number".into()))?;
         let mut results = vec![T::default(); rows];
         let mut room = vec![T::default(); self.0.len().saturating_sub(1) * PIECE];
         for (piece, result) in results.chunks_mut(PIECE).enumerate() {
@@ -205,13 +216,14 @@ impl<T: Number> Steps<T> {
                 };
                 let operand = |source: &Source<T>| match source {
                     Source::Input(input) => {
-                        let rows = inputs.get(*input).and_then(|input| input.get(start..start + len));
+                        let rows =
+                            inputs.get(*input).and_then(|input| input.get(start..start + len));
                         Operand::Each(rows.unwrap_or_default())
                     }
                     Source::Literal(value) => Operand::All(*value),
-                    Source::Step(step) => {
-                        Operand::Each(before.get(step * PIECE..step * PIECE + len).unwrap_or_default())
-                    }
+                    Source::Step(step) => Operand::Each(
+                        before.get(step * PIECE..step * PIECE + len).unwrap_or_default(),
+                    ),
                 };
                 let (left, right) = (operand(left), operand(right));
                 apply(*operator, left, right, to.unwrap_or_default());
@@ -253,10 +265,18 @@ fn apply<T: Number>(operator: Operator, left: Operand<'_, T>, right: Operand<'_,
 }
 
 #[inline(always)]
-fn each<T: Number>(left: Operand<'_, T>, right: Operand<'_, T>, to: &mut [T], apply: impl Fn(T, T) -> T) {
+fn each<T: Number>(
+    left: Operand<'_, T>,
+    right: Operand<'_, T>,
+    to: &mut [T],
+    apply: impl Fn(T, T) -> T,
+) {
     match (left, right) {
         (Operand::Each(left), Operand::Each(right)) => {
-            to.iter_mut().zip(left).zip(right).for_each(|((to, left), right)| *to = apply(*left, *right));
+            to.iter_mut()
+                .zip(left)
+                .zip(right)
+                .for_each(|((to, left), right)| *to = apply(*left, *right));
         }
         (Operand::Each(left), Operand::All(right)) => {
             to.iter_mut().zip(left).for_each(|(to, left)| *to = apply(*left, right));
@@ -269,9 +289,16 @@ fn each<T: Number>(left: Operand<'_, T>, right: Operand<'_, T>, to: &mut [T], ap
 }
 
 impl Arithmetic {
-    /// The results for `rows` rows, of whose inputs these are the values, and which of them are not null.
-    pub fn compute(&self, inputs: &[ArrayRef], rows: usize) -> Result<(Computed, Option<NullBuffer>)> {
-        let nulls = inputs.iter().fold(None, |nulls, input| NullBuffer::union(nulls.as_ref(), input.nulls()));
+    /// The results for `rows` rows, of whose inputs these are the values, and which of them are not
+    /// null.
+    pub fn compute(
+        &self,
+        inputs: &[ArrayRef],
+        rows: usize,
+    ) -> Result<(Computed, Option<NullBuffer>)> {
+        let nulls = inputs
+            .iter()
+            .fold(None, |nulls, input| NullBuffer::union(nulls.as_ref(), input.nulls()));
         let computed = match self {
             Arithmetic::Floats(steps) => Computed::Floats(steps.run(inputs, rows)?),
             Arithmetic::Ints(steps) => Computed::Ints(steps.run(inputs, rows)?),
@@ -309,7 +336,10 @@ mod tests {
             let difference = steps.push(Operator::Subtract, Source::Input(0), Source::Input(1));
             let square = steps.push(Operator::Multiply, difference, difference);
             let halved = steps.push(Operator::Divide, Source::Literal(1.0), square);
-            assert_eq!(steps.push(Operator::Subtract, Source::Input(0), Source::Input(1)), difference);
+            assert_eq!(
+                steps.push(Operator::Subtract, Source::Input(0), Source::Input(1)),
+                difference
+            );
             assert!(!Source::Literal(0.0).is(Source::Literal(-0.0)));
             steps.push(Operator::Add, halved, Source::Literal(2.0));
             let nulls = NullBuffer::from_iter((0..rows).map(|i| i % 5 > 0));
@@ -322,7 +352,9 @@ mod tests {
             for at in 0..rows {
                 let difference = a[at] - f64::from(b[at]);
                 assert_eq!(found.is_null(at), nulls.is_null(at));
-                assert!(found.is_null(at) || found.value(at) == 1.0 / (difference * difference) + 2.0);
+                assert!(
+                    found.is_null(at) || found.value(at) == 1.0 / (difference * difference) + 2.0
+                );
             }
         }
     }

@@ -1,10 +1,12 @@
-//! Parts of dates and of timestamps without a zone, by whole numbers alone: the hour of an instant, the month of a day.
+//! Parts of dates and of timestamps without a zone, by whole numbers alone: the hour of an instant,
+//! the month of a day.
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    Date32Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
 };
 use arrow_array::{Array, ArrayRef, Date32Array, Int32Array};
 use arrow_schema::{DataType as ArrowType, TimeUnit};
@@ -102,7 +104,8 @@ pub struct DatePart {
 }
 
 impl DatePart {
-    /// For a column of this type; `None` where there is nothing to gain or know. `others` computes the same of any value.
+    /// For a column of this type; `None` where there is nothing to gain or know. `others` computes
+    /// the same of any value.
     pub fn new(part: Part, data_type: &ArrowType, others: Arc<dyn Function>) -> Option<Self> {
         let a_day: i64 = match data_type {
             ArrowType::Date32 if part.a_day() == 1 => 1,
@@ -114,7 +117,14 @@ impl DatePart {
         };
         let days = ((1 << 61) / a_day).min(ERAS * ERA);
         let divisor = Divisor::new(a_day / part.a_day())?;
-        Some(DatePart { part, data_type: data_type.clone(), divisor, days, offset: days * a_day, others })
+        Some(DatePart {
+            part,
+            data_type: data_type.clone(),
+            divisor,
+            days,
+            offset: days * a_day,
+            others,
+        })
     }
 
     /// Days, or units of the clock, since some midnight before all values that are near.
@@ -154,8 +164,8 @@ impl DatePart {
     }
 }
 
-/// What the calendar says of a day since 1970, of the eras around it (Howard Hinnant: "chrono-Compatible Low-Level Date
-/// Algorithms").
+/// What the calendar says of a day since 1970, of the eras around it (Howard Hinnant:
+/// "chrono-Compatible Low-Level Date Algorithms").
 fn calendar(part: Part, day: i64) -> i32 {
     let day = day + EPOCH + ERAS * ERA;
     let (era, day) = (day / ERA - ERAS, (day % ERA) as u32);
@@ -182,7 +192,8 @@ fn calendar(part: Part, day: i64) -> i32 {
 impl Function for DatePart {
     fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let input = inputs.first().filter(|input| *input.data_type() == self.data_type);
-        let Some((values, nulls)) = input.and_then(|input| Some((values(input)?, input.nulls()))) else {
+        let Some((values, nulls)) = input.and_then(|input| Some((values(input)?, input.nulls())))
+        else {
             return self.others.evaluate(inputs, rows);
         };
         let far = simd(
@@ -204,7 +215,9 @@ impl Function for DatePart {
             return None;
         }
         let (first, last) = (self.count(least), self.count(greatest));
-        let month = |count| (calendar(Part::Year, count - self.days), calendar(Part::Month, count - self.days));
+        let month = |count| {
+            (calendar(Part::Year, count - self.days), calendar(Part::Month, count - self.days))
+        };
         let same = match self.part {
             Part::Year | Part::Quarter | Part::Month => month(first) == month(last),
             _ => first == last,
@@ -217,9 +230,9 @@ impl Function for DatePart {
 fn values(array: &ArrayRef) -> Option<std::borrow::Cow<'_, [i64]>> {
     use std::borrow::Cow::{Borrowed, Owned};
     Some(match array.data_type() {
-        ArrowType::Date32 => {
-            Owned(array.as_primitive::<Date32Type>().values().iter().map(|v| i64::from(*v)).collect())
-        }
+        ArrowType::Date32 => Owned(
+            array.as_primitive::<Date32Type>().values().iter().map(|v| i64::from(*v)).collect(),
+        ),
         ArrowType::Timestamp(unit, _) => Borrowed(match unit {
             TimeUnit::Second => array.as_primitive::<TimestampSecondType>().values(),
             TimeUnit::Millisecond => array.as_primitive::<TimestampMillisecondType>().values(),

@@ -1,5 +1,5 @@
-//! Division of whole numbers by a number that stays the same: a multiplication and a shift (Granlund, Montgomery: "Division
-//! by Invariant Integers using Multiplication", 1994).
+//! Division of whole numbers by a number that stays the same: a multiplication and a shift
+//! (Granlund, Montgomery: "Division by Invariant Integers using Multiplication", 1994).
 
 /// A divisor from 1 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,11 @@
-//! Scalar expressions: what a fragment computes of a row, as a function of the values of some columns.
+//! Scalar expressions: what a fragment computes of a row, as a function of the values of some
+//! columns.
 //!
-//! The engine above hands whole expression trees in as one [`Function`] over Arrow arrays, so that every function it
-//! knows works here, with its semantics. What makes expressions fast is what is known *about* them: which columns they
-//! read (one column: evaluate once per dictionary value), whether they keep order (fold a block whose minimum and
-//! maximum give one result), and for arithmetic, a native form.
+//! The engine above hands whole expression trees in as one [`Function`] over Arrow arrays, so that
+//! every function it knows works here, with its semantics. What makes expressions fast is what is
+//! known *about* them: which columns they read (one column: evaluate once per dictionary value),
+//! whether they keep order (fold a block whose minimum and maximum give one result), and for
+//! arithmetic, a native form.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -17,11 +19,12 @@ use crate::model::Column;
 
 /// A pure function of the values of one row, evaluated over many.
 pub trait Function: Debug + Send + Sync {
-    /// The results for `rows` rows, of whose columns `inputs` are the values in the types of the table. An error may
-    /// be due to a single row.
+    /// The results for `rows` rows, of whose columns `inputs` are the values in the types of the
+    /// table. An error may be due to a single row.
     fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef>;
 
-    /// The whole number that it gives for all inputs from one whole number to another, if it is known to give one.
+    /// The whole number that it gives for all inputs from one whole number to another, if it is
+    /// known to give one.
     fn steady(&self, _least: i64, _greatest: i64) -> Option<i64> {
         None
     }
@@ -35,13 +38,13 @@ pub trait Function: Debug + Send + Sync {
 /// What is known about a function besides how to evaluate it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
-    /// The result never falls as the only input rises, is null exactly where the input is, and never fails for values
-    /// between two for which it does not fail.
+    /// The result never falls as the only input rises, is null exactly where the input is, and
+    /// never fails for values between two for which it does not fail.
     pub monotone: bool,
     /// The result is a float without a fraction: of `round`, `floor`, `ceil`, `trunc`.
     pub integral: bool,
-    /// The result is the only input's number in a type that has all numbers of the input's: to compare, group or sum
-    /// the inputs is to do so with the results.
+    /// The result is the only input's number in a type that has all numbers of the input's: to
+    /// compare, group or sum the inputs is to do so with the results.
     pub widening: bool,
     /// Results that are not null lie between these whole numbers. Null comes of null alone.
     pub bounds: Option<(i64, i64)>,
@@ -59,7 +62,8 @@ pub struct Choice {
 /// A computed or stored value.
 #[derive(Clone, Debug)]
 pub struct Expression {
-    /// The columns it reads, as positions in the fragment's list, in the order in which the function takes them.
+    /// The columns it reads, as positions in the fragment's list, in the order in which the
+    /// function takes them.
     pub inputs: Vec<usize>,
     /// What it computes of them; `None` for the value of the only input as it is.
     pub function: Option<Arc<dyn Function>>,
@@ -122,7 +126,9 @@ impl Expression {
         match (&self.function, inputs) {
             (Some(function), _) => function.evaluate(inputs, rows),
             (None, [only]) => Ok(Arc::clone(only)),
-            (None, _) => Err(crate::Error::InvalidInput("an expression without a function has one input".into())),
+            (None, _) => Err(crate::Error::InvalidInput(
+                "an expression without a function has one input".into(),
+            )),
         }
     }
 }

@@ -43,7 +43,8 @@ impl Outcome {
     }
 }
 
-/// A set of [`Outcome`]s: each that some row may have. Too large a set is safe, too small a one is a wrong answer.
+/// A set of [`Outcome`]s: each that some row may have. Too large a set is safe, too small a one is
+/// a wrong answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcomes(u8);
 

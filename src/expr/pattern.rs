@@ -30,7 +30,10 @@ impl PartialEq for Pattern {
 impl Pattern {
     /// The pattern of `LIKE`.
     pub fn like(text: &[u8]) -> Self {
-        Pattern { text: text.into(), parts: text.split(|byte| *byte == b'%').map(Part::new).collect() }
+        Pattern {
+            text: text.into(),
+            parts: text.split(|byte| *byte == b'%').map(Part::new).collect(),
+        }
     }
 
     /// The pattern of what starts with these bytes.
@@ -40,7 +43,8 @@ impl Pattern {
 
     /// What every match starts with, and whether everything that starts with it matches.
     pub fn prefix(&self) -> (&[u8], bool) {
-        let first = self.parts.first().and_then(|part| Some((part.chars.is_none(), part.pieces.first()?)));
+        let first =
+            self.parts.first().and_then(|part| Some((part.chars.is_none(), part.pieces.first()?)));
         let Some((whole, (literal, _))) = first else { return (&[], false) };
         (literal, whole && self.parts.len() > 1 && self.parts.iter().skip(1).all(Part::is_empty))
     }
@@ -51,7 +55,9 @@ impl Pattern {
             [] => false,
             [only] => only.match_at(text) == Some(text.len()),
             [first, middle @ .., last] => {
-                let Some(mut rest) = first.match_at(text).and_then(|end| text.get(end..)) else { return false };
+                let Some(mut rest) = first.match_at(text).and_then(|end| text.get(end..)) else {
+                    return false;
+                };
                 for part in middle {
                     let Some(end) = part.find(rest) else { return false };
                     rest = rest.get(end..).unwrap_or_default();
@@ -122,8 +128,11 @@ impl Part {
     fn ends(&self, text: &[u8]) -> bool {
         let Some(chars) = self.chars else { return text.ends_with(self.finder.needle()) };
         let mut starts = text.iter().enumerate().rev().filter(|(_, byte)| **byte & 0xc0 != 0x80);
-        let start = if chars == 0 { Some(text.len()) } else { starts.nth(chars - 1).map(|(at, _)| at) };
-        start.and_then(|start| text.get(start..)).is_some_and(|end| self.match_at(end) == Some(end.len()))
+        let start =
+            if chars == 0 { Some(text.len()) } else { starts.nth(chars - 1).map(|(at, _)| at) };
+        start
+            .and_then(|start| text.get(start..))
+            .is_some_and(|end| self.match_at(end) == Some(end.len()))
     }
 }
 

@@ -34,8 +34,8 @@ impl Comparison {
     }
 }
 
-/// A column as a predicate sees it: its values, widened without loss or by a cast that keeps order, to the type in
-/// which they are compared.
+/// A column as a predicate sees it: its values, widened without loss or by a cast that keeps order,
+/// to the type in which they are compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operand {
     /// Which column.
@@ -98,7 +98,9 @@ impl Predicate {
             | Predicate::Like { operand, .. } => f(operand.column),
             Predicate::IsNull(column) => f(*column),
             Predicate::Is(inner, _) | Predicate::Not(inner) => inner.for_each_column(f),
-            Predicate::And(all) | Predicate::Or(all) => all.iter().for_each(|p| p.for_each_column(f)),
+            Predicate::And(all) | Predicate::Or(all) => {
+                all.iter().for_each(|p| p.for_each_column(f))
+            }
         }
     }
 

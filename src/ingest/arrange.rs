@@ -43,7 +43,8 @@ impl Arrange {
         table || !self.partition_by.is_empty()
     }
 
-    /// The arrangement of the table from now on. A table that has one keeps it: asking for another is an error.
+    /// The arrangement of the table from now on. A table that has one keeps it: asking for another
+    /// is an error.
     pub fn resolve(&self, schema: &Schema) -> Result<Arrangement> {
         let partition_by = match self.partition_by.as_slice() {
             [] => Vec::new(),
@@ -78,16 +79,27 @@ impl Arrange {
 /// The columns that are asked for, by id.
 pub fn sort_keys(asked: &[SortBy], schema: &Schema) -> Result<Vec<SortKey>> {
     if asked.len() > limits::MAX_SORT_KEYS {
-        return Err(Error::LimitExceeded(format!("{} sort keys; at most {}", asked.len(), limits::MAX_SORT_KEYS)));
+        return Err(Error::LimitExceeded(format!(
+            "{} sort keys; at most {}",
+            asked.len(),
+            limits::MAX_SORT_KEYS
+        )));
     }
     let mut keys: Vec<SortKey> = Vec::with_capacity(asked.len());
     for by in asked {
         let at = schema.expect(&by.column)?;
         let Some(column) = schema.columns().get(at) else { continue };
         if keys.iter().any(|key| key.column == column.id) {
-            return Err(Error::InvalidInput(format!("column '{}' is named twice in --sort-by", by.column)));
+            return Err(Error::InvalidInput(format!(
+                "column '{}' is named twice in --sort-by",
+                by.column
+            )));
         }
-        keys.push(SortKey { column: column.id, descending: by.descending, nulls_first: by.nulls_first });
+        keys.push(SortKey {
+            column: column.id,
+            descending: by.descending,
+            nulls_first: by.nulls_first,
+        });
     }
     Ok(keys)
 }

@@ -1,10 +1,12 @@
 //! Values into a column of another type: as they are, or not at all.
 //!
-//! INSERT and UPDATE have values in the types of their expressions. One that the column cannot hold as it is becomes an error
-//! that names it, never another value: no fraction is cut off, no time of a date, no digit of a decimal, no whole number
-//! rounded. What an explicit CAST or round() in the statement makes of it is the user's word, and exact by the time it
-//! comes here. Floats are the exception that they are everywhere: fractions become the nearest one. A double of 2^53 and more is
-//! refused by columns of integers and decimals: it may be the nearest one to another whole number, and nobody can tell.
+//! INSERT and UPDATE have values in the types of their expressions. One that the column cannot hold
+//! as it is becomes an error that names it, never another value: no fraction is cut off, no time of
+//! a date, no digit of a decimal, no whole number rounded. What an explicit CAST or round() in the
+//! statement makes of it is the user's word, and exact by the time it comes here. Floats are the
+//! exception that they are everywhere: fractions become the nearest one. A double of 2^53 and more
+//! is refused by columns of integers and decimals: it may be the nearest one to another whole
+//! number, and nobody can tell.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -26,14 +28,17 @@ use crate::model::{Column, DataType};
 
 /// Values that do not convert are null.
 const SAFE: CastOptions<'static> = CastOptions { safe: true, format_options: FORMAT };
-const FORMAT: arrow_cast::display::FormatOptions<'static> = arrow_cast::display::FormatOptions::new();
+const FORMAT: arrow_cast::display::FormatOptions<'static> =
+    arrow_cast::display::FormatOptions::new();
 
 /// The values in a layout of the column's type, which is left as it is where it is one already.
 pub fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let to = column.data_type.to_arrow();
     let values = nulls_on_top(values).map_err(|error| cannot(column, &error))?;
     let plain = match values.data_type() {
-        ArrowType::Dictionary(_, of) if DataType::from_arrow(of).as_ref() != Some(&column.data_type) => {
+        ArrowType::Dictionary(_, of)
+            if DataType::from_arrow(of).as_ref() != Some(&column.data_type) =>
+        {
             convert(column, &values, of)?
         }
         _ => values,
@@ -47,22 +52,32 @@ pub fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     }
     match (from, &column.data_type) {
         (ArrowType::Null, data_type) => Ok(nothing(plain.len(), data_type)),
-        (ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View, _) => from_texts(column, &plain),
+        (ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View, _) => {
+            from_texts(column, &plain)
+        }
         (_, DataType::Utf8) if can_cast_types(from, &to) => {
             let texts = convert(column, &plain, &to)?;
             // Bytes that are no text.
             kept(column, &plain, |row| texts.is_valid(row)).map(|()| texts)
         }
-        _ if from.is_temporal() != to.is_temporal() || !can_cast_types(from, &to) => Err(no_way(column, from)),
-        (ArrowType::Float16 | ArrowType::Float32 | ArrowType::Float64, DataType::Decimal { .. }) => {
-            floats_to_decimals(column, &plain)
+        _ if from.is_temporal() != to.is_temporal() || !can_cast_types(from, &to) => {
+            Err(no_way(column, from))
         }
+        (
+            ArrowType::Float16 | ArrowType::Float32 | ArrowType::Float64,
+            DataType::Decimal { .. },
+        ) => floats_to_decimals(column, &plain),
         (ArrowType::Float64, DataType::Float32) => floats_to_single(column, &plain),
-        (ArrowType::Decimal32(..) | ArrowType::Decimal64(..), DataType::Float32 | DataType::Float64) => {
+        (
+            ArrowType::Decimal32(..) | ArrowType::Decimal64(..),
+            DataType::Float32 | DataType::Float64,
+        ) => {
             let wide = ArrowType::Decimal128(38, decimal_scale(from));
             decimals_to_floats(column, &convert(column, &plain, &wide)?)
         }
-        (ArrowType::Decimal128(..), DataType::Float32 | DataType::Float64) => decimals_to_floats(column, &plain),
+        (ArrowType::Decimal128(..), DataType::Float32 | DataType::Float64) => {
+            decimals_to_floats(column, &plain)
+        }
         _ => there_and_back(column, &plain, &to),
     }
 }
@@ -108,7 +123,8 @@ fn there_and_back(column: &Column, values: &ArrayRef, to: &ArrowType) -> Result<
     }
     let row_is_same = |row: usize| {
         there.is_valid(row)
-            && (is_zero(values, row) && is_zero(&back, row) || same(&values.slice(row, 1), &back.slice(row, 1)))
+            && (is_zero(values, row) && is_zero(&back, row)
+                || same(&values.slice(row, 1), &back.slice(row, 1)))
     };
     kept(column, values, row_is_same).map(|()| there)
 }
@@ -137,7 +153,8 @@ fn kept(column: &Column, values: &ArrayRef, row_is_kept: impl Fn(usize) -> bool)
 #[cold]
 fn refused(column: &Column, values: &ArrayRef, row: usize) -> Error {
     let value = array_value_to_string(values, row).unwrap_or_default();
-    let is_text = matches!(values.data_type(), ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View);
+    let is_text =
+        matches!(values.data_type(), ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View);
     let quote = if is_text { "'" } else { "" };
     Error::InvalidInput(format!(
         "column '{}' is {}, which does not hold {quote}{value}{quote} as it is; round() or CAST say what to store instead",
@@ -157,12 +174,14 @@ fn no_way(column: &Column, from: &ArrowType) -> Error {
     ))
 }
 
-/// What texts spell, as in a file whose column has this type; points of time in all ways that SQL writes them.
+/// What texts spell, as in a file whose column has this type; points of time in all ways that SQL
+/// writes them.
 fn from_texts(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let texts = convert(column, values, &ArrowType::Utf8)?;
     let texts: &StringArray = texts.as_string();
     let whole = |row: usize| {
-        !matches!(column.data_type, DataType::Float32 | DataType::Float64) || is_kept(texts.value(row))
+        !matches!(column.data_type, DataType::Float32 | DataType::Float64)
+            || is_kept(texts.value(row))
     };
     let row = match parse_texts(&column.data_type, texts) {
         Ok(parsed) => return kept(column, values, whole).map(|()| parsed),
@@ -175,7 +194,9 @@ fn from_texts(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     }
     let finest = match &column.data_type {
         DataType::Date => ArrowType::Timestamp(TimeUnit::Nanosecond, None),
-        DataType::Timestamp { zone, .. } => ArrowType::Timestamp(TimeUnit::Nanosecond, zone.clone()),
+        DataType::Timestamp { zone, .. } => {
+            ArrowType::Timestamp(TimeUnit::Nanosecond, zone.clone())
+        }
         DataType::Time { .. } => ArrowType::Time64(TimeUnit::Nanosecond),
         _ => return Err(refused(column, values, row)),
     };
@@ -193,14 +214,16 @@ fn is_kept(text: &str) -> bool {
     !whole || number::float64(digits.into()).is_some()
 }
 
-/// A float is the shortest text that means it, and that is what its decimal is: 0.7 and not what its bits add up to.
+/// A float is the shortest text that means it, and that is what its decimal is: 0.7 and not what
+/// its bits add up to.
 fn floats_to_decimals(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let DataType::Decimal { precision, scale } = column.data_type else {
         return Err(no_way(column, values.data_type()));
     };
     // The shortest digits of a whole number need not be its own.
-    let digits =
-        |double: f64, shortest: String| if double.fract() == 0.0 { format!("{double:.0}") } else { shortest };
+    let digits = |double: f64, shortest: String| {
+        if double.fract() == 0.0 { format!("{double:.0}") } else { shortest }
+    };
     let shortest = |row: usize| match values.data_type() {
         ArrowType::Float32 => {
             let single = values.as_primitive::<Float32Type>().value(row);
@@ -240,7 +263,9 @@ fn decimals_to_floats(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let decimals: &Decimal128Array = values.as_primitive();
     let single = column.data_type == DataType::Float32;
     let unit = u32::try_from(decimals.scale()).ok().and_then(|scale| 10_i128.checked_pow(scale));
-    let exact = |whole: i128| if single { whole as f32 as i128 == whole } else { whole as f64 as i128 == whole };
+    let exact = |whole: i128| {
+        if single { whole as f32 as i128 == whole } else { whole as f64 as i128 == whole }
+    };
     let fits = |row: usize| match unit {
         Some(unit) if decimals.value(row) % unit == 0 => exact(decimals.value(row) / unit),
         Some(_) => true,
@@ -250,15 +275,21 @@ fn decimals_to_floats(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let text = |row: usize| decimals.is_valid(row).then(|| decimals.value_as_string(row));
     let texts = (0..decimals.len()).map(text);
     Ok(if single {
-        Arc::new(texts.map(|text| fast_float2::parse::<f32, _>(text?).ok()).collect::<Float32Array>())
+        Arc::new(
+            texts.map(|text| fast_float2::parse::<f32, _>(text?).ok()).collect::<Float32Array>(),
+        )
     } else {
-        Arc::new(texts.map(|text| fast_float2::parse::<f64, _>(text?).ok()).collect::<Float64Array>())
+        Arc::new(
+            texts.map(|text| fast_float2::parse::<f64, _>(text?).ok()).collect::<Float64Array>(),
+        )
     })
 }
 
 fn decimal_scale(of: &ArrowType) -> i8 {
     match of {
-        ArrowType::Decimal32(_, scale) | ArrowType::Decimal64(_, scale) | ArrowType::Decimal128(_, scale) => *scale,
+        ArrowType::Decimal32(_, scale)
+        | ArrowType::Decimal64(_, scale)
+        | ArrowType::Decimal128(_, scale) => *scale,
         _ => 0,
     }
 }

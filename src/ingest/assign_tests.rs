@@ -1,7 +1,9 @@
-//! What is kept, and what is refused: for every pair of types, a value comes out as it went in or not at all.
+//! What is kept, and what is refused: for every pair of types, a value comes out as it went in or
+//! not at all.
 
 use arrow_array::{
-    BooleanArray, Date32Array, Int64Array, TimestampMicrosecondArray, TimestampNanosecondArray, UInt64Array,
+    BooleanArray, Date32Array, Int64Array, TimestampMicrosecondArray, TimestampNanosecondArray,
+    UInt64Array,
 };
 
 use super::*;
@@ -28,12 +30,15 @@ fn texts(values: &[&str]) -> ArrayRef {
 }
 
 fn decimals(values: &[i128], precision: u8, scale: i8) -> ArrayRef {
-    Arc::new(Decimal128Array::from(values.to_vec()).with_precision_and_scale(precision, scale).unwrap())
+    Arc::new(
+        Decimal128Array::from(values.to_vec()).with_precision_and_scale(precision, scale).unwrap(),
+    )
 }
 
 #[test]
 fn what_is_kept() {
-    let micros = |values: &[i64]| -> ArrayRef { Arc::new(TimestampMicrosecondArray::from(values.to_vec())) };
+    let micros =
+        |values: &[i64]| -> ArrayRef { Arc::new(TimestampMicrosecondArray::from(values.to_vec())) };
     for (data_type, values, expected) in [
         ("int32", floats(&[2.0, -0.0, -7.0]), &["2", "0", "-7"][..]),
         ("int64", floats(&[9_007_199_254_740_991.0]), &["9007199254740991"]),
@@ -44,7 +49,11 @@ fn what_is_kept() {
         ("float64", ints(&[9_007_199_254_740_992]), &["9007199254740992.0"]),
         ("float64", decimals(&[10, 1], 9, 1), &["1.0", "0.1"]),
         ("float32", decimals(&[10, 1], 9, 1), &["1.0", "0.1"]),
-        ("float32", floats(&[0.1, 16_777_216.0, f64::NAN, f64::INFINITY]), &["0.1", "16777216.0", "NaN", "inf"]),
+        (
+            "float32",
+            floats(&[0.1, 16_777_216.0, f64::NAN, f64::INFINITY]),
+            &["0.1", "16777216.0", "NaN", "inf"],
+        ),
         ("decimal(9,2)", floats(&[0.7, 2.9, -1.5, 1e6]), &["0.70", "2.90", "-1.50", "1000000.00"]),
         ("decimal(38,20)", floats(&[0.7]), &["0.70000000000000000000"]),
         ("decimal(9,1)", decimals(&[150], 9, 2), &["1.5"]),
@@ -62,7 +71,11 @@ fn what_is_kept() {
         ("timestamp(s,+00:00)", texts(&["2024-02-29 12:30:00+02:00"]), &["2024-02-29T10:30:00Z"]),
         ("time(us)", texts(&["12:30:00.25"]), &["12:30:00.250"]),
         ("bool", texts(&["true", "f"]), &["true", "false"]),
-        ("binary", texts(&["\\x00fF", "\\x", "", "\\x0", "x00"]), &["00ff", "", "", "5c7830", "783030"]),
+        (
+            "binary",
+            texts(&["\\x00fF", "\\x", "", "\\x0", "x00"]),
+            &["00ff", "", "", "5c7830", "783030"],
+        ),
     ] {
         match assigned(data_type, Arc::clone(&values)) {
             Ok(found) => assert_eq!(found, expected, "{data_type} of {values:?}"),
@@ -75,7 +88,8 @@ fn what_is_kept() {
 
 #[test]
 fn what_is_refused() {
-    let nanos = |values: &[i64]| -> ArrayRef { Arc::new(TimestampNanosecondArray::from(values.to_vec())) };
+    let nanos =
+        |values: &[i64]| -> ArrayRef { Arc::new(TimestampNanosecondArray::from(values.to_vec())) };
     for (data_type, values, shown) in [
         ("int32", floats(&[1.0, 2.9]), "2.9"),
         ("int32", floats(&[f64::NAN]), "NaN"),
@@ -123,7 +137,10 @@ fn what_is_refused() {
             Ok(found) => panic!("{data_type} of {values:?} is {found:?}"),
             Err(error) => {
                 let text = error.to_string();
-                assert!(matches!(error, Error::InvalidInput(_)) && text.contains(shown), "{data_type}: {text}");
+                assert!(
+                    matches!(error, Error::InvalidInput(_)) && text.contains(shown),
+                    "{data_type}: {text}"
+                );
                 assert!(text.contains("column 'v' is"), "{text}");
             }
         }
@@ -150,15 +167,26 @@ fn nothing_changes_on_the_way() {
         i64::MAX,
         i64::MIN,
     ];
-    let sources =
-        ["int8", "int16", "int32", "int64", "uint8", "uint64", "float32", "float64", "decimal(38,3)", "bool"];
+    let sources = [
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint64",
+        "float32",
+        "float64",
+        "decimal(38,3)",
+        "bool",
+    ];
     for from in sources {
         for to in sources {
             for value in whole {
                 let wide: ArrayRef = ints(&[value]);
-                let Ok(source) =
-                    assign(&Schema::from_names(vec![("s", from.parse().unwrap())]).unwrap().columns()[0], &wide)
-                else {
+                let Ok(source) = assign(
+                    &Schema::from_names(vec![("s", from.parse().unwrap())]).unwrap().columns()[0],
+                    &wide,
+                ) else {
                     continue;
                 };
                 let Ok(there) = assigned(to, Arc::clone(&source)) else { continue };

@@ -1,8 +1,9 @@
 //! Column builders: batches in row order → the rows of one segment.
 //!
-//! A segment closes at 2²⁰ rows or a bound in bytes, whichever comes first, if need be within a batch; one row always
-//! fits. Both are counted on the values alone, so the cut does not depend on threads or timing. A batch may bring a column under a narrower or wider type than
-//! the one before it; the segment stores the join, and the table keeps the join of all segments.
+//! A segment closes at 2²⁰ rows or a bound in bytes, whichever comes first, if need be within a
+//! batch; one row always fits. Both are counted on the values alone, so the cut does not depend on
+//! threads or timing. A batch may bring a column under a narrower or wider type than the one before
+//! it; the segment stores the join, and the table keeps the join of all segments.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -71,9 +72,14 @@ impl SegmentBuilder {
         self.rows == 0
     }
 
-    /// Adds as many rows of `batch` (its columns, in layouts that [`readable`] leaves as they are, are those of the
-    /// schema with these ids, in any order) as fit. `Break` carries the rows that did not: the segment is full.
-    pub fn push(&mut self, batch: &RecordBatch, ids: &[ColumnId]) -> Result<ControlFlow<RecordBatch>> {
+    /// Adds as many rows of `batch` (its columns, in layouts that [`readable`] leaves as they are,
+    /// are those of the schema with these ids, in any order) as fit. `Break` carries the rows that
+    /// did not: the segment is full.
+    pub fn push(
+        &mut self,
+        batch: &RecordBatch,
+        ids: &[ColumnId],
+    ) -> Result<ControlFlow<RecordBatch>> {
         let (rows, bytes) = self.fitting(batch);
         let now = batch.slice(0, rows);
         for (i, id) in ids.iter().enumerate() {
@@ -84,14 +90,19 @@ impl SegmentBuilder {
         self.bytes += bytes;
         let rest = batch.num_rows() - rows;
         let full = rest > 0 || self.rows >= self.limits.rows || self.bytes >= self.limits.bytes;
-        Ok(if full { ControlFlow::Break(batch.slice(rows, rest)) } else { ControlFlow::Continue(()) })
+        Ok(if full {
+            ControlFlow::Break(batch.slice(rows, rest))
+        } else {
+            ControlFlow::Continue(())
+        })
     }
 
     /// The rows of `batch` that fit, at least one in an empty segment, and their bytes.
     fn fitting(&self, batch: &RecordBatch) -> (usize, usize) {
         let most = batch.num_rows().min(self.limits.rows.saturating_sub(self.rows));
         let room = self.limits.bytes.saturating_sub(self.bytes);
-        let size = |rows| batch.columns().iter().map(|column| value_bytes(&column.slice(0, rows))).sum();
+        let size =
+            |rows| batch.columns().iter().map(|column| value_bytes(&column.slice(0, rows))).sum();
         let all: usize = size(most);
         if all <= room {
             return (most, all);
@@ -119,7 +130,13 @@ impl SegmentBuilder {
             Some(at) => at,
             None => {
                 let name = name.to_string();
-                self.columns.push(Building { id, name, data_type: DataType::Null, arrays: Vec::new(), rows: 0 });
+                self.columns.push(Building {
+                    id,
+                    name,
+                    data_type: DataType::Null,
+                    arrays: Vec::new(),
+                    rows: 0,
+                });
                 self.columns.len() - 1
             }
         };
@@ -137,7 +154,8 @@ impl SegmentBuilder {
         self.bytes = 0;
         let mut columns = std::mem::take(&mut self.columns);
         columns.sort_by_key(|c| c.id);
-        let columns = columns.into_iter().map(|column| column.finish(rows)).collect::<Result<Vec<_>>>()?;
+        let columns =
+            columns.into_iter().map(|column| column.finish(rows)).collect::<Result<Vec<_>>>()?;
         Ok(SegmentInput { rows, block_rows: self.limits.block_rows, columns })
     }
 }
@@ -148,7 +166,8 @@ pub fn readable(batch: RecordBatch) -> Result<RecordBatch> {
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         let to = canonical(array.data_type(), &stored_type(field.name(), array)?);
         changed |= to.is_some();
-        let mut array = to.map_or_else(|| Ok(array.clone()), |to| cast(field.name(), array, &to))?;
+        let mut array =
+            to.map_or_else(|| Ok(array.clone()), |to| cast(field.name(), array, &to))?;
         if let Some(other) = without_slack(&array).or_else(|| one_nan(&array)) {
             (array, changed) = (other, true);
         }
@@ -163,21 +182,24 @@ pub fn readable(batch: RecordBatch) -> Result<RecordBatch> {
         .map_err(|e| Error::InvalidInput(e.to_string()))
 }
 
-/// Views over bytes of which a good part is not theirs, such as a reader's spare room or a page that others share, with
-/// bytes of their own: a segment keeps what its views look at.
+/// Views over bytes of which a good part is not theirs, such as a reader's spare room or a page
+/// that others share, with bytes of their own: a segment keeps what its views look at.
 fn without_slack(array: &ArrayRef) -> Option<ArrayRef> {
     let wasteful = |used: usize, buffers: &[Buffer]| {
         let held: usize = buffers.iter().map(Buffer::capacity).sum();
         held > MIN_SLACK && used < held - held / 4
     };
     if let Some(views) = array.as_string_view_opt() {
-        return wasteful(views.total_buffer_bytes_used(), views.data_buffers()).then(|| Arc::new(views.gc()) as _);
+        return wasteful(views.total_buffer_bytes_used(), views.data_buffers())
+            .then(|| Arc::new(views.gc()) as _);
     }
     let views = array.as_binary_view_opt()?;
-    wasteful(views.total_buffer_bytes_used(), views.data_buffers()).then(|| Arc::new(views.gc()) as _)
+    wasteful(views.total_buffer_bytes_used(), views.data_buffers())
+        .then(|| Arc::new(views.gc()) as _)
 }
 
-/// Floats with one NaN, which sorts last, for those whose sign bit is set, which would sort first: 0/0 makes such ones.
+/// Floats with one NaN, which sorts last, for those whose sign bit is set, which would sort first:
+/// 0/0 makes such ones.
 fn one_nan(array: &ArrayRef) -> Option<ArrayRef> {
     if let Some(floats) = array.as_primitive_opt::<Float64Type>() {
         let negative = |value: f64| value.is_nan() && value.is_sign_negative();
@@ -192,8 +214,8 @@ fn one_nan(array: &ArrayRef) -> Option<ArrayRef> {
     found.then(|| Arc::new(floats.unary::<_, Float32Type>(one)) as _)
 }
 
-/// Bytes of an array's values, for slices and views too. Long texts count twice: encoding shrinks them least, and holds
-/// a light and a heavy form of them at a time.
+/// Bytes of an array's values, for slices and views too. Long texts count twice: encoding shrinks
+/// them least, and holds a light and a heavy form of them at a time.
 pub(super) fn value_bytes(array: &ArrayRef) -> usize {
     use arrow_schema::DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
     let view = match array.data_type() {
@@ -201,7 +223,8 @@ pub(super) fn value_bytes(array: &ArrayRef) -> usize {
         BinaryView => array.as_binary_view().total_buffer_bytes_used(),
         _ => 0,
     };
-    let flat = array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size());
+    let flat =
+        array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size());
     let text = match array.data_type() {
         Utf8View | BinaryView => view,
         Utf8 | LargeUtf8 | Binary | LargeBinary => flat,
@@ -242,7 +265,10 @@ pub(super) fn widened(name: &str, array: &ArrayRef, data_type: &DataType) -> Res
 /// The stored type of an Arrow column, or why there is none.
 pub fn stored_type(name: &str, array: &ArrayRef) -> Result<DataType> {
     DataType::from_arrow(array.data_type()).ok_or_else(|| {
-        Error::Unsupported(format!("column '{name}' has type {}, which a table cannot hold yet", array.data_type()))
+        Error::Unsupported(format!(
+            "column '{name}' has type {}, which a table cannot hold yet",
+            array.data_type()
+        ))
     })
 }
 
@@ -263,15 +289,23 @@ fn cast(name: &str, array: &ArrayRef, to: &arrow_schema::DataType) -> Result<Arr
         .map_err(|e| Error::InvalidInput(format!("column '{name}' does not convert to {to}: {e}")))
 }
 
-/// A dictionary whose values hold nulls, without the dictionary: Arrow's cast to views makes empty texts of them.
+/// A dictionary whose values hold nulls, without the dictionary: Arrow's cast to views makes empty
+/// texts of them.
 pub(super) fn nulls_on_top(array: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
     match array.as_any_dictionary_opt() {
-        Some(coded) if coded.values().logical_null_count() > 0 => take(coded.values(), coded.keys(), None),
+        Some(coded) if coded.values().logical_null_count() > 0 => {
+            take(coded.values(), coded.keys(), None)
+        }
         _ => Ok(Arc::clone(array)),
     }
 }
 
-fn widen(name: &str, array: &ArrayRef, to: &DataType, readable: &arrow_schema::DataType) -> Result<ArrayRef> {
+fn widen(
+    name: &str,
+    array: &ArrayRef,
+    to: &DataType,
+    readable: &arrow_schema::DataType,
+) -> Result<ArrayRef> {
     if *to == DataType::Float64 {
         let beyond = |v: u64| v > EXACT_IN_F64;
         let inexact = match array.data_type() {
@@ -281,9 +315,12 @@ fn widen(name: &str, array: &ArrayRef, to: &DataType, readable: &arrow_schema::D
                 .flatten()
                 .find(|v| beyond(v.unsigned_abs()))
                 .map(i128::from),
-            arrow_schema::DataType::UInt64 => {
-                array.as_primitive::<UInt64Type>().iter().flatten().find(|v| beyond(*v)).map(i128::from)
-            }
+            arrow_schema::DataType::UInt64 => array
+                .as_primitive::<UInt64Type>()
+                .iter()
+                .flatten()
+                .find(|v| beyond(*v))
+                .map(i128::from),
             _ => None,
         };
         if let Some(value) = inexact {
@@ -302,10 +339,15 @@ fn widen(name: &str, array: &ArrayRef, to: &DataType, readable: &arrow_schema::D
     })
 }
 
-/// Ids of a batch's columns in the table, adding those that are new; the table's types widen to hold the batch.
+/// Ids of a batch's columns in the table, adding those that are new; the table's types widen to
+/// hold the batch.
 pub fn match_columns(schema: &mut Schema, batch: &RecordBatch) -> Result<Vec<ColumnId>> {
-    let mut places: HashMap<Arc<str>, Option<usize>> =
-        schema.columns().iter().enumerate().map(|(at, column)| (column.name.clone(), Some(at))).collect();
+    let mut places: HashMap<Arc<str>, Option<usize>> = schema
+        .columns()
+        .iter()
+        .enumerate()
+        .map(|(at, column)| (column.name.clone(), Some(at)))
+        .collect();
     let mut ids = Vec::with_capacity(batch.num_columns());
     let (mut widened, mut new) = (Vec::new(), Vec::new());
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
@@ -314,7 +356,9 @@ pub fn match_columns(schema: &mut Schema, batch: &RecordBatch) -> Result<Vec<Col
         // A place that is taken has no column for a second field of that name.
         match places.insert(Arc::from(name), None) {
             Some(None) => {
-                return Err(Error::InvalidInput(format!("the input has two columns named '{name}'")));
+                return Err(Error::InvalidInput(format!(
+                    "the input has two columns named '{name}'"
+                )));
             }
             Some(Some(at)) => {
                 let column = &schema.columns()[at];
@@ -338,7 +382,8 @@ pub fn match_columns(schema: &mut Schema, batch: &RecordBatch) -> Result<Vec<Col
     Ok(ids)
 }
 
-/// Refuses an input of which the table knows no column: its first row was misread, or it belongs elsewhere.
+/// Refuses an input of which the table knows no column: its first row was misread, or it belongs
+/// elsewhere.
 fn check_kinship(schema: &Schema, new: &[(&str, DataType)]) -> Result<()> {
     if schema.columns().is_empty() || new.is_empty() {
         return Ok(());
@@ -360,14 +405,20 @@ fn check_kinship(schema: &Schema, new: &[(&str, DataType)]) -> Result<()> {
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::{BinaryArray, DictionaryArray, Int32Array, Int64Array, StringArray, StringViewArray};
+    use arrow_array::{
+        BinaryArray, DictionaryArray, Int32Array, Int64Array, StringArray, StringViewArray,
+    };
     use arrow_cast::display::array_value_to_string;
 
     use super::*;
 
     const LIMITS: SegmentLimits = SegmentLimits { rows: 1000, bytes: 1 << 20, block_rows: 1024 };
 
-    fn push(builder: &mut SegmentBuilder, schema: &mut Schema, columns: Vec<(&str, ArrayRef)>) -> bool {
+    fn push(
+        builder: &mut SegmentBuilder,
+        schema: &mut Schema,
+        columns: Vec<(&str, ArrayRef)>,
+    ) -> bool {
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         let ids = match_columns(schema, &batch).unwrap();
         builder.push(&batch, &ids).unwrap().is_break()
@@ -385,7 +436,8 @@ mod tests {
         push(&mut builder, &mut schema, vec![("a", narrow(4))]);
         let input = builder.finish().unwrap();
         let shown = |at: usize| -> Vec<String> {
-            let rows = input.columns[at].arrays.iter().flat_map(|a| (0..a.len()).map(move |i| (a, i)));
+            let rows =
+                input.columns[at].arrays.iter().flat_map(|a| (0..a.len()).map(move |i| (a, i)));
             rows.map(|(a, i)| array_value_to_string(a, i).unwrap()).collect()
         };
         assert_eq!([shown(0), shown(1)], [["1", "2", "3", "4"], ["1", "", "3", ""]]);
@@ -397,13 +449,15 @@ mod tests {
     #[test]
     fn an_input_that_shares_no_column_is_refused() {
         let one: ArrayRef = Arc::new(Int32Array::from(vec![1]));
-        let batch =
-            |names: &[&str]| RecordBatch::try_from_iter(names.iter().map(|name| (name, one.clone()))).unwrap();
+        let batch = |names: &[&str]| {
+            RecordBatch::try_from_iter(names.iter().map(|name| (name, one.clone()))).unwrap()
+        };
         let mut schema = Schema::default();
         match_columns(&mut schema, &batch(&["id", "fare"])).unwrap();
         match_columns(&mut schema, &batch(&["tip", "id"])).unwrap();
         let before = schema.clone();
-        let error = match_columns(&mut schema, &batch(&["column0", "column1"])).unwrap_err().to_string();
+        let error =
+            match_columns(&mut schema, &batch(&["column0", "column1"])).unwrap_err().to_string();
         for part in ["(column0, column1)", "(id, fare, tip)", "--names", "--no-header"] {
             assert!(error.contains(part), "{error}");
         }
@@ -413,7 +467,8 @@ mod tests {
     #[test]
     fn two_columns_of_one_name_are_refused() {
         let one: ArrayRef = Arc::new(Int32Array::from(vec![1]));
-        let field = |array: &ArrayRef| arrow_schema::Field::new("a", array.data_type().clone(), true);
+        let field =
+            |array: &ArrayRef| arrow_schema::Field::new("a", array.data_type().clone(), true);
         let fields = arrow_schema::Schema::new(vec![field(&one), field(&one)]);
         let batch = RecordBatch::try_new(Arc::new(fields), vec![one.clone(), one]).unwrap();
         assert!(match_columns(&mut Schema::default(), &batch).is_err());
@@ -421,13 +476,18 @@ mod tests {
 
     #[test]
     fn there_is_one_nan() {
-        let nans: ArrayRef = Arc::new(arrow_array::Float64Array::from(vec![Some(-f64::NAN), None, Some(1.5)]));
-        let narrow: ArrayRef = Arc::new(arrow_array::Float32Array::from(vec![Some(-f32::NAN), Some(-0.0), None]));
-        let batch = readable(RecordBatch::try_from_iter([("a", nans), ("b", narrow)]).unwrap()).unwrap();
-        let bits = batch.column(0).as_primitive::<Float64Type>().values().iter().map(|v| v.to_bits());
+        let nans: ArrayRef =
+            Arc::new(arrow_array::Float64Array::from(vec![Some(-f64::NAN), None, Some(1.5)]));
+        let narrow: ArrayRef =
+            Arc::new(arrow_array::Float32Array::from(vec![Some(-f32::NAN), Some(-0.0), None]));
+        let batch =
+            readable(RecordBatch::try_from_iter([("a", nans), ("b", narrow)]).unwrap()).unwrap();
+        let bits =
+            batch.column(0).as_primitive::<Float64Type>().values().iter().map(|v| v.to_bits());
         assert_eq!(bits.collect::<Vec<_>>(), [f64::NAN.to_bits(), 0, 1.5_f64.to_bits()]);
         assert_eq!(batch.column(0).null_count(), 1);
-        let bits = batch.column(1).as_primitive::<Float32Type>().values().iter().map(|v| v.to_bits());
+        let bits =
+            batch.column(1).as_primitive::<Float32Type>().values().iter().map(|v| v.to_bits());
         assert_eq!(bits.take(2).collect::<Vec<_>>(), [f32::NAN.to_bits(), (-0.0_f32).to_bits()]);
     }
 
@@ -436,7 +496,8 @@ mod tests {
         let keys = Int32Array::from(vec![Some(0), Some(1), None, Some(2)]);
         let texts = StringArray::from(vec![Some("a"), None, Some("")]);
         let bytes = BinaryArray::from_opt_vec(vec![Some(b"a"), None, Some(b"")]);
-        let coded = |values: ArrayRef| -> ArrayRef { Arc::new(DictionaryArray::new(keys.clone(), values)) };
+        let coded =
+            |values: ArrayRef| -> ArrayRef { Arc::new(DictionaryArray::new(keys.clone(), values)) };
         let columns = [("a", coded(Arc::new(texts))), ("b", coded(Arc::new(bytes)))];
         let batch = readable(RecordBatch::try_from_iter(columns).unwrap()).unwrap();
         for column in batch.columns() {
@@ -450,7 +511,8 @@ mod tests {
         let (mut builder, mut schema) = (SegmentBuilder::new(LIMITS), Schema::default());
         let long = "x".repeat(150 << 10);
         let batch = || -> ArrayRef { Arc::new(StringViewArray::from(vec![long.as_str()])) };
-        let full: Vec<bool> = (0..4).map(|_| push(&mut builder, &mut schema, vec![("a", batch())])).collect();
+        let full: Vec<bool> =
+            (0..4).map(|_| push(&mut builder, &mut schema, vec![("a", batch())])).collect();
         assert_eq!(full, [false, false, false, true]);
         assert_eq!(builder.finish().unwrap().rows, 3);
     }
@@ -459,21 +521,29 @@ mod tests {
     fn views_let_go_of_what_they_do_not_show() {
         let texts: Vec<String> = (0..100).map(|i| format!("{i:060000}")).collect();
         let all = StringViewArray::from_iter_values(&texts);
-        let size = |array: &StringViewArray| array.data_buffers().iter().map(Buffer::capacity).sum::<usize>();
-        let few = RecordBatch::try_from_iter([("a", Arc::new(all.slice(0, 10)) as ArrayRef)]).unwrap();
+        let size = |array: &StringViewArray| {
+            array.data_buffers().iter().map(Buffer::capacity).sum::<usize>()
+        };
+        let few =
+            RecordBatch::try_from_iter([("a", Arc::new(all.slice(0, 10)) as ArrayRef)]).unwrap();
         let few = readable(few).unwrap();
         let few = few.column(0).as_string_view();
         assert!(size(&all) > 5_000_000 && size(few) < 1_000_000);
         assert!(few.iter().flatten().eq(&texts[..10]));
         // What many rows share stays shared.
-        let shared = StringViewArray::new(vec![all.views()[7]; 200].into(), all.data_buffers().to_vec(), None);
+        let shared = StringViewArray::new(
+            vec![all.views()[7]; 200].into(),
+            all.data_buffers().to_vec(),
+            None,
+        );
         let batch = RecordBatch::try_from_iter([("a", Arc::new(shared) as ArrayRef)]).unwrap();
         assert_eq!(size(readable(batch).unwrap().column(0).as_string_view()), size(&all));
     }
 
     /// The rows of the segments that these batches fill.
     fn cut(limits: SegmentLimits, batches: Vec<ArrayRef>) -> Vec<usize> {
-        let (mut builder, mut schema, mut rows) = (SegmentBuilder::new(limits), Schema::default(), Vec::new());
+        let (mut builder, mut schema, mut rows) =
+            (SegmentBuilder::new(limits), Schema::default(), Vec::new());
         for array in batches {
             let mut rest = RecordBatch::try_from_iter([("a", array)]).unwrap();
             let ids = match_columns(&mut schema, &rest).unwrap();
@@ -488,20 +558,30 @@ mod tests {
 
     #[test]
     fn a_segment_is_cut_within_a_batch_that_exceeds_the_bound() {
-        let texts = |sizes: &[usize]| sizes.iter().map(|size| "x".repeat(*size)).collect::<Vec<_>>();
+        let texts =
+            |sizes: &[usize]| sizes.iter().map(|size| "x".repeat(*size)).collect::<Vec<_>>();
         let strings = |sizes: &[usize]| -> ArrayRef { Arc::new(StringArray::from(texts(sizes))) };
-        let views = |sizes: &[usize]| -> ArrayRef { Arc::new(StringViewArray::from_iter_values(texts(sizes))) };
+        let views = |sizes: &[usize]| -> ArrayRef {
+            Arc::new(StringViewArray::from_iter_values(texts(sizes)))
+        };
         let limits = SegmentLimits { bytes: 20_000, ..LIMITS };
         for make in [&strings as &dyn Fn(&[usize]) -> ArrayRef, &views] {
             assert_eq!(cut(limits, vec![make(&[3000; 10])]), [3, 3, 3, 1]);
             assert_eq!(cut(limits, vec![make(&[3000; 2]), make(&[3000; 8])]), [3, 3, 3, 1]);
-            assert_eq!(cut(limits, vec![make(&[9000]), make(&[20_000, 30_000]), make(&[1; 4])]), [1, 1, 1, 4]);
+            assert_eq!(
+                cut(limits, vec![make(&[9000]), make(&[20_000, 30_000]), make(&[1; 4])]),
+                [1, 1, 1, 4]
+            );
             assert_eq!(cut(limits, vec![make(&[1; 100])]), [100]);
         }
         assert_eq!(cut(SegmentLimits { rows: 40, ..limits }, vec![views(&[1; 100])]), [40, 40, 20]);
         // A text that is there once and shown many times counts as often as it is shown.
         let shared = StringViewArray::from_iter_values(texts(&[3000]));
-        let many = StringViewArray::new(vec![shared.views()[0]; 7].into(), shared.data_buffers().to_vec(), None);
+        let many = StringViewArray::new(
+            vec![shared.views()[0]; 7].into(),
+            shared.data_buffers().to_vec(),
+            None,
+        );
         assert_eq!(cut(limits, vec![Arc::new(many)]), [3, 3, 1]);
     }
 }

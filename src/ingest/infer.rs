@@ -1,8 +1,9 @@
 //! The type of a column from the text of its fields.
 //!
-//! Each field leaves a set of types that it can be read as without loss ([`Kinds`]); a column's type is the first
-//! one, in the order of the set, that all its fields share, and text if there is none. So `007`, `+1` or an integer
-//! that no machine word holds make a column text, while `1` beside `1.5` makes it float64.
+//! Each field leaves a set of types that it can be read as without loss ([`Kinds`]); a column's
+//! type is the first one, in the order of the set, that all its fields share, and text if there is
+//! none. So `007`, `+1` or an integer that no machine word holds make a column text, while `1`
+//! beside `1.5` makes it float64.
 
 use std::sync::Arc;
 
@@ -60,7 +61,8 @@ impl Kinds {
         (self.any, self.bits) = (true, 0);
     }
 
-    /// Takes in a quoted field without text: null in a column of anything but text, and no reason to be one.
+    /// Takes in a quoted field without text: null in a column of anything but text, and no reason
+    /// to be one.
     pub fn add_quoted_empty(&mut self) {
         self.any = true;
     }
@@ -113,7 +115,8 @@ fn temporal(text: Text<'_>) -> u16 {
     let nanos = |instant: time::Instant| instant.ticks(TimeUnit::Nanosecond).is_some();
     let micros = |instant: time::Instant| instant.digits <= 6;
     if let Some(days) = time::date(text) {
-        let midnight = time::Instant { seconds: i64::from(days) * 86_400, nanos: 0, digits: 0, zoned: false };
+        let midnight =
+            time::Instant { seconds: i64::from(days) * 86_400, nanos: 0, digits: 0, zoned: false };
         let finer = if nanos(midnight) { STAMP_NS } else { 0 };
         return DATE | STAMP_US | finer;
     }

@@ -1,4 +1,5 @@
-//! A whole ingest: inputs → segments of a table → one commit, all or nothing, or several on the way.
+//! A whole ingest: inputs → segments of a table → one commit, all or nothing, or several on the
+//! way.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,16 +35,19 @@ const MIN_SEGMENT_BYTES: usize = 4 << 20;
 pub(super) const TASK_BYTES: usize = 16 << 20;
 /// What a process takes before it has read a row.
 const PROCESS_BYTES: u64 = 48 << 20;
-/// In how many parts the rest of the memory is used: one segment fills, one is encoded (and doubled while its bytes appear), a
-/// part is input on its way, and two are what the allocator has not given back.
+/// In how many parts the rest of the memory is used: one segment fills, one is encoded (and doubled
+/// while its bytes appear), a part is input on its way, and two are what the allocator has not
+/// given back.
 const PARTS: u64 = 6;
 /// Bytes of a write, unless a part of a segment is longer.
 const WRITE_BYTES: usize = 8 << 20;
 /// What is being parsed takes at most this, unless a memory limit asks for less.
 const IN_FLIGHT_BYTES: usize = 256 << 20;
-/// What waits for the segments of its partitions takes at most this, unless a memory limit asks for less.
+/// What waits for the segments of its partitions takes at most this, unless a memory limit asks for
+/// less.
 const WAITING_BYTES: usize = 1 << 30;
-/// A file of at least so many bytes is made durable by the thread that writes it; smaller ones by the commit, together.
+/// A file of at least so many bytes is made durable by the thread that writes it; smaller ones by
+/// the commit, together.
 const SYNC_BYTES: u64 = 4 << 20;
 
 /// How to load.
@@ -155,17 +159,24 @@ pub struct InputReport {
     pub bytes: u64,
 }
 
-/// Loads `inputs` into the table that `writer` holds, and commits: once, so that on any error nothing is, or as often as it
-/// is told. Inputs that were loaded before are not loaded again unasked.
+/// Loads `inputs` into the table that `writer` holds, and commits: once, so that on any error
+/// nothing is, or as often as it is told. Inputs that were loaded before are not loaded again
+/// unasked.
 pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> Result<LoadReport> {
     let plan = resume::plan(inputs, &writer.sources()?, options.if_loaded)?;
-    let read: Vec<_> =
-        plan.inputs.iter().map(|input| (input.name().to_path_buf(), input.consumed(), input.hash())).collect();
+    let read: Vec<_> = plan
+        .inputs
+        .iter()
+        .map(|input| (input.name().to_path_buf(), input.consumed(), input.hash()))
+        .collect();
     let tally = Tally::open(&options.on_error, options.max_errors, &plan.before)?;
     let mut remarks = Remarks::default();
     let pipeline = pipeline_options(&writer, options);
-    let pieces_before: Vec<u64> =
-        plan.sources.iter().map(|source| source.as_ref().map_or(0, |source| source.pieces)).collect();
+    let pieces_before: Vec<u64> = plan
+        .sources
+        .iter()
+        .map(|source| source.as_ref().map_or(0, |source| source.pieces))
+        .collect();
     let (most, pool) = (pipeline.in_flight_bytes, Arc::new(thread_pool(options.threads)?));
     let tasks = Tasks::new(
         plan.inputs,
@@ -209,7 +220,8 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
     let (mut report, tally) = loading.finish()?;
     let input = |(at, (name, consumed, _)): (usize, (PathBuf, Arc<AtomicU64>, _))| {
         let counts = tally.counts(at);
-        let (rows_read, bytes) = (counts.stored + counts.rejected, consumed.load(Ordering::Relaxed));
+        let (rows_read, bytes) =
+            (counts.stored + counts.rejected, consumed.load(Ordering::Relaxed));
         InputReport { name, rows_read, rows_rejected: counts.rejected, bytes }
     };
     report.inputs = read.into_iter().enumerate().map(input).collect();
@@ -219,14 +231,15 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
     Ok(report)
 }
 
-/// How many rows of these inputs a load has rejected that was stopped, and that [`load`] would go on with.
+/// How many rows of these inputs a load has rejected that was stopped, and that [`load`] would go
+/// on with.
 pub fn rejected_before(writer: &TableWriter, inputs: &[Input], if_loaded: IfLoaded) -> Result<u64> {
     resume::rejected_before(inputs, &writer.sources()?, if_loaded)
 }
 
-/// Appends the rows of `batches`, whose columns are matched by name with those of the table that `writer` holds, and
-/// commits. Batches are asked for on this thread, as room for them appears; an error among them ends it, and nothing
-/// is committed.
+/// Appends the rows of `batches`, whose columns are matched by name with those of the table that
+/// `writer` holds, and commits. Batches are asked for on this thread, as room for them appears; an
+/// error among them ends it, and nothing is committed.
 pub fn load_batches(
     writer: TableWriter,
     batches: impl Iterator<Item = Result<RecordBatch>>,
@@ -237,8 +250,10 @@ pub fn load_batches(
         let batch = batch?;
         Ok(Task::new(batch.get_array_memory_size(), move || Ok(batch.into())))
     };
-    let (pool, tally) =
-        (Arc::new(thread_pool(options.threads)?), Tally::open(&OnError::Fail, None, &Before::default())?);
+    let (pool, tally) = (
+        Arc::new(thread_pool(options.threads)?),
+        Tally::open(&OnError::Fail, None, &Before::default())?,
+    );
     let mut loading = Loading::new(writer, pool, pipeline, options, tally);
     let stored = loading.part(&mut Feed::new(batches.map(task)))?;
     loading.commit(stored, Vec::new())?;
@@ -293,14 +308,27 @@ impl<'a> Loading<'a> {
             let stopped = |_| Error::Cancelled;
             // The channel to the writing thread closes when this is over.
             let mut sink = move |path, segment| to_disk.send((path, segment)).map_err(stopped);
-            let arrangement =
-                pipeline::run_part(pool, from, until, &mut schema, &arrange, pipeline, tally, &mut sink);
+            let arrangement = pipeline::run_part(
+                pool,
+                from,
+                until,
+                &mut schema,
+                &arrange,
+                pipeline,
+                tally,
+                &mut sink,
+            );
             drop(sink);
             let stored = storing.join().unwrap_or_else(|_| Err(pipeline::stopped("<writer>")));
             // A failure to write also ends the feeding, and is the one to report.
             stored.and_then(|stored| arrangement.map(|arrangement| (arrangement, stored)))
         })?;
-        check_widening(&self.writer, &before, &schema, segments.iter().map(|(_, segment)| segment))?;
+        check_widening(
+            &self.writer,
+            &before,
+            &schema,
+            segments.iter().map(|(_, segment)| segment),
+        )?;
         Ok(Stored { schema, arrangement, segments })
     }
 
@@ -313,7 +341,8 @@ impl<'a> Loading<'a> {
         let mut changes = Changes { schema, sources, loaded, ..self.writer.changes() };
         changes.arrangement = arrangement.unwrap_or(changes.arrangement);
         let (schema, arrangement) = (&changes.schema, &changes.arrangement);
-        changes.edits = tiers::append(&self.writer, segments, schema, arrangement, &self.pool, &self.pipeline)?;
+        changes.edits =
+            tiers::append(&self.writer, segments, schema, arrangement, &self.pool, &self.pipeline)?;
         self.tally.seal()?;
         let commit = self.writer.commit_changes(changes)?;
         self.report.generation = commit.generation;
@@ -340,7 +369,8 @@ pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|i| format!("ingest-{i}"))
-        // Its answer will be missed, which is an error; without a handler the process would be aborted.
+        // Its answer will be missed, which is an error; without a handler the process would be
+        // aborted.
         .panic_handler(|_| {})
         .build()
         .map_err(|error| Error::LimitExceeded(format!("no threads: {error}")))
@@ -353,16 +383,23 @@ pub(crate) fn pipeline_options(writer: &TableWriter, options: &LoadOptions) -> P
     let part = usize::try_from(limit.saturating_sub(PROCESS_BYTES) / PARTS).unwrap_or(usize::MAX);
     let bytes = part.clamp(MIN_SEGMENT_BYTES, SEGMENT_BYTES);
     PipelineOptions {
-        segment: SegmentLimits { rows: table.segment_rows as usize, bytes, block_rows: table.block_rows as usize },
-        encoding: Options { force: options.force, ..Options::new(options.profile.unwrap_or(table.profile)) },
+        segment: SegmentLimits {
+            rows: table.segment_rows as usize,
+            bytes,
+            block_rows: table.block_rows as usize,
+        },
+        encoding: Options {
+            force: options.force,
+            ..Options::new(options.profile.unwrap_or(table.profile))
+        },
         in_flight: options.threads * 2,
         in_flight_bytes: part.clamp(TASK_BYTES, IN_FLIGHT_BYTES),
         waiting_bytes: part.clamp(MIN_SEGMENT_BYTES, WAITING_BYTES),
     }
 }
 
-/// The writing thread: each segment becomes a file of its own, in large writes. They come back by partition, and within
-/// each in the order of their rows.
+/// The writing thread: each segment becomes a file of its own, in large writes. They come back by
+/// partition, and within each in the order of their rows.
 fn store_segments(
     files: &DataFiles,
     encoded: Receiver<(Arc<str>, EncodedSegment)>,
@@ -376,7 +413,11 @@ fn store_segments(
 }
 
 /// Writes a segment to a file of its own.
-pub(crate) fn store_segment(files: &DataFiles, partition: &str, segment: EncodedSegment) -> Result<NewSegment> {
+pub(crate) fn store_segment(
+    files: &DataFiles,
+    partition: &str,
+    segment: EncodedSegment,
+) -> Result<NewSegment> {
     let mut file = files.create_in(partition)?;
     write_parts(&mut file, segment.parts)?;
     if segment.len >= SYNC_BYTES {
@@ -393,7 +434,8 @@ pub(crate) fn store_segment(files: &DataFiles, partition: &str, segment: Encoded
     })
 }
 
-/// Writes small parts together and large ones as they are, and lets go of each as soon as it is written.
+/// Writes small parts together and large ones as they are, and lets go of each as soon as it is
+/// written.
 pub(crate) fn write_parts(file: &mut DataFile, parts: Vec<Vec<u8>>) -> Result<()> {
     let mut together = Vec::new();
     for part in parts {

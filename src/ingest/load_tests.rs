@@ -25,7 +25,11 @@ fn table(dir: &tempfile::TempDir) -> Table {
 }
 
 fn load_into(table: &Table, inputs: Vec<Input>) -> Result<LoadReport> {
-    let small = TableOptions { block_rows: ROWS as u32, segment_rows: ROWS as u32, ..TableOptions::default() };
+    let small = TableOptions {
+        block_rows: ROWS as u32,
+        segment_rows: ROWS as u32,
+        ..TableOptions::default()
+    };
     load(table.writer(Some((Schema::default(), small))).unwrap(), inputs, &options())
 }
 
@@ -33,8 +37,8 @@ fn types(table: &Table) -> Vec<String> {
     table.snapshot().unwrap().schema().columns().iter().map(|c| c.data_type.to_string()).collect()
 }
 
-/// A table that would not give back what it holds must not come to be, whether the narrow values are in an earlier
-/// generation or in an earlier segment of the same load.
+/// A table that would not give back what it holds must not come to be, whether the narrow values
+/// are in an earlier generation or in an earlier segment of the same load.
 #[test]
 fn widening_over_segments_is_lossless_or_refused() {
     for (narrow, wide, possible) in [
@@ -68,8 +72,11 @@ fn a_later_input_takes_the_types_of_the_ones_before() {
 #[test]
 fn columns_that_some_inputs_lack_are_null_there() {
     let dir = tempfile::tempdir().unwrap();
-    let inputs =
-        vec![text("a.csv", "a,b", "1,2", 2), text("b.csv", "a,c", "1,x", 2), text("c.csv", "b,a", "3,1", 2)];
+    let inputs = vec![
+        text("a.csv", "a,b", "1,2", 2),
+        text("b.csv", "a,c", "1,x", 2),
+        text("c.csv", "b,a", "3,1", 2),
+    ];
     load_into(&table(&dir), inputs).unwrap();
     let snapshot = table(&dir).snapshot().unwrap();
     let segment = snapshot.open_segment(&snapshot.segments().unwrap()[0]).unwrap();
@@ -101,9 +108,15 @@ fn ids(table: &Table) -> Vec<u64> {
         for block in 0..segment.blocks() {
             let range = segment.block_range(block);
             let rows = 0..(range.end - range.start) as usize;
-            let batch =
-                super::super::rewrite::decode(&segment, block, rows, &snapshot.schema().columns()[..1]).unwrap();
-            let values = arrow_cast::cast(batch.column(0), &arrow_schema::DataType::UInt64).unwrap();
+            let batch = super::super::rewrite::decode(
+                &segment,
+                block,
+                rows,
+                &snapshot.schema().columns()[..1],
+            )
+            .unwrap();
+            let values =
+                arrow_cast::cast(batch.column(0), &arrow_schema::DataType::UInt64).unwrap();
             ids.extend_from_slice(values.as_primitive::<UInt64Type>().values());
         }
     }
@@ -116,30 +129,48 @@ fn a_load_that_stopped_goes_on_where_its_last_commit_ended() {
     let table = Store::open(dir.path().join("db")).table("t").unwrap();
     let path = |name: &str| dir.path().join(name);
     let rows = long_csv(&path("a.csv"), 0);
-    let often = LoadOptions { commit_every: Some(CommitEvery::Rows(1)), threads: 1, ..LoadOptions::default() };
+    let often = LoadOptions {
+        commit_every: Some(CommitEvery::Rows(1)),
+        threads: 1,
+        ..LoadOptions::default()
+    };
     let load_files = |names: &[&str], options: &LoadOptions| {
         let inputs = names.iter().map(|name| Input::path(path(name))).collect();
-        load(table.writer(Some((Schema::default(), TableOptions::default()))).unwrap(), inputs, options)
+        load(
+            table.writer(Some((Schema::default(), TableOptions::default()))).unwrap(),
+            inputs,
+            options,
+        )
     };
-    // The second file is missing: the load stops there, with the first one in force, which is not known to be at its end.
+    // The second file is missing: the load stops there, with the first one in force, which is not
+    // known to be at its end.
     assert!(load_files(&["a.csv", "b.csv"], &often).is_err());
     let before = table.snapshot().unwrap();
     let [known] = before.sources().unwrap().try_into().unwrap();
-    assert!(!known.done && known.pieces > 0 && known.rows == before.rows() && before.rows() == rows, "{known:?}");
+    assert!(
+        !known.done && known.pieces > 0 && known.rows == before.rows() && before.rows() == rows,
+        "{known:?}"
+    );
     let more = long_csv(&path("b.csv"), rows);
     let report = load_files(&["a.csv", "b.csv"], &often).unwrap();
     assert_eq!((report.rows_stored, report.resumed.len()), (rows + more - before.rows(), 1));
     assert!(report.commits > 1);
     assert_eq!(ids(&table), (0..rows + more).collect::<Vec<_>>());
     let sources = table.snapshot().unwrap().sources().unwrap();
-    let shown: Vec<_> = sources.iter().map(|source| (source.rows, source.done, source.hash.is_some())).collect();
+    let shown: Vec<_> =
+        sources.iter().map(|source| (source.rows, source.done, source.hash.is_some())).collect();
     assert_eq!(shown, [(rows, true, true), (more, true, true)]);
     // What was loaded is refused, also under another name, or left out, or loaded again.
     let refused = load_files(&["b.csv"], &options()).unwrap_err().to_string();
     assert!(refused.contains("--if-loaded skip"), "{refused}");
     std::fs::create_dir(path("moved")).unwrap();
     std::fs::copy(path("b.csv"), path("moved/b.csv")).unwrap();
-    assert!(load_files(&["moved/b.csv"], &options()).unwrap_err().to_string().contains("loaded before as"));
+    assert!(
+        load_files(&["moved/b.csv"], &options())
+            .unwrap_err()
+            .to_string()
+            .contains("loaded before as")
+    );
     long_csv(&path("d.csv"), rows + more);
     let skip = LoadOptions { if_loaded: IfLoaded::Skip, ..options() };
     let report = load_files(&["a.csv", "d.csv", "moved/b.csv"], &skip).unwrap();
@@ -152,7 +183,8 @@ fn a_load_that_stopped_goes_on_where_its_last_commit_ended() {
 #[test]
 fn commits_are_the_same_for_any_number_of_threads() {
     let dir = tempfile::tempdir().unwrap();
-    let rows = long_csv(&dir.path().join("a.csv"), 0) + long_csv(&dir.path().join("b.csv"), 260_000);
+    let rows =
+        long_csv(&dir.path().join("a.csv"), 0) + long_csv(&dir.path().join("b.csv"), 260_000);
     let commits = |name: &str, threads, every| {
         let table = Store::open(dir.path().join("db")).table(name).unwrap();
         let options = LoadOptions { commit_every: Some(every), threads, ..LoadOptions::default() };
@@ -161,7 +193,10 @@ fn commits_are_the_same_for_any_number_of_threads() {
         let report = load(writer, inputs, &options).unwrap();
         assert_eq!(report.rows_stored, rows);
         let segments = table.snapshot().unwrap().segments().unwrap();
-        (report.commits, segments.iter().map(|segment| (segment.rows, segment.footer_crc)).collect::<Vec<_>>())
+        (
+            report.commits,
+            segments.iter().map(|segment| (segment.rows, segment.footer_crc)).collect::<Vec<_>>(),
+        )
     };
     for every in [CommitEvery::Rows(50_000), CommitEvery::Bytes(6 << 20)] {
         let one = commits(&format!("one{every:?}").replace(['(', ')'], ""), 1, every);

@@ -1,8 +1,9 @@
 //! Rows in: the first half of the road of a byte.
 //!
-//! Outside bytes become typed Arrow batches (`sources`, `infer`, `text`), batches become the rows of a segment
-//! (`columns`), and a parallel pipeline keeps every core parsing and encoding in bounded memory (`pipeline`).
-//! Rows that cannot be stored leave the road at the parser, and are counted and written down (`rejects`).
+//! Outside bytes become typed Arrow batches (`sources`, `infer`, `text`), batches become the rows
+//! of a segment (`columns`), and a parallel pipeline keeps every core parsing and encoding in
+//! bounded memory (`pipeline`). Rows that cannot be stored leave the road at the parser, and are
+//! counted and written down (`rejects`).
 
 pub mod text; // numbers, dates and times in text
 pub(crate) mod moments; // texts of points of time in full

@@ -1,7 +1,7 @@
 //! Texts of points of time, brought to the form that Arrow reads.
 //!
-//! Arrow takes a date with two digits for month and day, and a time of day with two digits for hour, minute and
-//! second. People and other engines also write `2024-2-8 6:00`.
+//! Arrow takes a date with two digits for month and day, and a time of day with two digits for
+//! hour, minute and second. People and other engines also write `2024-2-8 6:00`.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use arrow_array::StringViewArray;
 use arrow_array::{GenericStringArray, OffsetSizeTrait};
 
-/// A text with what it leaves out written: `2024-02-08 06:00:00` for `2024-2-8 6:00`. Any other is left as it is,
-/// those of no point of time too.
+/// A text with what it leaves out written: `2024-02-08 06:00:00` for `2024-2-8 6:00`. Any other is
+/// left as it is, those of no point of time too.
 pub(crate) fn written_out(text: &str) -> Cow<'_, str> {
     match is_full(text.as_bytes()) {
         true => Cow::Borrowed(text),
@@ -19,23 +19,35 @@ pub(crate) fn written_out(text: &str) -> Cow<'_, str> {
 }
 
 /// Texts written out; `None` if all are.
-pub(crate) fn all_written_out<O: OffsetSizeTrait>(texts: &GenericStringArray<O>) -> Option<GenericStringArray<O>> {
+pub(crate) fn all_written_out<O: OffsetSizeTrait>(
+    texts: &GenericStringArray<O>,
+) -> Option<GenericStringArray<O>> {
     let is_short = |text: &str| matches!(written_out(text), Cow::Owned(_));
-    texts.iter().flatten().any(is_short).then(|| texts.iter().map(|text| text.map(written_out)).collect())
+    texts
+        .iter()
+        .flatten()
+        .any(is_short)
+        .then(|| texts.iter().map(|text| text.map(written_out)).collect())
 }
 
 /// The same for views.
 #[cfg(feature = "sql")]
 pub(crate) fn all_views_written_out(texts: &StringViewArray) -> Option<StringViewArray> {
     let is_short = |text: &str| matches!(written_out(text), Cow::Owned(_));
-    texts.iter().flatten().any(is_short).then(|| texts.iter().map(|text| text.map(written_out)).collect())
+    texts
+        .iter()
+        .flatten()
+        .any(is_short)
+        .then(|| texts.iter().map(|text| text.map(written_out)).collect())
 }
 
 /// The check that most texts pass: a date, or a date and a time with seconds.
 fn is_full(bytes: &[u8]) -> bool {
     match bytes {
         [_, _, _, _, b'-', _, _, b'-', _, _] => true,
-        [_, _, _, _, b'-', _, _, b'-', _, _, _, _, _, b':', _, _, b':', _, last, ..] => last.is_ascii_digit(),
+        [_, _, _, _, b'-', _, _, b'-', _, _, _, _, _, b':', _, _, b':', _, last, ..] => {
+            last.is_ascii_digit()
+        }
         _ => false,
     }
 }
@@ -57,7 +69,8 @@ fn full(text: &str) -> Option<String> {
     Some(format!("{date}{between}{hour:0>2}:{minute:0>2}:{second:0>2}{rest}"))
 }
 
-/// The digits that a text begins with, and what follows; `None` for no digit and for more than are meant.
+/// The digits that a text begins with, and what follows; `None` for no digit and for more than are
+/// meant.
 fn digits(text: &str, most: usize) -> Option<(&str, &str)> {
     let count = text.bytes().take_while(u8::is_ascii_digit).count();
     (1..=most).contains(&count).then(|| text.split_at(count))
@@ -106,7 +119,10 @@ mod tests {
     #[test]
     fn columns_without_short_texts_are_left() {
         let texts = |all: &[Option<&'static str>]| StringArray::from(all.to_vec());
-        assert_eq!(all_written_out(&texts(&[Some("2024-02-28"), None, Some("2024-02-28 06:00:00")])), None);
+        assert_eq!(
+            all_written_out(&texts(&[Some("2024-02-28"), None, Some("2024-02-28 06:00:00")])),
+            None
+        );
         let written = all_written_out(&texts(&[Some("2024-02-28"), None, Some("2024-2-8 6:00")]));
         assert_eq!(written, Some(texts(&[Some("2024-02-28"), None, Some("2024-02-08 06:00:00")])));
     }

@@ -1,11 +1,13 @@
-//! Which partition a row belongs to: the values of a few expressions, and the directory that they name.
+//! Which partition a row belongs to: the values of a few expressions, and the directory that they
+//! name.
 //!
-//! Where this stands on the road: batches that have found their columns come here before they are collected for segments,
-//! if the table has partitions. The expressions are given as functions ([`Compile`]); plain columns need none.
+//! Where this stands on the road: batches that have found their columns come here before they are
+//! collected for segments, if the table has partitions. The expressions are given as functions
+//! ([`Compile`]); plain columns need none.
 //!
-//! A directory is named `key=value/key=value`, as Hive does: the value as SQL shows it, bytes other than letters, digits
-//! and `_ - . : +` as `%XX`, null as `__HIVE_DEFAULT_PARTITION__`. The text of a value does not depend on the width of
-//! its type, so a column may widen.
+//! A directory is named `key=value/key=value`, as Hive does: the value as SQL shows it, bytes other
+//! than letters, digits and `_ - . : +` as `%XX`, null as `__HIVE_DEFAULT_PARTITION__`. The text of
+//! a value does not depend on the width of its type, so a column may widen.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -24,8 +26,8 @@ use crate::model::{Column, ColumnId, DataType, PartitionKey, Schema};
 /// What stands for null in the name of a directory.
 pub const NULL_PARTITION: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// An expression made ready: the positions of the columns that it reads, the function (`None` for a column as it is), and
-/// the type of its values.
+/// An expression made ready: the positions of the columns that it reads, the function (`None` for a
+/// column as it is), and the type of its values.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     /// Columns, by position in the schema that it was compiled for.
@@ -50,26 +52,38 @@ impl Compile for ColumnsOnly {
     fn compile(&self, expression: &str, columns: &[Column]) -> Result<Compiled> {
         let at = columns.iter().position(|column| &*column.name == expression);
         let Some((at, column)) = at.and_then(|at| Some((at, columns.get(at)?))) else {
-            return Err(Error::NotFound(format!("there is no column '{expression}' to partition by")));
+            return Err(Error::NotFound(format!(
+                "there is no column '{expression}' to partition by"
+            )));
         };
         Ok(Compiled { inputs: vec![at], function: None, data_type: column.data_type.to_arrow() })
     }
 }
 
-/// The keys of a table for an expression list such as `year(pickup) AS year, vendor_id`, one text for each.
-pub fn keys(requests: &[String], schema: &Schema, compile: &dyn Compile) -> Result<Vec<PartitionKey>> {
+/// The keys of a table for an expression list such as `year(pickup) AS year, vendor_id`, one text
+/// for each.
+pub fn keys(
+    requests: &[String],
+    schema: &Schema,
+    compile: &dyn Compile,
+) -> Result<Vec<PartitionKey>> {
     let mut keys: Vec<PartitionKey> = Vec::with_capacity(requests.len());
     for request in requests {
         let (expression, name) = split_alias(request);
         let compiled = compile.compile(expression, schema.columns())?;
         let data_type = DataType::from_arrow(&compiled.data_type).ok_or_else(|| {
-            Error::Unsupported(format!("'{expression}' has type {}: no partition key", compiled.data_type))
+            Error::Unsupported(format!(
+                "'{expression}' has type {}: no partition key",
+                compiled.data_type
+            ))
         })?;
         let columns = compiled.inputs.iter().filter_map(|at| schema.columns().get(*at));
         let columns: Vec<_> = columns.map(|column| (Arc::clone(&column.name), column.id)).collect();
         let name: Arc<str> = name.map_or_else(|| plain_name(expression), str::to_owned).into();
         if keys.iter().any(|key| key.name == name) {
-            return Err(Error::InvalidInput(format!("two partition keys are named '{name}'; name one with AS")));
+            return Err(Error::InvalidInput(format!(
+                "two partition keys are named '{name}'; name one with AS"
+            )));
         }
         keys.push(PartitionKey { name, expression: expression.into(), columns, data_type });
     }
@@ -91,7 +105,9 @@ fn split_alias(request: &str) -> (&str, Option<&str>) {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     });
     match at {
-        Some(at) => (request.get(..at).unwrap_or_default().trim(), request.get(at + 4..).map(str::trim)),
+        Some(at) => {
+            (request.get(..at).unwrap_or_default().trim(), request.get(at + 4..).map(str::trim))
+        }
         None => (request.trim(), None),
     }
 }
@@ -147,33 +163,51 @@ impl Partitions {
         self.names.get(number as usize).cloned().unwrap_or_else(|| Arc::from(""))
     }
 
-    /// The number of the partition of each row. The batch's columns are those of the schema with these ids.
-    pub fn of(&mut self, batch: &RecordBatch, ids: &[ColumnId], schema: &Schema) -> Result<Vec<u32>> {
+    /// The number of the partition of each row. The batch's columns are those of the schema with
+    /// these ids.
+    pub fn of(
+        &mut self,
+        batch: &RecordBatch,
+        ids: &[ColumnId],
+        schema: &Schema,
+    ) -> Result<Vec<u32>> {
         let columns = self.columns(schema)?;
-        let types: Vec<(ColumnId, DataType)> = columns.iter().map(|c| (c.id, c.data_type.clone())).collect();
+        let types: Vec<(ColumnId, DataType)> =
+            columns.iter().map(|c| (c.id, c.data_type.clone())).collect();
         if self.compiled.as_ref().is_none_or(|compiled| compiled.types != types) {
             let compile = |key: &PartitionKey| self.compile.compile(&key.expression, &columns);
             let all = self.keys.iter().map(compile).collect::<Result<Vec<_>>>()?;
-            let fields = all.iter().map(|compiled| SortField::new(compiled.data_type.clone())).collect();
-            let converter = RowConverter::new(fields).map_err(|error| Error::InvalidInput(error.to_string()))?;
+            let fields =
+                all.iter().map(|compiled| SortField::new(compiled.data_type.clone())).collect();
+            let converter = RowConverter::new(fields)
+                .map_err(|error| Error::InvalidInput(error.to_string()))?;
             // Bytes of rows depend on types; the paths do not.
             self.numbers.clear();
             self.compiled = Some(CompiledKeys { types, keys: all, converter });
         }
-        let Some(CompiledKeys { keys: compiled, converter, .. }) = &self.compiled else { return Ok(Vec::new()) };
+        let Some(CompiledKeys { keys: compiled, converter, .. }) = &self.compiled else {
+            return Ok(Vec::new());
+        };
         let rows = batch.num_rows();
-        let arrays = columns.iter().map(|column| input(batch, ids, column)).collect::<Result<Vec<_>>>()?;
+        let arrays =
+            columns.iter().map(|column| input(batch, ids, column)).collect::<Result<Vec<_>>>()?;
         let mut values = Vec::with_capacity(compiled.len());
         for (key, compiled) in self.keys.iter().zip(compiled) {
-            let inputs: Vec<ArrayRef> = compiled.inputs.iter().filter_map(|at| arrays.get(*at).cloned()).collect();
+            let inputs: Vec<ArrayRef> =
+                compiled.inputs.iter().filter_map(|at| arrays.get(*at).cloned()).collect();
             values.push(match &compiled.function {
-                Some(function) => {
-                    function.evaluate(&inputs, rows).map_err(|error| failed(&key.expression, error))?
-                }
-                None => inputs.into_iter().next().unwrap_or_else(|| new_null_array(&compiled.data_type, rows)),
+                Some(function) => function
+                    .evaluate(&inputs, rows)
+                    .map_err(|error| failed(&key.expression, error))?,
+                None => inputs
+                    .into_iter()
+                    .next()
+                    .unwrap_or_else(|| new_null_array(&compiled.data_type, rows)),
             });
         }
-        let encoded = converter.convert_columns(&values).map_err(|error| Error::InvalidInput(error.to_string()))?;
+        let encoded = converter
+            .convert_columns(&values)
+            .map_err(|error| Error::InvalidInput(error.to_string()))?;
         let mut numbers = Vec::with_capacity(rows);
         let mut before: Option<(u32, usize)> = None;
         for row in 0..rows {
@@ -227,13 +261,16 @@ fn input(batch: &RecordBatch, ids: &[ColumnId], column: &Column) -> Result<Array
     if *array.data_type() == to {
         return Ok(Arc::clone(array));
     }
-    arrow_cast::cast(array, &to)
-        .map_err(|error| Error::InvalidInput(format!("column '{}' does not convert to {to}: {error}", column.name)))
+    arrow_cast::cast(array, &to).map_err(|error| {
+        Error::InvalidInput(format!("column '{}' does not convert to {to}: {error}", column.name))
+    })
 }
 
 fn failed(expression: &str, error: Error) -> Error {
     match error {
-        Error::InvalidInput(what) => Error::InvalidInput(format!("--partition-by '{expression}': {what}")),
+        Error::InvalidInput(what) => {
+            Error::InvalidInput(format!("--partition-by '{expression}': {what}"))
+        }
         other => other,
     }
 }
@@ -250,7 +287,9 @@ fn path(keys: &[PartitionKey], values: &[ArrayRef], row: usize) -> Result<Arc<st
         let start = path.len();
         match shown(&values.slice(row, 1))? {
             None => path.push_str(NULL_PARTITION),
-            Some(text) if text == NULL_PARTITION.as_bytes() => path.push_str(&NULL_PARTITION.replace('_', "%5F")),
+            Some(text) if text == NULL_PARTITION.as_bytes() => {
+                path.push_str(&NULL_PARTITION.replace('_', "%5F"))
+            }
             Some(text) => escape(&text, &mut path),
         }
         if path.len() - start > limits::MAX_PARTITION_VALUE_BYTES {
@@ -269,7 +308,8 @@ fn path(keys: &[PartitionKey], values: &[ArrayRef], row: usize) -> Result<Arc<st
 /// A value as SQL shows it, and one of bytes as these; `None` for null.
 fn shown(value: &ArrayRef) -> Result<Option<Vec<u8>>> {
     let is_bytes = DataType::from_arrow(value.data_type()) == Some(DataType::Binary);
-    let text = if is_bytes { Ok(Arc::clone(value)) } else { arrow_cast::cast(value, &ArrowType::Utf8) };
+    let text =
+        if is_bytes { Ok(Arc::clone(value)) } else { arrow_cast::cast(value, &ArrowType::Utf8) };
     let bytes = text.and_then(|text| arrow_cast::cast(&text, &ArrowType::Binary));
     let bytes = bytes.map_err(|error| Error::Unsupported(format!("no partition key: {error}")))?;
     let bytes = bytes.as_binary::<i32>();
@@ -287,10 +327,13 @@ fn escape(text: &[u8], out: &mut String) {
     }
 }
 
-/// The keys of a path and their values, in order: the bytes of texts (or of a value of bytes), `None` for null.
+/// The keys of a path and their values, in order: the bytes of texts (or of a value of bytes),
+/// `None` for null.
 pub fn parse_path(path: &str) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
     let parts = path.split('/').filter_map(|part| part.split_once('='));
-    parts.map(|(key, value)| (unescape(key), (value != NULL_PARTITION).then(|| unescape(value)))).collect()
+    parts
+        .map(|(key, value)| (unescape(key), (value != NULL_PARTITION).then(|| unescape(value))))
+        .collect()
 }
 
 fn unescape(text: &str) -> Vec<u8> {
@@ -319,7 +362,9 @@ mod tests {
     use super::*;
 
     fn partitions(columns: Vec<(&str, ArrayRef)>, requests: &[&str]) -> (Vec<u32>, Vec<String>) {
-        let names = columns.iter().map(|(name, array)| (*name, DataType::from_arrow(array.data_type()).unwrap()));
+        let names = columns
+            .iter()
+            .map(|(name, array)| (*name, DataType::from_arrow(array.data_type()).unwrap()));
         let schema = Schema::from_names(names).unwrap();
         let ids: Vec<ColumnId> = schema.columns().iter().map(|column| column.id).collect();
         let requests: Vec<String> = requests.iter().map(ToString::to_string).collect();
@@ -347,9 +392,17 @@ mod tests {
         assert_eq!(numbers, [0, 1, 2, 3]);
         assert_eq!(paths, ["b=%FF%2F", &format!("b={NULL_PARTITION}"), "b=a", "b=%FE"]);
         assert_eq!(parse_path(&paths[0]), [(b"b".to_vec(), Some(b"\xff/".to_vec()))]);
-        let days: ArrayRef =
-            Arc::new(Date32Array::from(vec![Some(0), Some(0), Some(1), Some(1), None, Some(0), Some(0)]));
-        let (numbers, paths) = partitions(vec![("t", texts), ("day of trip", days)], &["t AS x", "day of trip"]);
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![
+            Some(0),
+            Some(0),
+            Some(1),
+            Some(1),
+            None,
+            Some(0),
+            Some(0),
+        ]));
+        let (numbers, paths) =
+            partitions(vec![("t", texts), ("day of trip", days)], &["t AS x", "day of trip"]);
         assert_eq!(numbers, [0, 1, 2, 3, 4, 0, 5]);
         assert_eq!(paths[0], "x=a%2Fb/day_of_trip=1970-01-01");
         assert_eq!(paths[3], format!("x={NULL_PARTITION}/day_of_trip=1970-01-02"));
@@ -367,8 +420,14 @@ mod tests {
         let mut partitions = Partitions::new(keys, Arc::new(ColumnsOnly));
         let narrow: ArrayRef = Arc::new(Int32Array::from(vec![7, 8, 7]));
         let batch = RecordBatch::try_from_iter([("k", narrow)]).unwrap();
-        assert_eq!(partitions.of(&batch, &[ColumnId(0)], &schema(DataType::Int32)).unwrap(), [0, 1, 0]);
-        assert_eq!(partitions.of(&batch, &[ColumnId(0)], &schema(DataType::Int64)).unwrap(), [0, 1, 0]);
+        assert_eq!(
+            partitions.of(&batch, &[ColumnId(0)], &schema(DataType::Int32)).unwrap(),
+            [0, 1, 0]
+        );
+        assert_eq!(
+            partitions.of(&batch, &[ColumnId(0)], &schema(DataType::Int64)).unwrap(),
+            [0, 1, 0]
+        );
         assert_eq!(&*partitions.path(1), "k=8");
     }
 

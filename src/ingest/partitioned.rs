@@ -1,9 +1,10 @@
 //! Rows on their way into the segments of many partitions.
 //!
-//! Batches wait as they came, each row with the number of its partition, until they hold as many bytes as may wait. Then the
-//! partitions with most rows are cut into segments until half of the room is free; the rows of the others are copied
-//! together and wait on. So memory is bounded however many partitions there are, none has a file or a buffer of its own, and a
-//! partition that gets few rows at a time still gets segments as large as the room allows.
+//! Batches wait as they came, each row with the number of its partition, until they hold as many
+//! bytes as may wait. Then the partitions with most rows are cut into segments until half of the
+//! room is free; the rows of the others are copied together and wait on. So memory is bounded
+//! however many partitions there are, none has a file or a buffer of its own, and a partition that
+//! gets few rows at a time still gets segments as large as the room allows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,8 +61,9 @@ impl PartitionedRows {
         PartitionedRows { limits, room, waiting: Vec::new(), bytes: 0, rows: Vec::new() }
     }
 
-    /// Adds a batch, in layouts that `columns::readable` leaves as they are, whose columns have these ids and whose rows are in
-    /// these partitions. Says whether it is time to [`PartitionedRows::cut`].
+    /// Adds a batch, in layouts that `columns::readable` leaves as they are, whose columns have
+    /// these ids and whose rows are in these partitions. Says whether it is time to
+    /// [`PartitionedRows::cut`].
     pub fn push(&mut self, batch: &RecordBatch, ids: &[ColumnId], partitions: Vec<u32>) -> bool {
         for number in &partitions {
             let at = *number as usize;
@@ -72,17 +74,18 @@ impl PartitionedRows {
                 *rows += 1;
             }
         }
-        self.bytes += batch.columns().iter().map(value_bytes).sum::<usize>() + partitions.len() * ROW_BYTES;
+        self.bytes +=
+            batch.columns().iter().map(value_bytes).sum::<usize>() + partitions.len() * ROW_BYTES;
         let fields = batch.schema_ref().fields().iter();
         let columns = fields.zip(ids).zip(batch.columns());
-        let columns =
-            columns.map(|((field, id), array)| (*id, Arc::from(field.name().as_str()), Arc::clone(array)));
+        let columns = columns
+            .map(|((field, id), array)| (*id, Arc::from(field.name().as_str()), Arc::clone(array)));
         self.waiting.push(Waiting { columns: columns.collect(), partitions });
         self.bytes >= self.room
     }
 
-    /// Takes out segments: all rows, or at least half of what waits. `sink` gets them in groups that are about as large as one full
-    /// segment.
+    /// Takes out segments: all rows, or at least half of what waits. `sink` gets them in groups
+    /// that are about as large as one full segment.
     pub fn cut(&mut self, all: bool, sink: &mut dyn FnMut(Cut) -> Result<()>) -> Result<()> {
         let total: usize = self.rows.iter().sum();
         if total == 0 {
@@ -91,13 +94,16 @@ impl PartitionedRows {
         let row_bytes = (self.bytes / total).max(1);
         let full = self.limits.rows.min(self.limits.bytes / row_bytes).max(1);
         let chosen = self.choose(all, full, total, self.room / 2 / row_bytes);
-        let mut places: Vec<Vec<(usize, usize)>> = chosen.iter().map(|rows| Vec::with_capacity(*rows)).collect();
+        let mut places: Vec<Vec<(usize, usize)>> =
+            chosen.iter().map(|rows| Vec::with_capacity(*rows)).collect();
         let mut left = Vec::new();
         for (at, waiting) in self.waiting.iter().enumerate() {
             for (row, partition) in waiting.partitions.iter().enumerate() {
                 let partition = *partition as usize;
                 match (places.get_mut(partition), chosen.get(partition)) {
-                    (Some(places), Some(chosen)) if places.len() < *chosen => places.push((at, row)),
+                    (Some(places), Some(chosen)) if places.len() < *chosen => {
+                        places.push((at, row))
+                    }
                     _ => left.push((at, row)),
                 }
             }
@@ -183,7 +189,11 @@ impl PartitionedRows {
     /// Copies the rows that wait on out of the batches, which hold many more.
     fn keep(&mut self, left: &[(usize, usize)], columns: &Unified) -> Result<()> {
         let partition = |(at, row): &(usize, usize)| {
-            self.waiting.get(*at).and_then(|waiting| waiting.partitions.get(*row)).copied().unwrap_or(0)
+            self.waiting
+                .get(*at)
+                .and_then(|waiting| waiting.partitions.get(*row))
+                .copied()
+                .unwrap_or(0)
         };
         let partitions: Vec<u32> = left.iter().map(partition).collect();
         self.rows.fill(0);
@@ -196,15 +206,18 @@ impl PartitionedRows {
         for (id, name, _) in self.waiting.iter().flat_map(|waiting| &waiting.columns) {
             names.entry(*id).or_insert_with(|| Arc::clone(name));
         }
-        let gathered = columns.iter().filter(|_| !left.is_empty()).map(|column| gather(column, left));
+        let gathered =
+            columns.iter().filter(|_| !left.is_empty()).map(|column| gather(column, left));
         let mut gathered = gathered.collect::<Result<Vec<_>>>()?;
         // Views would hold on to the texts of all rows.
         gathered.iter_mut().for_each(|(.., array)| *array = own_texts(array));
         self.waiting.clear();
-        self.bytes = gathered.iter().map(|(.., array)| value_bytes(array)).sum::<usize>() + left.len() * ROW_BYTES;
+        self.bytes = gathered.iter().map(|(.., array)| value_bytes(array)).sum::<usize>()
+            + left.len() * ROW_BYTES;
         if !left.is_empty() {
             let name = |id| names.get(&id).cloned().unwrap_or_else(|| Arc::from(""));
-            let columns = gathered.into_iter().map(|(id, _, array)| (id, name(id), array)).collect();
+            let columns =
+                gathered.into_iter().map(|(id, _, array)| (id, name(id), array)).collect();
             self.waiting.push(Waiting { columns, partitions });
         }
         Ok(())
@@ -228,10 +241,14 @@ impl Cut {
         self.segments.iter().map(|(partition, _)| *partition)
     }
 
-    /// Copies the rows out, in parallel on the current rayon pool: the segments, each with its partition.
+    /// Copies the rows out, in parallel on the current rayon pool: the segments, each with its
+    /// partition.
     pub fn gather(self) -> Result<Vec<(u32, SegmentInput)>> {
-        let gathered =
-            self.columns.par_iter().map(|column| gather(column, &self.rows)).collect::<Result<Vec<_>>>()?;
+        let gathered = self
+            .columns
+            .par_iter()
+            .map(|column| gather(column, &self.rows))
+            .collect::<Result<Vec<_>>>()?;
         let mut start = 0;
         let mut cut = Vec::with_capacity(self.segments.len());
         for (partition, rows) in self.segments {
@@ -270,11 +287,13 @@ mod tests {
 
     const LIMITS: SegmentLimits = SegmentLimits { rows: 100, bytes: 1 << 20, block_rows: 1024 };
 
-    /// What comes out: partition, rows, first value, sorted by partition; every row is checked to be where it belongs.
+    /// What comes out: partition, rows, first value, sorted by partition; every row is checked to
+    /// be where it belongs.
     fn collect(cut: Cut, out: &mut Vec<(u32, Vec<i64>)>) -> Result<()> {
         for (partition, input) in cut.gather().unwrap() {
             // Before the type widened, it is narrow.
-            let ids = arrow_cast::cast(&input.columns[0].arrays[0], &arrow_schema::DataType::Int64).unwrap();
+            let ids = arrow_cast::cast(&input.columns[0].arrays[0], &arrow_schema::DataType::Int64)
+                .unwrap();
             let ids: Vec<i64> = ids.as_primitive::<Int64Type>().values().to_vec();
             assert_eq!(ids.len(), input.rows);
             out.push((partition, ids));
@@ -289,13 +308,15 @@ mod tests {
             let (mut out, mut pushed, mut most_waiting) = (Vec::new(), Vec::new(), 0);
             for batch in 0..40i64 {
                 let values: Vec<i64> = (batch * 50..batch * 50 + 50).collect();
-                let of: Vec<u32> = values.iter().map(|v| (*v * v % 7919) as u32 % partitions).collect();
+                let of: Vec<u32> =
+                    values.iter().map(|v| (*v * v % 7919) as u32 % partitions).collect();
                 // The type widens on the way, and a column comes and goes.
                 let ids: ArrayRef = match batch {
                     0..10 => Arc::new(values.iter().map(|v| *v as i32).collect::<Int32Array>()),
                     _ => Arc::new(Int64Array::from(values.clone())),
                 };
-                let text: ArrayRef = Arc::new(StringArray::from_iter_values(values.iter().map(|v| v.to_string())));
+                let text: ArrayRef =
+                    Arc::new(StringArray::from_iter_values(values.iter().map(|v| v.to_string())));
                 let (columns, numbers) = match batch % 2 {
                     0 => (vec![("id", ids)], vec![ColumnId(0)]),
                     _ => (vec![("text", text), ("id", ids)], vec![ColumnId(1), ColumnId(0)]),
@@ -312,8 +333,11 @@ mod tests {
             // A text that was missing in some batches becomes views, which take more room.
             assert!(most_waiting < room / 4 * 5 + 1_000, "{most_waiting} of {room}");
             for partition in 0..partitions {
-                let found: Vec<i64> =
-                    out.iter().filter(|(p, _)| *p == partition).flat_map(|(_, ids)| ids.clone()).collect();
+                let found: Vec<i64> = out
+                    .iter()
+                    .filter(|(p, _)| *p == partition)
+                    .flat_map(|(_, ids)| ids.clone())
+                    .collect();
                 let expected: Vec<i64> =
                     pushed.iter().filter(|(p, _)| *p == partition).map(|(_, id)| *id).collect();
                 assert_eq!(found, expected, "room {room}, partition {partition}");

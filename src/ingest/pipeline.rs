@@ -1,4 +1,5 @@
-//! The parallel pipeline: parsing tasks → batches in input order → segments → encoded bytes in order.
+//! The parallel pipeline: parsing tasks → batches in input order → segments → encoded bytes in
+//! order.
 //!
 //! ```text
 //!  tasks (reader thread)      rayon workers                coordinator (caller's thread)
@@ -7,13 +8,15 @@
 //!                                   └─► bytes   ──►  in order ─► sink (writer thread: write, fsync)
 //! ```
 //!
-//! Rows that a task left out come with its batches, and the coordinator enters both into the ledger as it takes them.
+//! Rows that a task left out come with its batches, and the coordinator enters both into the ledger
+//! as it takes them.
 //!
-//! A load that commits on its way stops between two pieces, counted as they are taken and not as they are handed out: what is
-//! in flight then waits for the next part ([`Feed`]).
+//! A load that commits on its way stops between two pieces, counted as they are taken and not as
+//! they are handed out: what is in flight then waits for the next part ([`Feed`]).
 //!
-//! Memory is bounded by construction: a fixed number of tasks is in flight, one segment is being filled, one
-//! encoded and one written. A segment is cut by the bytes of its values, be it within a batch. What is in a segment depends on the input alone, never on threads or timing.
+//! Memory is bounded by construction: a fixed number of tasks is in flight, one segment is being
+//! filled, one encoded and one written. A segment is cut by the bytes of its values, be it within a
+//! batch. What is in a segment depends on the input alone, never on threads or timing.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -64,8 +67,9 @@ pub struct Parsed {
     pub batches: Vec<RecordBatch>,
     /// The rows that are not among them.
     pub rejects: Rejects,
-    /// Does the work once more, should the batches not fit the table: with the types that it has by then, so that
-    /// single rows are rejected in place of all. `None` where a type that does not fit is an error.
+    /// Does the work once more, should the batches not fit the table: with the types that it has by
+    /// then, so that single rows are rejected in place of all. `None` where a type that does not
+    /// fit is an error.
     pub again: Option<Again>,
 }
 
@@ -87,7 +91,10 @@ impl From<RecordBatch> for Parsed {
 impl std::fmt::Debug for Parsed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let rows: usize = self.batches.iter().map(RecordBatch::num_rows).sum();
-        f.debug_struct("Parsed").field("rows", &rows).field("rejects", &self.rejects).finish_non_exhaustive()
+        f.debug_struct("Parsed")
+            .field("rows", &rows)
+            .field("rejects", &self.rejects)
+            .finish_non_exhaustive()
     }
 }
 
@@ -132,17 +139,25 @@ pub struct Feed<I> {
 impl<I: Iterator<Item = Result<Task>>> Feed<I> {
     /// Of which none is begun.
     pub fn new(tasks: I) -> Self {
-        Feed { tasks, exhausted: false, held: None, in_flight: VecDeque::new(), weight: 0, taken: (0, 0) }
+        Feed {
+            tasks,
+            exhausted: false,
+            held: None,
+            in_flight: VecDeque::new(),
+            weight: 0,
+            taken: (0, 0),
+        }
     }
 
-    /// After [`run_part`]: the input of the task that would be taken next, and how many pieces of that were taken; `None` at the
-    /// end. All inputs before it are read to their ends.
+    /// After [`run_part`]: the input of the task that would be taken next, and how many pieces of
+    /// that were taken; `None` at the end. All inputs before it are read to their ends.
     pub fn position(&self) -> Option<(usize, u64)> {
         let next = self.in_flight.front()?.input;
         Some((next, if next == self.taken.0 { self.taken.1 } else { 0 }))
     }
 
-    /// Hands out tasks until enough are in flight. An error in making one takes its turn as a task would.
+    /// Hands out tasks until enough are in flight. An error in making one takes its turn as a task
+    /// would.
     fn fill(&mut self, pool: &ThreadPool, options: &PipelineOptions) {
         while !self.exhausted {
             let (done, result) = sync_channel(1);
@@ -153,7 +168,13 @@ impl<I: Iterator<Item = Result<Task>>> Feed<I> {
                     deliver(&done, Err(error));
                     // A commit that is due comes first.
                     let input = self.in_flight.back().map_or(self.taken.0, |last| last.input);
-                    self.in_flight.push_back(Parsing { weight: 0, bytes: 0, input, begins: true, result });
+                    self.in_flight.push_back(Parsing {
+                        weight: 0,
+                        bytes: 0,
+                        input,
+                        begins: true,
+                        result,
+                    });
                 }
                 Some(Ok(task)) => {
                     let full = self.in_flight.len() >= options.in_flight
@@ -182,9 +203,9 @@ impl<I: Iterator<Item = Result<Task>>> Feed<I> {
     }
 }
 
-/// Runs `tasks` on `pool` and hands encoded segments to `sink`, in order. `schema` grows and widens as batches
-/// need it; `arrange` says where rows go, and `tally` notes what became of every row. Returns how rows are arranged, unless
-/// there was not a batch.
+/// Runs `tasks` on `pool` and hands encoded segments to `sink`, in order. `schema` grows and widens
+/// as batches need it; `arrange` says where rows go, and `tally` notes what became of every row.
+/// Returns how rows are arranged, unless there was not a batch.
 pub fn run(
     pool: &ThreadPool,
     tasks: impl Iterator<Item = Result<Task>>,
@@ -250,7 +271,8 @@ fn lost<T>(_: T) -> Error {
 
 /// A thread of the ingest is gone, and with it what it was to answer.
 pub(super) fn stopped(thread: &str) -> Error {
-    let what = "this thread stopped without an answer: a bug, or no memory left; nothing was committed";
+    let what =
+        "this thread stopped without an answer: a bug, or no memory left; nothing was committed";
     Error::io(thread, std::io::Error::other(what))
 }
 
@@ -310,7 +332,8 @@ impl Stage<'_, '_> {
     /// Now it is known where rows go.
     fn start(&mut self, arrangement: Arrangement) {
         if !arrangement.partition_by.is_empty() {
-            let partitions = Partitions::new(arrangement.partition_by.clone(), self.arrange.compile());
+            let partitions =
+                Partitions::new(arrangement.partition_by.clone(), self.arrange.compile());
             let rows = PartitionedRows::new(self.options.segment, self.options.waiting_bytes);
             self.collected = Collected::Partitions(Box::new(partitions), rows);
         }
@@ -342,8 +365,8 @@ impl Stage<'_, '_> {
         Ok(())
     }
 
-    /// Sends rows to be encoded, after what was being encoded has reached the sink: those of one segment, or those of
-    /// the fullest partitions; of all if it is the end.
+    /// Sends rows to be encoded, after what was being encoded has reached the sink: those of one
+    /// segment, or those of the fullest partitions; of all if it is the end.
     fn close(&mut self, end: bool) -> Result<()> {
         match &mut self.collected {
             Collected::OneSegment(builder) if builder.is_empty() => Ok(()),
@@ -353,12 +376,14 @@ impl Stage<'_, '_> {
             }
             Collected::Partitions(..) => {
                 let nothing = Collected::OneSegment(SegmentBuilder::new(self.options.segment));
-                let Collected::Partitions(partitions, mut rows) = std::mem::replace(&mut self.collected, nothing)
+                let Collected::Partitions(partitions, mut rows) =
+                    std::mem::replace(&mut self.collected, nothing)
                 else {
                     return Ok(());
                 };
                 let closed = rows.cut(end, &mut |cut: Cut| {
-                    let paths = cut.partitions().map(|number| partitions.path(number)).collect::<Vec<_>>();
+                    let paths =
+                        cut.partitions().map(|number| partitions.path(number)).collect::<Vec<_>>();
                     self.encode(move || {
                         let inputs = cut.gather()?.into_iter().map(|(_, input)| input);
                         Ok(paths.into_iter().zip(inputs).collect())
@@ -379,7 +404,8 @@ impl Stage<'_, '_> {
         let (done, result) = sync_channel(1);
         let (options, sort_by) = (self.options.encoding, Arc::clone(&self.sort_by));
         let encode = move || {
-            let one = |(path, input)| Ok((path, writer::encode(&sorted(input, &sort_by)?, &options)?));
+            let one =
+                |(path, input)| Ok((path, writer::encode(&sorted(input, &sort_by)?, &options)?));
             make()?.into_par_iter().map(one).collect()
         };
         self.pool.spawn(move || deliver(&done, encode()));
@@ -389,7 +415,11 @@ impl Stage<'_, '_> {
 
     fn drain(&mut self) -> Result<()> {
         let Some(encoding) = self.encoding.take() else { return Ok(()) };
-        encoding.recv().map_err(lost)??.into_iter().try_for_each(|(path, segment)| (self.sink)(path, segment))
+        encoding
+            .recv()
+            .map_err(lost)??
+            .into_iter()
+            .try_for_each(|(path, segment)| (self.sink)(path, segment))
     }
 }
 
@@ -402,7 +432,8 @@ mod tests {
 
     #[test]
     fn a_worker_that_panics_is_an_error() {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).panic_handler(|_| {}).build().unwrap();
+        let pool =
+            rayon::ThreadPoolBuilder::new().num_threads(1).panic_handler(|_| {}).build().unwrap();
         let options = PipelineOptions {
             segment: SegmentLimits { rows: 1024, bytes: 1 << 20, block_rows: 1024 },
             encoding: Options::new(Profile::Fast),
@@ -414,7 +445,8 @@ mod tests {
         let mut tally = Tally::open(&OnError::Fail, None, &Before::default()).unwrap();
         let (mut schema, arrange) = (Schema::default(), Arrange::default());
         let error =
-            run(&pool, tasks(), &mut schema, &arrange, &options, &mut tally, &mut |_, _| Ok(())).unwrap_err();
+            run(&pool, tasks(), &mut schema, &arrange, &options, &mut tally, &mut |_, _| Ok(()))
+                .unwrap_err();
         assert!(error.to_string().contains("nothing was committed"), "{error}");
     }
 }

@@ -1,14 +1,16 @@
 //! Rows that cannot be stored: what they are, how many there may be, and the file that keeps them.
 //!
-//! A parser that leaves rows out hands them on beside its batches ([`Rejects`]); the coordinator of the pipeline takes
-//! both in the order of the input, so that counts, messages and file do not depend on threads. The [`Tally`] is its
-//! book: for every input, rows read = rows stored + rows rejected.
+//! A parser that leaves rows out hands them on beside its batches ([`Rejects`]); the coordinator of
+//! the pipeline takes both in the order of the input, so that counts, messages and file do not
+//! depend on threads. The [`Tally`] is its book: for every input, rows read = rows stored + rows
+//! rejected.
 //!
-//! The rejects file is CSV: `file,line,column,reason,raw`. It is written under a temporary name, made durable before
-//! each commit and gets its name right after the first, so that an ingest that fails or rejects nothing leaves none. The
-//! temporary name is that of the load, so that what was killed between commit and name is found again. What
-//! follows the rows of the last commit is left by an ingest that was killed: the one that goes on with it takes over the rows
-//! that the ledger counts, and no more.
+//! The rejects file is CSV: `file,line,column,reason,raw`. It is written under a temporary name,
+//! made durable before each commit and gets its name right after the first, so that an ingest that
+//! fails or rejects nothing leaves none. The temporary name is that of the load, so that what was
+//! killed between commit and name is found again. What follows the rows of the last commit is left
+//! by an ingest that was killed: the one that goes on with it takes over the rows that the ledger
+//! counts, and no more.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -40,7 +42,8 @@ pub struct Reject {
     pub column: Arc<str>,
     /// Why, in words.
     pub reason: String,
-    /// The row as it stands in the input, without its line end; bytes that are not UTF-8 are replaced.
+    /// The row as it stands in the input, without its line end; bytes that are not UTF-8 are
+    /// replaced.
     pub raw: String,
 }
 
@@ -54,8 +57,8 @@ impl fmt::Display for Reject {
     }
 }
 
-/// The rows that a parser left out of its batches, in the order of the input. Only who writes them down needs them in
-/// full, so they are made one by one.
+/// The rows that a parser left out of its batches, in the order of the input. Only who writes them
+/// down needs them in full, so they are made one by one.
 pub struct Rejects {
     total: u64,
     rows: Box<dyn Iterator<Item = Reject> + Send>,
@@ -126,7 +129,8 @@ pub struct Counts {
     pub rejected: u64,
 }
 
-/// The book of an ingest: what became of every row. An empty one allows any number of rejected rows, and keeps none.
+/// The book of an ingest: what became of every row. An empty one allows any number of rejected
+/// rows, and keeps none.
 #[derive(Debug, Default)]
 pub struct Tally {
     allowed: Option<u64>,
@@ -140,13 +144,19 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// An empty book, or one that goes on after rows that were rejected `before`. A rejects file that could not be written is
-    /// an error now, and not after the work.
-    pub(super) fn open(on_error: &OnError, max_errors: Option<u64>, before: &Before) -> Result<Self> {
+    /// An empty book, or one that goes on after rows that were rejected `before`. A rejects file
+    /// that could not be written is an error now, and not after the work.
+    pub(super) fn open(
+        on_error: &OnError,
+        max_errors: Option<u64>,
+        before: &Before,
+    ) -> Result<Self> {
         let (allowed, file) = match on_error {
             OnError::Fail => (Some(0), None),
             OnError::Skip => (max_errors, None),
-            OnError::Reject { file, replace } => (max_errors, Some(RejectsFile::create(file, *replace, before)?)),
+            OnError::Reject { file, replace } => {
+                (max_errors, Some(RejectsFile::create(file, *replace, before)?))
+            }
         };
         Ok(Tally { allowed, before: before.total(), file, ..Tally::default() })
     }
@@ -165,7 +175,11 @@ impl Tally {
         let rejected = self.before + self.total().rejected;
         let excess = self.allowed.filter(|allowed| rejected > *allowed);
         // Where nobody keeps them, the rest need not be made.
-        let wanted = if self.file.is_some() && excess.is_none() { usize::MAX } else { SHOWN - self.first.len() };
+        let wanted = if self.file.is_some() && excess.is_none() {
+            usize::MAX
+        } else {
+            SHOWN - self.first.len()
+        };
         for reject in rejects.rows.take(wanted) {
             if let Some(file) = &mut self.file {
                 file.write(&reject)?;
@@ -198,8 +212,8 @@ impl Tally {
         &self.first
     }
 
-    /// Makes what was written down durable: to be called before a commit. A file that continues one which is there has its name
-    /// by then: what it holds beyond the ledger's count means nothing.
+    /// Makes what was written down durable: to be called before a commit. A file that continues one
+    /// which is there has its name by then: what it holds beyond the ledger's count means nothing.
     pub fn seal(&mut self) -> Result<()> {
         let continues = self.before > 0;
         self.file.as_mut().map_or(Ok(()), |file| {
@@ -238,8 +252,8 @@ impl Tally {
     }
 }
 
-/// A rejects file that is being written. It is the user's and no part of a store, so it does not go through
-/// [`Disk`]; dropped before it is published, it leaves nothing.
+/// A rejects file that is being written. It is the user's and no part of a store, so it does not go
+/// through [`Disk`]; dropped before it is published, it leaves nothing.
 #[derive(Debug)]
 struct RejectsFile {
     writer: BufWriter<File>,
@@ -271,7 +285,8 @@ impl RejectsFile {
             Ok(_) => (path.canonicalize().map_err(|e| Error::io(path, e))?, false, true),
             Err(_) => (path.to_path_buf(), false, false),
         };
-        let directory = if stream { std::env::temp_dir() } else { durable::parent(&target).to_path_buf() };
+        let directory =
+            if stream { std::env::temp_dir() } else { durable::parent(&target).to_path_buf() };
         let by_load = directory.join(temporary_name(before));
         let mut file = RejectsFile::temporary(&directory, &by_load, goes_on, target)?;
         (file.replace, file.stream) = (replace, stream);
@@ -321,7 +336,8 @@ impl RejectsFile {
         })
     }
 
-    /// Takes over the rows of a load from a file; false, and nothing is taken over, if they are not all there.
+    /// Takes over the rows of a load from a file; false, and nothing is taken over, if they are not
+    /// all there.
     fn copy_rows(&mut self, from: &Path, before: &Before) -> Result<bool> {
         if !holds(from, before, &mut io::sink())? {
             return Ok(false);
@@ -357,7 +373,11 @@ impl RejectsFile {
         }
         let Some(temporary) = self.temporary.take() else { return Ok(()) };
         let target = &self.target;
-        let kept = if self.replace { temporary.persist(target) } else { temporary.persist_noclobber(target) };
+        let kept = if self.replace {
+            temporary.persist(target)
+        } else {
+            temporary.persist_noclobber(target)
+        };
         match kept {
             Ok(()) => {
                 if let Some(leftover) = self.leftover.take() {

@@ -11,7 +11,11 @@ fn reject(line: u64, raw: &str) -> Reject {
 }
 
 fn to_file(path: &Path, replace: bool, max_errors: Option<u64>) -> Result<Tally> {
-    Tally::open(&OnError::Reject { file: path.to_path_buf(), replace }, max_errors, &Before::default())
+    Tally::open(
+        &OnError::Reject { file: path.to_path_buf(), replace },
+        max_errors,
+        &Before::default(),
+    )
 }
 
 /// So many rows of the input that [`reject`] names.
@@ -20,7 +24,11 @@ fn rejected(rows: u64) -> Before {
 }
 
 fn names(directory: &Path) -> Vec<String> {
-    directory.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    directory
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
 }
 
 #[test]
@@ -58,19 +66,26 @@ fn the_bound_ends_it_with_the_count_and_the_first_reasons() {
     let path = directory.path().join("bad.csv");
     let mut tally = to_file(&path, false, Some(2)).unwrap();
     tally.reject(0, vec![reject(2, "x"), reject(3, "y")].into()).unwrap();
-    let error = tally.reject(0, (4..9).map(|line| reject(line, "z")).collect::<Vec<_>>().into()).unwrap_err();
+    let error = tally
+        .reject(0, (4..9).map(|line| reject(line, "z")).collect::<Vec<_>>().into())
+        .unwrap_err();
     assert!(matches!(error, Error::Rejected { rejected: 7, allowed: 2, .. }), "{error:?}");
     let message = error.to_string();
-    for part in
-        ["7 rows rejected", "at most 2", "nothing was stored", "a, b.csv: line 2, column 'id': 'x'", "line 4"]
-    {
+    for part in [
+        "7 rows rejected",
+        "at most 2",
+        "nothing was stored",
+        "a, b.csv: line 2, column 'id': 'x'",
+        "line 4",
+    ] {
         assert!(message.contains(part), "{message}");
     }
     assert!(!message.contains("line 5"), "{message}");
     drop(tally);
     assert_eq!(names(directory.path()), [""; 0], "nothing is left of a failed ingest");
-    let none =
-        Tally::open(&OnError::Fail, None, &Before::default()).unwrap().reject(0, vec![reject(2, "x")].into());
+    let none = Tally::open(&OnError::Fail, None, &Before::default())
+        .unwrap()
+        .reject(0, vec![reject(2, "x")].into());
     assert!(matches!(none, Err(Error::Rejected { rejected: 1, allowed: 0, .. })));
 }
 
@@ -115,7 +130,8 @@ fn a_name_that_is_taken_in_the_meantime_keeps_the_rows_elsewhere() {
     assert!(std::fs::read_to_string(directory.path().join(kept)).unwrap().contains(",2,id,"));
 }
 
-/// An ingest that was killed left rows behind those of its last commit; the one that goes on takes over what is in force.
+/// An ingest that was killed left rows behind those of its last commit; the one that goes on takes
+/// over what is in force.
 #[test]
 fn a_load_that_goes_on_continues_the_file_behind_the_rows_that_the_ledger_counts() {
     let directory = tempfile::tempdir().unwrap();
@@ -137,14 +153,17 @@ fn a_load_that_goes_on_continues_the_file_behind_the_rows_that_the_ledger_counts
     tally.finish();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), before.replace("lost", "found"));
     let error = tally.reject(0, vec![reject(5, "more")].into()).unwrap_err().to_string();
-    assert!(error.contains("4 rows rejected") && error.contains("committed before stays"), "{error}");
+    assert!(
+        error.contains("4 rows rejected") && error.contains("committed before stays"),
+        "{error}"
+    );
     let refused = Tally::open(&on_error, None, &rejected(4)).unwrap_err().to_string();
     assert!(refused.contains("rejected 4 rows") && refused.contains("--force"), "{refused}");
     assert_eq!(names(directory.path()), ["bad.csv"]);
 }
 
-/// A load that was killed between its first commit and the name of its rejects finds them, and whose rows a file holds is told by
-/// their inputs.
+/// A load that was killed between its first commit and the name of its rejects finds them, and
+/// whose rows a file holds is told by their inputs.
 #[test]
 fn rows_of_a_killed_load_are_found_under_its_temporary_name_and_not_taken_from_others() {
     let directory = tempfile::tempdir().unwrap();
@@ -166,11 +185,19 @@ fn rows_of_a_killed_load_are_found_under_its_temporary_name_and_not_taken_from_o
         tally.publish().unwrap();
         tally.finish();
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.contains("csv\",2,id,") && text.ends_with(",more\n") && text.lines().count() == 5, "{text}");
+        assert!(
+            text.contains("csv\",2,id,") && text.ends_with(",more\n") && text.lines().count() == 5,
+            "{text}"
+        );
     }
     assert_eq!(names(directory.path()), ["bad.csv"]);
     let others = Before { rejected: vec![(Arc::from("/in/other.csv"), 2)], ..Before::default() };
-    assert!(Tally::open(&on_error(false), None, &others).unwrap_err().to_string().contains("rejected 2 rows"));
+    assert!(
+        Tally::open(&on_error(false), None, &others)
+            .unwrap_err()
+            .to_string()
+            .contains("rejected 2 rows")
+    );
     let mut anew = Tally::open(&on_error(true), None, &others).unwrap();
     anew.seal().unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), HEADER);

@@ -1,8 +1,9 @@
-//! What a load has to read: not what was loaded before, and of an input whose load was stopped only the rest.
+//! What a load has to read: not what was loaded before, and of an input whose load was stopped only
+//! the rest.
 //!
-//! An input is known by its path, size and time of change; one that has moved is known by its name and
-//! bytes. A load of several commits
-//! notes with each of them how far it has come, and which input is next, so that the same command goes on from there.
+//! An input is known by its path, size and time of change; one that has moved is known by its name
+//! and bytes. A load of several commits notes with each of them how far it has come, and which
+//! input is next, so that the same command goes on from there.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -42,7 +43,8 @@ pub enum CommitEvery {
 pub(super) struct Plan {
     /// What is to be read.
     pub(super) inputs: Vec<Input>,
-    /// Of each of them, by number: what the ledger will say once it is read; `None` for what has no name of its own.
+    /// Of each of them, by number: what the ledger will say once it is read; `None` for what has no
+    /// name of its own.
     pub(super) sources: Vec<Option<Source>>,
     /// Inputs that were loaded before.
     pub(super) skipped: Vec<String>,
@@ -77,9 +79,13 @@ pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) ->
     }
     let load = stopped(found.iter().map(|(_, new)| new.as_ref()), known, if_loaded);
     let id = load.unwrap_or_else(layout::new_id);
-    // The ledger does not know pipes: with one among the inputs it does not tell which rows were rejected before.
+    // The ledger does not know pipes: with one among the inputs it does not tell which rows were
+    // rejected before.
     let all_known = found.iter().all(|(_, new)| new.is_some());
-    let before = Before { load: id, rejected: load.map_or_else(Vec::new, |load| rejected(load, known, all_known)) };
+    let before = Before {
+        load: id,
+        rejected: load.map_or_else(Vec::new, |load| rejected(load, known, all_known)),
+    };
     let mut plan = Plan { before, ..Plan::default() };
     let mut named = HashSet::new();
     for (input, new) in found {
@@ -113,9 +119,12 @@ pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) ->
             plan.sources.push(Some(open.clone()));
             continue;
         }
-        let before = if if_loaded == IfLoaded::Again { None } else { loaded(&new, known, input.name())? };
+        let before =
+            if if_loaded == IfLoaded::Again { None } else { loaded(&new, known, input.name())? };
         match before {
-            Some(before) if Some(before.load) == load || if_loaded == IfLoaded::Skip => plan.skipped.push(name),
+            Some(before) if Some(before.load) == load || if_loaded == IfLoaded::Skip => {
+                plan.skipped.push(name)
+            }
             Some(before) => return Err(refused(&name, &new, before)),
             None => {
                 plan.inputs.push(input);
@@ -132,21 +141,33 @@ fn stopped<'a>(
     known: &[Source],
     if_loaded: IfLoaded,
 ) -> Option<Id> {
-    let is_open = |source: &&Source| !source.done && inputs.clone().any(|new| same_path(new, source));
-    known.iter().rev().find(is_open).map(|source| source.load).filter(|_| if_loaded != IfLoaded::Again)
+    let is_open =
+        |source: &&Source| !source.done && inputs.clone().any(|new| same_path(new, source));
+    known
+        .iter()
+        .rev()
+        .find(is_open)
+        .map(|source| source.load)
+        .filter(|_| if_loaded != IfLoaded::Again)
 }
 
 /// The rows that a load has rejected.
 fn rejected(load: Id, known: &[Source], all_known: bool) -> Vec<(Arc<str>, u64)> {
-    let of_load = known.iter().filter(|source| source.load == load && source.rejected > 0 && all_known);
+    let of_load =
+        known.iter().filter(|source| source.load == load && source.rejected > 0 && all_known);
     of_load.map(|source| (Arc::clone(&source.path), source.rejected)).collect()
 }
 
 /// See [`super::load::rejected_before`].
-pub(super) fn rejected_before(inputs: &[Input], known: &[Source], if_loaded: IfLoaded) -> Result<u64> {
+pub(super) fn rejected_before(
+    inputs: &[Input],
+    known: &[Source],
+    if_loaded: IfLoaded,
+) -> Result<u64> {
     let found = inputs.iter().map(identity).collect::<Result<Vec<_>>>()?;
     let load = stopped(found.iter().map(Option::as_ref), known, if_loaded);
-    let rows = load.map_or_else(Vec::new, |load| rejected(load, known, found.iter().all(Option::is_some)));
+    let rows =
+        load.map_or_else(Vec::new, |load| rejected(load, known, found.iter().all(Option::is_some)));
     Ok(rows.iter().map(|(_, rows)| rows).sum())
 }
 
@@ -156,7 +177,8 @@ fn same_path(new: Option<&Source>, known: &Source) -> bool {
 
 /// The entry of an input that was loaded to its end.
 fn loaded<'a>(new: &Source, known: &'a [Source], path: &Path) -> Result<Option<&'a Source>> {
-    let alike: Vec<&Source> = known.iter().filter(|source| source.done && source.size == new.size).collect();
+    let alike: Vec<&Source> =
+        known.iter().filter(|source| source.done && source.size == new.size).collect();
     let same = |source: &&&Source| source.path == new.path && source.modified == new.modified;
     if let Some(same) = alike.iter().find(same) {
         return Ok(Some(same));
@@ -173,7 +195,8 @@ fn loaded<'a>(new: &Source, known: &'a [Source], path: &Path) -> Result<Option<&
 }
 
 fn refused(name: &str, new: &Source, before: &Source) -> Error {
-    let other = if new.path == before.path { String::new() } else { format!(" as {}", before.path) };
+    let other =
+        if new.path == before.path { String::new() } else { format!(" as {}", before.path) };
     Error::InvalidInput(format!(
         "{name} was loaded before{other}: {} rows, in generation {}; nothing was changed; --if-loaded skip leaves it out, \
          --if-loaded again adds its rows once more",
@@ -195,7 +218,12 @@ fn identity(input: &Input) -> Result<Option<Source>> {
         Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
     });
     let path: Arc<str> = absolute.to_string_lossy().into();
-    Ok(Some(Source { path, size: found.len(), modified: modified.unwrap_or(0), ..Source::default() }))
+    Ok(Some(Source {
+        path,
+        size: found.len(),
+        modified: modified.unwrap_or(0),
+        ..Source::default()
+    }))
 }
 
 /// XXH3-128 of a file's bytes.

@@ -1,7 +1,7 @@
 //! Stored segments as rows on their way in again: what merging, compaction and deletion write anew.
 //!
-//! Where this stands on the road of a byte: in the place of a source. Blocks are decoded by workers, in the types in which
-//! they are stored, and go through the same pipeline as parsed text.
+//! Where this stands on the road of a byte: in the place of a source. Blocks are decoded by
+//! workers, in the types in which they are stored, and go through the same pipeline as parsed text.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::segment::{Segment, SegmentInput};
 /// Bytes of a batch, about, where memory allows: a block of most tables.
 const BATCH_BYTES: usize = 48 << 20;
 
-/// Tasks that decode the blocks of a segment, in order, each to batches of at most a quarter of `most` bytes. Columns that the schema
-/// no longer has are left out.
+/// Tasks that decode the blocks of a segment, in order, each to batches of at most a quarter of
+/// `most` bytes. Columns that the schema no longer has are left out.
 pub fn tasks(
     segment: Arc<Segment>,
     schema: &Schema,
@@ -54,12 +54,13 @@ pub fn all_tasks(
 
 /// The columns of a table that a segment has.
 pub(crate) fn stored_columns(segment: &Segment, schema: &Schema) -> Vec<Column> {
-    let known = |column: &&Column| segment.footer().columns.iter().any(|entry| entry.column == column.id);
+    let known =
+        |column: &&Column| segment.footer().columns.iter().any(|entry| entry.column == column.id);
     schema.columns().iter().filter(known).cloned().collect()
 }
 
-/// Bytes that a decoded row takes, on average and about. How long texts are is not known before they are decoded: it is measured
-/// on the first vector of three blocks.
+/// Bytes that a decoded row takes, on average and about. How long texts are is not known before
+/// they are decoded: it is measured on the first vector of three blocks.
 pub(crate) fn row_bytes(segment: &Segment, columns: &[Column]) -> Result<usize> {
     let last = segment.blocks().saturating_sub(1);
     let mut sum = 0;
@@ -83,7 +84,12 @@ pub(crate) fn row_bytes(segment: &Segment, columns: &[Column]) -> Result<usize> 
 }
 
 /// Rows of a block of a segment as a batch with the table's names.
-pub fn decode(segment: &Segment, block: usize, rows: Range<usize>, columns: &[Column]) -> Result<RecordBatch> {
+pub fn decode(
+    segment: &Segment,
+    block: usize,
+    rows: Range<usize>,
+    columns: &[Column],
+) -> Result<RecordBatch> {
     let mut fields = Vec::with_capacity(columns.len());
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
     for column in columns {
@@ -103,7 +109,9 @@ pub fn to_batch(input: SegmentInput, schema: &Schema) -> Result<RecordBatch> {
     let mut fields = Vec::with_capacity(input.columns.len());
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(input.columns.len());
     for column in input.columns {
-        let Some(known) = schema.columns().iter().find(|known| known.id == column.id) else { continue };
+        let Some(known) = schema.columns().iter().find(|known| known.id == column.id) else {
+            continue;
+        };
         let array = sort::joined(&column)?;
         fields.push(Field::new(&*known.name, array.data_type().clone(), true));
         arrays.push(array);

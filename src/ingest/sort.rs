@@ -1,8 +1,9 @@
 //! The rows of a segment in the order that the table is sorted by.
 //!
-//! Keys become bytes that compare as the rows do (arrow-row; the idea is from DuckDB's normalised keys). Their first 16 are
-//! compared as one number beside the row's own, so that the rest is looked at only where those are equal. The sort is
-//! stable: rows that are equal by the keys stay in input order, and the order does not depend on threads.
+//! Keys become bytes that compare as the rows do (arrow-row; the idea is from DuckDB's normalised
+//! keys). Their first 16 are compared as one number beside the row's own, so that the rest is
+//! looked at only where those are equal. The sort is stable: rows that are equal by the keys stay
+//! in input order, and the order does not depend on threads.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -20,7 +21,9 @@ use crate::segment::writer::{InputColumn, SegmentInput};
 pub fn sorted(mut input: SegmentInput, keys: &[SortKey]) -> Result<SegmentInput> {
     let (mut fields, mut columns) = (Vec::new(), Vec::new());
     for key in keys {
-        let Some(column) = input.columns.iter().find(|column| column.id == key.column) else { continue };
+        let Some(column) = input.columns.iter().find(|column| column.id == key.column) else {
+            continue;
+        };
         let column = joined(column)?;
         let options = SortOptions { descending: key.descending, nulls_first: key.nulls_first };
         fields.push(SortField::new_with_options(column.data_type().clone(), options));
@@ -68,7 +71,9 @@ fn order(rows: &Rows) -> Option<UInt32Array> {
         true => Ordering::Equal,
         false => rows.row(a as usize).cmp(&rows.row(b as usize)),
     };
-    order.par_sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| rest(a.1, b.1)).then(a.1.cmp(&b.1)));
+    order.par_sort_unstable_by(|a, b| {
+        a.0.cmp(&b.0).then_with(|| rest(a.1, b.1)).then(a.1.cmp(&b.1))
+    });
     Some(order.into_iter().map(|(_, row)| row).collect::<Vec<u32>>().into())
 }
 
@@ -84,7 +89,8 @@ pub(super) fn joined(column: &InputColumn) -> Result<ArrayRef> {
         _ => {
             // Text in several layouts.
             let to = column.data_type.to_arrow();
-            let same = column.arrays.iter().map(|array| arrow_cast::cast(array, &to).map_err(failed));
+            let same =
+                column.arrays.iter().map(|array| arrow_cast::cast(array, &to).map_err(failed));
             let same = same.collect::<Result<Vec<_>>>()?;
             let arrays: Vec<_> = same.iter().map(|array| &**array).collect();
             arrow_select::concat::concat(&arrays).map_err(failed)

@@ -1,5 +1,5 @@
-//! The parsing tasks of all inputs, in order: an input is opened, its first rows say what its columns are, and pieces of it
-//! are handed to whoever has time.
+//! The parsing tasks of all inputs, in order: an input is opened, its first rows say what its
+//! columns are, and pieces of it are handed to whoever has time.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,11 @@ pub(super) struct Tasks<'a> {
 }
 
 /// The first chunk that is not to be left out.
-fn after<T>(skip: u64, mut first: Option<T>, rest: &mut impl Iterator<Item = Result<T>>) -> Result<Option<T>> {
+fn after<T>(
+    skip: u64,
+    mut first: Option<T>,
+    rest: &mut impl Iterator<Item = Result<T>>,
+) -> Result<Option<T>> {
     for _ in 0..skip {
         if first.is_none() {
             break;
@@ -89,15 +93,21 @@ impl Iterator for Tasks<'_> {
             let next = match &mut self.current {
                 None => None,
                 Some(Current::Other(tasks)) => tasks.next(),
-                Some(Current::Csv { first, chunks, schema }) => {
-                    first.take().map(Ok).or_else(|| chunks.next()).map(|chunk| csv_task(chunk, schema))
-                }
-                Some(Current::Json { first, chunks, schema }) => {
-                    first.take().map(Ok).or_else(|| chunks.next()).map(|chunk| json_task(chunk, schema, skip))
-                }
+                Some(Current::Csv { first, chunks, schema }) => first
+                    .take()
+                    .map(Ok)
+                    .or_else(|| chunks.next())
+                    .map(|chunk| csv_task(chunk, schema)),
+                Some(Current::Json { first, chunks, schema }) => first
+                    .take()
+                    .map(Ok)
+                    .or_else(|| chunks.next())
+                    .map(|chunk| json_task(chunk, schema, skip)),
             };
             if let Some(task) = next {
-                return Some(task.map(|task| with_constants(Task { input: self.at, ..task }, &self.added)));
+                return Some(
+                    task.map(|task| with_constants(Task { input: self.at, ..task }, &self.added)),
+                );
             }
             let turn = self.inputs.next()?;
             self.at = turn.number;
@@ -114,7 +124,8 @@ impl Iterator for Tasks<'_> {
 fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>) -> Result<Task> {
     let (chunk, schema) = (chunk?, schema.clone());
     // Rows longer than a chunk make a longer one.
-    let (bytes, weight) = (chunk.text.len() as u64, TASK_BYTES.max(chunk.text.len().saturating_mul(4)));
+    let (bytes, weight) =
+        (chunk.text.len() as u64, TASK_BYTES.max(chunk.text.len().saturating_mul(4)));
     if !schema.skip_bad_rows {
         let task = Task::new(weight, move || Ok(csv::parse_chunk(&schema, &chunk)?.into()));
         return Ok(Task { bytes, ..task });
@@ -123,7 +134,8 @@ fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>) -> Result<Task> {
         let chunk = Arc::new(chunk);
         let (batch, rejects) = csv::parse_good_rows(&schema, &chunk)?;
         let again = move |table: &Schema| {
-            let (batch, rejects) = csv::parse_good_rows(&Arc::new(schema.starting_from(table)), &chunk)?;
+            let (batch, rejects) =
+                csv::parse_good_rows(&Arc::new(schema.starting_from(table)), &chunk)?;
             Ok(Parsed { rejects, ..batch.into() })
         };
         Ok(Parsed { rejects, again: Some(Box::new(again)), ..batch.into() })
@@ -131,9 +143,14 @@ fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>) -> Result<Task> {
     Ok(Task { bytes, ..task })
 }
 
-fn json_task(chunk: Result<JsonChunk>, schema: &Arc<JsonSchema>, skip_bad_rows: bool) -> Result<Task> {
+fn json_task(
+    chunk: Result<JsonChunk>,
+    schema: &Arc<JsonSchema>,
+    skip_bad_rows: bool,
+) -> Result<Task> {
     let (chunk, schema) = (chunk?, schema.clone());
-    let (bytes, weight) = (chunk.text.len() as u64, TASK_BYTES.max(chunk.text.len().saturating_mul(4)));
+    let (bytes, weight) =
+        (chunk.text.len() as u64, TASK_BYTES.max(chunk.text.len().saturating_mul(4)));
     if !skip_bad_rows {
         let task = Task::new(weight, move || Ok(json::parse_chunk(&schema, &chunk)?.into()));
         return Ok(Task { bytes, ..task });
@@ -164,8 +181,11 @@ fn with_constants(task: Task, added: &Arc<Constants>) -> Task {
 }
 
 fn add_constants(parsed: Parsed, added: Arc<Constants>) -> Result<Parsed> {
-    let batches = parsed.batches.into_iter().map(|batch| added.add_to(batch)).collect::<Result<_>>()?;
-    let again = parsed.again.map(|again| -> Again { Box::new(move |table| add_constants(again(table)?, added)) });
+    let batches =
+        parsed.batches.into_iter().map(|batch| added.add_to(batch)).collect::<Result<_>>()?;
+    let again = parsed
+        .again
+        .map(|again| -> Again { Box::new(move |table| add_constants(again(table)?, added)) });
     Ok(Parsed { batches, again, ..parsed })
 }
 
@@ -175,7 +195,8 @@ fn no_rows(schema: SchemaRef) -> Current {
     Current::Other(Box::new(std::iter::once(Ok(task))))
 }
 
-/// What is looked at while the file that it comes from is known: Parquet and Arrow hold some that a table cannot.
+/// What is looked at while the file that it comes from is known: Parquet and Arrow hold some that a
+/// table cannot.
 #[derive(Clone)]
 struct Checks {
     file: Arc<Path>,
@@ -188,17 +209,24 @@ impl Checks {
     fn check(&self, batch: &RecordBatch) -> Result<()> {
         let file = self.file.display();
         if batch.num_columns() == 0 && batch.num_rows() > 0 && !self.has_more {
-            return Err(Error::InvalidInput(format!("{file}: has rows and no columns, which a table cannot hold")));
+            return Err(Error::InvalidInput(format!(
+                "{file}: has rows and no columns, which a table cannot hold"
+            )));
         }
         for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-            let Some(data_type @ DataType::Time { .. }) = DataType::from_arrow(array.data_type()) else { continue };
+            let Some(data_type @ DataType::Time { .. }) = DataType::from_arrow(array.data_type())
+            else {
+                continue;
+            };
             let (Some((least, greatest)), Ok(ticks)) =
                 (data_type.bounds(), arrow_cast::cast(array, &arrow_schema::DataType::Int64))
             else {
                 continue;
             };
             let ticks = ticks.as_primitive::<Int64Type>().iter().flatten();
-            if let Some(value) = ticks.into_iter().find(|value| !(least..=greatest).contains(&i128::from(*value))) {
+            if let Some(value) =
+                ticks.into_iter().find(|value| !(least..=greatest).contains(&i128::from(*value)))
+            {
                 return Err(Error::InvalidInput(format!(
                     "{file}: column '{}': {value} is no value of type {data_type}, which goes from {least} to {greatest}",
                     field.name()
@@ -210,8 +238,8 @@ impl Checks {
 }
 
 impl<'a> Tasks<'a> {
-    /// Of these inputs, for a table of this schema. No task weighs more than `most`, where there is a choice; of each input,
-    /// `skip` pieces are left out.
+    /// Of these inputs, for a table of this schema. No task weighs more than `most`, where there is
+    /// a choice; of each input, `skip` pieces are left out.
     pub(super) fn new(
         inputs: Vec<Input>,
         schema: &Schema,
@@ -222,9 +250,11 @@ impl<'a> Tasks<'a> {
         remarks: &'a mut Remarks,
     ) -> Result<Self> {
         let columns = schema.columns().iter();
-        let prior: Vec<_> = columns.map(|column| (column.name.to_string(), column.data_type.clone())).collect();
+        let prior: Vec<_> =
+            columns.map(|column| (column.name.to_string(), column.data_type.clone())).collect();
         let filename = options.filename_column.as_deref();
-        let constants = constants(&inputs, options.partition_columns, filename, &options.csv.schema, &prior)?;
+        let constants =
+            constants(&inputs, options.partition_columns, filename, &options.csv.schema, &prior)?;
         Ok(Tasks {
             inputs: Inputs::new(inputs),
             skip,
@@ -258,11 +288,13 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// Small row groups are decoded by one task each, large ones batch by batch as they are asked for.
+    /// Small row groups are decoded by one task each, large ones batch by batch as they are asked
+    /// for.
     #[cfg(feature = "parquet")]
     fn open_parquet(&mut self, opened: Opened) -> Result<Current> {
         let checks = self.checks(&opened.name);
-        let (source, skipped) = ParquetSource::open(Spooled::of(opened)?, self.options.skip_unsupported)?;
+        let (source, skipped) =
+            ParquetSource::open(Spooled::of(opened)?, self.options.skip_unsupported)?;
         self.remarks.skipped.extend(skipped);
         let in_place = source.bytes_in_place()?;
         if let Some(size) = in_place {
@@ -285,22 +317,27 @@ impl<'a> Tasks<'a> {
                 let (source, checks) = (source.clone(), checks.clone());
                 let work = move || {
                     let batches = source.read(group, threads)?.read_all()?;
-                    batches.iter().try_for_each(|batch| checks.check(batch)).map(|()| batches.into())
+                    batches
+                        .iter()
+                        .try_for_each(|batch| checks.check(batch))
+                        .map(|()| batches.into())
                 };
                 Box::new(std::iter::once(Ok(Task { bytes, ..Task::new(weight, work) })))
             } else {
                 let (pool, checks) = (Arc::clone(&pool), checks.clone());
                 match source.read(group, threads) {
                     Ok(mut rows) => Box::new(
-                        std::iter::from_fn(move || pool.install(|| rows.next_batch()).transpose()).enumerate().map(
-                            move |(number, batch)| {
+                        std::iter::from_fn(move || pool.install(|| rows.next_batch()).transpose())
+                            .enumerate()
+                            .map(move |(number, batch)| {
                                 let batch = batch?;
                                 checks.check(&batch)?;
-                                let task = Task::new(batch.get_array_memory_size(), move || Ok(batch.into()));
+                                let task = Task::new(batch.get_array_memory_size(), move || {
+                                    Ok(batch.into())
+                                });
                                 let begins = number == 0;
                                 Ok(Task { begins, bytes: if begins { bytes } else { 0 }, ..task })
-                            },
-                        ),
+                            }),
                     ),
                     Err(error) => Box::new(std::iter::once(Err(error))),
                 }
@@ -351,7 +388,8 @@ impl<'a> Tasks<'a> {
     /// Batches are decoded on the caller's thread while workers encode.
     fn open_arrow(&mut self, opened: Opened) -> Result<Current> {
         let checks = self.checks(&opened.name);
-        let (batches, skipped) = ArrowBatches::open(&opened.name, opened.bytes, self.options.skip_unsupported)?;
+        let (batches, skipped) =
+            ArrowBatches::open(&opened.name, opened.bytes, self.options.skip_unsupported)?;
         self.remarks.skipped.extend(skipped);
         let schema = batches.columns()?;
         let mut batches = batches.peekable();
@@ -380,7 +418,9 @@ impl<'a> Tasks<'a> {
             self.prior.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
         for (name, data_type) in columns {
             match places.get(name).and_then(|at| self.prior.get_mut(*at)) {
-                Some((_, known)) => *known = known.join(data_type).unwrap_or_else(|| data_type.clone()),
+                Some((_, known)) => {
+                    *known = known.join(data_type).unwrap_or_else(|| data_type.clone())
+                }
                 None => self.prior.push((name.to_owned(), data_type.clone())),
             }
         }

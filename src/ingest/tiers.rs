@@ -1,8 +1,9 @@
 //! Small segments at the end of a table, or of a partition, become larger ones as part of a commit.
 //!
-//! Whenever eight segments of about one size (within a factor of eight) stand at the end, they become one, and so on, as the
-//! levels of a log-structured merge tree do (O'Neil et al. 1996): a table that is fed a hundred rows at a time has O(log n)
-//! small segments, and each row was written O(log n) times.
+//! Whenever eight segments of about one size (within a factor of eight) stand at the end, they
+//! become one, and so on, as the levels of a log-structured merge tree do (O'Neil et al. 1996): a
+//! table that is fed a hundred rows at a time has O(log n) small segments, and each row was written
+//! O(log n) times.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -20,13 +21,16 @@ use crate::store::{Edit, NewSegment, SegmentEntry, TableWriter};
 
 /// So many segments of about one size are merged into one.
 const FAN_IN: usize = 8;
-/// About the bytes that a segment takes in the manifest: what a commit of many segments may write in addition.
+/// About the bytes that a segment takes in the manifest: what a commit of many segments may write
+/// in addition.
 const ENTRY_BYTES: u64 = 4096;
 
-/// A segment of so many stored bytes may have been closed for what its values take in memory: it is as large as it gets.
+/// A segment of so many stored bytes may have been closed for what its values take in memory: it is
+/// as large as it gets.
 pub(crate) const LARGE_BYTES: u64 = 16 << 20;
 
-/// How many segments at the end, given by rows and stored bytes, to merge into one of at most `most` rows; 0 or 1 for none.
+/// How many segments at the end, given by rows and stored bytes, to merge into one of at most
+/// `most` rows; 0 or 1 for none.
 fn tail_to_merge(segments: &[(u64, u64)], most: u64) -> usize {
     let Some(((last, last_bytes), _)) = segments.split_last() else { return 0 };
     let (mut merged, mut sum, mut bytes) = (1, *last, *last_bytes);
@@ -36,7 +40,8 @@ fn tail_to_merge(segments: &[(u64, u64)], most: u64) -> usize {
     loop {
         let left = segments.get(..segments.len() - merged).unwrap_or_default();
         let level = |rows: u64| rows.max(1).ilog(FAN_IN as u64);
-        let is_alike = |(rows, bytes): &(u64, u64)| level(*rows) <= level(sum) && *bytes < LARGE_BYTES;
+        let is_alike =
+            |(rows, bytes): &(u64, u64)| level(*rows) <= level(sum) && *bytes < LARGE_BYTES;
         let alike = left.iter().rev().take_while(|segment| is_alike(segment)).count();
         if alike + 1 < FAN_IN {
             return merged;
@@ -61,8 +66,8 @@ enum Tail {
     New(NewSegment),
 }
 
-/// The edits by which `new` segments (by partition, in the order of their rows) join the table, those at the end of each partition
-/// merged. Merged segments are written by `pool`.
+/// The edits by which `new` segments (by partition, in the order of their rows) join the table,
+/// those at the end of each partition merged. Merged segments are written by `pool`.
 pub fn append(
     writer: &TableWriter,
     new: Vec<(Arc<str>, NewSegment)>,
@@ -89,8 +94,10 @@ pub fn append(
     }
     for (partition, mut segments) in partitions {
         let places = of_partition.get(&*partition).map_or(&[][..], Vec::as_slice);
-        let sizes = places.iter().filter_map(|at| old.get(*at)).map(|entry| (entry.rows, entry.length));
-        let sizes: Vec<_> = sizes.chain(segments.iter().map(|segment| (segment.rows, segment.length))).collect();
+        let sizes =
+            places.iter().filter_map(|at| old.get(*at)).map(|entry| (entry.rows, entry.length));
+        let sizes: Vec<_> =
+            sizes.chain(segments.iter().map(|segment| (segment.rows, segment.length))).collect();
         let merged = if small(&segments) { tail_to_merge(&sizes, most) } else { 0 };
         let from_new = merged.min(segments.len());
         let from_old = places.get(places.len() - (merged - from_new)..).unwrap_or_default();
@@ -174,7 +181,8 @@ fn merge(
     };
     let segments = tail.iter().map(open).collect::<Result<Vec<_>>>()?;
     // They are of one partition already.
-    let table = Some(Arrangement { partition_by: Vec::new(), sort_by: arrangement.sort_by.clone() });
+    let table =
+        Some(Arrangement { partition_by: Vec::new(), sort_by: arrangement.sort_by.clone() });
     let arrange = Arrange { table, ..Arrange::default() };
     let (files, mut written) = (writer.data_files(), Vec::new());
     let mut sink = |_, segment| {
@@ -182,7 +190,15 @@ fn merge(
         Ok(())
     };
     let tasks = rewrite::all_tasks(segments, schema, options.in_flight_bytes)?;
-    pipeline::run(pool, tasks, &mut schema.clone(), &arrange, options, &mut Tally::default(), &mut sink)?;
+    pipeline::run(
+        pool,
+        tasks,
+        &mut schema.clone(),
+        &arrange,
+        options,
+        &mut Tally::default(),
+        &mut sink,
+    )?;
     Ok(written)
 }
 
@@ -216,7 +232,11 @@ mod tests {
             assert_eq!(segments.iter().sum::<u64>(), total);
             // Those below the largest tier, and full ones, which may be short by an eighth.
             let most = (total >> 20) * 8 / 7 + 8 * (u64::from(total.ilog(8)) + 1);
-            assert!((segments.len() as u64) <= most, "{} segments of {rows}, at most {most}", segments.len());
+            assert!(
+                (segments.len() as u64) <= most,
+                "{} segments of {rows}, at most {most}",
+                segments.len()
+            );
             assert!(written <= total * (u64::from(total.ilog(8)) + 2), "{} times", written / total);
         }
     }

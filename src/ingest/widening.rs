@@ -8,19 +8,23 @@ use crate::error::{Error, Result};
 use crate::model::{Column, ColumnId, DataType, PartitionKey, Scalar, Schema};
 use crate::store::{NewSegment, TableWriter};
 
-/// Where the table's type is wider than that of a segment, whether one written before or by this load, reading has to
-/// give back what was stored: integers beyond 2⁵³ are no f64, and a date far away is no timestamp in nanoseconds.
+/// Where the table's type is wider than that of a segment, whether one written before or by this
+/// load, reading has to give back what was stored: integers beyond 2⁵³ are no f64, and a date far
+/// away is no timestamp in nanoseconds.
 pub(crate) fn check_widening<'a>(
     writer: &TableWriter,
     before: &Schema,
     after: &Schema,
     new: impl Iterator<Item = &'a NewSegment>,
 ) -> Result<()> {
-    let columns: HashMap<ColumnId, &Column> = after.columns().iter().map(|column| (column.id, column)).collect();
+    let columns: HashMap<ColumnId, &Column> =
+        after.columns().iter().map(|column| (column.id, column)).collect();
     let now = |id| columns.get(&id).copied();
     check_partition_keys(writer, before, &columns)?;
     for old in before.columns() {
-        let Some(column) = now(old.id).filter(|column| column.data_type != old.data_type) else { continue };
+        let Some(column) = now(old.id).filter(|column| column.data_type != old.data_type) else {
+            continue;
+        };
         for known in writer.column_stats_by_segment(old.id)?.into_iter().flatten() {
             check_column(column, &known.data_type, &known.stats)?;
         }
@@ -33,15 +37,21 @@ pub(crate) fn check_widening<'a>(
     Ok(())
 }
 
-/// A partition is named by the text of its value, which is the same in all integer types and in no others; a function of a
-/// wider integer may have another value, for it overflows later.
-fn check_partition_keys(writer: &TableWriter, before: &Schema, after: &HashMap<ColumnId, &Column>) -> Result<()> {
+/// A partition is named by the text of its value, which is the same in all integer types and in no
+/// others; a function of a wider integer may have another value, for it overflows later.
+fn check_partition_keys(
+    writer: &TableWriter,
+    before: &Schema,
+    after: &HashMap<ColumnId, &Column>,
+) -> Result<()> {
     let arrangement = writer.arrangement();
     let is_plain = |key: &PartitionKey, name: &str| key.expression.trim_matches('"') == name;
     let keys = arrangement.partition_by.iter();
-    let keys = keys.flat_map(|key| key.columns.iter().map(move |(name, id)| (*id, is_plain(key, name))));
+    let keys =
+        keys.flat_map(|key| key.columns.iter().map(move |(name, id)| (*id, is_plain(key, name))));
     for (id, is_plain) in keys {
-        let old = before.columns().iter().find(|column| column.id == id).map(|column| &column.data_type);
+        let old =
+            before.columns().iter().find(|column| column.id == id).map(|column| &column.data_type);
         let Some((old, new)) = old.zip(after.get(&id)) else { continue };
         let integers = old.to_arrow().is_integer() && new.data_type.to_arrow().is_integer();
         let same = *old == new.data_type || *old == DataType::Null || (integers && is_plain);
@@ -61,7 +71,9 @@ fn check_column(column: &Column, stored: &DataType, stats: &Stats) -> Result<()>
         return Ok(());
     }
     let lost = |bound: &&Bound| matches!(bound.value, Scalar::Int(v) if !fits(v, stored, &column.data_type));
-    let Some(bound) = [&stats.min, &stats.max].into_iter().flatten().find(lost) else { return Ok(()) };
+    let Some(bound) = [&stats.min, &stats.max].into_iter().flatten().find(lost) else {
+        return Ok(());
+    };
     let (name, value) = (&column.name, bound.value.show(stored));
     Err(Error::InvalidInput(format!(
         "column '{name}' holds {value} as {stored}, and other rows make it {}, which cannot hold that exactly; \
@@ -72,7 +84,8 @@ fn check_column(column: &Column, stored: &DataType, stats: &Stats) -> Result<()>
 
 /// Whether a stored whole number survives the way to a wider type.
 fn fits(value: i128, from: &DataType, to: &DataType) -> bool {
-    let ticks = |factor: i64| value.checked_mul(factor.into()).is_some_and(|v| i64::try_from(v).is_ok());
+    let ticks =
+        |factor: i64| value.checked_mul(factor.into()).is_some_and(|v| i64::try_from(v).is_ok());
     match (from, to) {
         (_, DataType::Float64) => value.unsigned_abs() <= u128::from(EXACT_IN_F64),
         (DataType::Date, DataType::Timestamp { unit, .. }) => ticks(86_400 * unit.per_second()),

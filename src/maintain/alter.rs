@@ -1,7 +1,9 @@
-//! Changes of a table's columns and of how long generations stay: metadata alone, no segment is touched.
+//! Changes of a table's columns and of how long generations stay: metadata alone, no segment is
+//! touched.
 //!
-//! A new column is null in all rows that are there. A dropped one is no longer seen; its bytes go when its segments are written
-//! anew. Names stand in the manifest only, and a segment may hold a narrower type than the table.
+//! A new column is null in all rows that are there. A dropped one is no longer seen; its bytes go
+//! when its segments are written anew. Names stand in the manifest only, and a segment may hold a
+//! narrower type than the table.
 
 use crate::error::{Error, Result};
 use crate::ingest::widening::check_widening;
@@ -48,7 +50,9 @@ pub fn alter(table: &Table, alterations: &[Alteration]) -> Result<Commit> {
     let before = schema.clone();
     for alteration in alterations {
         match alteration {
-            Alteration::Add { name, data_type } => schema.add(name, data_type.clone()).map(|_| ())?,
+            Alteration::Add { name, data_type } => {
+                schema.add(name, data_type.clone()).map(|_| ())?
+            }
             Alteration::Drop { name } => {
                 let position = schema.expect(name)?;
                 let id = schema.columns().get(position).map(|column| column.id);

@@ -1,12 +1,16 @@
-//! Compaction: small segments, and segments whose keys overlap, become large ones that are sorted as a whole.
+//! Compaction: small segments, and segments whose keys overlap, become large ones that are sorted
+//! as a whole.
 //!
-//! One partition after another, each with a commit of its own, so that what is done stays done. In a table that is not sorted,
-//! runs of neighbours are joined and rows stay in order. In a sorted one, segments whose ranges of the first key overlap form a
-//! cluster; a cluster is read range by range of its keys, each range from all segments at once, sorted, and cut into segments.
-//! The ranges come from a sample of the keys, so a cluster may be any number of times larger than memory.
+//! One partition after another, each with a commit of its own, so that what is done stays done. In
+//! a table that is not sorted, runs of neighbours are joined and rows stay in order. In a sorted
+//! one, segments whose ranges of the first key overlap form a cluster; a cluster is read range by
+//! range of its keys, each range from all segments at once, sorted, and cut into segments. The
+//! ranges come from a sample of the keys, so a cluster may be any number of times larger than
+//! memory.
 //!
-//! Segments that are not yet sorted are first sorted, as many at a time as memory allows, into temporary segments, as an external
-//! merge sort writes its runs. Where memory is small for their number, neighbours among them are merged to longer ones first.
+//! Segments that are not yet sorted are first sorted, as many at a time as memory allows, into
+//! temporary segments, as an external merge sort writes its runs. Where memory is small for their
+//! number, neighbours among them are merged to longer ones first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -104,7 +108,8 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
         done: Arc::clone(&options.done),
         report: CompactReport { traffic, ..CompactReport::default() },
     };
-    let mut paths: Vec<Arc<str>> = writer.segments()?.into_iter().map(|entry| entry.partition).collect();
+    let mut paths: Vec<Arc<str>> =
+        writer.segments()?.into_iter().map(|entry| entry.partition).collect();
     paths.retain(|path| options.cover(path));
     paths.sort();
     paths.dedup();
@@ -133,7 +138,9 @@ fn arrangement(writer: &TableWriter, options: &CompactOptions) -> Result<Arrange
     let mut arrangement = writer.arrangement();
     if !options.sort_by.is_empty() {
         if options.partition.is_some() {
-            return Err(Error::InvalidInput("an order is the whole table's: leave out --partition".into()));
+            return Err(Error::InvalidInput(
+                "an order is the whole table's: leave out --partition".into(),
+            ));
         }
         arrangement.sort_by = sort_keys(&options.sort_by, writer.schema())?;
     }
@@ -158,13 +165,15 @@ impl Work {
         let mine = entries.filter(|(_, entry)| entry.partition == *path);
         let mine: Vec<Candidate> = mine.map(|(at, entry)| Candidate { at, entry }).collect();
         self.report.segments_before += mine.len() as u64;
-        let goal = self.done.load(Ordering::Relaxed) + mine.iter().map(|one| one.entry.length).sum::<u64>();
+        let goal = self.done.load(Ordering::Relaxed)
+            + mine.iter().map(|one| one.entry.length).sum::<u64>();
         let mut after = mine.len() as u64;
         let mut edits: BTreeMap<usize, Edit<NewSegment>> = BTreeMap::new();
         for group in self.groups(writer, mine)? {
             let Some(new) = self.rewrite(writer, path, &group)? else { continue };
             if !self.everything && self.arrangement.sort_by.is_empty() && new.len() >= group.len() {
-                // They are as large as their bytes allow; the new ones go with the commit, or with the writer.
+                // They are as large as their bytes allow; the new ones go with the commit, or with
+                // the writer.
                 continue;
             }
             after = (after + new.len() as u64).saturating_sub(group.len() as u64);
@@ -200,7 +209,11 @@ impl Work {
     /// The groups of segments to be written anew, in the order of their rows or keys.
     fn groups(&self, writer: &TableWriter, mine: Vec<Candidate>) -> Result<Vec<Vec<Candidate>>> {
         let groups = match self.arrangement.sort_by.first() {
-            Some(key) => clusters(mine, &self.arrangement.sort_by, &writer.column_stats_by_segment(key.column)?),
+            Some(key) => clusters(
+                mine,
+                &self.arrangement.sort_by,
+                &writer.column_stats_by_segment(key.column)?,
+            ),
             None => mine.into_iter().map(|candidate| vec![candidate]).collect(),
         };
         // Neighbours that are small are joined; what overlaps is together already.
@@ -213,11 +226,16 @@ impl Work {
             }
         }
         // One that is alone is as it should be.
-        Ok(joined.into_iter().map(|(_, group)| group).filter(|group| self.everything || group.len() > 1).collect())
+        Ok(joined
+            .into_iter()
+            .map(|(_, group)| group)
+            .filter(|group| self.everything || group.len() > 1)
+            .collect())
     }
 
     fn is_small(&self, candidate: &Candidate) -> bool {
-        candidate.entry.rows < self.pipeline.segment.rows as u64 && candidate.entry.length < LARGE_BYTES
+        candidate.entry.rows < self.pipeline.segment.rows as u64
+            && candidate.entry.length < LARGE_BYTES
     }
 
     /// Whether two of a group could be one.
@@ -282,7 +300,8 @@ impl Work {
             }
             runs = Vec::new();
             for group in groups {
-                let tasks = ranges(group, &order, Arc::clone(&self.pool), room, self.pipeline.segment.rows);
+                let tasks =
+                    ranges(group, &order, Arc::clone(&self.pool), room, self.pipeline.segment.rows);
                 self.sort(writer, path, tasks, &order, 0.0, &mut runs)?;
             }
         }
@@ -292,8 +311,8 @@ impl Work {
         self.write(tasks, &[], self.pipeline, &schema, rest, store).map(Some)
     }
 
-    /// Writes rows to sorted segments that are not for long, and adds them to `runs`. They have no names any more when this
-    /// returns: nothing is left of them once nobody reads them.
+    /// Writes rows to sorted segments that are not for long, and adds them to `runs`. They have no
+    /// names any more when this returns: nothing is left of them once nobody reads them.
     fn sort(
         &mut self,
         writer: &TableWriter,
@@ -313,13 +332,15 @@ impl Work {
         })?;
         for new in sorted {
             let run = SortedRun::open(new, order, runs.len())?;
-            runs.push(run.ok_or_else(|| Error::corrupt(0, "a segment that was just sorted is not"))?);
+            runs.push(
+                run.ok_or_else(|| Error::corrupt(0, "a segment that was just sorted is not"))?,
+            );
         }
         Ok(())
     }
 
-    /// Runs rows through the pipeline, each segment sorted by `keys`, and hands what becomes of them to `store`. With each row,
-    /// `done_with` bytes of what there was are done with.
+    /// Runs rows through the pipeline, each segment sorted by `keys`, and hands what becomes of
+    /// them to `store`. With each row, `done_with` bytes of what there was are done with.
     fn write<T>(
         &self,
         tasks: impl Iterator<Item = Result<Task>>,
@@ -337,21 +358,38 @@ impl Work {
             written.push(store(segment)?);
             Ok(())
         };
-        let stop = || if self.cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) };
+        let stop =
+            || if self.cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) };
         let tasks = tasks.map(|task| stop().and(task));
         let mut schema = schema.clone();
-        pipeline::run(&self.pool, tasks, &mut schema, &arrange, &pipeline, &mut Tally::default(), &mut sink)?;
+        pipeline::run(
+            &self.pool,
+            tasks,
+            &mut schema,
+            &arrange,
+            &pipeline,
+            &mut Tally::default(),
+            &mut sink,
+        )?;
         Ok(written)
     }
 }
 
-/// Segments by the ranges of their first key: those that overlap are together. Rising in the order of the table.
-fn clusters(mine: Vec<Candidate>, keys: &[SortKey], known: &[Option<ColumnStats>]) -> Vec<Vec<Candidate>> {
+/// Segments by the ranges of their first key: those that overlap are together. Rising in the order
+/// of the table.
+fn clusters(
+    mine: Vec<Candidate>,
+    keys: &[SortKey],
+    known: &[Option<ColumnStats>],
+) -> Vec<Vec<Candidate>> {
     let descending = keys.first().is_some_and(|key| key.descending);
     // Where there are nulls or no bounds, or types differ, nothing is known.
     let data_type = known.iter().flatten().map(|known| &known.data_type).next();
     let bounds = |candidate: &Candidate| -> Option<(Bound, Bound)> {
-        let known = known.get(candidate.at)?.as_ref().filter(|known| Some(&known.data_type) == data_type)?;
+        let known = known
+            .get(candidate.at)?
+            .as_ref()
+            .filter(|known| Some(&known.data_type) == data_type)?;
         let (min, max) = known.stats.min.clone().zip(known.stats.max.clone())?;
         (known.stats.nulls == 0).then_some(if descending { (max, min) } else { (min, max) })
     };

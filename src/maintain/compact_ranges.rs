@@ -1,11 +1,13 @@
 //! Sorted segments read as one sorted sequence, range by range of their keys.
 //!
-//! Some keys of each segment, at even distances, are kept as bytes that compare as rows do. Quantiles of all of them cut the keys
-//! into ranges of about equal size; where a range begins in a segment is found by binary search, first among the kept keys and
-//! then in the rows between two of them. A range is decoded, sorted and handed on by one worker.
+//! Some keys of each segment, at even distances, are kept as bytes that compare as rows do.
+//! Quantiles of all of them cut the keys into ranges of about equal size; where a range begins in a
+//! segment is found by binary search, first among the kept keys and then in the rows between two of
+//! them. A range is decoded, sorted and handed on by one worker.
 //!
-//! A range takes some rows from every segment that it overlaps. The more these are, the fewer rows come from each, and the more
-//! is decoded for nothing: beyond [`fan_in`] they are merged in groups first.
+//! A range takes some rows from every segment that it overlaps. The more these are, the fewer rows
+//! come from each, and the more is decoded for nothing: beyond [`fan_in`] they are merged in groups
+//! first.
 
 use std::sync::Arc;
 
@@ -28,8 +30,8 @@ use crate::segment::Segment;
 
 /// Rows of a range, about, where memory allows.
 const RANGE_ROWS: usize = 1 << 17;
-/// The fewest rows that a range takes from a segment on average, where memory allows: a fraction of a vector is decoded for
-/// nothing at either end.
+/// The fewest rows that a range takes from a segment on average, where memory allows: a fraction of
+/// a vector is decoded for nothing at either end.
 const SLICE_ROWS: usize = 4 * VECTOR;
 /// The same where memory does not allow it.
 const LEAST_SLICE_ROWS: usize = VECTOR / 4;
@@ -60,10 +62,17 @@ pub(super) struct Order {
 
 impl Order {
     /// The order of the rows of some segments.
-    pub(super) fn new(schema: &Schema, keys: &[SortKey], segments: &[Arc<Segment>]) -> Result<Arc<Order>> {
+    pub(super) fn new(
+        schema: &Schema,
+        keys: &[SortKey],
+        segments: &[Arc<Segment>],
+    ) -> Result<Arc<Order>> {
         let (mut columns, mut fields) = (Vec::new(), Vec::new());
         for key in keys {
-            let Some(column) = schema.columns().iter().find(|column| column.id == key.column) else { continue };
+            let Some(column) = schema.columns().iter().find(|column| column.id == key.column)
+            else {
+                continue;
+            };
             let options = SortOptions { descending: key.descending, nulls_first: key.nulls_first };
             fields.push(SortField::new_with_options(column.data_type.to_arrow(), options));
             columns.push(column.clone());
@@ -78,7 +87,14 @@ impl Order {
         let key_bytes = bytes / rows.max(1) + size_of::<Key>();
         let interval = (rows / SAMPLES.min(SAMPLE_BYTES / key_bytes).max(1)).max(1);
         let step = (KEY_BYTES / key_bytes / VECTOR).max(1) * VECTOR;
-        Ok(Arc::new(Order { schema: schema.clone(), keys: keys.to_vec(), columns, converter, interval, step }))
+        Ok(Arc::new(Order {
+            schema: schema.clone(),
+            keys: keys.to_vec(),
+            columns,
+            converter,
+            interval,
+            step,
+        }))
     }
 
     /// The keys of some rows of a segment, within one block and from a multiple of a vector on.
@@ -101,8 +117,8 @@ pub(super) struct SortedRun {
     order: Arc<Order>,
     first: Key,
     last: Key,
-    /// Number of the row of the first kept key. It differs from run to run: kept keys at the same places of runs that are alike
-    /// would be alike too, and lie in heaps.
+    /// Number of the row of the first kept key. It differs from run to run: kept keys at the same
+    /// places of runs that are alike would be alike too, and lie in heaps.
     phase: usize,
     /// The kept keys.
     samples: Vec<Key>,
@@ -111,36 +127,57 @@ pub(super) struct SortedRun {
 }
 
 impl SortedRun {
-    /// Reads the keys of a segment with rows; `None` if these are not in order. `number` is the run's among others.
-    pub(super) fn open(segment: Arc<Segment>, order: &Arc<Order>, number: usize) -> Result<Option<SortedRun>> {
+    /// Reads the keys of a segment with rows; `None` if these are not in order. `number` is the
+    /// run's among others.
+    pub(super) fn open(
+        segment: Arc<Segment>,
+        order: &Arc<Order>,
+        number: usize,
+    ) -> Result<Option<SortedRun>> {
         // Multiples of the golden section are spread evenly, however many there are.
         let phase = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let phase = (phase as usize * order.interval) >> 32;
         let (mut samples, mut first, mut last) = (Vec::new(), None, None::<Key>);
         let parts = (0..segment.blocks()).flat_map(|block| {
             let rows = rewrite::block_rows(&segment, block);
-            (0..rows).step_by(order.step).map(move |start| (block, start..rows.min(start + order.step)))
+            (0..rows)
+                .step_by(order.step)
+                .map(move |start| (block, start..rows.min(start + order.step)))
         });
         for (block, part) in parts {
             let start = segment.block_range(block).start as usize + part.start;
             let rows = order.of(&segment, block, part)?;
             let count = rows.num_rows();
-            let first_in_order = last.as_ref().is_none_or(|last| count == 0 || **last <= *rows.row(0).as_ref());
+            let first_in_order =
+                last.as_ref().is_none_or(|last| count == 0 || **last <= *rows.row(0).as_ref());
             if !first_in_order || (1..count).any(|row| rows.row(row - 1) > rows.row(row)) {
                 return Ok(None);
             }
             let next = phase + start.saturating_sub(phase).next_multiple_of(order.interval);
             samples.extend(
-                (next..start + count).step_by(order.interval).map(|row| rows.row(row - start).as_ref().into()),
+                (next..start + count)
+                    .step_by(order.interval)
+                    .map(|row| rows.row(row - start).as_ref().into()),
             );
             if count > 0 {
                 first.get_or_insert_with(|| rows.row(0).as_ref().into());
                 last = Some(rows.row(count - 1).as_ref().into());
             }
         }
-        let Some((first, last)) = first.zip(last) else { return Err(Error::corrupt(0, "a segment without rows")) };
-        let row_bytes = rewrite::row_bytes(&segment, &rewrite::stored_columns(&segment, &order.schema))?;
-        Ok(Some(SortedRun { segment, order: Arc::clone(order), first, last, phase, samples, row_bytes }))
+        let Some((first, last)) = first.zip(last) else {
+            return Err(Error::corrupt(0, "a segment without rows"));
+        };
+        let row_bytes =
+            rewrite::row_bytes(&segment, &rewrite::stored_columns(&segment, &order.schema))?;
+        Ok(Some(SortedRun {
+            segment,
+            order: Arc::clone(order),
+            first,
+            last,
+            phase,
+            samples,
+            row_bytes,
+        }))
     }
 
     fn rows(&self) -> usize {
@@ -200,7 +237,8 @@ pub(super) fn in_order(runs: &[SortedRun]) -> bool {
     runs.windows(2).all(|pair| matches!(pair, [before, after] if before.last <= after.first))
 }
 
-/// Neighbouring runs in groups, of which each overlaps at most `most` times or so. One group is the end of merging.
+/// Neighbouring runs in groups, of which each overlaps at most `most` times or so. One group is the
+/// end of merging.
 pub(super) fn groups(runs: Vec<SortedRun>, most: usize) -> Vec<Vec<SortedRun>> {
     let mut groups: Vec<Vec<SortedRun>> = Vec::new();
     // The last keys of chains in which each run comes after the one before.
@@ -222,8 +260,8 @@ pub(super) fn groups(runs: Vec<SortedRun>, most: usize) -> Vec<Vec<SortedRun>> {
     groups
 }
 
-/// Tasks that give all rows of sorted runs in order, a range of keys each. Equal keys come in the order of the runs. The rows of
-/// a range take about `bytes` at most, and are about `most`.
+/// Tasks that give all rows of sorted runs in order, a range of keys each. Equal keys come in the
+/// order of the runs. The rows of a range take about `bytes` at most, and are about `most`.
 pub(super) fn ranges(
     runs: Vec<SortedRun>,
     order: &Arc<Order>,
@@ -233,8 +271,13 @@ pub(super) fn ranges(
 ) -> impl Iterator<Item = Result<Task>> + use<> {
     let (order, decoded, row_bytes) = (Arc::clone(order), decoded_bytes(&runs), row_bytes(&runs));
     // Several at a time, if not so small that most of what is decoded is for nothing.
-    let share = (bytes / pool.current_num_threads() / row_bytes).max(runs.len().saturating_mul(LEAST_SLICE_ROWS));
-    let wanted = RANGE_ROWS.max(runs.len().saturating_mul(SLICE_ROWS)).min(most).min(share).min(bytes / row_bytes);
+    let share = (bytes / pool.current_num_threads() / row_bytes)
+        .max(runs.len().saturating_mul(LEAST_SLICE_ROWS));
+    let wanted = RANGE_ROWS
+        .max(runs.len().saturating_mul(SLICE_ROWS))
+        .min(most)
+        .min(share)
+        .min(bytes / row_bytes);
     let mut samples: Vec<&Key> = runs.iter().flat_map(|run| &run.samples).collect();
     samples.sort_unstable();
     let step = (wanted / order.interval).max(1);
@@ -251,7 +294,8 @@ pub(super) fn ranges(
             let rows = std::mem::replace(start, end)..end;
             Ok((!rows.is_empty()).then(|| (Arc::clone(&run.segment), rows)))
         };
-        let slices = pool.install(|| runs.par_iter().zip(&mut starts).map(next).collect::<Result<Vec<_>>>());
+        let slices =
+            pool.install(|| runs.par_iter().zip(&mut starts).map(next).collect::<Result<Vec<_>>>());
         let slices: Vec<Slice> = match slices {
             Ok(slices) => slices.into_iter().flatten().collect(),
             Err(error) => return vec![Err(error)],
@@ -277,7 +321,8 @@ struct Boundary {
     one_key: bool,
 }
 
-/// Between what keys ranges lie. A key that is there more than once has many rows, which are a range of their own.
+/// Between what keys ranges lie. A key that is there more than once has many rows, which are a
+/// range of their own.
 fn boundaries(splitters: &[Key]) -> Vec<Boundary> {
     let mut all = Vec::with_capacity(splitters.len() + 1);
     for same in splitters.chunk_by(|a, b| a == b) {
@@ -379,8 +424,10 @@ mod tests {
 
     fn segment(keys: &[i64]) -> Arc<Segment> {
         let array: ArrayRef = Arc::new(arrow_array::Int64Array::from(keys.to_vec()));
-        let column = InputColumn { id: ColumnId(0), data_type: DataType::Int64, arrays: vec![array] };
-        let input = SegmentInput { rows: keys.len(), block_rows: 2 * VECTOR, columns: vec![column] };
+        let column =
+            InputColumn { id: ColumnId(0), data_type: DataType::Int64, arrays: vec![array] };
+        let input =
+            SegmentInput { rows: keys.len(), block_rows: 2 * VECTOR, columns: vec![column] };
         let encoded = encode(&input, &Options::new(Profile::Fast)).unwrap();
         let bytes: Vec<u8> = encoded.parts.concat();
         let length = bytes.len() as u64;
@@ -412,9 +459,12 @@ mod tests {
 
     #[test]
     fn neighbours_are_grouped_by_how_often_they_overlap() {
-        let runs = |bounds: &[(i64, i64)]| bounds.iter().map(|(first, last)| run(&[*first, *last], 0)).collect();
-        let sizes =
-            |bounds: &[(i64, i64)], most| groups(runs(bounds), most).iter().map(Vec::len).collect::<Vec<_>>();
+        let runs = |bounds: &[(i64, i64)]| {
+            bounds.iter().map(|(first, last)| run(&[*first, *last], 0)).collect()
+        };
+        let sizes = |bounds: &[(i64, i64)], most| {
+            groups(runs(bounds), most).iter().map(Vec::len).collect::<Vec<_>>()
+        };
         assert!(sizes(&[], 2).is_empty());
         // One after the other, if by equal keys.
         assert_eq!(sizes(&[(0, 5), (5, 6), (7, 9), (9, 9)], 2), [4]);
@@ -440,7 +490,9 @@ mod tests {
             let keys = parsed.batches[0].column(0);
             let keys = arrow_cast::cast(keys, &arrow_schema::DataType::Int64).unwrap();
             assert!(keys.len() < 3 * 8192, "{}", keys.len());
-            all.extend(keys.as_primitive::<arrow_array::types::Int64Type>().values().iter().copied());
+            all.extend(
+                keys.as_primitive::<arrow_array::types::Int64Type>().values().iter().copied(),
+            );
         }
         assert_eq!(all, (0..4096 * 32).collect::<Vec<i64>>());
     }
@@ -456,16 +508,21 @@ mod tests {
                 _ => row + 7000,
             })
             .collect();
-        let runs: Vec<SortedRun> =
-            (0..3).map(|number| SortedRun::open(segment(&keys), &order(8), number).unwrap().unwrap()).collect();
+        let runs: Vec<SortedRun> = (0..3)
+            .map(|number| SortedRun::open(segment(&keys), &order(8), number).unwrap().unwrap())
+            .collect();
         let (order, bytes) = (Arc::clone(&runs[0].order), 700 * row_bytes(&runs));
         let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
         let mut all = Vec::new();
         for task in ranges(runs, &order, pool, bytes, usize::MAX) {
             let parsed = (task.unwrap().work)().unwrap();
-            let keys = arrow_cast::cast(parsed.batches[0].column(0), &arrow_schema::DataType::Int64).unwrap();
+            let keys =
+                arrow_cast::cast(parsed.batches[0].column(0), &arrow_schema::DataType::Int64)
+                    .unwrap();
             assert!((1..=3 * 768).contains(&keys.len()), "{}", keys.len());
-            all.extend(keys.as_primitive::<arrow_array::types::Int64Type>().values().iter().copied());
+            all.extend(
+                keys.as_primitive::<arrow_array::types::Int64Type>().values().iter().copied(),
+            );
         }
         let mut expected = keys.repeat(3);
         expected.sort_unstable();

@@ -1,7 +1,9 @@
-//! What reads a table with `query/` and writes it with `ingest/`: compaction, deletion, update, and changes of columns.
+//! What reads a table with `query/` and writes it with `ingest/`: compaction, deletion, update, and
+//! changes of columns.
 //!
-//! Where this stands: beside the two roads. Each operation takes the writer's lock, writes new segments beside the old ones, and
-//! commits edits of the list of segments; readers go on with the generation that they hold.
+//! Where this stands: beside the two roads. Each operation takes the writer's lock, writes new
+//! segments beside the old ones, and commits edits of the list of segments; readers go on with the
+//! generation that they hold.
 
 pub mod alter; // columns added, dropped, renamed, widened
 pub mod compact; // small and overlapping segments into large, sorted ones

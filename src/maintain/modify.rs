@@ -1,8 +1,9 @@
 //! Rows out, or changed, by a condition.
 //!
-//! Segments that the manifest rules out are not opened, segments in which no row meets the condition stay as they are, segments
-//! in which all do are taken off the list, and the others are written anew. One commit puts all of it in force. Rewriting
-//! leaves readers nothing to look up row by row: counts, sums and bounds stay exact, and every query as fast as before.
+//! Segments that the manifest rules out are not opened, segments in which no row meets the
+//! condition stay as they are, segments in which all do are taken off the list, and the others are
+//! written anew. One commit puts all of it in force. Rewriting leaves readers nothing to look up
+//! row by row: counts, sums and bounds stay exact, and every query as fast as before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +42,8 @@ pub struct Modification {
     pub set: Option<Vec<(usize, Compiled)>>,
     /// Makes functions of the expressions that the table is partitioned by.
     pub compile: Option<Arc<dyn Compile>>,
-    /// The only generation that the expressions are right for, where they hold what was found in it.
+    /// The only generation that the expressions are right for, where they hold what was found in
+    /// it.
     pub generation: Option<u64>,
 }
 
@@ -69,7 +71,8 @@ pub struct ModifyReport {
     pub bytes_written: u64,
 }
 
-/// Modifies a table. Where the schema or the generation is no longer that which the expressions were made for, nothing is done.
+/// Modifies a table. Where the schema or the generation is no longer that which the expressions
+/// were made for, nothing is done.
 pub fn modify(
     table: &Table,
     schema: &Schema,
@@ -79,7 +82,10 @@ pub fn modify(
     let mut writer = table.writer(None)?;
     let is_other = |made_for: u64| writer.base().map(|root| root.generation) != Some(made_for);
     if writer.schema() != schema || modification.generation.is_some_and(is_other) {
-        return Err(Error::InvalidInput(format!("table '{}' has changed meanwhile; try again", table.name())));
+        return Err(Error::InvalidInput(format!(
+            "table '{}' has changed meanwhile; try again",
+            table.name()
+        )));
     }
     // The writer's lock is held: this is the generation that the commit will follow.
     let snapshot = table.snapshot()?;
@@ -95,7 +101,9 @@ pub fn modify(
     let mut report = ModifyReport::default();
     let Modification { predicate, partitions, .. } = modification;
     let mut edits: Vec<Edit<NewSegment>> = Vec::new();
-    for number in matching_segments(predicate, partitions, &snapshot, &entries, &mut Default::default())? {
+    for number in
+        matching_segments(predicate, partitions, &snapshot, &entries, &mut Default::default())?
+    {
         if options.cancelled.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
@@ -114,7 +122,8 @@ pub fn modify(
             let files = writer.data_files();
             let mut sink = |partition: Arc<str>, segment| {
                 // Rows that keep their partition are not asked where they belong.
-                let partition = if arrange.is_partitioned() { &*partition } else { &*entry.partition };
+                let partition =
+                    if arrange.is_partitioned() { &*partition } else { &*entry.partition };
                 edit.insert.push(store_segment(&files, partition, segment)?);
                 Ok(())
             };
@@ -144,9 +153,14 @@ pub fn modify(
 /// Where changed rows go: where they were, unless a key changes.
 fn arrangement(table: &Arrangement, schema: &Schema, modification: &Modification) -> Arrange {
     let set = modification.set.iter().flatten();
-    let changed = set.filter_map(|(at, _)| schema.columns().get(*at)).any(|column| table.uses(column.id));
+    let changed =
+        set.filter_map(|(at, _)| schema.columns().get(*at)).any(|column| table.uses(column.id));
     let arrangement = if changed { table.clone() } else { Arrangement::default() };
-    Arrange { table: Some(arrangement), compile: modification.compile.clone(), ..Arrange::default() }
+    Arrange {
+        table: Some(arrangement),
+        compile: modification.compile.clone(),
+        ..Arrange::default()
+    }
 }
 
 /// How many rows of a segment meet the condition.
@@ -175,7 +189,9 @@ fn tasks<'a>(
         let range = segment.block_range(block);
         let rows = (range.end - range.start) as usize;
         let weight = rows.saturating_mul(2 * row_bytes);
-        Ok(Task::new(weight, move || Ok(modified(&segment, block, rows, &shared.0, &shared.1)?.into())))
+        Ok(Task::new(weight, move || {
+            Ok(modified(&segment, block, rows, &shared.0, &shared.1)?.into())
+        }))
     }))
 }
 
@@ -192,7 +208,8 @@ fn modified(
         Some(condition) => mask(condition, &mut inputs)?,
         None => BooleanArray::from(vec![true; rows]),
     };
-    let batch = rewrite::decode(segment, block, 0..rows, &rewrite::stored_columns(segment, schema))?;
+    let batch =
+        rewrite::decode(segment, block, 0..rows, &rewrite::stored_columns(segment, schema))?;
     let Some(set) = &modification.set else {
         let keep = arrow_array::BooleanArray::from_unary(&mask, |chosen| !chosen);
         return filter_record_batch(&batch, &keep).map_err(failed);
@@ -201,8 +218,10 @@ fn modified(
         return Ok(batch);
     }
     let fields = batch.schema_ref().fields().iter();
-    let mut columns: Vec<(String, ArrayRef)> =
-        fields.zip(batch.columns()).map(|(field, array)| (field.name().clone(), Arc::clone(array))).collect();
+    let mut columns: Vec<(String, ArrayRef)> = fields
+        .zip(batch.columns())
+        .map(|(field, array)| (field.name().clone(), Arc::clone(array)))
+        .collect();
     for (at, expression) in set {
         let Some(column) = schema.columns().get(*at) else { continue };
         let new = chosen_values(expression, &mut inputs, &mask, column)?;
@@ -223,11 +242,13 @@ fn modified(
             None => columns.push((column.name.to_string(), merged)),
         }
     }
-    let fields = columns.iter().map(|(name, array)| Field::new(name, array.data_type().clone(), true));
+    let fields =
+        columns.iter().map(|(name, array)| Field::new(name, array.data_type().clone(), true));
     let fields = fields.collect::<Vec<_>>();
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     let arrays = columns.into_iter().map(|(_, array)| array).collect();
-    RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options).map_err(failed)
+    RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
+        .map_err(failed)
 }
 
 /// The new values of a column, for the chosen rows alone: an expression may fail for others.
@@ -247,13 +268,17 @@ fn chosen_values(
 
 /// The rows that meet a condition, without nulls.
 fn mask(condition: &Compiled, inputs: &mut Inputs<'_>) -> Result<BooleanArray> {
-    let values = condition.inputs.iter().map(|at| inputs.column(*at)).collect::<Result<Vec<_>>>()?;
+    let values =
+        condition.inputs.iter().map(|at| inputs.column(*at)).collect::<Result<Vec<_>>>()?;
     let answer = evaluate(condition, &values, inputs.rows)?;
     if *answer.data_type() == arrow_schema::DataType::Null {
         return Ok(BooleanArray::from(vec![false; inputs.rows]));
     }
     let Some(answer) = answer.as_boolean_opt() else {
-        return Err(Error::InvalidInput(format!("a condition is true or false, not {}", answer.data_type())));
+        return Err(Error::InvalidInput(format!(
+            "a condition is true or false, not {}",
+            answer.data_type()
+        )));
     };
     Ok(match answer.nulls() {
         Some(nulls) => BooleanArray::new(answer.values() & nulls.inner(), None),
@@ -284,7 +309,8 @@ impl<'a> Inputs<'a> {
     }
 
     fn column(&mut self, at: usize) -> Result<ArrayRef> {
-        let (Some(slot), Some(column)) = (self.decoded.get_mut(at), self.schema.columns().get(at)) else {
+        let (Some(slot), Some(column)) = (self.decoded.get_mut(at), self.schema.columns().get(at))
+        else {
             return Err(Error::InvalidInput(format!("there is no column {at}")));
         };
         if let Some(array) = slot {

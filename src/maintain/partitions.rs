@@ -24,7 +24,8 @@ pub struct Partition {
 pub fn partitions(snapshot: &Snapshot) -> Result<Vec<Partition>> {
     let mut all: BTreeMap<Arc<str>, Partition> = BTreeMap::new();
     for entry in snapshot.segments()?.iter() {
-        let empty = || Partition { path: Arc::clone(&entry.partition), segments: 0, rows: 0, bytes: 0 };
+        let empty =
+            || Partition { path: Arc::clone(&entry.partition), segments: 0, rows: 0, bytes: 0 };
         let partition = all.entry(Arc::clone(&entry.partition)).or_insert_with(empty);
         partition.segments += 1;
         partition.rows += entry.rows;
@@ -41,16 +42,19 @@ pub(super) fn no_partition(table: &Table, path: &str) -> Error {
     ))
 }
 
-/// Drops partitions, and all those within them, in one commit. A path that names none is an error, and nothing is dropped.
-/// Returns what was dropped, too.
+/// Drops partitions, and all those within them, in one commit. A path that names none is an error,
+/// and nothing is dropped. Returns what was dropped, too.
 pub fn drop_partitions(table: &Table, paths: &[String]) -> Result<(Commit, Partition)> {
     let mut writer = table.writer(None)?;
     let entries = writer.segments()?;
     if writer.arrangement().partition_by.is_empty() {
         return Err(Error::InvalidInput(format!("table '{}' is not partitioned", table.name())));
     }
-    let within = |entry: &SegmentEntry, path: &str| !path.is_empty() && is_within(&entry.partition, path);
-    if let Some(unknown) = paths.iter().find(|path| !entries.iter().any(|entry| within(entry, path))) {
+    let within =
+        |entry: &SegmentEntry, path: &str| !path.is_empty() && is_within(&entry.partition, path);
+    if let Some(unknown) =
+        paths.iter().find(|path| !entries.iter().any(|entry| within(entry, path)))
+    {
         return Err(no_partition(table, unknown));
     }
     let mut dropped = Partition { path: paths.join(", ").into(), segments: 0, rows: 0, bytes: 0 };

@@ -47,9 +47,11 @@ fn csv(rows: &[Row]) -> Input {
 }
 
 fn add(table: &Table, rows: &[Row], arrange: Arrange) {
-    let small = TableOptions { block_rows: 1024, segment_rows: FULL as u32, ..TableOptions::default() };
+    let small =
+        TableOptions { block_rows: 1024, segment_rows: FULL as u32, ..TableOptions::default() };
     let writer = table.writer(Some((Schema::default(), small))).unwrap();
-    load(writer, vec![csv(rows)], &LoadOptions { threads: 2, arrange, ..LoadOptions::default() }).unwrap();
+    load(writer, vec![csv(rows)], &LoadOptions { threads: 2, arrange, ..LoadOptions::default() })
+        .unwrap();
 }
 
 fn table(dir: &Path) -> Table {
@@ -64,12 +66,20 @@ fn read(snapshot: &Snapshot) -> Vec<Row> {
             let range = segment.block_range(block);
             let count = (range.end - range.start) as usize;
             let batch = decode(&segment, block, 0..count, snapshot.schema().columns()).unwrap();
-            let int = |at: usize| arrow_cast::cast(batch.column(at), &arrow_schema::DataType::Int64).unwrap();
+            let int = |at: usize| {
+                arrow_cast::cast(batch.column(at), &arrow_schema::DataType::Int64).unwrap()
+            };
             let (a, id) = (int(0), int(2));
             let b = arrow_cast::cast(batch.column(1), &arrow_schema::DataType::Utf8).unwrap();
-            let (a, b, id) = (a.as_primitive::<Int64Type>(), b.as_string::<i32>(), id.as_primitive::<Int64Type>());
+            let (a, b, id) = (
+                a.as_primitive::<Int64Type>(),
+                b.as_string::<i32>(),
+                id.as_primitive::<Int64Type>(),
+            );
             rows.extend(
-                (0..count).map(|i| (a.is_valid(i).then(|| a.value(i)), b.value(i).to_owned(), id.value(i))),
+                (0..count).map(|i| {
+                    (a.is_valid(i).then(|| a.value(i)), b.value(i).to_owned(), id.value(i))
+                }),
             );
         }
     }
@@ -110,7 +120,10 @@ fn a_sorted_table_is_sorted_as_a_whole() {
     for (descending, memory_limit) in [(false, None), (true, Some(1 << 20)), (false, Some(1))] {
         let dir = tempfile::tempdir().unwrap();
         let (table, mut state, mut all) = (table(dir.path()), 5, Vec::new());
-        let arrange = Arrange { sort_by: vec![by("a", descending), by("b", !descending)], ..Arrange::default() };
+        let arrange = Arrange {
+            sort_by: vec![by("a", descending), by("b", !descending)],
+            ..Arrange::default()
+        };
         for count in [6000, 5000, 9000, 30] {
             let new = rows(all.len() as i64, count, &mut state);
             add(&table, &new, arrange.clone());
@@ -122,7 +135,8 @@ fn a_sorted_table_is_sorted_as_a_whole() {
             rows.sort_by(|x, y| {
                 let a = x.0.cmp(&y.0);
                 let a = if descending { a.reverse() } else { a };
-                let a = place(x.0.is_none(), descending).cmp(&place(y.0.is_none(), descending)).then(a);
+                let a =
+                    place(x.0.is_none(), descending).cmp(&place(y.0.is_none(), descending)).then(a);
                 let b = x.1.cmp(&y.1);
                 a.then(if descending { b } else { b.reverse() })
             });
@@ -134,10 +148,16 @@ fn a_sorted_table_is_sorted_as_a_whole() {
         let found = read(&snapshot);
         assert_eq!(keys(&found), keys(&sorted(&all)), "{report:?}");
         assert_eq!(found.iter().map(|row| row.2).collect::<BTreeSet<_>>().len(), all.len());
-        let full = snapshot.segments().unwrap().iter().filter(|segment| segment.rows == FULL as u64).count();
+        let full = snapshot
+            .segments()
+            .unwrap()
+            .iter()
+            .filter(|segment| segment.rows == FULL as u64)
+            .count();
         assert!(memory_limit == Some(1) || full == all.len() / FULL, "{full} full ones");
         if memory_limit.is_none() {
-            // Segments begin and end with the same first key: they are in order all the same, and left alone.
+            // Segments begin and end with the same first key: they are in order all the same, and
+            // left alone.
             assert_eq!(compact(&table, &options()).unwrap().rows, 0);
         }
     }
@@ -154,11 +174,13 @@ fn many_runs_are_merged_in_groups_where_memory_is_small() {
         add(&table, &new, Arrange::default());
         all.extend(new);
     }
-    let limited = CompactOptions { sort_by: vec![by("a", false)], memory_limit: Some(1), ..options() };
+    let limited =
+        CompactOptions { sort_by: vec![by("a", false)], memory_limit: Some(1), ..options() };
     let report = compact(&table, &limited).unwrap();
-    // Sorted runs of 4 MiB, their merging and the result: the rows were written at least four times.
-    let written =
-        report.bytes_written / table.snapshot().unwrap().segments().unwrap().iter().map(|s| s.length).sum::<u64>();
+    // Sorted runs of 4 MiB, their merging and the result: the rows were written at least four
+    // times.
+    let written = report.bytes_written
+        / table.snapshot().unwrap().segments().unwrap().iter().map(|s| s.length).sum::<u64>();
     assert!(written >= 4, "{report:?}");
     // Nulls last; rows with one key stay in their order.
     all.sort_by_key(|row| (row.0.is_none(), row.0));
@@ -201,8 +223,13 @@ fn partitions_are_compacted_listed_and_dropped_one_by_one() {
     let expected = |name: &str| all.iter().filter(|row| row.1 == name).cloned().collect::<Vec<_>>();
     let listed = partitions(&table.snapshot().unwrap()).unwrap();
     assert_eq!(listed.len(), 13);
-    assert!(listed.iter().all(|p| p.segments == 3 && p.rows == expected(&p.path[5..]).len() as u64), "{listed:?}");
-    let report = compact(&table, &CompactOptions { partition: Some("kind=t3".to_owned()), ..options() }).unwrap();
+    assert!(
+        listed.iter().all(|p| p.segments == 3 && p.rows == expected(&p.path[5..]).len() as u64),
+        "{listed:?}"
+    );
+    let report =
+        compact(&table, &CompactOptions { partition: Some("kind=t3".to_owned()), ..options() })
+            .unwrap();
     assert_eq!((report.partitions, report.segments_before, report.segments_after), (1, 3, 1));
     assert_eq!(compact(&table, &options()).unwrap().partitions, 12);
     let of = |name: &str| {
@@ -210,7 +237,8 @@ fn partitions_are_compacted_listed_and_dropped_one_by_one() {
         read(&snapshot).into_iter().filter(|row| row.1 == name).collect::<Vec<_>>()
     };
     assert_eq!(of("t3"), expected("t3"));
-    let (_, dropped) = drop_partitions(&table, &["kind=t3".to_owned(), "kind=t12".to_owned()]).unwrap();
+    let (_, dropped) =
+        drop_partitions(&table, &["kind=t3".to_owned(), "kind=t12".to_owned()]).unwrap();
     assert_eq!(dropped.rows as usize, expected("t3").len() + expected("t12").len());
     assert!(of("t3").is_empty() && of("t12").is_empty());
     assert_eq!(of("t1"), expected("t1"));
@@ -220,7 +248,10 @@ fn partitions_are_compacted_listed_and_dropped_one_by_one() {
     add(&table, &rows(0, 10, &mut state), arrange);
     let other = Arrange { partition_by: vec!["a".to_owned()], ..Arrange::default() };
     let writer = table.writer(None).unwrap();
-    assert!(load(writer, vec![csv(&all)], &LoadOptions { arrange: other, ..LoadOptions::default() }).is_err());
+    assert!(
+        load(writer, vec![csv(&all)], &LoadOptions { arrange: other, ..LoadOptions::default() })
+            .is_err()
+    );
 }
 
 /// `id % divisor = 0`, and an error where id is 12345.
@@ -230,13 +261,19 @@ struct Divisible(i64);
 impl Function for Divisible {
     fn evaluate(&self, inputs: &[ArrayRef], _: usize) -> Result<ArrayRef> {
         let ids = inputs[0].as_primitive::<Int64Type>();
-        Ok(std::sync::Arc::new(ids.iter().map(|id| id.map(|id| id % self.0 == 0)).collect::<BooleanArray>()))
+        Ok(std::sync::Arc::new(
+            ids.iter().map(|id| id.map(|id| id % self.0 == 0)).collect::<BooleanArray>(),
+        ))
     }
 }
 
 fn divisible(divisor: i64) -> Compiled {
     let function: std::sync::Arc<dyn Function> = std::sync::Arc::new(Divisible(divisor));
-    Compiled { inputs: vec![2], function: Some(function), data_type: arrow_schema::DataType::Boolean }
+    Compiled {
+        inputs: vec![2],
+        function: Some(function),
+        data_type: arrow_schema::DataType::Boolean,
+    }
 }
 
 #[derive(Debug)]
@@ -285,18 +322,27 @@ fn rows_are_deleted_and_changed() {
     };
     let options = ModifyOptions { threads: 2, ..ModifyOptions::default() };
     let held = table.snapshot().unwrap();
-    let (commit, report) = modify(&table, &schema, &change(Some(divisible(3)), None), &options).unwrap();
+    let (commit, report) =
+        modify(&table, &schema, &change(Some(divisible(3)), None), &options).unwrap();
     assert!(commit.is_some() && report.rows == 3000 && report.removed == 0, "{report:?}");
     assert_eq!(in_order(read(&held)), all);
     all.retain(|row| row.2 % 3 != 0);
     assert_eq!(in_order(read(&table.snapshot().unwrap())), all);
     // Nothing to do: no commit.
-    assert_eq!(modify(&table, &schema, &change(Some(divisible(3)), None), &options).unwrap().0, None);
+    assert_eq!(
+        modify(&table, &schema, &change(Some(divisible(3)), None), &options).unwrap().0,
+        None
+    );
     // Another partition for some, and another number.
     let plus: std::sync::Arc<dyn Function> = std::sync::Arc::new(Plus(100_000));
-    let plus = Compiled { inputs: vec![2], function: Some(plus), data_type: arrow_schema::DataType::Int64 };
+    let plus = Compiled {
+        inputs: vec![2],
+        function: Some(plus),
+        data_type: arrow_schema::DataType::Int64,
+    };
     let text: std::sync::Arc<dyn Function> = std::sync::Arc::new(Constant("moved"));
-    let text = Compiled { inputs: vec![], function: Some(text), data_type: arrow_schema::DataType::Utf8 };
+    let text =
+        Compiled { inputs: vec![], function: Some(text), data_type: arrow_schema::DataType::Utf8 };
     let set = change(Some(divisible(4)), Some(vec![(2, plus), (1, text)]));
     modify(&table, &schema, &set, &options).unwrap();
     for row in all.iter_mut().filter(|row| row.2 % 4 == 0) {
@@ -304,7 +350,8 @@ fn rows_are_deleted_and_changed() {
     }
     let snapshot = table.snapshot().unwrap();
     assert_eq!(in_order(read(&snapshot)), in_order(all.clone()));
-    let moved = partitions(&snapshot).unwrap().into_iter().find(|p| &*p.path == "kind=moved").unwrap();
+    let moved =
+        partitions(&snapshot).unwrap().into_iter().find(|p| &*p.path == "kind=moved").unwrap();
     assert_eq!(moved.rows as usize, all.iter().filter(|row| row.1 == "moved").count());
     modify(&table, &schema, &change(None, None), &options).unwrap();
     assert_eq!((table.snapshot().unwrap().rows(), read(&table.snapshot().unwrap()).len()), (0, 0));
@@ -314,7 +361,11 @@ fn rows_are_deleted_and_changed() {
 fn columns_come_go_and_change_their_names_and_types() {
     let dir = tempfile::tempdir().unwrap();
     let (table, mut state) = (table(dir.path()), 2);
-    add(&table, &rows(0, 100, &mut state), Arrange { sort_by: vec![by("id", false)], ..Arrange::default() });
+    add(
+        &table,
+        &rows(0, 100, &mut state),
+        Arrange { sort_by: vec![by("id", false)], ..Arrange::default() },
+    );
     let before = table.snapshot().unwrap();
     let types = |snapshot: &Snapshot| {
         let columns = snapshot.schema().columns().iter();
@@ -333,7 +384,10 @@ fn columns_come_go_and_change_their_names_and_types() {
     )
     .unwrap();
     let after = table.snapshot().unwrap();
-    assert_eq!(types(&after), ["b: float64".to_owned(), format!("id: {int}"), "new: decimal(9,2)".to_owned()]);
+    assert_eq!(
+        types(&after),
+        ["b: float64".to_owned(), format!("id: {int}"), "new: decimal(9,2)".to_owned()]
+    );
     assert_eq!((after.rows(), after.root().history.keep, types(&before).len()), (100, 1000, 3));
     assert_eq!(after.schema().columns()[2].id, ColumnId(3));
     let refused = [

@@ -45,7 +45,8 @@ pub(super) fn parse(payload: &[u8], schema: &Schema) -> Result<Arrangement> {
         if schema.columns().iter().any(|column| column.id.0 == id) {
             return Ok(ColumnId(id));
         }
-        Err(cursor.corrupt(format!("rows are arranged by column {id}, which is none of the table's")))
+        Err(cursor
+            .corrupt(format!("rows are arranged by column {id}, which is none of the table's")))
     };
     let mut partition_by = Vec::new();
     for _ in 0..cursor.count(9, limits::MAX_PARTITION_KEYS)? {

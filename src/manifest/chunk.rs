@@ -9,9 +9,9 @@
 //! section 3  one for each column, see `columns.rs`
 //! ```
 //!
-//! Sections start at multiples of 8. Their checksums also cover chunk uuid, kind and column, so that a misplaced
-//! section is caught; a reader of one column checks and parses only the header, the segments and that column's section:
-//! tables of 2,000 columns open fast.
+//! Sections start at multiples of 8. Their checksums also cover chunk uuid, kind and column, so
+//! that a misplaced section is caught; a reader of one column checks and parses only the header,
+//! the segments and that column's section: tables of 2,000 columns open fast.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -75,7 +75,11 @@ impl ChunkBuilder {
     }
 
     /// Adds a segment with the statistics of its columns.
-    pub fn push(&mut self, segment: SegmentEntry, stats: impl IntoIterator<Item = (ColumnId, ColumnStats)>) {
+    pub fn push(
+        &mut self,
+        segment: SegmentEntry,
+        stats: impl IntoIterator<Item = (ColumnId, ColumnStats)>,
+    ) {
         let at = self.segments.len();
         self.segments.push(segment);
         for (column, stats) in stats {
@@ -110,7 +114,8 @@ impl ChunkBuilder {
 
     /// The stored form under the name `id`, and what a root says of it.
     pub fn encode(&self, id: Id) -> (Vec<u8>, ChunkRef) {
-        let paths: Vec<&Arc<str>> = self.segments.iter().map(|segment| &segment.partition).collect();
+        let paths: Vec<&Arc<str>> =
+            self.segments.iter().map(|segment| &segment.partition).collect();
         let (first, last) = (paths.iter().min(), paths.iter().max());
         let mut distinct: Vec<&Arc<str>> = paths.clone();
         distinct.sort();
@@ -123,7 +128,8 @@ impl ChunkBuilder {
             sections.push((COLUMN, *column, encode_column(self.segments.len(), stats)));
         }
         let bytes = assemble(id, self.segments.len(), &sections);
-        let path = |path: Option<&&Arc<str>>| path.map_or_else(|| Arc::from(""), |path| Arc::clone(path));
+        let path =
+            |path: Option<&&Arc<str>>| path.map_or_else(|| Arc::from(""), |path| Arc::clone(path));
         let reference = ChunkRef {
             id,
             length: bytes.len() as u64,
@@ -227,7 +233,10 @@ impl Chunk {
         if !checksum_holds(crc32fast::hash(all.get(..header).unwrap_or_default()), cursor.u32()?) {
             return Err(Error::corrupt(header as u64, "checksum of the header does not match"));
         }
-        if id != expected.id || segments != expected.segments as usize || all.len() as u64 != expected.length {
+        if id != expected.id
+            || segments != expected.segments as usize
+            || all.len() as u64 != expected.length
+        {
             return Err(Error::corrupt(40, "this is not the chunk that the root names"));
         }
         let mut cursor = Cursor::new(directory);
@@ -294,7 +303,8 @@ impl Chunk {
         self.sections.iter().filter(|section| section.kind == COLUMN).map(|section| section.column)
     }
 
-    /// What is known of a column, segment by segment; `None` for segments that lack it, or if all do.
+    /// What is known of a column, segment by segment; `None` for segments that lack it, or if all
+    /// do.
     pub fn column_stats(&self, column: ColumnId) -> Result<Option<Vec<Option<ColumnStats>>>> {
         let Some((payload, base)) = self.section(COLUMN, column)? else { return Ok(None) };
         parse_column(payload, &self.rows()?).map(Some).map_err(|error| error.at("", base))
@@ -302,9 +312,12 @@ impl Chunk {
 
     /// Every segment with the statistics of its columns.
     pub fn listed(&self) -> Result<Vec<Listed>> {
-        let mut all: Vec<Listed> = self.segments()?.into_iter().map(|segment| (segment, Vec::new())).collect();
+        let mut all: Vec<Listed> =
+            self.segments()?.into_iter().map(|segment| (segment, Vec::new())).collect();
         for column in self.columns() {
-            for ((_, stats), known) in all.iter_mut().zip(self.column_stats(column)?.into_iter().flatten()) {
+            for ((_, stats), known) in
+                all.iter_mut().zip(self.column_stats(column)?.into_iter().flatten())
+            {
                 stats.extend(known.map(|known| (column, known)));
             }
         }
@@ -316,7 +329,8 @@ impl Chunk {
         if !checksum_holds(crc32fast::hash(self.bytes.as_slice()), expected.crc) {
             return Err(Error::corrupt(0, "checksum of the chunk does not match the root"));
         }
-        let rows = self.segments()?.iter().try_fold(0u64, |sum, segment| sum.checked_add(segment.rows));
+        let rows =
+            self.segments()?.iter().try_fold(0u64, |sum, segment| sum.checked_add(segment.rows));
         if rows != Some(expected.rows) {
             return Err(Error::corrupt(
                 0,
@@ -330,13 +344,16 @@ impl Chunk {
     }
 
     fn section(&self, kind: u32, column: ColumnId) -> Result<Option<(&[u8], u64)>> {
-        let Ok(at) = self.sections.binary_search_by_key(&(kind, column), |s| (s.kind, s.column)) else {
+        let Ok(at) = self.sections.binary_search_by_key(&(kind, column), |s| (s.kind, s.column))
+        else {
             return Ok(None);
         };
         let section = self.sections[at];
         let range = usize::try_from(section.offset).ok().zip(usize::try_from(section.length).ok());
         let payload = range
-            .and_then(|(offset, length)| self.bytes.as_slice().get(offset..offset.checked_add(length)?))
+            .and_then(|(offset, length)| {
+                self.bytes.as_slice().get(offset..offset.checked_add(length)?)
+            })
             .ok_or_else(|| Error::corrupt(section.offset, "a section reaches beyond the file"))?;
         if !checksum_holds(section_crc(payload, &self.id, kind, column), section.crc) {
             return Err(Error::corrupt(
@@ -349,7 +366,9 @@ impl Chunk {
 
     fn required(&self, kind: u32) -> Result<&[u8]> {
         let section = self.section(kind, ColumnId(0))?;
-        section.map(|(payload, _)| payload).ok_or_else(|| Error::corrupt(0, format!("section {kind} is missing")))
+        section
+            .map(|(payload, _)| payload)
+            .ok_or_else(|| Error::corrupt(0, format!("section {kind} is missing")))
     }
 }
 
@@ -371,7 +390,9 @@ fn parse_segment(cursor: &mut Cursor<'_>, partitions: &[Arc<str>]) -> Result<Seg
         ));
     }
     if flags != 0 {
-        return Err(Error::Unsupported(format!("segment flags {flags:#x}; a newer build is needed")));
+        return Err(Error::Unsupported(format!(
+            "segment flags {flags:#x}; a newer build is needed"
+        )));
     }
     if offset.checked_add(length).is_none() {
         return Err(cursor.corrupt("a segment reaches beyond any file"));
@@ -416,7 +437,13 @@ mod tests {
 
     fn text(value: &str) -> ColumnStats {
         let bound = Some(Bound { value: Scalar::Bytes(value.as_bytes().into()), exact: true });
-        let stats = Stats { rows: 10, min: bound.clone(), max: bound, distinct: Some(1), ..Stats::default() };
+        let stats = Stats {
+            rows: 10,
+            min: bound.clone(),
+            max: bound,
+            distinct: Some(1),
+            ..Stats::default()
+        };
         ColumnStats { data_type: DataType::Utf8, stats }
     }
 
@@ -437,7 +464,8 @@ mod tests {
     /// All that a chunk says.
     fn everything(bytes: &[u8], reference: &ChunkRef) -> Result<Everything> {
         let chunk = open(bytes, reference)?;
-        let columns = (0..9).map(|id| chunk.column_stats(ColumnId(id))).collect::<Result<Vec<_>>>()?;
+        let columns =
+            (0..9).map(|id| chunk.column_stats(ColumnId(id))).collect::<Result<Vec<_>>>()?;
         Ok((chunk.segments()?, columns))
     }
 
@@ -485,7 +513,9 @@ mod tests {
                 if let Ok(found) = everything(&flipped, &reference) {
                     assert_eq!(found, whole, "byte {at} bit {bit}");
                 }
-                assert!(open(&flipped, &reference).and_then(|chunk| chunk.verify(&reference)).is_err());
+                assert!(
+                    open(&flipped, &reference).and_then(|chunk| chunk.verify(&reference)).is_err()
+                );
             }
         }
     }

@@ -4,8 +4,8 @@
 //! envelope   magic 8 · format version u32 · zero u32 · features u64 ×3: must understand, may read, may ignore
 //! ```
 //!
-//! A reader refuses a newer version and any must-understand bit that it does not know; the other two sets only tell
-//! what else is there.
+//! A reader refuses a newer version and any must-understand bit that it does not know; the other
+//! two sets only tell what else is there.
 
 use crate::bytes::{Cursor, Writer, checksum_holds};
 use crate::error::{Error, Result};
@@ -67,7 +67,8 @@ pub(super) fn unseal(bytes: &[u8]) -> Result<&[u8]> {
     Ok(body)
 }
 
-/// The contents of `CURRENT`: one line, readable by people, with a checksum of what stands before it.
+/// The contents of `CURRENT`: one line, readable by people, with a checksum of what stands before
+/// it.
 pub fn write_current(generation: u64) -> Vec<u8> {
     let line = format!("stylobate {VERSION} generation {generation:020}");
     format!("{line} crc {:08x}\n", crc32fast::hash(line.as_bytes())).into_bytes()
@@ -88,7 +89,8 @@ pub fn read_current(bytes: &[u8]) -> Result<u64> {
         )));
     }
     let generation = words.nth(1).and_then(|word| word.parse().ok()).ok_or_else(broken)?;
-    // Nothing but what the writer would have written: this covers the checksum and every other character.
+    // Nothing but what the writer would have written: this covers the checksum and every other
+    // character.
     if bytes == write_current(generation) { Ok(generation) } else { Err(broken()) }
 }
 

@@ -4,9 +4,9 @@
 //! arrays u32 · types u32 · type… · zeros to a multiple of 8 · flags u32[n] · arrays
 //! ```
 //!
-//! Arrays that would be all zero are left out; the bits of `arrays` say which are there, in this order: nulls u64,
-//! NaNs u64, min u64, max u64 (see `fixed.rs`), sum i128, distinct u64. `flags` is zero for a segment that lacks the
-//! column.
+//! Arrays that would be all zero are left out; the bits of `arrays` say which are there, in this
+//! order: nulls u64, NaNs u64, min u64, max u64 (see `fixed.rs`), sum i128, distinct u64. `flags`
+//! is zero for a segment that lacks the column.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,8 @@ const TYPE_SHIFT: u32 = 16;
 /// What is known of one column in one segment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnStats {
-    /// The type in which the segment stores it, which may be narrower than the table's; statistics are in this type.
+    /// The type in which the segment stores it, which may be narrower than the table's; statistics
+    /// are in this type.
     pub data_type: DataType,
     /// The statistics; bounds are inexact where they were cut to fixed width.
     pub stats: Stats,
@@ -53,7 +54,9 @@ impl Fixed {
     fn of(known: &ColumnStats, type_index: usize) -> Fixed {
         let stats = &known.stats;
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
-        let word = |bound: &Option<Bound>, side| bound.as_ref().and_then(|b| to_word(b, &known.data_type, side));
+        let word = |bound: &Option<Bound>, side| {
+            bound.as_ref().and_then(|b| to_word(b, &known.data_type, side))
+        };
         let (min, max) = (word(&stats.min, Side::Min), word(&stats.max, Side::Max));
         let flags = HAS_COLUMN
             | flag(min.is_some(), HAS_MIN)
@@ -85,7 +88,10 @@ impl Fixed {
         };
         let [nulls, nans, min, max] = self.words;
         if nulls.checked_add(nans).is_none_or(|n| n > rows) {
-            return Some(Err(Error::corrupt(0, format!("{nulls} nulls and {nans} NaN in {rows} rows"))));
+            return Some(Err(Error::corrupt(
+                0,
+                format!("{nulls} nulls and {nans} NaN in {rows} rows"),
+            )));
         }
         let bound = |word: u64, there: u32, exact: u32| {
             let value = has(there).then(|| from_word(word, data_type)).flatten()?;
@@ -99,7 +105,11 @@ impl Fixed {
             max: bound(max, HAS_MAX, MAX_EXACT),
             sum: has(HAS_SUM).then_some(self.sum),
             distinct: has(HAS_DISTINCT).then_some(self.distinct),
-            order: Order { ascending: has(ASCENDING), descending: has(DESCENDING), strict: has(STRICT) },
+            order: Order {
+                ascending: has(ASCENDING),
+                descending: has(DESCENDING),
+                strict: has(STRICT),
+            },
         };
         Some(Ok(ColumnStats { data_type: data_type.clone(), stats }))
     }
@@ -120,9 +130,10 @@ pub(super) fn encode_column(segments: usize, known: &BTreeMap<usize, ColumnStats
         }
     }
     let present = |bit: u32, there: bool| if there { 1 << bit } else { 0 };
-    let arrays: u32 = (0..4).map(|a| present(a, rows.iter().any(|row| row.words[a as usize] != 0))).sum::<u32>()
-        + present(4, rows.iter().any(|row| row.sum != 0))
-        + present(5, rows.iter().any(|row| row.distinct != 0));
+    let arrays: u32 =
+        (0..4).map(|a| present(a, rows.iter().any(|row| row.words[a as usize] != 0))).sum::<u32>()
+            + present(4, rows.iter().any(|row| row.sum != 0))
+            + present(5, rows.iter().any(|row| row.distinct != 0));
     let mut out = Writer::new();
     out.u32(arrays);
     out.count(types.len());
@@ -148,7 +159,9 @@ pub(super) fn parse_column(payload: &[u8], segments: &[u64]) -> Result<Vec<Optio
     let mut cursor = Cursor::new(payload);
     let arrays = cursor.u32()?;
     if arrays >> 6 != 0 {
-        return Err(Error::Unsupported(format!("statistics arrays {arrays:#x}; a newer build is needed")));
+        return Err(Error::Unsupported(format!(
+            "statistics arrays {arrays:#x}; a newer build is needed"
+        )));
     }
     let count = cursor.count(1, limits::MAX_CHUNK_SEGMENTS)?;
     let types = (0..count).map(|_| read_type(&mut cursor)).collect::<Result<Vec<_>>>()?;

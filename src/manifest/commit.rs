@@ -1,18 +1,19 @@
 //! Commit: chunks, root, then `CURRENT`, each durable before the next.
 //!
-//! The caller has made the data files durable. A crash before the rename of `CURRENT` leaves the old generation in
-//! force, a crash after it the new one; there is no state between. Only when [`commit`] has returned is the new
-//! generation reported.
+//! The caller has made the data files durable. A crash before the rename of `CURRENT` leaves the
+//! old generation in force, a crash after it the new one; there is no state between. Only when
+//! [`commit`] has returned is the new generation reported.
 //!
-//! A change is a list of edits of the table's list of segments. Chunks that no edit touches are shared with the generation
-//! before; those that one touches are written anew, together with small neighbours.
+//! A change is a list of edits of the table's list of segments. Chunks that no edit touches are
+//! shared with the generation before; those that one touches are written anew, together with small
+//! neighbours.
 
 use std::sync::Arc;
 
 use super::ledger::{self, Ledger, LedgerRef};
 use super::{
-    Chunk, ChunkBuilder, ChunkRef, ColumnStats, History, Root, SegmentEntry, Source, TableDir, TableOptions,
-    Traffic, codec, layout,
+    Chunk, ChunkBuilder, ChunkRef, ColumnStats, History, Root, SegmentEntry, Source, TableDir,
+    TableOptions, Traffic, codec, layout,
 };
 use crate::disk::{Disk, durable};
 use crate::error::{Error, Result};
@@ -32,7 +33,8 @@ pub type Listed = (SegmentEntry, Vec<(ColumnId, ColumnStats)>);
 /// Segments that take the place of others.
 #[derive(Clone, Debug, Default)]
 pub struct Edit<T = Listed> {
-    /// The first segment to be removed, or before which to insert: its place among all of the base's segments.
+    /// The first segment to be removed, or before which to insert: its place among all of the
+    /// base's segments.
     pub at: usize,
     /// Segments to be removed.
     pub remove: usize,
@@ -75,7 +77,8 @@ pub struct Committed {
 /// Commits a change.
 pub fn commit(disk: &dyn Disk, dir: &TableDir, change: Change<'_>) -> Result<Committed> {
     let generation = change.base.map_or(1, |base| base.generation + 1);
-    let (pieces, removed) = edited(disk, dir, change.base.map_or(&[], |base| &base.chunks), change.edits)?;
+    let (pieces, removed) =
+        edited(disk, dir, change.base.map_or(&[], |base| &base.chunks), change.edits)?;
     let mut bytes = 0;
     let mut chunks = Vec::with_capacity(pieces.len());
     for piece in settled(disk, dir, pieces)? {
@@ -90,11 +93,15 @@ pub fn commit(disk: &dyn Disk, dir: &TableDir, change: Change<'_>) -> Result<Com
         }
     }
     if chunks.len() > limits::MAX_ROOT_CHUNKS {
-        return Err(Error::LimitExceeded(format!("{} chunks in one table; compact it", chunks.len())));
+        return Err(Error::LimitExceeded(format!(
+            "{} chunks in one table; compact it",
+            chunks.len()
+        )));
     }
     let rows = chunks.iter().try_fold(0u64, |sum, chunk| sum.checked_add(chunk.rows));
     let rows = rows.ok_or_else(|| Error::LimitExceeded("a table has at most 2⁶⁴ rows".into()))?;
-    let sources = change.sources.into_iter().map(|source| Source { generation, ..source }).collect();
+    let sources =
+        change.sources.into_iter().map(|source| Source { generation, ..source }).collect();
     let old = change.base.map_or_else(Ledger::default, |base| base.ledger.clone());
     let ledger = extended(disk, dir, old, sources, &mut bytes)?;
     let before = change.base.map_or_else(Traffic::default, |base| base.traffic);
@@ -115,10 +122,12 @@ pub fn commit(disk: &dyn Disk, dir: &TableDir, change: Change<'_>) -> Result<Com
         unknown: 0,
     };
     let current = codec::write_current(generation);
-    // A root counts itself: its length does not depend on the numbers, but on whether there are any.
+    // A root counts itself: its length does not depend on the numbers, but on whether there are
+    // any.
     root.traffic.written = root.traffic.written.max(1);
     bytes += (root.encode().len() + current.len()) as u64;
-    root.traffic.written = before.written.saturating_add(change.traffic.written).saturating_add(bytes);
+    root.traffic.written =
+        before.written.saturating_add(change.traffic.written).saturating_add(bytes);
     let encoded = root.encode();
     durable::write_new(disk, &dir.root(generation), &encoded)?;
     disk.sync_dir(&dir.manifest())?;
@@ -208,7 +217,9 @@ fn edited(
         add(&mut pieces, edit.insert, false);
     }
     if to_remove > 0 {
-        return Err(Error::InvalidInput("an edit names segments that the table does not have".into()));
+        return Err(Error::InvalidInput(
+            "an edit names segments that the table does not have".into(),
+        ));
     }
     Ok((pieces, removed))
 }
@@ -218,7 +229,9 @@ fn add(pieces: &mut Vec<Piece>, segments: Vec<Listed>, rewritten: bool) {
     let (mut builder, mut bytes) = (ChunkBuilder::default(), 0);
     for (segment, stats) in segments {
         let more = segment_bytes(stats.len());
-        if !builder.is_empty() && (bytes + more > MERGE_BYTES || builder.len() == limits::MAX_CHUNK_SEGMENTS) {
+        if !builder.is_empty()
+            && (bytes + more > MERGE_BYTES || builder.len() == limits::MAX_CHUNK_SEGMENTS)
+        {
             pieces.push(Piece::New { builder: std::mem::take(&mut builder), bytes, rewritten });
             bytes = 0;
         }
@@ -230,8 +243,8 @@ fn add(pieces: &mut Vec<Piece>, segments: Vec<Listed>, rewritten: bool) {
     }
 }
 
-/// The pieces with small neighbours merged: in the middle those of pieces that are written anew anyway, at the end in
-/// tiers.
+/// The pieces with small neighbours merged: in the middle those of pieces that are written anew
+/// anyway, at the end in tiers.
 fn settled(disk: &dyn Disk, dir: &TableDir, pieces: Vec<Piece>) -> Result<Vec<Piece>> {
     let mut out: Vec<Piece> = Vec::with_capacity(pieces.len());
     for piece in pieces {
@@ -251,8 +264,8 @@ fn settled(disk: &dyn Disk, dir: &TableDir, pieces: Vec<Piece>) -> Result<Vec<Pi
     Ok(out)
 }
 
-/// Whether two neighbours become one: at least one of them is written anew in place of another chunk, and the other is not
-/// so much larger that it would be written time and again.
+/// Whether two neighbours become one: at least one of them is written anew in place of another
+/// chunk, and the other is not so much larger that it would be written time and again.
 fn belong_together(a: &Piece, b: &Piece) -> bool {
     let is_rewritten = |piece: &Piece| matches!(piece, Piece::New { rewritten: true, .. });
     let ((n, x), (m, y)) = (a.size(), b.size());
@@ -266,7 +279,11 @@ fn belong_together(a: &Piece, b: &Piece) -> bool {
 }
 
 /// One piece of several, in order.
-fn merge(pieces: impl IntoIterator<Item = Piece>, disk: &dyn Disk, dir: &TableDir) -> Result<Piece> {
+fn merge(
+    pieces: impl IntoIterator<Item = Piece>,
+    disk: &dyn Disk,
+    dir: &TableDir,
+) -> Result<Piece> {
     let (mut whole, mut bytes, mut any) = (ChunkBuilder::default(), 0, false);
     for piece in pieces {
         bytes += piece.size().1;
@@ -289,7 +306,8 @@ fn extended(
     if overflow.is_empty() {
         return Ok(ledger);
     }
-    let sizes: Vec<(u64, u64)> = ledger.files.iter().map(|file| (u64::from(file.sources), file.length)).collect();
+    let sizes: Vec<(u64, u64)> =
+        ledger.files.iter().map(|file| (u64::from(file.sources), file.length)).collect();
     let bytes = overflow.iter().map(|source| source.path.len() as u64 + 93).sum();
     let merged = tail_to_merge(&sizes, (overflow.len() as u64, bytes));
     let mut sources = Vec::new();
@@ -335,17 +353,18 @@ pub fn open(disk: &dyn Disk, dir: &TableDir, reference: &ChunkRef) -> Result<Chu
     Chunk::open(bytes, reference).map_err(|error| error.at(path, 0))
 }
 
-/// How many chunks at the end to merge with a new one of `new` (segments, bytes): whenever four of about one size
-/// (within a factor of four) stand at the end, they become one, and so on, so that a table of n small appends has
-/// O(log n) chunks and each entry was written O(log n) times. What would exceed [`MERGE_BYTES`] or 4,096 segments
-/// stays.
+/// How many chunks at the end to merge with a new one of `new` (segments, bytes): whenever four of
+/// about one size (within a factor of four) stand at the end, they become one, and so on, so that a
+/// table of n small appends has O(log n) chunks and each entry was written O(log n) times. What
+/// would exceed [`MERGE_BYTES`] or 4,096 segments stays.
 pub fn tail_to_merge(old: &[(u64, u64)], new: (u64, u64)) -> usize {
     let (mut segments, mut bytes) = new;
     let mut merged = 0;
     loop {
         let left = &old[..old.len() - merged];
         let level = segments.max(1).ilog(FAN_IN as u64);
-        let alike = left.iter().rev().take_while(|(n, _)| (*n).max(1).ilog(FAN_IN as u64) <= level).count();
+        let alike =
+            left.iter().rev().take_while(|(n, _)| (*n).max(1).ilog(FAN_IN as u64) <= level).count();
         if alike + 1 < FAN_IN {
             return merged;
         }
@@ -374,15 +393,20 @@ mod tests {
             for _ in 0..20_000u64 {
                 let merged = tail_to_merge(&chunks, (1, per_segment));
                 let tail = chunks.split_off(chunks.len() - merged);
-                let sum =
-                    tail.iter().fold((1, per_segment), |a: (u64, u64), b: &(u64, u64)| (a.0 + b.0, a.1 + b.1));
+                let sum = tail
+                    .iter()
+                    .fold((1, per_segment), |a: (u64, u64), b: &(u64, u64)| (a.0 + b.0, a.1 + b.1));
                 chunks.push(sum);
                 assert!(sum.1 <= MERGE_BYTES && sum.0 <= limits::MAX_CHUNK_SEGMENTS as u64);
                 total += sum.1;
                 most = most.max(sum.1);
             }
             let full = 20_000 * per_segment / MERGE_BYTES;
-            assert!((chunks.len() as u64) < 2 * full + 40, "{} chunks of {per_segment}", chunks.len());
+            assert!(
+                (chunks.len() as u64) < 2 * full + 40,
+                "{} chunks of {per_segment}",
+                chunks.len()
+            );
             assert!(
                 total < 20_000 * per_segment * 12,
                 "each entry is written {} times",

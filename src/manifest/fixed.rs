@@ -7,8 +7,8 @@
 //! | floats | binary64 in `totalOrder`: negative ones with all bits flipped, others with the sign bit | always |
 //! | text, binary | the first 8 bytes, big-endian, padded with zeros | up to 8 bytes, the last of them not zero |
 //!
-//! Where a value does not fit, a minimum is cut (which rounds down) and a maximum is rounded up; where there is no
-//! such word, there is no bound.
+//! Where a value does not fit, a minimum is cut (which rounds down) and a maximum is rounded up;
+//! where there is no such word, there is no bound.
 
 use crate::block::Bound;
 use crate::model::{DataType, Physical, Scalar};
@@ -25,7 +25,9 @@ pub(super) enum Side {
 /// The word of a bound, and whether it still stands for the exact value.
 pub(super) fn to_word(bound: &Bound, data_type: &DataType, side: Side) -> Option<(u64, bool)> {
     let (word, whole) = match (&bound.value, data_type.physical()) {
-        (Scalar::Int(v), Physical::Bool | Physical::Word { signed: false, .. }) => (u64::try_from(*v).ok()?, true),
+        (Scalar::Int(v), Physical::Bool | Physical::Word { signed: false, .. }) => {
+            (u64::try_from(*v).ok()?, true)
+        }
         (Scalar::Int(v), Physical::Word { .. } | Physical::Wide) => match i64::try_from(*v) {
             Ok(v) => (v as u64 ^ SIGN, true),
             // Beyond 64 bits the nearest word is a bound on one side only.

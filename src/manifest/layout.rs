@@ -118,7 +118,9 @@ pub fn new_id() -> Id {
 
 /// What a file name stands for.
 pub(super) fn kind(name: &str) -> Kind {
-    let id = |stem: &str| Uuid::try_parse(stem).ok().filter(|id| id.to_string() == stem).map(Uuid::into_bytes);
+    let id = |stem: &str| {
+        Uuid::try_parse(stem).ok().filter(|id| id.to_string() == stem).map(Uuid::into_bytes)
+    };
     if name.ends_with(TEMPORARY) {
         return Kind::Temporary;
     }

@@ -1,8 +1,9 @@
 //! The ledger: which sources were loaded, how far, and when.
 //!
-//! An ingest looks here before it reads a file, so that none is loaded twice unasked, and after a crash so that it goes on
-//! where the last commit ended. The newest entries stand in the root; when they are many, a commit moves them to a file,
-//! and files merge in tiers as chunks do, so that a commit never writes the whole ledger.
+//! An ingest looks here before it reads a file, so that none is loaded twice unasked, and after a
+//! crash so that it goes on where the last commit ended. The newest entries stand in the root; when
+//! they are many, a commit moves them to a file, and files merge in tiers as chunks do, so that a
+//! commit never writes the whole ledger.
 //!
 //! ```text
 //! in the root    files u32 · { uuid 16 · length u64 · crc u32 · sources u32 }… · sources
@@ -50,7 +51,8 @@ pub struct Source {
     pub rows: u64,
     /// Rows rejected.
     pub rejected: u64,
-    /// Pieces that it was read in: chunks of text, row groups, batches. A load that was stopped goes on after them.
+    /// Pieces that it was read in: chunks of text, row groups, batches. A load that was stopped
+    /// goes on after them.
     pub pieces: u64,
     /// Names the load, all of whose commits have it.
     pub load: Id,
@@ -85,7 +87,8 @@ pub struct Ledger {
 impl Ledger {
     /// Adds what a commit loads. An unfinished entry of the same source is replaced.
     pub(super) fn add(&mut self, new: Vec<Source>) {
-        let continued = |known: &Source| !known.done && new.iter().any(|source| source.path == known.path);
+        let continued =
+            |known: &Source| !known.done && new.iter().any(|source| source.path == known.path);
         self.recent.retain(|known| !continued(known));
         self.recent.extend(new);
     }
@@ -95,7 +98,8 @@ impl Ledger {
         if self.recent.len() <= RECENT {
             return Vec::new();
         }
-        let (done, open) = std::mem::take(&mut self.recent).into_iter().partition(|source| source.done);
+        let (done, open) =
+            std::mem::take(&mut self.recent).into_iter().partition(|source| source.done);
         self.recent = open;
         done
     }
@@ -120,7 +124,12 @@ impl Ledger {
         let mut files = Vec::new();
         for _ in 0..cursor.count(REF_BYTES, MAX_COUNT)? {
             let id = cursor.uuid()?;
-            files.push(LedgerRef { id, length: cursor.u64()?, crc: cursor.u32()?, sources: cursor.u32()? });
+            files.push(LedgerRef {
+                id,
+                length: cursor.u64()?,
+                crc: cursor.u32()?,
+                sources: cursor.u32()?,
+            });
         }
         let recent = read_sources(&mut cursor)?;
         cursor.finish()?;
@@ -136,8 +145,12 @@ pub(super) fn encode_file(sources: &[Source]) -> (Vec<u8>, LedgerRef) {
     out.put(&id);
     write_sources(sources, &mut out);
     let bytes = seal(out);
-    let reference =
-        LedgerRef { id, length: bytes.len() as u64, crc: crc32fast::hash(&bytes), sources: sources.len() as u32 };
+    let reference = LedgerRef {
+        id,
+        length: bytes.len() as u64,
+        crc: crc32fast::hash(&bytes),
+        sources: sources.len() as u32,
+    };
     (bytes, reference)
 }
 
@@ -152,7 +165,11 @@ pub fn parse_file(bytes: &[u8], expected: &LedgerRef) -> Result<Vec<Source>> {
     let sources = read_sources(&mut cursor)?;
     cursor.finish()?;
     if sources.len() != expected.sources as usize {
-        return Err(cursor.corrupt(format!("{} entries, and {} by the root", sources.len(), expected.sources)));
+        return Err(cursor.corrupt(format!(
+            "{} entries, and {} by the root",
+            sources.len(),
+            expected.sources
+        )));
     }
     Ok(sources)
 }
@@ -181,7 +198,18 @@ fn read_sources(cursor: &mut Cursor<'_>) -> Result<Vec<Source>> {
         let (rows, rejected, pieces) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
         let (generation, flags) = (cursor.u64()?, cursor.u8()?);
         let (done, hash) = (flags & DONE != 0, (flags & HASHED != 0).then_some(hash));
-        sources.push(Source { path, size, modified, hash, rows, rejected, pieces, load, generation, done });
+        sources.push(Source {
+            path,
+            size,
+            modified,
+            hash,
+            rows,
+            rejected,
+            pieces,
+            load,
+            generation,
+            done,
+        });
     }
     Ok(sources)
 }

@@ -7,10 +7,11 @@
 //!              ledger of sources ──▶ manifest/<uuid>.ledger, …: the older part of it
 //! ```
 //!
-//! Where this stands on the road: the last step of an ingest ([`commit`]), the first of a query. Roots and chunks are
-//! immutable; generations share chunks, so that an append writes one chunk (merged with small ones before it, see
-//! [`commit::tail_to_merge`]) and a root, never the whole list. Each structure has its reader and writer side by side
-//! and does no I/O; only `commit` and `recover` touch the disk.
+//! Where this stands on the road: the last step of an ingest ([`commit`]), the first of a query.
+//! Roots and chunks are immutable; generations share chunks, so that an append writes one chunk
+//! (merged with small ones before it, see [`commit::tail_to_merge`]) and a root, never the whole
+//! list. Each structure has its reader and writer side by side and does no I/O; only `commit` and
+//! `recover` touch the disk.
 
 mod arrangement;
 pub mod chunk;

@@ -1,8 +1,9 @@
 //! Reading the generation in force, and clearing away what no generation names.
 //!
-//! A generation is live while `CURRENT` names it, a reader holds a shared lock on its root, or it is to be kept for a time. [`sweep`] is run by the
-//! writer alone: when it opens the table, if the writer before it left something behind, and after each commit (what the commit
-//! before needed and nobody reads any more).
+//! A generation is live while `CURRENT` names it, a reader holds a shared lock on its root, or it
+//! is to be kept for a time. [`sweep`] is run by the writer alone: when it opens the table, if the
+//! writer before it left something behind, and after each commit (what the commit before needed and
+//! nobody reads any more).
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -37,17 +38,19 @@ pub fn read_root(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Result<Roo
 /// Generations whose roots are there, oldest first, none newer than that in force.
 pub fn generations(disk: &dyn Disk, dir: &TableDir) -> Result<Vec<u64>> {
     let Some(now) = current(disk, dir)? else { return Ok(Vec::new()) };
-    let roots = list(disk, &dir.manifest())?.into_iter().filter_map(|entry| match kind(&entry.name) {
-        Kind::Root(generation) if generation <= now => Some(generation),
-        _ => None,
-    });
+    let roots =
+        list(disk, &dir.manifest())?.into_iter().filter_map(|entry| match kind(&entry.name) {
+            Kind::Root(generation) if generation <= now => Some(generation),
+            _ => None,
+        });
     let mut generations: Vec<u64> = roots.collect();
     generations.sort_unstable();
     Ok(generations)
 }
 
-/// The generation in force, as the holder of the writer's lock sees it: made durable first, for a writer before us may
-/// have lost power or heart between the rename of `CURRENT` and the sync of its directory.
+/// The generation in force, as the holder of the writer's lock sees it: made durable first, for a
+/// writer before us may have lost power or heart between the rename of `CURRENT` and the sync of
+/// its directory.
 pub fn recover(disk: &dyn Disk, dir: &TableDir) -> Result<Option<Root>> {
     let Some(generation) = current(disk, dir)? else {
         return no_generation(disk, dir).map(|()| None);
@@ -67,17 +70,21 @@ pub fn recover(disk: &dyn Disk, dir: &TableDir) -> Result<Option<Root>> {
     })
 }
 
-/// Without `CURRENT` the table is new, or its first commit was not finished: then its mark is there, which was durable
-/// before any root was written. Anything else means that `CURRENT` was lost, and nothing may be swept.
+/// Without `CURRENT` the table is new, or its first commit was not finished: then its mark is
+/// there, which was durable before any root was written. Anything else means that `CURRENT` was
+/// lost, and nothing may be swept.
 fn no_generation(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
-    let roots = list(disk, &dir.manifest())?.into_iter().filter_map(|entry| match kind(&entry.name) {
-        Kind::Root(generation) => Some(generation),
-        _ => None,
-    });
-    // A first commit writes generation 1; the mark may outlive it, for nobody waits until its removal is durable.
+    let roots =
+        list(disk, &dir.manifest())?.into_iter().filter_map(|entry| match kind(&entry.name) {
+            Kind::Root(generation) => Some(generation),
+            _ => None,
+        });
+    // A first commit writes generation 1; the mark may outlive it, for nobody waits until its
+    // removal is durable.
     match roots.max() {
         Some(generation) if generation > 1 || !disk.exists(&dir.creating())? => {
-            let line = String::from_utf8_lossy(&codec::write_current(generation)).trim_end().to_owned();
+            let line =
+                String::from_utf8_lossy(&codec::write_current(generation)).trim_end().to_owned();
             let what = format!(
                 "it is missing, and manifest/ has generation {generation}: it was lost, and nothing was changed; \
                  restore it, or write the line '{line}' to it to use that generation"
@@ -88,8 +95,9 @@ fn no_generation(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
     }
 }
 
-/// Makes the mark of a table that needs a sweep, to be made durable before anything else is written. A writer that leaves nothing
-/// behind takes it away: as long as all do, none looks through the data files of the table for what may be removed.
+/// Makes the mark of a table that needs a sweep, to be made durable before anything else is
+/// written. A writer that leaves nothing behind takes it away: as long as all do, none looks
+/// through the data files of the table for what may be removed.
 fn mark(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
     if !disk.exists(&dir.unswept())? {
         disk.create(&dir.unswept())?;
@@ -97,8 +105,8 @@ fn mark(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
     Ok(())
 }
 
-/// Marks the table as one whose first commit is not done, durably, before anything else of it is written. The sweep
-/// after that commit removes the mark.
+/// Marks the table as one whose first commit is not done, durably, before anything else of it is
+/// written. The sweep after that commit removes the mark.
 pub fn begin(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
     let creating = dir.creating();
     if disk.exists(&creating)? {
@@ -114,8 +122,8 @@ pub fn begin(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
 /// How much of a table to sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Roots, chunks and the ledger: enough after a commit, whose writer knows what data files it has taken out of the
-    /// table. No chunk is opened for it.
+    /// Roots, chunks and the ledger: enough after a commit, whose writer knows what data files it
+    /// has taken out of the table. No chunk is opened for it.
     Manifest,
     /// Data files too.
     Everything,
@@ -149,8 +157,8 @@ struct Live {
     data: HashSet<Id>,
 }
 
-/// Frees generations that nobody reads and whose time is over, then removes every file of ours that no live generation
-/// names. Only for the holder of the writer's lock, with no transaction open.
+/// Frees generations that nobody reads and whose time is over, then removes every file of ours that
+/// no live generation names. Only for the holder of the writer's lock, with no transaction open.
 pub fn sweep(
     disk: &dyn Disk,
     dir: &TableDir,
@@ -224,8 +232,9 @@ pub fn sweep(
     Ok(Swept { files: removed, ..swept })
 }
 
-/// Removes a root unless a reader holds it. The exclusive lock is kept until the name is gone: a reader that locks the
-/// root later sees that it has lost its name, and starts again from `CURRENT`.
+/// Removes a root unless a reader holds it. The exclusive lock is kept until the name is gone: a
+/// reader that locks the root later sees that it has lost its name, and starts again from
+/// `CURRENT`.
 fn remove_root(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Result<bool> {
     let path = dir.root(generation);
     let Some(_lock) = disk.try_lock(&path, LockMode::Exclusive)? else { return Ok(false) };
@@ -239,7 +248,8 @@ impl Live {
         for reference in &root.chunks {
             if self.chunks.insert(reference.id) && scope == Scope::Everything {
                 let chunk = commit::open(disk, dir, reference)?;
-                let segments = chunk.segments().map_err(|error| error.at(dir.chunk(&reference.id), 0))?;
+                let segments =
+                    chunk.segments().map_err(|error| error.at(dir.chunk(&reference.id), 0))?;
                 self.data.extend(segments.iter().map(|segment| segment.file));
             }
         }
@@ -248,23 +258,33 @@ impl Live {
 }
 
 /// Returns whether nothing is left in the directory.
-fn sweep_data(disk: &dyn Disk, dir: &Path, live: &Live, depth: usize, removed: &mut u64) -> Result<bool> {
+fn sweep_data(
+    disk: &dyn Disk,
+    dir: &Path,
+    live: &Live,
+    depth: usize,
+    removed: &mut u64,
+) -> Result<bool> {
     let mut empty = true;
     for entry in list(disk, dir)? {
         let path = dir.join(&entry.name);
         if entry.is_dir {
             // Somebody else may have put something there.
-            let gone =
-                depth > 0 && sweep_data(disk, &path, live, depth - 1, removed)? && disk.remove_dir(&path).is_ok();
+            let gone = depth > 0
+                && sweep_data(disk, &path, live, depth - 1, removed)?
+                && disk.remove_dir(&path).is_ok();
             empty &= gone;
             continue;
         }
         let dead = match kind(&entry.name) {
             Kind::Data(id) => !live.data.contains(&id),
             Kind::Temporary => true,
-            Kind::Root(_) | Kind::Chunk(_) | Kind::Ledger(_) | Kind::Creating | Kind::Unswept | Kind::Foreign => {
-                false
-            }
+            Kind::Root(_)
+            | Kind::Chunk(_)
+            | Kind::Ledger(_)
+            | Kind::Creating
+            | Kind::Unswept
+            | Kind::Foreign => false,
         };
         if dead {
             disk.remove(&path)?;

@@ -12,7 +12,8 @@
 //!   8 traffic  loaded u64: bytes of segments as loads wrote them · written u64: bytes of all files ever written
 //! ```
 //!
-//! Sections of other kinds are skipped: what must not be skipped is announced by a must-understand feature.
+//! Sections of other kinds are skipped: what must not be skipped is announced by a must-understand
+//! feature.
 
 use std::sync::Arc;
 
@@ -76,7 +77,10 @@ impl TableOptions {
             )));
         }
         if segment == 0 || segment > limits::SEGMENT_ROWS {
-            return Err(Error::InvalidInput(format!("{segment} rows a segment: 1 to {}", limits::SEGMENT_ROWS)));
+            return Err(Error::InvalidInput(format!(
+                "{segment} rows a segment: 1 to {}",
+                limits::SEGMENT_ROWS
+            )));
         }
         Ok(())
     }
@@ -105,7 +109,8 @@ pub struct Root {
     pub rows: u64,
     /// The chunks, in the order of their rows.
     pub chunks: Vec<ChunkRef>,
-    /// Features that a reader need not know and a writer does: none are to be written by this version if it is not 0.
+    /// Features that a reader need not know and a writer does: none are to be written by this
+    /// version if it is not 0.
     pub unknown: u64,
 }
 
@@ -118,19 +123,20 @@ pub struct History {
     pub keep: u64,
 }
 
-/// Bytes that went into a table's files since it was made, this generation's among them; 0 if unknown.
+/// Bytes that went into a table's files since it was made, this generation's among them; 0 if
+/// unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Segments as loads wrote them, before any was merged with others.
     pub loaded: u64,
-    /// All files: segments, what they were merged, sorted and rewritten to, temporary ones, manifests. What a load or compaction
-    /// wrote that ended without a commit is not in it.
+    /// All files: segments, what they were merged, sorted and rewritten to, temporary ones,
+    /// manifests. What a load or compaction wrote that ended without a commit is not in it.
     pub written: u64,
 }
 
 impl Traffic {
-    /// Bytes written for each byte that was loaded, over the table's life: what RocksDB calls W-Amp. `None` where nothing was
-    /// loaded.
+    /// Bytes written for each byte that was loaded, over the table's life: what RocksDB calls
+    /// W-Amp. `None` where nothing was loaded.
     pub fn amplification(&self) -> Option<f64> {
         (self.loaded > 0).then(|| self.written as f64 / self.loaded as f64)
     }
@@ -159,12 +165,16 @@ impl Root {
     /// The stored form.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
-        // A writer that does not know of arrangements would put rows where queries do not look for them.
+        // A writer that does not know of arrangements would put rows where queries do not look for
+        // them.
         let may_read = if self.arrangement.is_none() { 0 } else { ARRANGED };
         write_envelope(MAGIC, may_read, &mut out);
         out.u64(self.generation);
-        let mut sections =
-            vec![(TABLE, self.encode_table()), (SCHEMA, self.encode_schema()), (CHUNKS, self.encode_chunks())];
+        let mut sections = vec![
+            (TABLE, self.encode_table()),
+            (SCHEMA, self.encode_schema()),
+            (CHUNKS, self.encode_chunks()),
+        ];
         sections.extend(self.encode_required().map(|required| (REQUIRED, required)));
         if !self.arrangement.is_none() {
             sections.push((ARRANGEMENT, arrangement::encode(&self.arrangement)));
@@ -230,7 +240,8 @@ impl Root {
     }
 
     fn encode_required(&self) -> Option<Writer> {
-        let columns: Vec<&Column> = self.schema.columns().iter().filter(|column| !column.nullable).collect();
+        let columns: Vec<&Column> =
+            self.schema.columns().iter().filter(|column| !column.nullable).collect();
         let mut out = Writer::new();
         out.count(columns.len());
         columns.iter().for_each(|column| out.u32(column.id.0));
@@ -244,7 +255,9 @@ impl Root {
         let may_read = read_envelope(MAGIC, "table root", &mut cursor)?;
         let found = cursor.u64()?;
         if found != generation {
-            return Err(cursor.corrupt(format!("the root of generation {found} stands in place of {generation}")));
+            return Err(cursor.corrupt(format!(
+                "the root of generation {found} stands in place of {generation}"
+            )));
         }
         let mut sections: [Option<&[u8]>; SECTIONS] = [None; SECTIONS];
         for _ in 0..cursor.count(8, limits::MAX_COLUMNS)? {
@@ -256,7 +269,16 @@ impl Root {
             }
         }
         cursor.finish()?;
-        let [Some(table), Some(schema), Some(chunks), required, arrangement, history, ledger, traffic] = sections
+        let [
+            Some(table),
+            Some(schema),
+            Some(chunks),
+            required,
+            arrangement,
+            history,
+            ledger,
+            traffic,
+        ] = sections
         else {
             return Err(cursor.corrupt("a section is missing"));
         };
@@ -265,8 +287,10 @@ impl Root {
         if let Some(required) = required {
             parse_required(required, &mut schema)?;
         }
-        let arrangement =
-            arrangement.map(|payload| arrangement::parse(payload, &schema)).transpose()?.unwrap_or_default();
+        let arrangement = arrangement
+            .map(|payload| arrangement::parse(payload, &schema))
+            .transpose()?
+            .unwrap_or_default();
         let history = history.map(parse_history).transpose()?.unwrap_or_default();
         let ledger = ledger.map(Ledger::parse).transpose()?.unwrap_or_default();
         let traffic = traffic.map(parse_traffic).transpose()?.unwrap_or_default();
@@ -287,7 +311,9 @@ impl Root {
         };
         let counted = root.chunks.iter().try_fold(0u64, |sum, chunk| sum.checked_add(chunk.rows));
         if counted != Some(rows) {
-            return Err(cursor.corrupt(format!("the root counts {rows} rows, its chunks do not add up to them")));
+            return Err(cursor.corrupt(format!(
+                "the root counts {rows} rows, its chunks do not add up to them"
+            )));
         }
         Ok(root)
     }
@@ -340,7 +366,9 @@ fn parse_required(payload: &[u8], schema: &mut Schema) -> Result<()> {
         let id = ColumnId(cursor.u32()?);
         let found = schema.columns().iter().skip(next).position(|column| column.id == id);
         let Some(ahead) = found else {
-            return Err(cursor.corrupt(format!("required column {} is none, or out of order", id.0)));
+            return Err(
+                cursor.corrupt(format!("required column {} is none, or out of order", id.0))
+            );
         };
         schema.require(next + ahead);
         next += ahead + 1;
@@ -354,7 +382,8 @@ fn parse_chunks(payload: &[u8]) -> Result<Vec<ChunkRef>> {
     let mut chunks = Vec::with_capacity(count);
     for _ in 0..count {
         let id = cursor.uuid()?;
-        let (length, crc, segments, rows) = (cursor.u64()?, cursor.u32()?, cursor.u32()?, cursor.u64()?);
+        let (length, crc, segments, rows) =
+            (cursor.u64()?, cursor.u32()?, cursor.u32()?, cursor.u64()?);
         let mut partition = || -> Result<Arc<str>> {
             let text = cursor.text(limits::MAX_NAME_BYTES)?;
             layout::check_partition(text).map_err(|error| cursor.corrupt(error.to_string()))?;
@@ -390,9 +419,13 @@ mod tests {
     use crate::model::{DataType, PartitionKey, SortKey};
 
     fn sample() -> Root {
-        let utc = DataType::Timestamp { unit: crate::model::TimeUnit::Microsecond, zone: Some(Arc::from("UTC")) };
+        let utc = DataType::Timestamp {
+            unit: crate::model::TimeUnit::Microsecond,
+            zone: Some(Arc::from("UTC")),
+        };
         let mut schema =
-            Schema::from_names([("id", DataType::Int64), ("when", utc), ("name", DataType::Utf8)]).unwrap();
+            Schema::from_names([("id", DataType::Int64), ("when", utc), ("name", DataType::Utf8)])
+                .unwrap();
         schema.require(0);
         schema.require(2);
         let chunk = ChunkRef {

@@ -1,4 +1,5 @@
-//! How a table arranges its rows: spread over partitions by the values of expressions, and ordered within segments.
+//! How a table arranges its rows: spread over partitions by the values of expressions, and ordered
+//! within segments.
 
 use std::sync::Arc;
 
@@ -33,7 +34,8 @@ pub struct PartitionKey {
     pub name: Arc<str>,
     /// SQL over the table's columns.
     pub expression: Arc<str>,
-    /// The columns as the expression names them, and which they are, whatever they are called by now.
+    /// The columns as the expression names them, and which they are, whatever they are called by
+    /// now.
     pub columns: Vec<(Arc<str>, ColumnId)>,
     /// The type of its values.
     pub data_type: DataType,

@@ -1,4 +1,5 @@
-//! Data types, how each lies in memory, its Arrow counterpart, and the lattice along which a column may widen.
+//! Data types, how each lies in memory, its Arrow counterpart, and the lattice along which a column
+//! may widen.
 
 use std::fmt;
 use std::str::FromStr;
@@ -57,7 +58,8 @@ pub enum DataType {
     },
     /// Days since 1970-01-01, 32 bits.
     Date,
-    /// Units since 1970-01-01T00:00:00 UTC, 64 bits. With a zone it is an instant, without one a wall clock.
+    /// Units since 1970-01-01T00:00:00 UTC, 64 bits. With a zone it is an instant, without one a
+    /// wall clock.
     Timestamp {
         /// What is counted.
         unit: TimeUnit,
@@ -137,8 +139,8 @@ impl DataType {
         }
     }
 
-    /// The least and the greatest stored number where the type allows fewer than its physical form: a time is within
-    /// a day, a decimal has no more digits than its precision.
+    /// The least and the greatest stored number where the type allows fewer than its physical form:
+    /// a time is within a day, a decimal has no more digits than its precision.
     pub fn bounds(&self) -> Option<(i128, i128)> {
         match self {
             DataType::Time { unit } => Some((0, i128::from(unit.per_second()) * 86_400 - 1)),
@@ -186,10 +188,9 @@ impl DataType {
 
     /// The narrowest type to which both widen without loss, or `None`.
     ///
-    /// null → anything; integer → wider integer; integer and f32 → f64 (64-bit integers only value by value:
-    /// the caller checks with [`DataType::widens_exactly_if`]); date → timestamp without a zone; coarser timestamp →
-    /// finer.
-    /// A number never becomes text.
+    /// null → anything; integer → wider integer; integer and f32 → f64 (64-bit integers only value
+    /// by value: the caller checks with [`DataType::widens_exactly_if`]); date → timestamp without
+    /// a zone; coarser timestamp → finer. A number never becomes text.
     pub fn join(&self, other: &DataType) -> Option<DataType> {
         use DataType::{Date, Decimal, Float32, Float64, Null, Time, Timestamp};
         if self == other {
@@ -210,7 +211,9 @@ impl DataType {
                 Some(if narrow { Float32 } else { Float64 })
             }
             // Midnight in a zone is an instant only to who knows the zone's rules.
-            (Date, t @ Timestamp { zone: None, .. }) | (t @ Timestamp { zone: None, .. }, Date) => Some(t.clone()),
+            (Date, t @ Timestamp { zone: None, .. }) | (t @ Timestamp { zone: None, .. }, Date) => {
+                Some(t.clone())
+            }
             (Timestamp { unit: a, zone: za }, Timestamp { unit: b, zone: zb }) if za == zb => {
                 Some(Timestamp { unit: *a.max(b), zone: za.clone() })
             }
@@ -225,8 +228,8 @@ impl DataType {
         }
     }
 
-    /// Whether widening `self` to `to` is exact only for some values (a 64-bit integer to f64, a coarse
-    /// timestamp to a finer one), so that minimum and maximum have to be looked at.
+    /// Whether widening `self` to `to` is exact only for some values (a 64-bit integer to f64, a
+    /// coarse timestamp to a finer one), so that minimum and maximum have to be looked at.
     pub fn widens_exactly_if(&self, to: &DataType) -> bool {
         matches!(
             (self, to),
@@ -252,7 +255,9 @@ impl DataType {
             DataType::Float64 => ArrowType::Float64,
             DataType::Decimal { precision, scale } => ArrowType::Decimal128(*precision, *scale),
             DataType::Date => ArrowType::Date32,
-            DataType::Timestamp { unit, zone } => ArrowType::Timestamp(unit.to_arrow(), zone.clone()),
+            DataType::Timestamp { unit, zone } => {
+                ArrowType::Timestamp(unit.to_arrow(), zone.clone())
+            }
             DataType::Time { unit: unit @ (TimeUnit::Second | TimeUnit::Millisecond) } => {
                 ArrowType::Time32(unit.to_arrow())
             }
@@ -262,7 +267,8 @@ impl DataType {
         }
     }
 
-    /// The stored type of an Arrow column, or `None` where there is none (nested types, intervals, …).
+    /// The stored type of an Arrow column, or `None` where there is none (nested types, intervals,
+    /// …).
     pub fn from_arrow(arrow: &ArrowType) -> Option<DataType> {
         Some(match arrow {
             ArrowType::Null => DataType::Null,
@@ -277,9 +283,9 @@ impl DataType {
             ArrowType::UInt64 => DataType::UInt64,
             ArrowType::Float16 | ArrowType::Float32 => DataType::Float32,
             ArrowType::Float64 => DataType::Float64,
-            ArrowType::Decimal32(p, s) | ArrowType::Decimal64(p, s) | ArrowType::Decimal128(p, s) => {
-                DataType::Decimal { precision: *p, scale: *s }
-            }
+            ArrowType::Decimal32(p, s)
+            | ArrowType::Decimal64(p, s)
+            | ArrowType::Decimal128(p, s) => DataType::Decimal { precision: *p, scale: *s },
             ArrowType::Date32 => DataType::Date,
             ArrowType::Date64 => DataType::Timestamp { unit: TimeUnit::Millisecond, zone: None },
             ArrowType::Timestamp(unit, zone) => {
@@ -289,9 +295,10 @@ impl DataType {
                 DataType::Time { unit: TimeUnit::from_arrow(*unit) }
             }
             ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => DataType::Utf8,
-            ArrowType::Binary | ArrowType::LargeBinary | ArrowType::BinaryView | ArrowType::FixedSizeBinary(_) => {
-                DataType::Binary
-            }
+            ArrowType::Binary
+            | ArrowType::LargeBinary
+            | ArrowType::BinaryView
+            | ArrowType::FixedSizeBinary(_) => DataType::Binary,
             ArrowType::Dictionary(_, value) => return DataType::from_arrow(value),
             _ => return None,
         })
@@ -349,8 +356,8 @@ impl TimeUnit {
     }
 }
 
-/// The spelling that `--schema` takes and `sty schema` prints: `int64`, `decimal(12,2)`, `timestamp(us)`,
-/// `timestamp(ms,Europe/Berlin)`, `utf8`, …
+/// The spelling that `--schema` takes and `sty schema` prints: `int64`, `decimal(12,2)`,
+/// `timestamp(us)`, `timestamp(ms,Europe/Berlin)`, `utf8`, …
 impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -361,7 +368,9 @@ impl fmt::Display for DataType {
             DataType::Decimal { precision, scale } => write!(f, "decimal({precision},{scale})"),
             DataType::Date => f.write_str("date"),
             DataType::Timestamp { unit, zone: None } => write!(f, "timestamp({})", unit.name()),
-            DataType::Timestamp { unit, zone: Some(zone) } => write!(f, "timestamp({},{zone})", unit.name()),
+            DataType::Timestamp { unit, zone: Some(zone) } => {
+                write!(f, "timestamp({},{zone})", unit.name())
+            }
             DataType::Time { unit } => write!(f, "time({})", unit.name()),
             DataType::Utf8 => f.write_str("utf8"),
             DataType::Binary => f.write_str("binary"),
@@ -392,7 +401,8 @@ impl FromStr for DataType {
     }
 }
 
-/// The comma-separated arguments between the parentheses, in their own case (zones are case-sensitive).
+/// The comma-separated arguments between the parentheses, in their own case (zones are
+/// case-sensitive).
 fn inner(text: &str) -> Vec<&str> {
     let text = text.trim();
     let open = text.find('(').map_or(0, |at| at + 1);
@@ -426,13 +436,16 @@ fn parse(name: &str, arguments: &[&str]) -> Option<DataType> {
                 .then_some(DataType::Timestamp { unit: unit(TimeUnit::Microsecond)?, zone });
         }
         "time" => {
-            return (arguments.len() <= 1).then_some(DataType::Time { unit: unit(TimeUnit::Microsecond)? });
+            return (arguments.len() <= 1)
+                .then_some(DataType::Time { unit: unit(TimeUnit::Microsecond)? });
         }
         "decimal" | "numeric" => {
             let precision: u8 = arguments.first()?.parse().ok()?;
             let scale: i8 = arguments.get(1).map_or(Some(0), |s| s.parse().ok())?;
-            let fits = (1..=38).contains(&precision) && (0..=precision).contains(&u8::try_from(scale).ok()?);
-            return (fits && arguments.len() <= 2).then_some(DataType::Decimal { precision, scale });
+            let fits = (1..=38).contains(&precision)
+                && (0..=precision).contains(&u8::try_from(scale).ok()?);
+            return (fits && arguments.len() <= 2)
+                .then_some(DataType::Decimal { precision, scale });
         }
         _ => return None,
     };
@@ -445,10 +458,20 @@ mod tests {
 
     #[test]
     fn spelling_round_trips() {
-        for text in ["bool", "int8", "uint64", "decimal(38,10)", "timestamp(ns,Europe/Berlin)", "time(s)", "utf8"] {
+        for text in [
+            "bool",
+            "int8",
+            "uint64",
+            "decimal(38,10)",
+            "timestamp(ns,Europe/Berlin)",
+            "time(s)",
+            "utf8",
+        ] {
             assert_eq!(text.parse::<DataType>().unwrap().to_string(), text);
         }
-        for bad in ["", "int7", "decimal(39,2)", "decimal(5,6)", "timestamp(h)", "utf8(3)", "time(s"] {
+        for bad in
+            ["", "int7", "decimal(39,2)", "decimal(5,6)", "timestamp(h)", "utf8(3)", "time(s"]
+        {
             assert!(bad.parse::<DataType>().is_err(), "{bad}");
         }
     }

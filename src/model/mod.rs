@@ -1,5 +1,5 @@
-//! What a table is made of, apart from how it is stored: data types and their lattice, the schema with its
-//! permanent column ids, the arrangement of rows, and single values.
+//! What a table is made of, apart from how it is stored: data types and their lattice, the schema
+//! with its permanent column ids, the arrangement of rows, and single values.
 //!
 //! Every later folder speaks in these terms. Bitmaps are Arrow's (`arrow_buffer::BooleanBuffer`).
 

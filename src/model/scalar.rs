@@ -12,7 +12,8 @@ use super::DataType;
 /// One value; the column's [`DataType`](super::DataType) says how to read it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scalar {
-    /// Booleans (0, 1), integers, dates, times, timestamps and decimals, as the stored whole number.
+    /// Booleans (0, 1), integers, dates, times, timestamps and decimals, as the stored whole
+    /// number.
     Int(i128),
     /// Floats of either width.
     Float(f64),
@@ -21,7 +22,8 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The total order of stored values: floats by IEEE 754 `totalOrder`, text by bytes. `None` across kinds.
+    /// The total order of stored values: floats by IEEE 754 `totalOrder`, text by bytes. `None`
+    /// across kinds.
     pub fn total_cmp(&self, other: &Scalar) -> Option<Ordering> {
         Some(match (self, other) {
             (Scalar::Int(a), Scalar::Int(b)) => a.cmp(b),
@@ -33,18 +35,24 @@ impl Scalar {
 }
 
 impl Scalar {
-    /// The value as SQL output would show it in a column of this type; text that is cut inside a character ends in �.
+    /// The value as SQL output would show it in a column of this type; text that is cut inside a
+    /// character ends in �.
     pub fn show(&self, data_type: &DataType) -> String {
         let arrow = data_type.to_arrow();
         match self {
-            Scalar::Bytes(bytes) if *data_type == DataType::Utf8 => String::from_utf8_lossy(bytes).into_owned(),
+            Scalar::Bytes(bytes) if *data_type == DataType::Utf8 => {
+                String::from_utf8_lossy(bytes).into_owned()
+            }
             Scalar::Bytes(bytes) => bytes.iter().map(|b| format!("{b:02x}")).collect(),
             Scalar::Float(v) => v.to_string(),
             Scalar::Int(v) if *data_type == DataType::Bool => (*v != 0).to_string(),
             Scalar::Int(v) => {
                 let width = arrow.primitive_width().unwrap_or(16);
                 let bytes = v.to_le_bytes()[..width].to_vec();
-                let data = ArrayData::builder(arrow).len(1).add_buffer(Buffer::from(bytes)).align_buffers(true);
+                let data = ArrayData::builder(arrow)
+                    .len(1)
+                    .add_buffer(Buffer::from(bytes))
+                    .align_buffers(true);
                 data.build()
                     .ok()
                     .and_then(|data| array_value_to_string(&make_array(data), 0).ok())

@@ -19,7 +19,8 @@ pub struct Column {
     pub name: Arc<str>,
     /// Type as queries see it; a segment may hold a narrower one.
     pub data_type: DataType,
-    /// Whether rows may have no value in it. Where they may not, no commit takes in a row without one.
+    /// Whether rows may have no value in it. Where they may not, no commit takes in a row without
+    /// one.
     pub nullable: bool,
 }
 
@@ -31,7 +32,8 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// A schema from stored parts; refuses duplicate names, duplicate ids and ids not below `next_id`.
+    /// A schema from stored parts; refuses duplicate names, duplicate ids and ids not below
+    /// `next_id`.
     pub fn from_parts(columns: Vec<Column>, next_id: u32) -> Result<Self> {
         let mut names = std::collections::HashSet::new();
         let mut ids = std::collections::HashSet::new();
@@ -41,7 +43,10 @@ impl Schema {
                 return Err(named_twice(&column.name));
             }
             if !ids.insert(column.id) || column.id.0 >= next_id {
-                return Err(Error::InvalidInput(format!("column id {} is used twice or not issued", column.id.0)));
+                return Err(Error::InvalidInput(format!(
+                    "column id {} is used twice or not issued",
+                    column.id.0
+                )));
             }
         }
         check_count(columns.len())?;
@@ -56,20 +61,23 @@ impl Schema {
             return Err(named_twice(name));
         }
         let id = ColumnId(self.next_id);
-        self.next_id = id.0.checked_add(1).ok_or_else(|| Error::LimitExceeded("no column ids are left".into()))?;
+        self.next_id =
+            id.0.checked_add(1)
+                .ok_or_else(|| Error::LimitExceeded("no column ids are left".into()))?;
         self.columns.push(Column { id, name: Arc::from(name), data_type, nullable: true });
         Ok(id)
     }
 
-    /// Adds many columns at the end, in order: linear where [`Schema::add`] one by one would not be. An error changes
-    /// nothing.
+    /// Adds many columns at the end, in order: linear where [`Schema::add`] one by one would not
+    /// be. An error changes nothing.
     pub fn extend<'a>(&mut self, new: impl IntoIterator<Item = (&'a str, DataType)>) -> Result<()> {
         let (mut columns, mut next_id) = (self.columns.clone(), self.next_id);
         for (name, data_type) in new {
             let (id, name) = (ColumnId(next_id), Arc::from(name));
             columns.push(Column { id, name, data_type, nullable: true });
-            next_id =
-                next_id.checked_add(1).ok_or_else(|| Error::LimitExceeded("no column ids are left".into()))?;
+            next_id = next_id
+                .checked_add(1)
+                .ok_or_else(|| Error::LimitExceeded("no column ids are left".into()))?;
         }
         if columns.len() > self.columns.len() {
             *self = Schema::from_parts(columns, next_id)?;
@@ -102,9 +110,13 @@ impl Schema {
     /// Position of the column with this name, or an error that says which there are.
     pub fn expect(&self, name: &str) -> Result<usize> {
         self.position(name).ok_or_else(|| {
-            let names: Vec<&str> = self.columns.iter().take(20).map(|column| &*column.name).collect();
+            let names: Vec<&str> =
+                self.columns.iter().take(20).map(|column| &*column.name).collect();
             let more = if self.columns.len() > names.len() { ", …" } else { "" };
-            Error::NotFound(format!("there is no column '{name}'; there are {}{more}", names.join(", ")))
+            Error::NotFound(format!(
+                "there is no column '{name}'; there are {}{more}",
+                names.join(", ")
+            ))
         })
     }
 
@@ -147,7 +159,8 @@ impl Schema {
 
     /// The Arrow schema that queries see.
     pub fn to_arrow(&self) -> arrow_schema::SchemaRef {
-        let field = |c: &Column| arrow_schema::Field::new(&*c.name, c.data_type.to_arrow(), c.nullable);
+        let field =
+            |c: &Column| arrow_schema::Field::new(&*c.name, c.data_type.to_arrow(), c.nullable);
         Arc::new(arrow_schema::Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
     }
 }
@@ -180,7 +193,8 @@ mod tests {
 
     #[test]
     fn a_column_that_cannot_be_added_leaves_the_others() {
-        let mut schema = Schema::from_names([("a", DataType::Int64), ("b", DataType::Utf8)]).unwrap();
+        let mut schema =
+            Schema::from_names([("a", DataType::Int64), ("b", DataType::Utf8)]).unwrap();
         let before = schema.clone();
         for bad in ["", "b", "x\0"] {
             assert!(schema.add(bad, DataType::Bool).is_err());

@@ -1,4 +1,5 @@
-//! The stored form of data types, shared by manifests and segments: a tag byte and what the type needs.
+//! The stored form of data types, shared by manifests and segments: a tag byte and what the type
+//! needs.
 
 use std::sync::Arc;
 
@@ -75,7 +76,11 @@ pub fn read_type(cursor: &mut Cursor<'_>) -> Result<DataType> {
         15 => DataType::Time { unit: read_unit(cursor)? },
         16 => DataType::Utf8,
         17 => DataType::Binary,
-        tag => return Err(Error::Unsupported(format!("data type number {tag}, from a newer version?"))),
+        tag => {
+            return Err(Error::Unsupported(format!(
+                "data type number {tag}, from a newer version?"
+            )));
+        }
     })
 }
 

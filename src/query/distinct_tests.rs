@@ -29,23 +29,33 @@ fn distinct_values_are_counted_in_any_memory() {
     for of in ["none", "slots", "digits", "narrow", "double", "wide", "text", "rows"] {
         let keys = if of == "none" { Vec::new() } else { keys(of) };
         // Few codes, texts, decimals, many numbers, texts without codes, rows of a few bytes.
-        let inputs = [column(0), column(1), column(2), column(4), super::group_tests::keys("text").remove(0)];
+        let inputs = [
+            column(0),
+            column(1),
+            column(2),
+            column(4),
+            super::group_tests::keys("text").remove(0),
+        ];
         let expected: Vec<Vec<String>> = inputs
             .iter()
             .map(|input| {
                 let all = keys.iter().chain([input]).cloned().collect();
                 let output = Output::Aggregate { keys: all, aggregates: Vec::new() };
-                run_within(cases()[0], &fragment(&snapshot, vec![], output), &snapshot, dir.path()).unwrap().0
+                run_within(cases()[0], &fragment(&snapshot, vec![], output), &snapshot, dir.path())
+                    .unwrap()
+                    .0
             })
             .collect();
-        let expected: Vec<BTreeMap<&str, u64>> = expected.iter().map(|pairs| counted(pairs)).collect();
+        let expected: Vec<BTreeMap<&str, u64>> =
+            expected.iter().map(|pairs| counted(pairs)).collect();
         let mut aggregates: Vec<Aggregate> = inputs.iter().cloned().map(distinct).collect();
         // The same values twice, and others between.
         aggregates.insert(2, aggregate(AggregateFunction::Count, None));
         aggregates.push(distinct(column(0)));
         let output = Output::Aggregate { keys, aggregates };
         let fragment = fragment(&snapshot, vec![], output);
-        let rows: BTreeMap<String, u64> = expected[0].keys().map(|key| ((*key).to_owned(), 0)).collect();
+        let rows: BTreeMap<String, u64> =
+            expected[0].keys().map(|key| ((*key).to_owned(), 0)).collect();
         // In memory by one thread and by several, partitioned, spilled, split.
         for case in cases().into_iter().skip(1).step_by(2) {
             let (shown, bytes, _) = run_within(case, &fragment, &snapshot, dir.path()).unwrap();

@@ -1,7 +1,8 @@
 //! A fragment: the part of a query over one table that runs in our own code.
 //!
-//! Where this stands on the road of a query: `sql/lower` makes fragments of logical plans; `query` runs them over a
-//! snapshot and gives Arrow batches back. Nothing here knows where a fragment came from.
+//! Where this stands on the road of a query: `sql/lower` makes fragments of logical plans; `query`
+//! runs them over a snapshot and gives Arrow batches back. Nothing here knows where a fragment came
+//! from.
 
 use std::fmt;
 
@@ -28,8 +29,8 @@ pub struct Fragment {
 pub struct Condition {
     /// The condition as a boolean; null counts as false.
     pub expression: Expression,
-    /// What zone maps and kernels on encoded data can judge of it; exactly the condition unless it contains
-    /// [`Predicate::Unknown`].
+    /// What zone maps and kernels on encoded data can judge of it; exactly the condition unless it
+    /// contains [`Predicate::Unknown`].
     pub predicate: Predicate,
     /// What follows from it for the partition keys of the table, by
     /// [`key_column`](super::prune::partitions::key_column).
@@ -46,7 +47,8 @@ impl Condition {
 /// What a fragment makes of the rows that pass.
 #[derive(Clone, Debug)]
 pub enum Output {
-    /// A row for each distinct combination of the keys: the keys, then the aggregates. Without keys, one row.
+    /// A row for each distinct combination of the keys: the keys, then the aggregates. Without
+    /// keys, one row.
     Aggregate {
         /// What to group by.
         keys: Vec<Expression>,
@@ -65,16 +67,23 @@ pub enum Output {
 }
 
 impl Output {
-    /// Columns that are read of every row that passes, some of them more than once. The first rows of an order come back for
-    /// their other columns.
+    /// Columns that are read of every row that passes, some of them more than once. The first rows
+    /// of an order come back for their other columns.
     pub(crate) fn read_by_row(&self) -> impl Iterator<Item = usize> {
         let inputs: Vec<usize> = match self {
             Output::Aggregate { keys, aggregates } => {
-                let inputs =
-                    aggregates.iter().flat_map(|aggregate| [&aggregate.input, &aggregate.filter]).flatten();
-                keys.iter().chain(inputs).flat_map(|expression| expression.inputs.iter().copied()).collect()
+                let inputs = aggregates
+                    .iter()
+                    .flat_map(|aggregate| [&aggregate.input, &aggregate.filter])
+                    .flatten();
+                keys.iter()
+                    .chain(inputs)
+                    .flat_map(|expression| expression.inputs.iter().copied())
+                    .collect()
             }
-            Output::Top { order, .. } => order.iter().flat_map(|by| by.expression.inputs.iter().copied()).collect(),
+            Output::Top { order, .. } => {
+                order.iter().flat_map(|by| by.expression.inputs.iter().copied()).collect()
+            }
         };
         inputs.into_iter()
     }
@@ -89,7 +98,8 @@ pub struct Aggregate {
     pub input: Option<Expression>,
     /// Only rows of which this boolean is true.
     pub filter: Option<Expression>,
-    /// Of the distinct values. Only counts are, and without a filter: what a filter leaves out is null among the values.
+    /// Of the distinct values. Only counts are, and without a filter: what a filter leaves out is
+    /// null among the values.
     pub distinct: bool,
     /// The type of the answer.
     pub data_type: ArrowType,
@@ -110,8 +120,8 @@ pub enum AggregateFunction {
     Min,
     /// By total order; null of nothing.
     Max,
-    /// The mean square distance from the mean: of the values, or with `sample` of what they were drawn from. Null of
-    /// nothing, and of one value of a sample.
+    /// The mean square distance from the mean: of the values, or with `sample` of what they were
+    /// drawn from. Null of nothing, and of one value of a sample.
     Variance {
         /// Divided by one less than there are values.
         sample: bool,

@@ -1,4 +1,5 @@
-//! Groups that are partitioned, not grouped before, spilled and split, against the same groups in memory.
+//! Groups that are partitioned, not grouped before, spilled and split, against the same groups in
+//! memory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,13 +28,19 @@ pub(super) struct Case {
 
 fn scrambled(inputs: &[ArrayRef]) -> ArrayRef {
     let values = inputs[0].as_primitive::<Int64Type>();
-    let text = |v: i64| format!("{:x} and some more", v.wrapping_mul(0x5851_f42d_4c95_7f2d) % 30_011);
+    let text =
+        |v: i64| format!("{:x} and some more", v.wrapping_mul(0x5851_f42d_4c95_7f2d) % 30_011);
     Arc::new(values.iter().map(|v| v.filter(|v| v % 17 > 0).map(text)).collect::<StringViewArray>())
 }
 
 fn third(inputs: &[ArrayRef]) -> ArrayRef {
     let values = inputs[0].as_primitive::<Float64Type>();
-    Arc::new(values.iter().map(|v| v.map(|v| ((v * 100.0) as i64 % 1000) as f64 / 3.0)).collect::<Float64Array>())
+    Arc::new(
+        values
+            .iter()
+            .map(|v| v.map(|v| ((v * 100.0) as i64 % 1000) as f64 / 3.0))
+            .collect::<Float64Array>(),
+    )
 }
 
 fn single(inputs: &[ArrayRef]) -> ArrayRef {
@@ -44,7 +51,12 @@ fn single(inputs: &[ArrayRef]) -> ArrayRef {
 
 fn remainder(inputs: &[ArrayRef]) -> ArrayRef {
     let values = inputs[0].as_primitive::<Int64Type>();
-    Arc::new(values.iter().map(|v| v.filter(|v| v % 13 > 0).map(|v| v % 20_011 - 3)).collect::<Int64Array>())
+    Arc::new(
+        values
+            .iter()
+            .map(|v| v.filter(|v| v % 13 > 0).map(|v| v % 20_011 - 3))
+            .collect::<Int64Array>(),
+    )
 }
 
 pub(super) fn keys(of: &str) -> Vec<Expression> {
@@ -114,13 +126,23 @@ pub(super) fn cases() -> Vec<Case> {
     vec![
         Case { threads: 1, limits: usual, memory: usize::MAX, spills: false },
         Case { threads: 3, limits: usual, memory: usize::MAX, spills: false },
-        Case { threads: 2, limits: GroupLimits { direct: 0, ..usual }, memory: usize::MAX, spills: false },
+        Case {
+            threads: 2,
+            limits: GroupLimits { direct: 0, ..usual },
+            memory: usize::MAX,
+            spills: false,
+        },
         Case { threads: 3, limits: small, memory: usize::MAX, spills: false },
         Case { threads: 2, limits: never_merged, memory: usize::MAX, spills: false },
         Case { threads: 2, limits: never_merged, memory: 200_000, spills: true },
         Case { threads: 3, limits: small, memory: 80_000, spills: true },
         // Too little for any partition, which are split by more bits.
-        Case { threads: 1, limits: GroupLimits { free: 2_000, ..small }, memory: 20_000, spills: true },
+        Case {
+            threads: 1,
+            limits: GroupLimits { free: 2_000, ..small },
+            memory: 20_000,
+            spills: true,
+        },
     ]
 }
 

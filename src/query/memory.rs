@@ -1,4 +1,5 @@
-//! Memory that a query holds: told to the session's pool before it grows, and given back when it is let go.
+//! Memory that a query holds: told to the session's pool before it grows, and given back when it is
+//! let go.
 
 use super::run::Context;
 use crate::error::Result;

@@ -1,15 +1,17 @@
-//! Answers from the manifest alone: counts, extremes and sums of whole tables read no data, and counts of distinct values
-//! nothing but dictionaries.
+//! Answers from the manifest alone: counts, extremes and sums of whole tables read no data, and
+//! counts of distinct values nothing but dictionaries.
 //!
-//! Only statistics that a look at every row would find again are used: exact bounds, exact sums of whole numbers, and no
-//! extremes of floats where zeros have signs or NaN has many forms. Bounds of text are prefixes in the manifest; where a
-//! table has few segments, their records say the rest.
+//! Only statistics that a look at every row would find again are used: exact bounds, exact sums of
+//! whole numbers, and no extremes of floats where zeros have signs or NaN has many forms. Bounds of
+//! text are prefixes in the manifest; where a table has few segments, their records say the rest.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow_array::{ArrayRef, BinaryViewArray, Decimal128Array, Float32Array, Float64Array, Int64Array};
+use arrow_array::{
+    ArrayRef, BinaryViewArray, Decimal128Array, Float32Array, Float64Array, Int64Array,
+};
 use arrow_array::{StringViewArray, new_null_array};
 use arrow_schema::DataType as ArrowType;
 
@@ -42,7 +44,8 @@ pub(crate) fn answer(
     Ok(Some(answers))
 }
 
-/// What an answer from the manifest alone, found in such a time, has looked at; blocks are counted only where it is `timed`.
+/// What an answer from the manifest alone, found in such a time, has looked at; blocks are counted
+/// only where it is `timed`.
 pub(crate) fn counters(snapshot: &Snapshot, timed: bool, time: Duration) -> Result<Counters> {
     let block_rows = u64::from(snapshot.options().block_rows.max(1));
     let mut blocks = 0;
@@ -60,16 +63,24 @@ pub(crate) fn counters(snapshot: &Snapshot, timed: bool, time: Duration) -> Resu
     })
 }
 
-fn one(fragment: &Fragment, aggregate: &Aggregate, snapshot: &Snapshot) -> Result<Option<ArrayRef>> {
+fn one(
+    fragment: &Fragment,
+    aggregate: &Aggregate,
+    snapshot: &Snapshot,
+) -> Result<Option<ArrayRef>> {
     if aggregate.filter.is_some() {
         return Ok(None);
     }
     let count = |n: u64| Some(Arc::new(Int64Array::from(vec![n as i64])) as ArrayRef);
     let Some(input) = &aggregate.input else { return Ok(count(snapshot.rows())) };
-    let Some(column) = input.as_column().and_then(|at| fragment.columns.get(at)) else { return Ok(None) };
+    let Some(column) = input.as_column().and_then(|at| fragment.columns.get(at)) else {
+        return Ok(None);
+    };
     let stats = whole(snapshot, column)?;
     if aggregate.distinct {
-        return distinct(&stats, column, snapshot)?.map(|n| as_type(n, &aggregate.data_type)).transpose();
+        return distinct(&stats, column, snapshot)?
+            .map(|n| as_type(n, &aggregate.data_type))
+            .transpose();
     }
     if aggregate.function == AggregateFunction::Count {
         return Ok(count(snapshot.rows() - stats.nulls));
@@ -89,8 +100,9 @@ fn as_type(count: u64, data_type: &ArrowType) -> Result<ArrayRef> {
     from_words(vec![count as i64], None, data_type)
 }
 
-/// How many different values there are: all, if they rise or fall from row to row, or those of the dictionaries, if
-/// all segments that have values have one: a dictionary holds just the values that occur.
+/// How many different values there are: all, if they rise or fall from row to row, or those of the
+/// dictionaries, if all segments that have values have one: a dictionary holds just the values that
+/// occur.
 fn distinct(stats: &Stats, column: &Column, snapshot: &Snapshot) -> Result<Option<u64>> {
     // Of two zeros one is greater, and yet they are one.
     let float = matches!(column.data_type, DataType::Float32 | DataType::Float64);
@@ -100,7 +112,8 @@ fn distinct(stats: &Stats, column: &Column, snapshot: &Snapshot) -> Result<Optio
         return Ok(Some(stats.rows - stats.nulls));
     }
     let (entries, known) = (snapshot.segments()?, snapshot.column_stats(column.id)?);
-    let has_values = |known: &Option<ColumnStats>| known.as_ref().is_some_and(|k| k.stats.nulls < k.stats.rows);
+    let has_values =
+        |known: &Option<ColumnStats>| known.as_ref().is_some_and(|k| k.stats.nulls < k.stats.rows);
     let with_values = entries.iter().zip(&known).filter(|(_, known)| has_values(known));
     let with_values: Vec<&SegmentEntry> = with_values.map(|(entry, _)| entry).collect();
     let (mut coded, mut hashes) = (Vec::new(), HashSet::new());
@@ -121,7 +134,8 @@ fn distinct(stats: &Stats, column: &Column, snapshot: &Snapshot) -> Result<Optio
     union.intern(&new_null_array(&arrow, 1))?;
     for stored in coded {
         let Some(values) = stored.dictionary()? else { continue };
-        let values = arrow_cast::cast(values, &arrow).map_err(|e| Error::corrupt(0, e.to_string()))?;
+        let values =
+            arrow_cast::cast(values, &arrow).map_err(|e| Error::corrupt(0, e.to_string()))?;
         union.intern(&values)?;
     }
     Ok(Some(union.len() as u64 - 1))
@@ -146,7 +160,9 @@ fn extreme(stats: &Stats, bound: &Option<Bound>, column: &Column) -> Option<Arra
             Arc::new(Decimal128Array::from(vec![*v]).with_data_type(arrow))
         }
         (Scalar::Int(v), _) => from_words(vec![*v as i64], None, &arrow).ok()?,
-        (Scalar::Bytes(v), DataType::Utf8) => Arc::new(StringViewArray::from(vec![std::str::from_utf8(v).ok()?])),
+        (Scalar::Bytes(v), DataType::Utf8) => {
+            Arc::new(StringViewArray::from(vec![std::str::from_utf8(v).ok()?]))
+        }
         (Scalar::Bytes(v), DataType::Binary) => Arc::new(BinaryViewArray::from(vec![&**v])),
         _ => return None,
     })
@@ -176,7 +192,10 @@ pub(crate) fn whole(snapshot: &Snapshot, column: &Column) -> Result<Stats> {
         }
         let widen = |bound: Option<Bound>| {
             bound.and_then(|b| {
-                Some(Bound { value: widened(&b.value, &known.data_type, &column.data_type)?, exact: b.exact })
+                Some(Bound {
+                    value: widened(&b.value, &known.data_type, &column.data_type)?,
+                    exact: b.exact,
+                })
             })
         };
         stats.min = widen(stats.min.take());
@@ -188,9 +207,13 @@ pub(crate) fn whole(snapshot: &Snapshot, column: &Column) -> Result<Stats> {
 
 /// Whether a bound of text is only a prefix.
 fn is_cut(stats: &Stats) -> bool {
-    let cut =
-        |bound: &Option<Bound>| bound.as_ref().is_none_or(|b| !b.exact && matches!(b.value, Scalar::Bytes(_)));
+    let cut = |bound: &Option<Bound>| {
+        bound.as_ref().is_none_or(|b| !b.exact && matches!(b.value, Scalar::Bytes(_)))
+    };
     stats.nulls < stats.rows
-        && [&stats.min, &stats.max].into_iter().flatten().any(|b| matches!(b.value, Scalar::Bytes(_)))
+        && [&stats.min, &stats.max]
+            .into_iter()
+            .flatten()
+            .any(|b| matches!(b.value, Scalar::Bytes(_)))
         && (cut(&stats.min) || cut(&stats.max))
 }

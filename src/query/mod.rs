@@ -1,7 +1,8 @@
 //! Running queries on stored columns.
 //!
-//! Where this stands on the road of a query: after the manifest is read, `prune` decides from statistics alone which
-//! segments and blocks can hold a matching row; only those are mapped and decoded.
+//! Where this stands on the road of a query: after the manifest is read, `prune` decides from
+//! statistics alone which segments and blocks can hold a matching row; only those are mapped and
+//! decoded.
 //!
 //! ```text
 //! fragment ─ prune ─ scan ─► per thread, block by block, slice by slice:

@@ -1,10 +1,11 @@
 //! The first rows of an order (top-n).
 //!
-//! All threads share a threshold: the ranks, by the first two keys, of the worst row that would still be in the answer; of
-//! texts and decimals, whose words do not tell them apart, the first key itself stands beside them. Blocks are visited in
-//! the order of their best rank, so that the threshold is good early, and a block whose best is worse is not opened. Rows
-//! that pass the threshold are compared by all keys, as bytes; the other columns of the answer are fetched for its rows
-//! alone.
+//! All threads share a threshold: the ranks, by the first two keys, of the worst row that would
+//! still be in the answer; of texts and decimals, whose words do not tell them apart, the first key
+//! itself stands beside them. Blocks are visited in the order of their best rank, so that the
+//! threshold is good early, and a block whose best is worse is not opened. Rows that pass the
+//! threshold are compared by all keys, as bytes; the other columns of the answer are fetched for
+//! its rows alone.
 
 #[cfg(feature = "sql")]
 pub(crate) mod chains;
@@ -35,8 +36,9 @@ use crate::store::ColumnStats;
 
 /// The most rows that an answer may have; a larger one is a sort.
 pub(crate) const MAX_LIMIT: usize = 1 << 20;
-/// So many candidates more than the answer has rows are kept before the worst are dropped: the sooner, the better the
-/// threshold; but a part of what the answer has, so that dropping does not cost more than finding.
+/// So many candidates more than the answer has rows are kept before the worst are dropped: the
+/// sooner, the better the threshold; but a part of what the answer has, so that dropping does not
+/// cost more than finding.
 fn spare(limit: usize) -> usize {
     limit.clamp(64, (limit / 4).max(4096))
 }
@@ -61,8 +63,9 @@ fn failed(error: arrow_schema::ArrowError) -> Error {
 
 /// The columns of the first `limit` rows, in order.
 ///
-/// Segments are opened in the order of their best ranks as the manifest knows them, one at first and then four times as many
-/// each time, until the best of those that are left is worse than the rows found.
+/// Segments are opened in the order of their best ranks as the manifest knows them, one at first
+/// and then four times as many each time, until the best of those that are left is worse than the
+/// rows found.
 pub(crate) fn top(
     fragment: &Fragment,
     order: &[OrderBy],
@@ -82,8 +85,10 @@ pub(crate) fn top(
         let promising = ranked.iter().take_while(|(rank, _)| limit > 0 && *rank <= worst).count();
         // Where nothing is known of any, there is nothing to wait for.
         let all = ranked.last().is_none_or(|(rank, _)| *rank == (ANY, ANY));
-        let some: Vec<usize> =
-            ranked.drain(..if all { promising } else { promising.min(wave) }).map(|(_, number)| number).collect();
+        let some: Vec<usize> = ranked
+            .drain(..if all { promising } else { promising.min(wave) })
+            .map(|(_, number)| number)
+            .collect();
         let before = survivors.work.len();
         opener.open(&some, &mut survivors, &mut counters)?;
         counters.prune += clock.lap();
@@ -110,14 +115,20 @@ pub(crate) fn top(
     fetch(fragment, expressions, &survivors, &found, context)
 }
 
-/// The segments that may hold rows, each with the least ranks that its rows may have, the least first.
-fn ranked_segments(order: &[OrderBy], opener: &Opener<'_>, counters: &mut Counters) -> Result<Vec<(Ranks, usize)>> {
+/// The segments that may hold rows, each with the least ranks that its rows may have, the least
+/// first.
+fn ranked_segments(
+    order: &[OrderBy],
+    opener: &Opener<'_>,
+    counters: &mut Counters,
+) -> Result<Vec<(Ranks, usize)>> {
     let (first, second) = (known(order.first(), opener)?, known(order.get(1), opener)?);
     let best = |known: &Option<Known<'_>>, number: usize| {
         known.as_ref().map_or(ANY, |(by, stats)| best_of_segment(by, stats, number))
     };
     let rank = |number: usize| (pair(best(&first, number), best(&second, number)), number);
-    let mut ranked: Vec<(Ranks, usize)> = opener.matching(counters)?.into_iter().map(rank).collect();
+    let mut ranked: Vec<(Ranks, usize)> =
+        opener.matching(counters)?.into_iter().map(rank).collect();
     ranked.sort_unstable();
     Ok(ranked)
 }
@@ -128,7 +139,9 @@ type Known<'a> = (&'a OrderBy, Vec<Option<ColumnStats>>);
 fn known<'a>(by: Option<&'a OrderBy>, opener: &Opener<'_>) -> Result<Option<Known<'a>>> {
     match by.and_then(|by| Some((by, by.expression.as_column()?))) {
         // Nothing is known of the rows of others, so that none may be ranked.
-        Some((by, at)) if is_ranked(&by.expression.data_type) => Ok(Some((by, opener.column_stats(at)?))),
+        Some((by, at)) if is_ranked(&by.expression.data_type) => {
+            Ok(Some((by, opener.column_stats(at)?)))
+        }
         _ => Ok(None),
     }
 }
@@ -156,11 +169,19 @@ impl<'a> Top<'a> {
             SortField::new_with_options(by.expression.data_type.clone(), options)
         };
         let converter = RowConverter::new(order.iter().map(field).collect()).map_err(failed)?;
-        Ok(Top { order, limit, converter, threshold, columns, marks: Marks::default(), kept: Vec::new() })
+        Ok(Top {
+            order,
+            limit,
+            converter,
+            threshold,
+            columns,
+            marks: Marks::default(),
+            kept: Vec::new(),
+        })
     }
 
-    /// What the first key must be to be worth a look, as a condition on a column: a little more than the threshold allows, and
-    /// never true of null where that is not.
+    /// What the first key must be to be worth a look, as a condition on a column: a little more
+    /// than the threshold allows, and never true of null where that is not.
     fn worth(&self, limit: &Threshold, block: &OpenBlock<'_>) -> Option<(usize, Predicate)> {
         let by = self.order.first().filter(|_| !limit.is_none())?;
         let at = by.expression.as_column()?;
@@ -183,7 +204,8 @@ impl<'a> Top<'a> {
             DataType::Float32 | DataType::UInt64 | DataType::Bool => return None,
             _ => Scalar::Int(word.into()),
         };
-        let comparison = if by.descending { Comparison::GreaterOrEqual } else { Comparison::LessOrEqual };
+        let comparison =
+            if by.descending { Comparison::GreaterOrEqual } else { Comparison::LessOrEqual };
         let operand = Operand { column: column.id, data_type: column.data_type.clone() };
         Some((at, Predicate::Compare { operand, comparison, value }))
     }
@@ -194,7 +216,9 @@ impl<'a> Top<'a> {
 
     /// Drops what cannot be in the answer, and tells the others.
     fn prune(&self, kept: &mut Vec<Candidate>) -> Result<()> {
-        let (Some(last), Some(by)) = (self.limit.checked_sub(1), self.order.first()) else { return Ok(()) };
+        let (Some(last), Some(by)) = (self.limit.checked_sub(1), self.order.first()) else {
+            return Ok(());
+        };
         if kept.len() <= last {
             return Ok(());
         }
@@ -220,7 +244,9 @@ impl Worker for Top<'_> {
         let limit = self.threshold();
         let best = best_ranks(self.order, &block.segment.columns, block.work.block);
         let is_worse = best > limit.ranks
-            || self.worth(&limit, block).is_some_and(|(_, predicate)| block.judge(&predicate) == Verdict::Never);
+            || self
+                .worth(&limit, block)
+                .is_some_and(|(_, predicate)| block.judge(&predicate) == Verdict::Never);
         is_worse.then_some(Statistic::Threshold)
     }
 
@@ -242,9 +268,11 @@ impl Worker for Top<'_> {
             _ => ranks(&first_key, first),
         };
         let mut places: Vec<u32> = match &ranks {
-            Some(ranks) => {
-                (0u32..).zip(ranks).filter(|(_, rank)| **rank <= limit.ranks.0).map(|(at, _)| at).collect()
-            }
+            Some(ranks) => (0u32..)
+                .zip(ranks)
+                .filter(|(_, rank)| **rank <= limit.ranks.0)
+                .map(|(at, _)| at)
+                .collect(),
             None => (0..slice.len() as u32).collect(),
         };
         if places.is_empty() {
@@ -265,7 +293,9 @@ impl Worker for Top<'_> {
         let rows = self.converter.convert_columns(&keys).map_err(failed)?;
         let Work { segment, block } = slice.block.work;
         for (place, row) in places.iter().zip(rows.iter()) {
-            let at = slice.selected().map_or(*place, |rows| rows.get(*place as usize).copied().unwrap_or(0));
+            let at = slice
+                .selected()
+                .map_or(*place, |rows| rows.get(*place as usize).copied().unwrap_or(0));
             let row_at = at + slice.range.start as u32;
             self.kept.push(Candidate {
                 key: row.as_ref().into(),
@@ -276,7 +306,9 @@ impl Worker for Top<'_> {
                 ranks: if is_ranked { both(*place) } else { (0, of(&next, *place)) },
             });
         }
-        if self.kept.len() >= self.limit && (limit.is_none() || self.kept.len() > self.limit + spare(self.limit)) {
+        if self.kept.len() >= self.limit
+            && (limit.is_none() || self.kept.len() > self.limit + spare(self.limit))
+        {
             let mut kept = std::mem::take(&mut self.kept);
             self.prune(&mut kept)?;
             self.kept = kept;
@@ -288,7 +320,8 @@ impl Worker for Top<'_> {
 /// All blocks from one on, those first that may hold the first rows.
 fn best_first(order: &[OrderBy], survivors: &Survivors, from: usize) -> Vec<Work> {
     let rank = |work: &Work| {
-        let columns = survivors.segments.get(work.segment).map_or(&[][..], |segment| &segment.columns);
+        let columns =
+            survivors.segments.get(work.segment).map_or(&[][..], |segment| &segment.columns);
         (best_ranks(order, columns, work.block), first_guess(order, columns, work.block))
     };
     let mut blocks: Vec<Work> = survivors.work.iter().skip(from).copied().collect();
@@ -320,13 +353,16 @@ fn fetch(
     }
     for rows in by_block.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
         let Some((segment, block, ..)) = rows.first() else { continue };
-        let block = OpenBlock::of(survivors, &fragment.columns, Work { segment: *segment, block: *block })?;
+        let block =
+            OpenBlock::of(survivors, &fragment.columns, Work { segment: *segment, block: *block })?;
         let places: Vec<u32> = rows.iter().map(|(_, _, row, _)| *row).collect();
         let mut columns: Vec<Option<ArrayRef>> = vec![None; fragment.columns.len()];
         for (expression, parts) in expressions.iter().zip(&mut parts) {
             let mut inputs = Vec::with_capacity(expression.inputs.len());
             for at in &expression.inputs {
-                let slot = columns.get_mut(*at).ok_or_else(|| Error::InvalidInput("no such column".into()))?;
+                let slot = columns
+                    .get_mut(*at)
+                    .ok_or_else(|| Error::InvalidInput("no such column".into()))?;
                 inputs.push(match slot {
                     Some(known) => Arc::clone(known),
                     None => Arc::clone(slot.insert(block.gather(*at, &places)?)),

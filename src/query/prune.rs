@@ -1,8 +1,9 @@
 //! Pruning: what statistics say of a predicate before any row is read.
 //!
-//! A predicate is evaluated over statistics to the set of outcomes that its rows may have ([`Outcomes`]); from that
-//! follows the [`Verdict`]. Bounds need not be exact: the true minimum is not below a lower bound. Where a segment
-//! stores a narrower type than the predicate compares in, bounds are widened first, by maps that keep order.
+//! A predicate is evaluated over statistics to the set of outcomes that its rows may have
+//! ([`Outcomes`]); from that follows the [`Verdict`]. Bounds need not be exact: the true minimum is
+//! not below a lower bound. Where a segment stores a narrower type than the predicate compares in,
+//! bounds are widened first, by maps that keep order.
 
 pub mod partitions;
 
@@ -16,7 +17,8 @@ use crate::model::{ColumnId, DataType, Scalar};
 /// What is known of one column over the rows in question.
 #[derive(Clone, Debug)]
 pub struct Evidence<'a> {
-    /// The type in which the statistics are given: that of the segment, which may be narrower than the table's.
+    /// The type in which the statistics are given: that of the segment, which may be narrower than
+    /// the table's.
     pub data_type: Cow<'a, DataType>,
     /// The statistics.
     pub stats: Cow<'a, Stats>,
@@ -43,7 +45,8 @@ pub enum Verdict {
     Always,
 }
 
-/// Judges `predicate` over `rows` rows. `evidence` gives what is known of a column, `None` if nothing.
+/// Judges `predicate` over `rows` rows. `evidence` gives what is known of a column, `None` if
+/// nothing.
 pub fn verdict<'a>(
     predicate: &Predicate,
     rows: u64,
@@ -71,7 +74,8 @@ pub enum Cause {
     Nulls,
 }
 
-/// The first part of a conjunction that no row can meet, and what showed it; `None` if some row may meet them all.
+/// The first part of a conjunction that no row can meet, and what showed it; `None` if some row may
+/// meet them all.
 pub fn ruled_out<'a>(
     predicate: &Predicate,
     rows: u64,
@@ -92,25 +96,38 @@ pub fn ruled_out<'a>(
         let stats = Cow::Owned(Stats { rows, nulls, ..Stats::default() });
         Some(Evidence { data_type: known.data_type, stats })
     };
-    let cause = if outcomes(part, &mut counts).contains(Outcome::True) { Cause::Bounds } else { Cause::Nulls };
+    let cause = if outcomes(part, &mut counts).contains(Outcome::True) {
+        Cause::Bounds
+    } else {
+        Cause::Nulls
+    };
     Some((at, cause))
 }
 
 /// Every outcome that a row may have.
-pub fn outcomes<'a>(predicate: &Predicate, evidence: &mut dyn FnMut(ColumnId) -> Option<Evidence<'a>>) -> Outcomes {
+pub fn outcomes<'a>(
+    predicate: &Predicate,
+    evidence: &mut dyn FnMut(ColumnId) -> Option<Evidence<'a>>,
+) -> Outcomes {
     match predicate {
         Predicate::Constant(outcome) => Outcomes::only(*outcome),
         Predicate::Unknown => Outcomes::ANY,
         Predicate::Compare { operand, comparison, value } => {
             of_values(operand, evidence, |range| range.compare(*comparison, value))
         }
-        Predicate::In { operand, values } => of_values(operand, evidence, |range| range.among(values)),
+        Predicate::In { operand, values } => {
+            of_values(operand, evidence, |range| range.among(values))
+        }
         Predicate::Like { operand, pattern } => {
             let (prefix, all) = pattern.prefix();
             of_values(operand, evidence, |range| {
                 let starts = range.starts_with(prefix);
                 // Whether what starts like a match is one, nobody knows.
-                if all { starts } else { starts.and(Outcomes::only(Outcome::True).with(Outcome::False, true)) }
+                if all {
+                    starts
+                } else {
+                    starts.and(Outcomes::only(Outcome::True).with(Outcome::False, true))
+                }
             })
         }
         Predicate::IsNull(column) => match evidence(*column) {
@@ -162,7 +179,8 @@ impl Range {
 
     /// Lower and upper bound against `value`: `None` where unknown.
     fn sides(&self, value: &Scalar) -> (Option<Ordering>, Option<Ordering>) {
-        let against = |bound: &Option<Scalar>| bound.as_ref().and_then(|bound| bound.total_cmp(value));
+        let against =
+            |bound: &Option<Scalar>| bound.as_ref().and_then(|bound| bound.total_cmp(value));
         (against(&self.min), against(&self.max))
     }
 
@@ -183,7 +201,8 @@ impl Range {
         Outcomes::NONE.with(Outcome::True, yes).with(Outcome::False, no)
     }
 
-    /// Long lists are compared bit by bit by some engines, where −0.0 is not 0.0: a zero is never surely found.
+    /// Long lists are compared bit by bit by some engines, where −0.0 is not 0.0: a zero is never
+    /// surely found.
     fn among(&self, values: &[Scalar]) -> Outcomes {
         let zero = |value: &Scalar| matches!(value, Scalar::Float(v) if *v == 0.0);
         let mut possible = false;
@@ -197,15 +216,18 @@ impl Range {
     }
 
     fn starts_with(&self, prefix: &[u8]) -> Outcomes {
-        let (Some(Scalar::Bytes(_)) | None, Some(Scalar::Bytes(_)) | None) = (&self.min, &self.max) else {
+        let (Some(Scalar::Bytes(_)) | None, Some(Scalar::Bytes(_)) | None) = (&self.min, &self.max)
+        else {
             return Outcomes::ANY;
         };
-        // Values with the prefix are those from the prefix itself up to, not including, its successor.
+        // Values with the prefix are those from the prefix itself up to, not including, its
+        // successor.
         let (min, max) = self.sides(&Scalar::Bytes(prefix.into()));
         let end = successor(prefix).map(|end| self.sides(&Scalar::Bytes(end)));
         let below = min.is_none_or(Ordering::is_lt);
         let beyond = end.is_some_and(|(_, max)| max.is_none_or(Ordering::is_ge));
-        let within = max.is_none_or(Ordering::is_ge) && end.is_none_or(|(min, _)| min.is_none_or(Ordering::is_lt));
+        let within = max.is_none_or(Ordering::is_ge)
+            && end.is_none_or(|(min, _)| min.is_none_or(Ordering::is_lt));
         Outcomes::NONE.with(Outcome::True, within).with(Outcome::False, below || beyond)
     }
 }
@@ -228,8 +250,8 @@ fn normal(value: Scalar) -> Scalar {
     }
 }
 
-/// A value of `from` as one of `to`, by a map that never exchanges the order of two values; `None` where there is
-/// no such map or the result does not exist.
+/// A value of `from` as one of `to`, by a map that never exchanges the order of two values; `None`
+/// where there is no such map or the result does not exist.
 pub fn widened(value: &Scalar, from: &DataType, to: &DataType) -> Option<Scalar> {
     use DataType::{Date, Decimal, Float32, Float64, Time, Timestamp};
     if from == to {
@@ -239,11 +261,19 @@ pub fn widened(value: &Scalar, from: &DataType, to: &DataType) -> Option<Scalar>
     match (from, to, value) {
         (_, _, Scalar::Int(_)) if from.is_integer() && to.is_integer() => Some(value.clone()),
         (_, Float64, Scalar::Int(v)) if from.is_integer() => Some(Scalar::Float(*v as f64)),
-        (_, Float32, Scalar::Int(v)) if from.is_integer() => Some(Scalar::Float(f64::from(*v as f32))),
+        (_, Float32, Scalar::Int(v)) if from.is_integer() => {
+            Some(Scalar::Float(f64::from(*v as f32)))
+        }
         (Float32, Float64, Scalar::Float(_)) => Some(value.clone()),
-        (_, Decimal { scale, .. }, Scalar::Int(v)) if from.is_integer() => times(*v, power_of_ten(0, *scale)?),
-        (Decimal { scale: a, .. }, Decimal { scale: b, .. }, Scalar::Int(v)) => times(*v, power_of_ten(*a, *b)?),
-        (Date, Timestamp { unit, zone: None }, Scalar::Int(v)) => times(*v, 86_400 * i128::from(unit.per_second())),
+        (_, Decimal { scale, .. }, Scalar::Int(v)) if from.is_integer() => {
+            times(*v, power_of_ten(0, *scale)?)
+        }
+        (Decimal { scale: a, .. }, Decimal { scale: b, .. }, Scalar::Int(v)) => {
+            times(*v, power_of_ten(*a, *b)?)
+        }
+        (Date, Timestamp { unit, zone: None }, Scalar::Int(v)) => {
+            times(*v, 86_400 * i128::from(unit.per_second()))
+        }
         (Timestamp { unit: a, zone: za }, Timestamp { unit: b, zone: zb }, Scalar::Int(v))
             if za.is_some() == zb.is_some() && a <= b =>
         {

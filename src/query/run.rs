@@ -56,7 +56,8 @@ pub struct GroupLimits {
 }
 
 impl GroupLimits {
-    /// Smaller where there are so few bytes for all groups together that the usual ones would not fit several times.
+    /// Smaller where there are so few bytes for all groups together that the usual ones would not
+    /// fit several times.
     pub fn within(bytes: usize) -> Self {
         let usual = GroupLimits::default();
         GroupLimits {
@@ -71,13 +72,21 @@ impl GroupLimits {
 
 impl Default for GroupLimits {
     fn default() -> Self {
-        GroupLimits { direct: 1 << 23, in_table: 1 << 16, unmerged: 1 << 22, serial: 1 << 14, free: 1 << 20 }
+        GroupLimits {
+            direct: 1 << 23,
+            in_table: 1 << 16,
+            unmerged: 1 << 22,
+            serial: 1 << 14,
+            free: 1 << 20,
+        }
     }
 }
 
 impl std::fmt::Debug for Context<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context").field("threads", &self.pool.current_num_threads()).finish_non_exhaustive()
+        f.debug_struct("Context")
+            .field("threads", &self.pool.current_num_threads())
+            .finish_non_exhaustive()
     }
 }
 
@@ -103,7 +112,8 @@ impl<'a> Answer<'a> {
     }
 
     fn from(schema: &SchemaRef, rest: Rest<'a>, context: &'a Context<'a>) -> Result<Self> {
-        let mut answer = Answer { rest: Some((schema.clone(), rest, context)), ..Answer::default() };
+        let mut answer =
+            Answer { rest: Some((schema.clone(), rest, context)), ..Answer::default() };
         answer.more()?;
         Ok(answer)
     }
@@ -118,7 +128,8 @@ impl<'a> Answer<'a> {
         let before = std::mem::replace(&mut self.spilled, (bytes, files));
         let more = next.is_some();
         if let Some(parts) = next {
-            self.batches = parts.into_iter().map(|columns| batch(schema, columns)).collect::<Result<_>>()?;
+            self.batches =
+                parts.into_iter().map(|columns| batch(schema, columns)).collect::<Result<_>>()?;
         }
         context.recorder.update(|sum| {
             sum.spilled_bytes += bytes - before.0;
@@ -153,7 +164,11 @@ pub fn refusal(fragment: &Fragment) -> Option<String> {
 }
 
 /// Runs a fragment over one generation of its table. Groups come out of the answer part by part.
-pub fn run<'a>(fragment: &'a Fragment, snapshot: &Snapshot, context: &'a Context<'a>) -> Result<Answer<'a>> {
+pub fn run<'a>(
+    fragment: &'a Fragment,
+    snapshot: &Snapshot,
+    context: &'a Context<'a>,
+) -> Result<Answer<'a>> {
     let mut clock = Clock::start(context.timed);
     if let Output::Aggregate { keys, aggregates } = &fragment.output
         && keys.is_empty()
@@ -188,9 +203,12 @@ pub fn run<'a>(fragment: &'a Fragment, snapshot: &Snapshot, context: &'a Context
     }
 }
 
-/// What a run took since its pruning, less the work on blocks; `before` is the work of earlier runs.
+/// What a run took since its pruning, less the work on blocks; `before` is the work of earlier
+/// runs.
 fn count_finish(context: &Context<'_>, time: Duration, before: Duration) {
-    context.recorder.update(|sum| sum.finish += time.saturating_sub(sum.work.saturating_sub(before)));
+    context
+        .recorder
+        .update(|sum| sum.finish += time.saturating_sub(sum.work.saturating_sub(before)));
 }
 
 fn rows_of(batches: &[RecordBatch]) -> u64 {
@@ -213,7 +231,8 @@ pub(crate) trait Worker: Send {
     }
 }
 
-/// Runs the blocks of `work` on all threads, each with a worker of its own, in order. Returns the workers.
+/// Runs the blocks of `work` on all threads, each with a worker of its own, in order. Returns the
+/// workers.
 pub(crate) fn each_slice<W: Worker>(
     fragment: &Fragment,
     survivors: &Survivors,
@@ -221,8 +240,13 @@ pub(crate) fn each_slice<W: Worker>(
     context: &Context<'_>,
     make: impl Fn() -> Result<W> + Sync,
 ) -> Result<Vec<W>> {
-    let filter = Filter { conditions: &fragment.conditions, columns: &fragment.columns, on_codes: &[] };
-    let walk = Walk::over(blocks, survivors, Ahead::of(&fragment.conditions, fragment.output.read_by_row()));
+    let filter =
+        Filter { conditions: &fragment.conditions, columns: &fragment.columns, on_codes: &[] };
+    let walk = Walk::over(
+        blocks,
+        survivors,
+        Ahead::of(&fragment.conditions, fragment.output.read_by_row()),
+    );
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let mut watch = Clock::start(context.timed);
@@ -265,7 +289,8 @@ pub(crate) fn each_slice<W: Worker>(
         for _ in 0..threads {
             scope.spawn(|_| {
                 let mut tally = Tally::new(fragment.conditions.len(), context.timed);
-                let result = make().and_then(|mut worker| work(&mut worker, &mut tally).map(|()| worker));
+                let result =
+                    make().and_then(|mut worker| work(&mut worker, &mut tally).map(|()| worker));
                 context.recorder.update(|sum| sum.add(&tally.counters));
                 if result.is_err() {
                     // The others stop at their next block.

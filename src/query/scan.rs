@@ -1,9 +1,11 @@
-//! What a fragment reads: the segments and blocks that survive pruning, open, and slices of their rows.
+//! What a fragment reads: the segments and blocks that survive pruning, open, and slices of their
+//! rows.
 //!
-//! Where this stands on the road of a query: between `prune`, which judges statistics, and `filter`, `group` and
-//! `aggregate`, which look at values. A slice is what one thread works on at a time, small enough that the decoded
-//! columns stay in its second-level cache; a column is decoded at most once for a slice, and only for selected rows.
-//! `ahead` asks the disk for what comes next; `counting` tells what was read.
+//! Where this stands on the road of a query: between `prune`, which judges statistics, and
+//! `filter`, `group` and `aggregate`, which look at values. A slice is what one thread works on at
+//! a time, small enough that the decoded columns stay in its second-level cache; a column is
+//! decoded at most once for a slice, and only for selected rows. `ahead` asks the disk for what
+//! comes next; `counting` tells what was read.
 
 pub(crate) mod ahead;
 mod counting;
@@ -45,11 +47,13 @@ pub(crate) struct OpenSegment {
     pub(crate) columns: Vec<Option<Arc<segment::Column>>>,
     /// For each condition: what it is on the dictionary of its column, once somebody has asked.
     pub(crate) on_codes: Vec<OnceLock<OnCodes>>,
-    /// For each column: the doubles of its dictionary as whole numbers, if they are decimals, once somebody has asked.
+    /// For each column: the doubles of its dictionary as whole numbers, if they are decimals, once
+    /// somebody has asked.
     pub(crate) decimals: Vec<OnceLock<Option<DictionaryDecimals>>>,
     /// What grouping keys are for the numbers that stand for values.
     pub(crate) code_maps: CodeMaps,
-    /// What was counted as read: the segment, then each column's dictionary, then each block of each column.
+    /// What was counted as read: the segment, then each column's dictionary, then each block of
+    /// each column.
     counted: Vec<AtomicBool>,
 }
 
@@ -61,13 +65,16 @@ impl OpenSegment {
         columns: &[Column],
         conditions: usize,
     ) -> Result<Self> {
-        let columns: Vec<_> = columns.iter().map(|column| segment.column(column.id)).collect::<Result<_>>()?;
+        let columns: Vec<_> =
+            columns.iter().map(|column| segment.column(column.id)).collect::<Result<_>>()?;
         columns.iter().flatten().for_each(|column| column.ask_dictionary());
         Ok(OpenSegment {
             on_codes: (0..conditions).map(|_| OnceLock::new()).collect(),
             decimals: columns.iter().map(|_| OnceLock::new()).collect(),
             code_maps: CodeMaps::default(),
-            counted: (0..=columns.len() * (segment.blocks() + 1)).map(|_| AtomicBool::new(false)).collect(),
+            counted: (0..=columns.len() * (segment.blocks() + 1))
+                .map(|_| AtomicBool::new(false))
+                .collect(),
             segment,
             number,
             columns,
@@ -115,27 +122,45 @@ impl<'a> Opener<'a> {
     /// Numbers of the segments that may hold rows that meet the conditions, in order.
     pub(crate) fn matching(&self, counters: &mut Counters) -> Result<Vec<usize>> {
         let conditions = &self.fragment.conditions;
-        matching_segments(&predicate(conditions), &partitions(conditions), self.snapshot, &self.entries, counters)
+        matching_segments(
+            &predicate(conditions),
+            &partitions(conditions),
+            self.snapshot,
+            &self.entries,
+            counters,
+        )
     }
 
     /// Adds those segments whose blocks may hold such rows.
-    pub(crate) fn open(&self, numbers: &[usize], survivors: &mut Survivors, counters: &mut Counters) -> Result<()> {
+    pub(crate) fn open(
+        &self,
+        numbers: &[usize],
+        survivors: &mut Survivors,
+        counters: &mut Counters,
+    ) -> Result<()> {
         let Fragment { columns, conditions, .. } = self.fragment;
         let predicate = predicate(conditions);
-        let entries: Vec<&SegmentEntry> = numbers.iter().filter_map(|number| self.entries.get(*number)).collect();
+        let entries: Vec<&SegmentEntry> =
+            numbers.iter().filter_map(|number| self.entries.get(*number)).collect();
         for (number, segment) in numbers.iter().zip(self.snapshot.open_segments(&entries)) {
             let segment = segment?;
             let blocks = matching_blocks(&predicate, &segment, columns, self.sized, counters)?;
             if !blocks.is_empty() {
                 let at = survivors.segments.len();
                 survivors.work.extend(blocks.into_iter().map(|block| Work { segment: at, block }));
-                survivors.segments.push(OpenSegment::open(segment, *number, columns, conditions.len())?);
+                survivors.segments.push(OpenSegment::open(
+                    segment,
+                    *number,
+                    columns,
+                    conditions.len(),
+                )?);
             }
         }
         Ok(())
     }
 
-    /// What the manifest knows of a column of the fragment, for each segment; `None` inside where that lacks it.
+    /// What the manifest knows of a column of the fragment, for each segment; `None` inside where
+    /// that lacks it.
     pub(crate) fn column_stats(&self, at: usize) -> Result<Vec<Option<ColumnStats>>> {
         let column = self.fragment.columns.get(at).ok_or_else(|| no_column(at))?;
         self.snapshot.column_stats(column.id)
@@ -167,7 +192,8 @@ pub(crate) fn partitions(conditions: &[Condition]) -> Predicate {
     Predicate::And(conditions.iter().map(|condition| condition.partitions.clone()).collect())
 }
 
-/// Numbers of the segments that the manifest does not rule out, in order. `partitions` is over partition keys.
+/// Numbers of the segments that the manifest does not rule out, in order. `partitions` is over
+/// partition keys.
 pub(crate) fn matching_segments(
     predicate: &Predicate,
     partitions: &Predicate,
@@ -208,7 +234,12 @@ pub(crate) fn matching_segments(
 }
 
 fn segment_pruned(entry: &SegmentEntry, block_rows: u64) -> Pruned {
-    Pruned { segments: 1, blocks: entry.rows.div_ceil(block_rows), rows: entry.rows, bytes: entry.length }
+    Pruned {
+        segments: 1,
+        blocks: entry.rows.div_ceil(block_rows),
+        rows: entry.rows,
+        bytes: entry.length,
+    }
 }
 
 /// What the manifest knows of the columns of a predicate, over some segments.
@@ -225,20 +256,29 @@ impl Manifest {
     /// Of all segments.
     #[cfg(feature = "sql")]
     pub(crate) fn of(predicate: &Predicate, snapshot: &Snapshot) -> Result<Self> {
-        let known = columns_of(predicate).into_iter().map(|column| Ok((column, snapshot.column_stats(column)?)));
+        let known = columns_of(predicate)
+            .into_iter()
+            .map(|column| Ok((column, snapshot.column_stats(column)?)));
         let block_rows = u64::from(snapshot.options().block_rows.max(1));
         Ok(Manifest { block_rows, start: 0, known: known.collect::<Result<_>>()? })
     }
 
     /// Of the segments of one chunk.
-    fn of_chunk(predicate: &Predicate, snapshot: &Snapshot, chunk: usize, start: usize) -> Result<Self> {
+    fn of_chunk(
+        predicate: &Predicate,
+        snapshot: &Snapshot,
+        chunk: usize,
+        start: usize,
+    ) -> Result<Self> {
         let columns = columns_of(predicate).into_iter();
-        let known = columns.map(|column| Ok((column, snapshot.column_stats_of_chunk(column, chunk)?)));
+        let known =
+            columns.map(|column| Ok((column, snapshot.column_stats_of_chunk(column, chunk)?)));
         let block_rows = u64::from(snapshot.options().block_rows.max(1));
         Ok(Manifest { block_rows, start, known: known.collect::<Result<_>>()? })
     }
 
-    /// Whether the segment with this number may hold rows that meet the predicate; if not, it is counted as pruned.
+    /// Whether the segment with this number may hold rows that meet the predicate; if not, it is
+    /// counted as pruned.
     pub(crate) fn keeps(
         &self,
         predicate: &Predicate,
@@ -249,11 +289,13 @@ impl Manifest {
         let judged = ruled_out(predicate, entry.rows, &mut |column| match self
             .known
             .get(&column)?
-            .get(number.checked_sub(self.start)?)?
-        {
-            Some(found) => {
-                Some(Evidence { data_type: Cow::Borrowed(&found.data_type), stats: Cow::Borrowed(&found.stats) })
-            }
+            .get(
+            number.checked_sub(self.start)?,
+        )? {
+            Some(found) => Some(Evidence {
+                data_type: Cow::Borrowed(&found.data_type),
+                stats: Cow::Borrowed(&found.stats),
+            }),
             None => Some(Evidence::absent(entry.rows)),
         });
         let Some((part, cause)) = judged else { return true };
@@ -266,8 +308,9 @@ impl Manifest {
     }
 }
 
-/// Numbers of the blocks that the segment's zone maps do not rule out. How many bytes of `columns` need not be read is
-/// counted where the columns will be opened anyway, and with `sized` also where no block is left.
+/// Numbers of the blocks that the segment's zone maps do not rule out. How many bytes of `columns`
+/// need not be read is counted where the columns will be opened anyway, and with `sized` also where
+/// no block is left.
 pub(crate) fn matching_blocks(
     predicate: &Predicate,
     segment: &Segment,
@@ -283,12 +326,15 @@ pub(crate) fn matching_blocks(
     let judged: Vec<_> = (0..segment.blocks())
         .map(|b| ruled_out(predicate, rows_of(segment, b), &mut evidence(segment, b, of)))
         .collect();
-    let kept: Vec<usize> = judged.iter().enumerate().filter(|(_, out)| out.is_none()).map(|(b, _)| b).collect();
+    let kept: Vec<usize> =
+        judged.iter().enumerate().filter(|(_, out)| out.is_none()).map(|(b, _)| b).collect();
     if kept.len() == judged.len() {
         return Ok(kept);
     }
     let sizes = match sized || !kept.is_empty() {
-        true => columns.iter().map(|column| segment.column(column.id)).collect::<Result<Vec<_>>>()?,
+        true => {
+            columns.iter().map(|column| segment.column(column.id)).collect::<Result<Vec<_>>>()?
+        }
         false => Vec::new(),
     };
     for (b, out) in judged.into_iter().enumerate() {
@@ -298,7 +344,11 @@ pub(crate) fn matching_blocks(
             Cause::Nulls => Statistic::ZoneNulls,
         };
         let bytes = sizes.iter().flatten().map(|column| column.block_bytes(b)).sum();
-        counters.prune(statistic, Some(part), Pruned { segments: 0, blocks: 1, rows: rows_of(segment, b), bytes });
+        counters.prune(
+            statistic,
+            Some(part),
+            Pruned { segments: 0, blocks: 1, rows: rows_of(segment, b), bytes },
+        );
     }
     Ok(kept)
 }
@@ -308,8 +358,8 @@ fn rows_of(segment: &Segment, b: usize) -> u64 {
     range.end - range.start
 }
 
-/// What the zone maps of block `b` say of a predicate; `column` gives the segment's columns, `None` inside where it
-/// lacks one.
+/// What the zone maps of block `b` say of a predicate; `column` gives the segment's columns, `None`
+/// inside where it lacks one.
 pub(crate) fn judge<'a>(
     predicate: &Predicate,
     segment: &Segment,
@@ -380,7 +430,15 @@ impl<'a> OpenBlock<'a> {
         let range = segment.segment.block_range(work.block);
         let rows = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let columns = table.iter().map(|_| OnceCell::new()).collect();
-        OpenBlock { work, segment, rows, table, columns, memos: RefCell::default(), decoded: Cell::default() }
+        OpenBlock {
+            work,
+            segment,
+            rows,
+            table,
+            columns,
+            memos: RefCell::default(),
+            decoded: Cell::default(),
+        }
     }
 
     /// How many columns the fragment has.
@@ -388,8 +446,14 @@ impl<'a> OpenBlock<'a> {
         self.table.len()
     }
 
-    /// What is known of an expression, of the kind that `is_it` tells, found out by `make` the first time.
-    pub(crate) fn memo(&self, of: &Expression, is_it: fn(&Memo) -> bool, make: impl FnOnce() -> Memo) -> Memo {
+    /// What is known of an expression, of the kind that `is_it` tells, found out by `make` the
+    /// first time.
+    pub(crate) fn memo(
+        &self,
+        of: &Expression,
+        is_it: fn(&Memo) -> bool,
+        make: impl FnOnce() -> Memo,
+    ) -> Memo {
         let address = std::ptr::from_ref(of) as usize;
         let find = |(known, memo): &&(usize, Memo)| *known == address && is_it(memo);
         if let Some((_, memo)) = self.memos.borrow().iter().find(find) {
@@ -403,7 +467,8 @@ impl<'a> OpenBlock<'a> {
     /// Of what is to be read.
     pub(crate) fn of(survivors: &'a Survivors, table: &'a [Column], work: Work) -> Result<Self> {
         let segment = survivors.segments.get(work.segment);
-        let segment = segment.ok_or_else(|| Error::InvalidInput(format!("no open segment {}", work.segment)))?;
+        let segment = segment
+            .ok_or_else(|| Error::InvalidInput(format!("no open segment {}", work.segment)))?;
         Ok(OpenBlock::new(segment, table, work))
     }
 
@@ -411,7 +476,8 @@ impl<'a> OpenBlock<'a> {
     pub(crate) fn column(&self, at: usize) -> Result<Option<&Block<'a>>> {
         let slot = self.columns.get(at).ok_or_else(|| no_column(at))?;
         if slot.get().is_none() {
-            let _ = slot.set(self.stored(at).map(|column| column.block(self.work.block)).transpose()?);
+            let _ =
+                slot.set(self.stored(at).map(|column| column.block(self.work.block)).transpose()?);
         }
         Ok(slot.get().and_then(Option::as_ref))
     }

@@ -1,7 +1,8 @@
 //! Slices: some rows of a block under work, of which a filter has left some, as a list or as marks.
 //!
-//! Where this stands on the road of a query: `run` cuts blocks into slices, `filter` leaves fewer rows selected, and
-//! `group`, `aggregate` and `order` fetch columns of those that are left, each decoded once.
+//! Where this stands on the road of a query: `run` cuts blocks into slices, `filter` leaves fewer
+//! rows selected, and `group`, `aggregate` and `order` fetch columns of those that are left, each
+//! decoded once.
 
 use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
@@ -71,12 +72,20 @@ impl<'b, 'a> Slice<'b, 'a> {
 
     /// Goes on with fewer rows, counted from the start of the range.
     pub(crate) fn select(&mut self, rows: Vec<u32>) {
-        self.set(if rows.len() == self.range.len() { Selection::All } else { Selection::Rows(rows) });
+        self.set(if rows.len() == self.range.len() {
+            Selection::All
+        } else {
+            Selection::Rows(rows)
+        });
     }
 
     /// Goes on with the rows that are marked by 1, so many.
     pub(crate) fn select_marked(&mut self, marks: &[u8], count: usize) {
-        self.set(if count == self.range.len() { Selection::All } else { Selection::Marks(marks.to_vec(), count) });
+        self.set(if count == self.range.len() {
+            Selection::All
+        } else {
+            Selection::Marks(marks.to_vec(), count)
+        });
     }
 
     fn set(&mut self, selection: Selection) {

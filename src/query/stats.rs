@@ -1,9 +1,9 @@
 //! What a run of a fragment or a scan has looked at: counters for `EXPLAIN ANALYZE` and `--stats`.
 //!
-//! Where this stands on the road of a query: beside all of it. Each thread counts in a [`Tally`] of its own, without
-//! atomics, once a block or once a slice; when it ends, its counters are added to those of the run ([`Recorder`]).
-//! Counting is always on, for it costs next to nothing. Times, and the sizes of what nothing else needs to look up, are
-//! taken only where somebody asked for them.
+//! Where this stands on the road of a query: beside all of it. Each thread counts in a [`Tally`] of
+//! its own, without atomics, once a block or once a slice; when it ends, its counters are added to
+//! those of the run ([`Recorder`]). Counting is always on, for it costs next to nothing. Times, and
+//! the sizes of what nothing else needs to look up, are taken only where somebody asked for them.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,9 +21,11 @@ pub enum Statistic {
     ZoneBounds,
     /// How many nulls a block has, in the zone map of its segment.
     ZoneNulls,
-    /// No value of the segment's dictionary meets the condition, or there are no others to be counted.
+    /// No value of the segment's dictionary meets the condition, or there are no others to be
+    /// counted.
     Dictionary,
-    /// The zone map says that all rows come after those already found of the first rows of an order.
+    /// The zone map says that all rows come after those already found of the first rows of an
+    /// order.
     Threshold,
 }
 
@@ -62,7 +64,8 @@ pub struct Pruned {
     pub blocks: u64,
     /// Their rows.
     pub rows: u64,
-    /// Their stored bytes: of whole segments all, of blocks those of the columns that the query reads.
+    /// Their stored bytes: of whole segments all, of blocks those of the columns that the query
+    /// reads.
     pub bytes: u64,
 }
 
@@ -162,8 +165,8 @@ impl Tested {
     }
 }
 
-/// What a run, or one thread of it, has looked at. Blocks that are neither pruned nor read were not needed any more:
-/// a limit was reached.
+/// What a run, or one thread of it, has looked at. Blocks that are neither pruned nor read were not
+/// needed any more: a limit was reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Segments of the table.
@@ -180,7 +183,8 @@ pub struct Counters {
     pub bytes_read: u64,
     /// Stored bytes of the dictionaries that were decoded.
     pub dictionary_bytes: u64,
-    /// Values decoded to arrays, by slices. What is tested, grouped or summed as it is stored does not count.
+    /// Values decoded to arrays, by slices. What is tested, grouped or summed as it is stored does
+    /// not count.
     pub values_decoded: u64,
     /// Values fetched one by one.
     pub values_fetched: u64,
@@ -198,8 +202,8 @@ pub struct Counters {
     pub output: Step,
     /// How groups were made.
     pub grouping: Option<&'static str>,
-    /// How long what is not done block by block took: uniting dictionaries, merging the threads' results, making the
-    /// answer.
+    /// How long what is not done block by block took: uniting dictionaries, merging the threads'
+    /// results, making the answer.
     pub finish: Duration,
     /// How long the threads were at work on blocks.
     pub work: Duration,
@@ -248,7 +252,8 @@ impl Counters {
         self.spill_files += more.spill_files;
     }
 
-    /// Makes one of all conditions from a number on: of what came to the first of them, what the last one left.
+    /// Makes one of all conditions from a number on: of what came to the first of them, what the
+    /// last one left.
     pub fn fold_conditions(&mut self, from: usize) {
         let later = self.conditions.split_off(from.min(self.conditions.len()));
         let Some((first, others)) = later.split_first() else { return };
@@ -286,7 +291,13 @@ impl Counters {
     }
 
     /// Notes that a condition let `rows_out` of `rows_in` rows pass.
-    pub(crate) fn tested(&mut self, number: usize, rows_in: usize, rows_out: usize, time: Duration) {
+    pub(crate) fn tested(
+        &mut self,
+        number: usize,
+        rows_in: usize,
+        rows_out: usize,
+        time: Duration,
+    ) {
         if let Some(tested) = self.conditions.get_mut(number) {
             tested.step.add(&Step { rows_in: rows_in as u64, rows_out: rows_out as u64, time });
         }
@@ -302,7 +313,8 @@ impl Counters {
 
     /// Notes the form in which a condition is tested on a block.
     pub(crate) fn form(&mut self, number: usize, form: Form) {
-        let blocks = self.conditions.get_mut(number).and_then(|tested| tested.blocks.get_mut(form as usize));
+        let blocks =
+            self.conditions.get_mut(number).and_then(|tested| tested.blocks.get_mut(form as usize));
         if let Some(blocks) = blocks {
             *blocks += 1;
         }
@@ -369,7 +381,11 @@ mod tests {
     fn sums_of_threads_are_those_of_all_their_counters() {
         let one = |n: u64| {
             let mut counters = Counters::new(2);
-            counters.prune(Statistic::ZoneBounds, Some(1), Pruned { segments: 0, blocks: n, rows: 9, bytes: 7 });
+            counters.prune(
+                Statistic::ZoneBounds,
+                Some(1),
+                Pruned { segments: 0, blocks: n, rows: 9, bytes: 7 },
+            );
             counters.tested(0, 10, 3, Duration::from_nanos(n));
             counters.proven(1, 5);
             counters.form(0, Form::CodeSet);
@@ -379,9 +395,15 @@ mod tests {
         let mut sum = Counters::default();
         sum.add(&one(1));
         sum.add(&one(2));
-        assert_eq!(sum.pruned_by(Statistic::ZoneBounds), Pruned { segments: 0, blocks: 3, rows: 18, bytes: 14 });
+        assert_eq!(
+            sum.pruned_by(Statistic::ZoneBounds),
+            Pruned { segments: 0, blocks: 3, rows: 18, bytes: 14 }
+        );
         assert_eq!(sum.pruned(), sum.pruned_by(Statistic::ZoneBounds));
-        assert_eq!(sum.conditions[0].step, Step { rows_in: 20, rows_out: 6, time: Duration::from_nanos(3) });
+        assert_eq!(
+            sum.conditions[0].step,
+            Step { rows_in: 20, rows_out: 6, time: Duration::from_nanos(3) }
+        );
         assert_eq!(sum.conditions[0].blocks, [0, 0, 0, 2, 0, 0]);
         assert_eq!((sum.conditions[1].rows_proven, sum.conditions[1].blocks_pruned), (10, 3));
         assert_eq!(sum.memory, 2);
@@ -396,7 +418,10 @@ mod tests {
         counters.proven(1, 50);
         counters.fold_conditions(1);
         let step = Step { rows_in: 50, rows_out: 5, time: Duration::from_nanos(3) };
-        assert_eq!(counters.conditions.iter().map(|tested| tested.step.rows_in).collect::<Vec<_>>(), [100, 50]);
+        assert_eq!(
+            counters.conditions.iter().map(|tested| tested.step.rows_in).collect::<Vec<_>>(),
+            [100, 50]
+        );
         assert_eq!((counters.conditions[1].step, counters.conditions[1].rows_proven), (step, 50));
         let before = counters.clone();
         counters.fold_conditions(2);

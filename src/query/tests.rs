@@ -33,7 +33,8 @@ const TEXTS: [&str; 5] = ["", "aa", "ab", "b", "zebra"];
 pub(super) fn rows(n: usize, seed: u64) -> Vec<Row> {
     let mut state = seed;
     let mut random = move |most: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % most
     };
     let row = |i: usize| Row {
@@ -97,7 +98,12 @@ impl Function for Native {
     }
 }
 
-pub(super) fn computed(inputs: Vec<usize>, data_type: ArrowType, traits: Traits, compute: Compute) -> Expression {
+pub(super) fn computed(
+    inputs: Vec<usize>,
+    data_type: ArrowType,
+    traits: Traits,
+    compute: Compute,
+) -> Expression {
     let function: Option<Arc<dyn Function>> = Some(Arc::new(Native(compute)));
     Expression { inputs, function, data_type, traits, choice: None, text: "f".into() }
 }
@@ -108,7 +114,14 @@ pub(super) fn aggregate(function: AggregateFunction, input: Option<usize>) -> Ag
         (_, Some(at)) => column(at).data_type,
         _ => ArrowType::Null,
     };
-    Aggregate { function, input: input.map(column), filter: None, distinct: false, data_type, text: "a".into() }
+    Aggregate {
+        function,
+        input: input.map(column),
+        filter: None,
+        distinct: false,
+        data_type,
+        text: "a".into(),
+    }
 }
 
 fn answer(snapshot: &Snapshot, conditions: Vec<Condition>, output: Output) -> RecordBatch {
@@ -139,17 +152,24 @@ pub(super) fn all_of(fragment: &Fragment, mut answer: Answer<'_>) -> Result<Reco
     }
 }
 
-pub(super) fn fragment(snapshot: &Snapshot, conditions: Vec<Condition>, output: Output) -> Fragment {
+pub(super) fn fragment(
+    snapshot: &Snapshot,
+    conditions: Vec<Condition>,
+    output: Output,
+) -> Fragment {
     let types: Vec<ArrowType> = match &output {
         Output::Aggregate { keys, aggregates } => {
             let keys = keys.iter().map(|key| key.data_type.clone());
             keys.chain(aggregates.iter().map(|a| a.data_type.clone())).collect()
         }
-        Output::Top { expressions, .. } => expressions.iter().map(|e| e.data_type.clone()).collect(),
+        Output::Top { expressions, .. } => {
+            expressions.iter().map(|e| e.data_type.clone()).collect()
+        }
     };
     let fields = types.into_iter().enumerate().map(|(i, t)| Field::new(i.to_string(), t, true));
     let schema = Arc::new(ArrowSchema::new(fields.collect::<Vec<_>>()));
-    let fragment = Fragment { columns: snapshot.schema().columns().to_vec(), conditions, output, schema };
+    let fragment =
+        Fragment { columns: snapshot.schema().columns().to_vec(), conditions, output, schema };
     assert_eq!(refusal(&fragment), None);
     fragment
 }
@@ -234,17 +254,22 @@ fn groups_of_every_kind() {
     let parts = [rows(70_000, 1), rows(3_000, 2), rows(9_000, 3)];
     let all: Vec<Row> = parts.concat();
     let snapshot = store(dir.path(), &parts);
-    let check = |keys: Vec<Expression>, conditions: Vec<Condition>, key: &dyn Fn(&Row) -> Option<String>| {
+    let check = |keys: Vec<Expression>,
+                 conditions: Vec<Condition>,
+                 key: &dyn Fn(&Row) -> Option<String>| {
         let output = Output::Aggregate { keys, aggregates: aggregates() };
         assert_eq!(shown(&answer(&snapshot, conditions, output)), expected(&all, key));
     };
     let ordered = Traits { monotone: true, ..Traits::default() };
     let integral = Traits { monotone: true, integral: true, ..Traits::default() };
-    // One group, codes in bytes, dictionaries, both, an expression per value, one that keeps order, of floats.
+    // One group, codes in bytes, dictionaries, both, an expression per value, one that keeps order,
+    // of floats.
     check(vec![], vec![], &|_| Some(String::new()));
     check(vec![column(0)], vec![], &|r| Some(format!("{}|", text(r.few))));
     check(vec![column(1)], vec![], &|r| Some(format!("{}|", text(r.text))));
-    check(vec![column(1), column(0)], vec![], &|r| Some(format!("{}|{}|", text(r.text), text(r.few))));
+    check(vec![column(1), column(0)], vec![], &|r| {
+        Some(format!("{}|{}|", text(r.text), text(r.few)))
+    });
     let positive = || computed(vec![0], ArrowType::Boolean, Traits::default(), is_positive);
     check(vec![positive(), column(1)], vec![], &|r| {
         Some(format!("{}|{}|", text(r.few.map(|v| v > 0)), text(r.text)))
@@ -262,13 +287,20 @@ fn groups_of_every_kind() {
     });
     // Filters on words, on codes, and on anything.
     let compare = |at: usize, comparison, value| Predicate::Compare {
-        operand: Operand { column: snapshot.schema().columns()[at].id, data_type: crate::model::DataType::Int64 },
+        operand: Operand {
+            column: snapshot.schema().columns()[at].id,
+            data_type: crate::model::DataType::Int64,
+        },
         comparison,
         value: Scalar::Int(value),
     };
     let word = || Condition::new(positive(), compare(0, Comparison::Greater, 0));
-    let codes =
-        || Condition::new(computed(vec![1], ArrowType::Boolean, Traits::default(), is_a), Predicate::Unknown);
+    let codes = || {
+        Condition::new(
+            computed(vec![1], ArrowType::Boolean, Traits::default(), is_a),
+            Predicate::Unknown,
+        )
+    };
     let general = || Condition::new(positive(), Predicate::Unknown);
     let is_word = |r: &Row| r.few.is_some_and(|v| v > 0);
     let is_code = |r: &Row| r.text.is_some_and(|v| v == "aa" || v == "zebra");
@@ -284,8 +316,10 @@ fn groups_of_every_kind() {
         (Comparison::Greater, |v| v > 1.25),
         (Comparison::GreaterOrEqual, |v| v >= 1.25),
     ] {
-        let operand =
-            Operand { column: snapshot.schema().columns()[2].id, data_type: crate::model::DataType::Float64 };
+        let operand = Operand {
+            column: snapshot.schema().columns()[2].id,
+            data_type: crate::model::DataType::Float64,
+        };
         let predicate = Predicate::Compare { operand, comparison, value: Scalar::Float(1.25) };
         // The predicate alone must do: this expression would let nothing pass.
         let expression = computed(vec![2], ArrowType::Boolean, Traits::default(), never);
@@ -296,7 +330,8 @@ fn groups_of_every_kind() {
     check(vec![], vec![general(), codes()], &|r| (is_code(r) && is_word(r)).then(String::new));
 }
 
-/// Doubles as their bits, as decimals with exceptions and on a grid are compared as they are stored.
+/// Doubles as their bits, as decimals with exceptions and on a grid are compared as they are
+/// stored.
 #[test]
 fn comparisons_of_stored_doubles() {
     for force in [Encoding::Bits, Encoding::Alp, Encoding::Dyadic] {
@@ -324,13 +359,17 @@ fn comparisons_of_stored_doubles() {
             for (comparison, holds) in operators {
                 let id = snapshot.schema().columns()[2].id;
                 let operand = Operand { column: id, data_type: crate::model::DataType::Float64 };
-                let predicate = Predicate::Compare { operand, comparison, value: Scalar::Float(limit) };
+                let predicate =
+                    Predicate::Compare { operand, comparison, value: Scalar::Float(limit) };
                 // The expression says no: only the comparison on what is stored may be asked.
                 let expression = computed(vec![2], ArrowType::Boolean, Traits::default(), never);
-                let output =
-                    Output::Aggregate { keys: vec![], aggregates: vec![aggregate(AggregateFunction::Count, None)] };
+                let output = Output::Aggregate {
+                    keys: vec![],
+                    aggregates: vec![aggregate(AggregateFunction::Count, None)],
+                };
                 let batch = answer(&snapshot, vec![Condition::new(expression, predicate)], output);
-                let passed = all.iter().filter(|row| row.decimal.is_some_and(|v| holds(&v, &limit))).count();
+                let passed =
+                    all.iter().filter(|row| row.decimal.is_some_and(|v| holds(&v, &limit))).count();
                 let found = batch.column(0).as_primitive::<Int64Type>().value(0);
                 assert_eq!(found, passed as i64, "{force:?} {comparison:?} {limit}");
             }
@@ -338,7 +377,8 @@ fn comparisons_of_stored_doubles() {
     }
 }
 
-/// Patterns on texts with and without a dictionary, of all rows and of the few that another condition has left.
+/// Patterns on texts with and without a dictionary, of all rows and of the few that another
+/// condition has left.
 #[test]
 fn patterns_of_stored_texts() {
     for force in [None, Some(Encoding::Plain)] {
@@ -355,21 +395,26 @@ fn patterns_of_stored_texts() {
             let like = Predicate::Like { operand, pattern: crate::expr::Pattern::like(b"%b") };
             let not: fn(&[ArrayRef]) -> ArrayRef = |inputs| {
                 let texts = inputs[0].as_string_view();
-                Arc::new(texts.iter().map(|t| t.map(|t| !t.ends_with('b'))).collect::<BooleanArray>())
+                Arc::new(
+                    texts.iter().map(|t| t.map(|t| !t.ends_with('b'))).collect::<BooleanArray>(),
+                )
             };
             let compute = if negated { not } else { holds };
             let predicate = if negated { Predicate::Not(Box::new(like)) } else { like };
             let expression = computed(vec![1], ArrowType::Boolean, Traits::default(), compute);
             let mut conditions = vec![Condition::new(expression, predicate)];
             if few {
-                let operand = Operand { column: column_of(3).id, data_type: column_of(3).data_type };
+                let operand =
+                    Operand { column: column_of(3).id, data_type: column_of(3).data_type };
                 let value = Scalar::Int(i128::from(all[100].rising));
                 let predicate = Predicate::Compare { operand, comparison: Comparison::Less, value };
                 let expression = computed(vec![3], ArrowType::Boolean, Traits::default(), never);
                 conditions.push(Condition::new(expression, predicate));
             }
-            let output =
-                Output::Aggregate { keys: vec![], aggregates: vec![aggregate(AggregateFunction::Count, None)] };
+            let output = Output::Aggregate {
+                keys: vec![],
+                aggregates: vec![aggregate(AggregateFunction::Count, None)],
+            };
             let batch = answer(&snapshot, conditions, output);
             let passes = |row: &&Row| row.text.is_some_and(|text| text.ends_with('b') != negated);
             let passed = all.iter().take(if few { 100 } else { all.len() }).filter(passes).count();
@@ -386,8 +431,11 @@ fn the_first_rows_by_text() {
     let snapshot = store(dir.path(), &parts);
     let all: Vec<Row> = parts.concat();
     let by = |at, descending| OrderBy { expression: column(at), descending, nulls_first: false };
-    let output =
-        Output::Top { order: vec![by(1, false), by(3, true)], limit: 50, expressions: vec![column(3), column(1)] };
+    let output = Output::Top {
+        order: vec![by(1, false), by(3, true)],
+        limit: 50,
+        expressions: vec![column(3), column(1)],
+    };
     let batch = answer(&snapshot, vec![], output);
     let mut sorted: Vec<&Row> = all.iter().filter(|row| row.text.is_some()).collect();
     sorted.sort_by(|a, b| a.text.cmp(&b.text).then(b.rising.cmp(&a.rising)));
@@ -413,8 +461,11 @@ fn the_first_rows() {
         sorted.sort_by(|a, b| {
             let nulls = a.decimal.is_none().cmp(&b.decimal.is_none());
             let nulls = if nulls_first { nulls.reverse() } else { nulls };
-            let values =
-                a.decimal.unwrap_or(0.0).total_cmp(&b.decimal.unwrap_or(0.0)).then(a.rising.cmp(&b.rising));
+            let values = a
+                .decimal
+                .unwrap_or(0.0)
+                .total_cmp(&b.decimal.unwrap_or(0.0))
+                .then(a.rising.cmp(&b.rising));
             nulls.then(if descending { values.reverse() } else { values })
         });
         let ids: Vec<i64> = sorted.iter().take(50).map(|r| r.rising).collect();

@@ -1,4 +1,5 @@
-//! Arrow arrays as 64-bit words and back: the form in which keys are coded and whole numbers are summed and compared.
+//! Arrow arrays as 64-bit words and back: the form in which keys are coded and whole numbers are
+//! summed and compared.
 
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ use crate::encoding::Word;
 use crate::error::{Error, Result};
 use crate::model::{DataType, Physical, Scalar, WordWidth};
 
-/// The values of a boolean or of whole numbers, dates, times or timestamps of at most 64 bits, sign- or zero-extended;
-/// what null slots hold is arbitrary. `None` for other types.
+/// The values of a boolean or of whole numbers, dates, times or timestamps of at most 64 bits,
+/// sign- or zero-extended; what null slots hold is arbitrary. `None` for other types.
 pub(crate) fn to_words(array: &ArrayRef) -> Option<ScalarBuffer<i64>> {
     let data_type = DataType::from_arrow(array.data_type())?;
     Some(match data_type.physical() {
@@ -33,14 +34,21 @@ pub(crate) fn to_words(array: &ArrayRef) -> Option<ScalarBuffer<i64>> {
     })
 }
 
-fn extend<T: ArrowNativeType>(array: &ArrayRef, wide: impl Fn(T) -> i64) -> Option<ScalarBuffer<i64>> {
+fn extend<T: ArrowNativeType>(
+    array: &ArrayRef,
+    wide: impl Fn(T) -> i64,
+) -> Option<ScalarBuffer<i64>> {
     let data = array.to_data();
     let values = ScalarBuffer::<T>::new(data.buffers().first()?.clone(), data.offset(), data.len());
     Some(values.iter().map(|v| wide(*v)).collect())
 }
 
 /// An array of a type that [`to_words`] takes, of the low bits of `words`.
-pub(crate) fn from_words(words: Vec<i64>, nulls: Option<NullBuffer>, data_type: &ArrowType) -> Result<ArrayRef> {
+pub(crate) fn from_words(
+    words: Vec<i64>,
+    nulls: Option<NullBuffer>,
+    data_type: &ArrowType,
+) -> Result<ArrayRef> {
     if *data_type == ArrowType::Boolean {
         return Ok(Arc::new(BooleanArray::new(words.iter().map(|w| *w != 0).collect(), nulls)));
     }
@@ -52,14 +60,16 @@ pub(crate) fn from_words(words: Vec<i64>, nulls: Option<NullBuffer>, data_type: 
         Some(8) => Buffer::from_vec(words),
         _ => return Err(Error::InvalidInput(format!("{data_type} is not made of words"))),
     };
-    let data = ArrayData::builder(data_type.clone()).len(len).add_buffer(buffer).nulls(nulls).build();
+    let data =
+        ArrayData::builder(data_type.clone()).len(len).add_buffer(buffer).nulls(nulls).build();
     Ok(make_array(data.map_err(|e| Error::corrupt(0, e.to_string()))?))
 }
 
 /// Whether [`to_words`] takes the type, and keeps its order as signed words.
 pub(crate) fn is_words(data_type: &ArrowType) -> bool {
     let physical = DataType::from_arrow(data_type).map(|t| t.physical());
-    matches!(physical, Some(Physical::Bool | Physical::Word { .. })) && *data_type != ArrowType::UInt64
+    matches!(physical, Some(Physical::Bool | Physical::Word { .. }))
+        && *data_type != ArrowType::UInt64
 }
 
 /// The first value of an array of texts, bytes or decimals, or null; `None` of other types.
@@ -90,7 +100,9 @@ pub(crate) fn unordered(word: i64) -> f64 {
 /// Floats as keys of groups: there is one zero, which is positive.
 pub(crate) fn one_zero(array: &ArrayRef) -> ArrayRef {
     fn one<T: ArrowPrimitiveType>(array: &ArrayRef, is: fn(T::Native) -> bool) -> ArrayRef {
-        Arc::new(array.as_primitive::<T>().unary::<_, T>(|v| if is(v) { T::default_value() } else { v }))
+        Arc::new(
+            array.as_primitive::<T>().unary::<_, T>(|v| if is(v) { T::default_value() } else { v }),
+        )
     }
     if !has_negative_zero(array) {
         return Arc::clone(array);
@@ -105,8 +117,12 @@ pub(crate) fn one_zero(array: &ArrayRef) -> ArrayRef {
 /// Whether there is a zero whose sign [`one_zero`] takes.
 pub(crate) fn has_negative_zero(array: &ArrayRef) -> bool {
     match array.data_type() {
-        ArrowType::Float32 => array.as_primitive::<Float32Type>().values().iter().any(|v| v.to_bits() == 1 << 31),
-        ArrowType::Float64 => array.as_primitive::<Float64Type>().values().iter().any(|v| v.to_bits() == 1 << 63),
+        ArrowType::Float32 => {
+            array.as_primitive::<Float32Type>().values().iter().any(|v| v.to_bits() == 1 << 31)
+        }
+        ArrowType::Float64 => {
+            array.as_primitive::<Float64Type>().values().iter().any(|v| v.to_bits() == 1 << 63)
+        }
         _ => false,
     }
 }

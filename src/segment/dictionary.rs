@@ -1,13 +1,14 @@
 //! Whether a column of a segment becomes dictionary codes, and the codes.
 //!
-//! The decision holds for the whole segment, so that a group-by on codes never meets a mixture. Values are sorted:
-//! codes keep order; code 0 is null.
+//! The decision holds for the whole segment, so that a group-by on codes never meets a mixture.
+//! Values are sorted: codes keep order; code 0 is null.
 
 use arrow_array::{Array, ArrayRef, UInt32Array};
 
 use crate::block::{self, Gathered, Order, Piece, Stats, Values};
 use crate::encoding::dictionary::{
-    Dictionary, DictionaryBuilder, DictionaryLimits, WordDictionary, WordDictionaryBuilder, WordOrder, content_hash,
+    Dictionary, DictionaryBuilder, DictionaryLimits, WordDictionary, WordDictionaryBuilder,
+    WordOrder, content_hash,
 };
 use crate::encoding::{Encoding, Options, Profile, Word};
 use crate::error::{Error, Result};
@@ -17,7 +18,8 @@ use crate::model::{DataType, Physical, WordWidth};
 const SURE_ROWS_PER_VALUE: usize = 64;
 /// A dictionary of words is looked at only up to this many values.
 const MAX_WORDS: usize = 1 << 16;
-/// A dictionary of words has to save this share, since words are quick to filter and group as they are.
+/// A dictionary of words has to save this share, since words are quick to filter and group as they
+/// are.
 const WORD_SHARE: f64 = 0.95;
 /// Below this many rows a dictionary of words costs more metadata than it saves.
 const MIN_WORD_ROWS: usize = 4096;
@@ -81,7 +83,8 @@ fn bytes(
         let Values::Bytes(values) = &gathered.values else { return Ok(None) };
         for (i, value) in values.iter().enumerate() {
             // Provisional ids from 1, so that 0 stays null through the remapping.
-            let id = if gathered.is_valid(i) { builder.insert(value).map(|id| id + 1) } else { Some(0) };
+            let id =
+                if gathered.is_valid(i) { builder.insert(value).map(|id| id + 1) } else { Some(0) };
             let Some(id) = id else { return Ok(None) };
             ids.push(id);
         }
@@ -140,12 +143,14 @@ fn words(
     let WordDictionary { values, remap: codes } = builder.finish(order);
     let dictionary = WordDictionary { values, remap: Vec::new() };
     let hash = dictionary.hash();
-    let coded = Coded { codes: remap(&ids, &codes), sorted: Sorted::Words(dictionary.values), hash };
+    let coded =
+        Coded { codes: remap(&ids, &codes), sorted: Sorted::Words(dictionary.values), hash };
     let keep = forced || coded.is_smaller(data_type, blocks, options, WORD_SHARE)?;
     Ok(keep.then_some(coded))
 }
 
-/// A cheap look at one block: few distinct values, and fewer bits a code than the light encodings need a value.
+/// A cheap look at one block: few distinct values, and fewer bits a code than the light encodings
+/// need a value.
 fn words_may_pay(
     sample: &Gathered<'_>,
     physical: Physical,
@@ -157,7 +162,11 @@ fn words_may_pay(
         return Ok(false);
     }
     let mut builder = WordDictionaryBuilder::new(MAX_WORDS.min(sample.rows / 8));
-    if each_word(sample, order, |word| word.map_or(Some(()), |word| builder.insert(word).map(|_| ()))).is_none() {
+    if each_word(sample, order, |word| {
+        word.map_or(Some(()), |word| builder.insert(word).map(|_| ()))
+    })
+    .is_none()
+    {
         return Ok(false);
     }
     let light = Options { heavy: false, profile: Profile::Balanced, ..*options };
@@ -166,7 +175,8 @@ fn words_may_pay(
     Ok(bits * sample.rows as f64 / 8.0 < direct * WORD_SHARE)
 }
 
-/// Calls `each` with every row's word (signed ones sign-extended), `None` for null, until it answers `None`.
+/// Calls `each` with every row's word (signed ones sign-extended), `None` for null, until it
+/// answers `None`.
 fn each_word(
     gathered: &Gathered<'_>,
     order: WordOrder,
@@ -176,10 +186,16 @@ fn each_word(
     let signed = order == WordOrder::Signed;
     let extend = |zero: u64, sign: i64| if signed { sign as u64 } else { zero };
     match &gathered.values {
-        Values::W16(v) => v.iter().enumerate().try_for_each(|(i, &w)| row(i, extend(w.to_u64(), w.to_i64()))),
-        Values::W32(v) => v.iter().enumerate().try_for_each(|(i, &w)| row(i, extend(w.to_u64(), w.to_i64()))),
+        Values::W16(v) => {
+            v.iter().enumerate().try_for_each(|(i, &w)| row(i, extend(w.to_u64(), w.to_i64())))
+        }
+        Values::W32(v) => {
+            v.iter().enumerate().try_for_each(|(i, &w)| row(i, extend(w.to_u64(), w.to_i64())))
+        }
         Values::W64(v) => v.iter().enumerate().try_for_each(|(i, &w)| row(i, w)),
-        Values::F32(v) => v.iter().enumerate().try_for_each(|(i, w)| row(i, u64::from(w.to_bits()))),
+        Values::F32(v) => {
+            v.iter().enumerate().try_for_each(|(i, w)| row(i, u64::from(w.to_bits())))
+        }
         Values::F64(v) => v.iter().enumerate().try_for_each(|(i, w)| row(i, w.to_bits())),
         _ => None,
     }
@@ -207,14 +223,16 @@ impl Coded {
             (Sorted::Words(v), Physical::Float32) => {
                 Values::F32(v.iter().map(|&w| f32::from_bits(w as u32)).collect())
             }
-            (Sorted::Words(v), Physical::Float64) => Values::F64(v.iter().map(|&w| f64::from_bits(w)).collect()),
+            (Sorted::Words(v), Physical::Float64) => {
+                Values::F64(v.iter().map(|&w| f64::from_bits(w)).collect())
+            }
             (Sorted::Words(v), _) => Values::W64(v.clone()),
         };
         Gathered { rows: self.distinct(), values, validity: None }
     }
 
-    /// Whether codes and dictionary take less than `share` of what the values take under the light encodings,
-    /// judged by the middle block.
+    /// Whether codes and dictionary take less than `share` of what the values take under the light
+    /// encodings, judged by the middle block.
     fn is_smaller(
         &self,
         data_type: &DataType,
@@ -260,13 +278,15 @@ impl Coded {
 
 /// A dictionary's values with null before them, so that code 0 is null.
 pub(super) fn with_null(values: &ArrayRef) -> Result<ArrayRef> {
-    let codes: UInt32Array = std::iter::once(None).chain((0..values.len() as u32).map(Some)).collect();
+    let codes: UInt32Array =
+        std::iter::once(None).chain((0..values.len() as u32).map(Some)).collect();
     arrow_select::take::take(values, &codes, None).map_err(|e| Error::corrupt(0, e.to_string()))
 }
 
 /// Whether a dictionary's values (without the null) rise strictly in the total order.
 pub(super) fn is_sorted(values: &ArrayRef, data_type: &DataType) -> Result<bool> {
-    let gathered = block::gather(data_type, &[Piece { array: values, start: 0, len: values.len() }])?;
+    let gathered =
+        block::gather(data_type, &[Piece { array: values, start: 0, len: values.len() }])?;
     if gathered.nulls() > 0 {
         return Ok(false);
     }
@@ -274,7 +294,9 @@ pub(super) fn is_sorted(values: &ArrayRef, data_type: &DataType) -> Result<bool>
     // Two booleans can only be false and true, which statistics do not say.
     let rises = match &gathered.values {
         Values::Null => gathered.rows == 0,
-        Values::Bool(bits) => bits.len() < 2 || (bits.len() == 2 && !bits.value(0) && bits.value(1)),
+        Values::Bool(bits) => {
+            bits.len() < 2 || (bits.len() == 2 && !bits.value(0) && bits.value(1))
+        }
         _ => gathered.rows < 2 || (order.ascending && order.strict),
     };
     Ok(rises)
@@ -282,7 +304,8 @@ pub(super) fn is_sorted(values: &ArrayRef, data_type: &DataType) -> Result<bool>
 
 /// The content hash of a dictionary's values; `None` for types that have none.
 pub(super) fn hash(values: &ArrayRef, data_type: &DataType) -> Result<Option<u128>> {
-    let gathered = block::gather(data_type, &[Piece { array: values, start: 0, len: values.len() }])?;
+    let gathered =
+        block::gather(data_type, &[Piece { array: values, start: 0, len: values.len() }])?;
     if let Values::Bytes(values) = &gathered.values {
         return Ok(Some(content_hash(values)));
     }

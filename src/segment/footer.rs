@@ -95,10 +95,14 @@ impl Footer {
         let within = |e: Error| e.at("", at as u64);
         let (len, crc) = (tail.u32().map_err(within)? as usize, tail.u32().map_err(within)?);
         if tail.take(8).map_err(within)? != MAGIC || segment.get(..8) != Some(&MAGIC) {
-            return Err(Error::corrupt(at as u64, "this is not a segment of version 1 (magic bytes differ)"));
+            return Err(Error::corrupt(
+                at as u64,
+                "this is not a segment of version 1 (magic bytes differ)",
+            ));
         }
-        let start =
-            at.checked_sub(len).ok_or_else(|| Error::corrupt(at as u64, "footer is longer than its segment"))?;
+        let start = at
+            .checked_sub(len)
+            .ok_or_else(|| Error::corrupt(at as u64, "footer is longer than its segment"))?;
         let footer = &segment[start..at];
         if !checksum_holds(crc32fast::hash(footer), crc) {
             return Err(Error::corrupt(start as u64, "checksum of the footer does not match"));
@@ -117,7 +121,9 @@ impl Footer {
         cursor.u16()?;
         let must = cursor.u64()?;
         if must & !UNDERSTOOD != 0 {
-            return Err(Error::Unsupported(format!("segment features {must:#x}, from a newer version")));
+            return Err(Error::Unsupported(format!(
+                "segment features {must:#x}, from a newer version"
+            )));
         }
         cursor.take(16)?; // may read, may ignore
         let (uuid, rows, block_rows) = (cursor.uuid()?, cursor.u64()?, cursor.u32()?);
@@ -130,7 +136,12 @@ impl Footer {
         let mut columns: Vec<DirectoryEntry> = Vec::with_capacity(n);
         for _ in 0..n {
             let column = ColumnId(cursor.u32()?);
-            let entry = DirectoryEntry { column, offset: cursor.u64()?, len: cursor.u32()?, crc: cursor.u32()? };
+            let entry = DirectoryEntry {
+                column,
+                offset: cursor.u64()?,
+                len: cursor.u32()?,
+                crc: cursor.u32()?,
+            };
             let inside = entry.offset.checked_add(u64::from(entry.len)).is_some_and(|e| e <= end);
             if !inside || columns.last().is_some_and(|last| last.column >= column) {
                 return Err(cursor.corrupt(format!("directory entry of column {}", column.0)));

@@ -10,10 +10,10 @@
 //!   tail:   footer length u32, footer CRC32 u32, magic 8
 //! ```
 //!
-//! Where this stands on the road: `ingest` hands a segment's rows to [`writer`], which encodes columns in parallel
-//! and returns bytes to be written in one go; `query` opens a mapped segment with [`reader`], which touches only the
-//! footer and the records of the columns it is asked for. Offsets are relative to the segment's first byte, so that
-//! several segments can share a file.
+//! Where this stands on the road: `ingest` hands a segment's rows to [`writer`], which encodes
+//! columns in parallel and returns bytes to be written in one go; `query` opens a mapped segment
+//! with [`reader`], which touches only the footer and the records of the columns it is asked for.
+//! Offsets are relative to the segment's first byte, so that several segments can share a file.
 
 mod dictionary;
 pub mod footer;

@@ -51,7 +51,8 @@ struct Bytes {
 impl Bytes {
     fn all(&self) -> Result<&[u8]> {
         self.mapped.as_slice().get(self.offset..self.offset + self.len).ok_or_else(|| {
-            Error::corrupt(self.offset as u64, "the file is shorter than its manifest says").at(&self.path, 0)
+            Error::corrupt(self.offset as u64, "the file is shorter than its manifest says")
+                .at(&self.path, 0)
         })
     }
 
@@ -89,23 +90,33 @@ pub struct Column {
 }
 
 impl Segment {
-    /// Asks the disk for what opening the segment at `offset..offset + length` of a mapped file reads first, without waiting for
-    /// it.
+    /// Asks the disk for what opening the segment at `offset..offset + length` of a mapped file
+    /// reads first, without waiting for it.
     pub fn ask(mapped: &Mapped, offset: u64, length: u64) {
         let end = length.min(END as u64);
-        if let (Ok(start), Ok(len)) = (usize::try_from(offset.saturating_add(length - end)), usize::try_from(end)) {
+        if let (Ok(start), Ok(len)) =
+            (usize::try_from(offset.saturating_add(length - end)), usize::try_from(end))
+        {
             mapped.will_need(start, len);
         }
     }
 
     /// Opens the segment at `offset..offset + length` of a mapped file named `path` (for messages).
-    pub fn open(mapped: Arc<Mapped>, path: impl Into<PathBuf>, offset: u64, length: u64) -> Result<Segment> {
+    pub fn open(
+        mapped: Arc<Mapped>,
+        path: impl Into<PathBuf>,
+        offset: u64,
+        length: u64,
+    ) -> Result<Segment> {
         let path = path.into();
         let range = usize::try_from(offset).ok().zip(usize::try_from(length).ok());
         let (offset, len) = range
-            .filter(|(offset, len)| offset.checked_add(*len).is_some_and(|end| end <= mapped.as_slice().len()))
+            .filter(|(offset, len)| {
+                offset.checked_add(*len).is_some_and(|end| end <= mapped.as_slice().len())
+            })
             .ok_or_else(|| {
-                Error::corrupt(offset, format!("a segment of {length} bytes ends behind the file")).at(&path, 0)
+                Error::corrupt(offset, format!("a segment of {length} bytes ends behind the file"))
+                    .at(&path, 0)
             })?;
         Segment::ask(&mapped, offset as u64, length);
         let mut bytes = Bytes { mapped, path, offset, len, uuid: [0; 16] };
@@ -152,7 +163,9 @@ impl Segment {
 
     /// A column, or `None` if the segment was written before the column existed.
     pub fn column(&self, id: ColumnId) -> Result<Option<Arc<Column>>> {
-        let Ok(at) = self.footer.columns.binary_search_by_key(&id, |entry| entry.column) else { return Ok(None) };
+        let Ok(at) = self.footer.columns.binary_search_by_key(&id, |entry| entry.column) else {
+            return Ok(None);
+        };
         let (slot, entry) = (&self.columns[at], &self.footer.columns[at]);
         if let Some(column) = slot.get() {
             return Ok(Some(column.clone()));
@@ -164,7 +177,9 @@ impl Segment {
     fn load(&self, entry: &DirectoryEntry) -> Result<Column> {
         let all = self.bytes.all()?;
         if (entry.offset as usize).saturating_add(END) < all.len() {
-            self.bytes.ask(entry.offset as usize..(entry.offset as usize).saturating_add(entry.len as usize));
+            self.bytes.ask(
+                entry.offset as usize..(entry.offset as usize).saturating_add(entry.len as usize),
+            );
         }
         let record = all
             .get(entry.offset as usize..)
@@ -172,9 +187,13 @@ impl Segment {
             .ok_or_else(|| Error::corrupt(0, "a column record lies outside its segment"))?;
         let crc = placed_crc(crc32fast::hash(record), &self.footer.uuid, entry.column.0, RECORD);
         if !checksum_holds(crc, entry.crc) {
-            return Err(Error::corrupt(0, format!("checksum of the record of column {}", entry.column.0)));
+            return Err(Error::corrupt(
+                0,
+                format!("checksum of the record of column {}", entry.column.0),
+            ));
         }
-        let record = ColumnRecord::decode(record, all.len() as u64, self.rows(), self.footer.block_rows)?;
+        let record =
+            ColumnRecord::decode(record, all.len() as u64, self.rows(), self.footer.block_rows)?;
         Ok(Column {
             bytes: self.bytes.clone(),
             id: entry.column,
@@ -272,16 +291,21 @@ impl Column {
 
     /// As [`Column::ask`], for the dictionary, unless it is decoded already.
     pub fn ask_dictionary(&self) {
-        if let Some(described) = self.record.dictionary.filter(|_| self.dictionary.get().is_none()) {
+        if let Some(described) = self.record.dictionary.filter(|_| self.dictionary.get().is_none())
+        {
             self.bytes.ask(described.place.range());
         }
     }
 
-    /// Opens block `b`, which the disk is asked for as a whole; its checksums are compared the first time.
+    /// Opens block `b`, which the disk is asked for as a whole; its checksums are compared the
+    /// first time.
     pub fn block(&self, b: usize) -> Result<Block<'_>> {
         self.ask(std::iter::once(b));
         let place = self.record.blocks.get(b).ok_or_else(|| {
-            Error::InvalidInput(format!("block {b} of a column with {} blocks", self.record.blocks.len()))
+            Error::InvalidInput(format!(
+                "block {b} of a column with {} blocks",
+                self.record.blocks.len()
+            ))
         })?;
         let fresh = !self.verified[b].load(Ordering::Relaxed);
         let reader = self.parse(place, b as u32, self.block_rows_of(b), fresh)?;
@@ -289,7 +313,13 @@ impl Column {
         Ok(Block { column: self, place: *place, reader })
     }
 
-    fn parse(&self, place: &BlockPlace, number: u32, rows: usize, verify: bool) -> Result<block::Reader<'_>> {
+    fn parse(
+        &self,
+        place: &BlockPlace,
+        number: u32,
+        rows: usize,
+        verify: bool,
+    ) -> Result<block::Reader<'_>> {
         let locate = |e: Error| self.bytes.locate(e, place.offset);
         let bytes = self
             .bytes
@@ -300,22 +330,31 @@ impl Column {
             let head = &bytes[..(place.head_len as usize).min(bytes.len())];
             let crc = placed_crc(crc32fast::hash(head), &self.bytes.uuid, self.id.0, number);
             if !checksum_holds(crc, place.head_crc) {
-                let what = format!("checksum of block {number} of column {} does not match", self.id.0);
+                let what =
+                    format!("checksum of block {number} of column {} does not match", self.id.0);
                 return Err(locate(Error::corrupt(0, what)));
             }
         }
-        let reader = block::Reader::parse(bytes, place.head_len as usize, rows, self.data_type(), verify);
+        let reader =
+            block::Reader::parse(bytes, place.head_len as usize, rows, self.data_type(), verify);
         reader.and_then(|reader| self.check_kind(number, reader)).map_err(locate)
     }
 
-    /// Dictionary or not holds for all blocks of a column, so that whoever works on codes meets no mixture.
+    /// Dictionary or not holds for all blocks of a column, so that whoever works on codes meets no
+    /// mixture.
     fn check_kind<'a>(&self, number: u32, reader: block::Reader<'a>) -> Result<block::Reader<'a>> {
         let good = match (reader.validity(), number) {
             (Validity::All, DICTIONARY) => true,
             (_, DICTIONARY) => false,
-            (validity, _) => matches!(validity, Validity::ByCode) == self.record.dictionary.is_some(),
+            (validity, _) => {
+                matches!(validity, Validity::ByCode) == self.record.dictionary.is_some()
+            }
         };
-        if good { Ok(reader) } else { Err(Error::corrupt(0, "codes and dictionary do not go together")) }
+        if good {
+            Ok(reader)
+        } else {
+            Err(Error::corrupt(0, "codes and dictionary do not go together"))
+        }
     }
 
     /// The dictionary as an array with null at 0, decoded once; `None` for a column without one.

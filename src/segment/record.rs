@@ -1,4 +1,5 @@
-//! The record of one column in a segment: bytes ↔ type, statistics, places of blocks and dictionary. No I/O.
+//! The record of one column in a segment: bytes ↔ type, statistics, places of blocks and
+//! dictionary. No I/O.
 
 use std::ops::Range;
 
@@ -106,14 +107,22 @@ impl ColumnRecord {
         out.into_vec()
     }
 
-    /// Parses a record whose checksum has been compared, of a segment of `segment_len` bytes and `rows` rows.
-    pub fn decode(bytes: &[u8], segment_len: u64, rows: u64, block_rows: u32) -> Result<ColumnRecord> {
+    /// Parses a record whose checksum has been compared, of a segment of `segment_len` bytes and
+    /// `rows` rows.
+    pub fn decode(
+        bytes: &[u8],
+        segment_len: u64,
+        rows: u64,
+        block_rows: u32,
+    ) -> Result<ColumnRecord> {
         let mut cursor = Cursor::new(bytes);
         let data_type = read_type(&mut cursor)?;
         let physical = data_type.physical();
         let flags = cursor.u8()?;
         if flags & !HAS_DICTIONARY != 0 {
-            return Err(Error::Unsupported(format!("column flags {flags:#x}, from a newer version")));
+            return Err(Error::Unsupported(format!(
+                "column flags {flags:#x}, from a newer version"
+            )));
         }
         let stats = Stats::read(physical, &mut cursor)?;
         let dictionary = if flags & HAS_DICTIONARY != 0 {
@@ -121,7 +130,11 @@ impl ColumnRecord {
             if values as usize > limits::MAX_DICTIONARY_VALUES {
                 return Err(cursor.corrupt(format!("dictionary of {values} values")));
             }
-            Some(DictionaryPlace { values, hash, place: BlockPlace::read(&mut cursor, segment_len)? })
+            Some(DictionaryPlace {
+                values,
+                hash,
+                place: BlockPlace::read(&mut cursor, segment_len)?,
+            })
         } else {
             None
         };
@@ -129,14 +142,17 @@ impl ColumnRecord {
         if n as u64 != rows.div_ceil(u64::from(block_rows)) || stats.rows != rows {
             return Err(cursor.corrupt(format!("{n} blocks for {rows} rows")));
         }
-        let blocks = (0..n).map(|_| BlockPlace::read(&mut cursor, segment_len)).collect::<Result<Vec<_>>>()?;
+        let blocks = (0..n)
+            .map(|_| BlockPlace::read(&mut cursor, segment_len))
+            .collect::<Result<Vec<_>>>()?;
         let block_stats = if n == 1 {
             vec![stats.clone()]
         } else {
             (0..n).map(|_| Stats::read(physical, &mut cursor)).collect::<Result<Vec<_>>>()?
         };
         cursor.finish()?;
-        let sizes = (0..n as u64).map(|b| u64::from(block_rows).min(rows - b * u64::from(block_rows)));
+        let sizes =
+            (0..n as u64).map(|b| u64::from(block_rows).min(rows - b * u64::from(block_rows)));
         if !block_stats.iter().map(|stats| stats.rows).eq(sizes) {
             return Err(cursor.corrupt("statistics of a block count other rows than it has"));
         }

@@ -35,7 +35,8 @@ const TYPES: &[&str] = &[
     "binary",
 ];
 
-/// A generator of arrays that look like columns do: few values, runs, ramps, noise, extremes, with nulls.
+/// A generator of arrays that look like columns do: few values, runs, ramps, noise, extremes, with
+/// nulls.
 fn array(data_type: &DataType, rows: usize, shape: u8, seed: u64) -> ArrayRef {
     let mut state = seed | 1;
     let mut next = move || {
@@ -72,7 +73,11 @@ fn array(data_type: &DataType, rows: usize, shape: u8, seed: u64) -> ArrayRef {
     values(data_type, &words, nulls)
 }
 
-fn values(data_type: &DataType, words: &[u64], nulls: Option<arrow_buffer::NullBuffer>) -> ArrayRef {
+fn values(
+    data_type: &DataType,
+    words: &[u64],
+    nulls: Option<arrow_buffer::NullBuffer>,
+) -> ArrayRef {
     // A time is within a day.
     let time = |w: &u64| match data_type {
         DataType::Time { unit } => w % (unit.per_second() as u64 * 86_400),
@@ -80,7 +85,9 @@ fn values(data_type: &DataType, words: &[u64], nulls: Option<arrow_buffer::NullB
     };
     let words: Vec<u64> = words.iter().map(time).collect();
     let specials = [f64::NAN, -0.0, f64::INFINITY, f64::MIN_POSITIVE / 3.0, -1.5, f64::MAX];
-    let float = |w: u64| if w > 1 << 60 { specials[(w % 6) as usize] } else { (w % 1_000_000) as f64 / 100.0 };
+    let float = |w: u64| {
+        if w > 1 << 60 { specials[(w % 6) as usize] } else { (w % 1_000_000) as f64 / 100.0 }
+    };
     let valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));
     let text = |w: u64| match w % 5 {
         0 => String::new(),
@@ -109,9 +116,9 @@ fn values(data_type: &DataType, words: &[u64], nulls: Option<arrow_buffer::NullB
     let buffer = match arrow.primitive_width().unwrap() {
         1 => arrow_buffer::Buffer::from_vec(words.iter().map(|&w| w as u8).collect::<Vec<_>>()),
         2 => arrow_buffer::Buffer::from_vec(words.iter().map(|&w| w as u16).collect::<Vec<_>>()),
-        4 if arrow.is_floating() => {
-            arrow_buffer::Buffer::from_vec(words.iter().map(|&w| float(w) as f32).collect::<Vec<_>>())
-        }
+        4 if arrow.is_floating() => arrow_buffer::Buffer::from_vec(
+            words.iter().map(|&w| float(w) as f32).collect::<Vec<_>>(),
+        ),
         4 => arrow_buffer::Buffer::from_vec(words.iter().map(|&w| w as u32).collect::<Vec<_>>()),
         8 if arrow.is_floating() => {
             arrow_buffer::Buffer::from_vec(words.iter().map(|&w| float(w)).collect::<Vec<_>>())
@@ -121,7 +128,9 @@ fn values(data_type: &DataType, words: &[u64], nulls: Option<arrow_buffer::NullB
             words.iter().map(|&w| i128::from(w as i64) * (1 << (w % 60))).collect::<Vec<_>>(),
         ),
     };
-    make_array(ArrayData::builder(arrow).len(words.len()).add_buffer(buffer).nulls(nulls).build().unwrap())
+    make_array(
+        ArrayData::builder(arrow).len(words.len()).add_buffer(buffer).nulls(nulls).build().unwrap(),
+    )
 }
 
 fn open(encoded: &EncodedSegment) -> Segment {
@@ -183,7 +192,11 @@ fn every_forced_encoding_holds_every_type() {
     for &force in Encoding::ALL {
         for shape in 0..8 {
             for (rows, seed) in [(1, 0x100), (1500, 0x200 + u64::from(shape)), (2049, 0x1000)] {
-                let options = Options { force: Some(force), heavy: shape % 2 == 0, profile: Profile::Balanced };
+                let options = Options {
+                    force: Some(force),
+                    heavy: shape % 2 == 0,
+                    profile: Profile::Balanced,
+                };
                 round_trip(&all_types(), rows, shape, seed, &options);
             }
         }
@@ -223,7 +236,8 @@ fn every_bit_flip_is_caught_or_harmless() {
     let encoded = encode(&input, &Options::new(Profile::Balanced)).unwrap();
     let bytes = encoded.parts.concat();
     let read_all = |bytes: &[u8]| -> crate::Result<Vec<ArrayRef>> {
-        let segment = Segment::open(Arc::new(Mapped::of_bytes(bytes)), "test.sty", 0, bytes.len() as u64)?;
+        let segment =
+            Segment::open(Arc::new(Mapped::of_bytes(bytes)), "test.sty", 0, bytes.len() as u64)?;
         let mut arrays = Vec::new();
         for column in &input.columns {
             if let Some(read) = segment.column(column.id)? {
@@ -272,9 +286,11 @@ fn the_same_rows_give_the_same_bytes_whatever_the_threads() {
 #[test]
 fn a_text_that_all_rows_share_is_decoded_once() {
     let text = "long".repeat(16 << 10);
-    let array: ArrayRef =
-        Arc::new(arrow_array::StringViewArray::from_iter((0..4096).map(|i| (i % 5 != 3).then_some(text.as_str()))));
-    let column = InputColumn { id: ColumnId(0), data_type: DataType::Utf8, arrays: vec![array.clone()] };
+    let array: ArrayRef = Arc::new(arrow_array::StringViewArray::from_iter(
+        (0..4096).map(|i| (i % 5 != 3).then_some(text.as_str())),
+    ));
+    let column =
+        InputColumn { id: ColumnId(0), data_type: DataType::Utf8, arrays: vec![array.clone()] };
     let input = SegmentInput { rows: 4096, block_rows: 4096, columns: vec![column] };
     let options = Options { force: Some(Encoding::Constant), ..Options::new(Profile::Balanced) };
     let segment = open(&encode(&input, &options).unwrap());

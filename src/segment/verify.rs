@@ -1,4 +1,5 @@
-//! Checking a segment: what its checksums cover, and what they cannot tell, for a writer may have been wrong or worse.
+//! Checking a segment: what its checksums cover, and what they cannot tell, for a writer may have
+//! been wrong or worse.
 
 use arrow_array::{Array, ArrayRef};
 
@@ -14,8 +15,8 @@ use crate::model::DataType;
 const SLICE_ROWS: usize = 8 * VECTOR;
 
 impl Segment {
-    /// Compares every checksum, decodes every value, and checks that values are such as their type allows and
-    /// dictionaries such as their readers rely on. Returns the bytes read.
+    /// Compares every checksum, decodes every value, and checks that values are such as their type
+    /// allows and dictionaries such as their readers rely on. Returns the bytes read.
     pub fn verify(&self) -> Result<u64> {
         self.ask_all();
         for entry in &self.footer().columns {
@@ -51,7 +52,8 @@ fn check_block(column: &Column, b: usize) -> Result<()> {
 /// Refuses values outside the bounds of their type.
 fn check_values(values: &ArrayRef, data_type: &DataType) -> Result<()> {
     let Some((least, greatest)) = data_type.bounds() else { return Ok(()) };
-    let gathered = block::gather(data_type, &[Piece { array: values, start: 0, len: values.len() }])?;
+    let gathered =
+        block::gather(data_type, &[Piece { array: values, start: 0, len: values.len() }])?;
     if gathered.nulls() == gathered.rows {
         return Ok(());
     }
@@ -68,16 +70,22 @@ fn check_values(values: &ArrayRef, data_type: &DataType) -> Result<()> {
     }
 }
 
-/// Codes keep the order of values, and equal hashes mean equal dictionaries: both is relied on, unseen.
+/// Codes keep the order of values, and equal hashes mean equal dictionaries: both is relied on,
+/// unseen.
 fn check_dictionary(column: &Column) -> Result<()> {
-    let Some((described, values)) = column.record().dictionary.zip(column.dictionary()?) else { return Ok(()) };
+    let Some((described, values)) = column.record().dictionary.zip(column.dictionary()?) else {
+        return Ok(());
+    };
     let values: ArrayRef = values.slice(1, described.values as usize);
     let sorted = dictionary::is_sorted(&values, column.data_type())?;
     let what = match dictionary::hash(&values, column.data_type())? {
         _ if !sorted => "values of a dictionary do not rise",
-        Some(hash) if hash != described.hash => "the hash of a dictionary is not that of its values",
+        Some(hash) if hash != described.hash => {
+            "the hash of a dictionary is not that of its values"
+        }
         _ => {
-            return check_values(&values, column.data_type()).map_err(|e| column.locate(e, described.place.offset));
+            return check_values(&values, column.data_type())
+                .map_err(|e| column.locate(e, described.place.offset));
         }
     };
     Err(column.locate(Error::corrupt(0, what), described.place.offset))
@@ -114,7 +122,9 @@ fn check_use(column: &Column) -> Result<()> {
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::{BinaryViewArray, Decimal128Array, Float64Array, Int32Array, Time32SecondArray};
+    use arrow_array::{
+        BinaryViewArray, Decimal128Array, Float64Array, Int32Array, Time32SecondArray,
+    };
 
     use super::super::footer::{DirectoryEntry, Footer, MAGIC};
     use super::super::reader::{DICTIONARY, RECORD};
@@ -125,17 +135,24 @@ mod tests {
     use crate::encoding::{Options, Profile, buffer::ALIGN};
     use crate::model::ColumnId;
 
-    /// What `verify` says of a segment with all checksums right: a column of these values or, with a hash, of a code for
-    /// each value of a dictionary of these.
+    /// What `verify` says of a segment with all checksums right: a column of these values or, with
+    /// a hash, of a code for each value of a dictionary of these.
     fn verdict(data_type: &str, values: ArrayRef, hash: Option<u128>) -> String {
         let codes: Vec<u32> = (1..=values.len() as u32).collect();
         verdict_of_codes(data_type, values, hash, &codes)
     }
 
-    fn verdict_of_codes(data_type: &str, values: ArrayRef, hash: Option<u128>, codes: &[u32]) -> String {
+    fn verdict_of_codes(
+        data_type: &str,
+        values: ArrayRef,
+        hash: Option<u128>,
+        codes: &[u32],
+    ) -> String {
         let data_type: DataType = data_type.parse().unwrap();
         let options = Options::new(Profile::Balanced);
-        let gathered = block::gather(&data_type, &[Piece { array: &values, start: 0, len: values.len() }]).unwrap();
+        let gathered =
+            block::gather(&data_type, &[Piece { array: &values, start: 0, len: values.len() }])
+                .unwrap();
         let values = block::encode(&gathered, data_type.physical(), &options).unwrap();
         let mut bytes = MAGIC.to_vec();
         let mut place = |block: EncodedBlock, number: u32| {
@@ -158,20 +175,31 @@ mod tests {
         };
         let stats = Stats { rows: rows as u64, ..Stats::default() };
         let blocks = vec![place(block, 0)];
-        let record =
-            ColumnRecord { data_type, stats: stats.clone(), dictionary, blocks, block_stats: vec![stats] }.encode();
+        let record = ColumnRecord {
+            data_type,
+            stats: stats.clone(),
+            dictionary,
+            blocks,
+            block_stats: vec![stats],
+        }
+        .encode();
         let crc = placed_crc(crc32fast::hash(&record), &[7; 16], 0, RECORD);
         let (offset, len) = (bytes.len() as u64, record.len() as u32);
         let columns = vec![DirectoryEntry { column: ColumnId(0), offset, len, crc }];
-        let footer = Footer { uuid: [7; 16], rows: rows as u64, block_rows: 1024, columns }.encode();
+        let footer =
+            Footer { uuid: [7; 16], rows: rows as u64, block_rows: 1024, columns }.encode();
         let bytes = [bytes, record, footer.clone(), Footer::tail(&footer)].concat();
-        let segment = Segment::open(Arc::new(Mapped::of_bytes(&bytes)), "x.sty", 0, bytes.len() as u64).unwrap();
+        let segment =
+            Segment::open(Arc::new(Mapped::of_bytes(&bytes)), "x.sty", 0, bytes.len() as u64)
+                .unwrap();
         segment.verify().map_or_else(|error| error.to_string(), |_| "sound".into())
     }
 
     #[test]
     fn values_are_such_as_their_type_allows() {
-        let time = |v: [Option<i32>; 3]| verdict("time(s)", Arc::new(Time32SecondArray::from(v.to_vec())), None);
+        let time = |v: [Option<i32>; 3]| {
+            verdict("time(s)", Arc::new(Time32SecondArray::from(v.to_vec())), None)
+        };
         assert_eq!(time([Some(0), None, Some(86_399)]), "sound");
         assert!(time([Some(0), None, Some(86_400)]).contains("86400 is no value of type time(s)"));
         assert!(time([Some(0), Some(1), Some(-1)]).contains("-1 is no value"));
@@ -187,7 +215,10 @@ mod tests {
     fn dictionaries_rise_and_have_their_hash() {
         let check = |data_type: &str, values: ArrayRef| {
             let hash = dictionary::hash(&values, &data_type.parse().unwrap()).unwrap().unwrap();
-            assert!(verdict(data_type, values.clone(), Some(hash ^ 1)).contains("the hash of a dictionary"));
+            assert!(
+                verdict(data_type, values.clone(), Some(hash ^ 1))
+                    .contains("the hash of a dictionary")
+            );
             verdict(data_type, values, Some(hash))
         };
         let text = |v: &[&str]| check("binary", Arc::new(BinaryViewArray::from_iter_values(v)));

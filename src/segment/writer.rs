@@ -1,8 +1,9 @@
-//! Rows → the bytes of a segment: columns are encoded in parallel, then weighed against each other, then placed.
+//! Rows → the bytes of a segment: columns are encoded in parallel, then weighed against each other,
+//! then placed.
 //!
-//! Entropy coding costs decoding time in every query that touches the column, so under the balanced profile a
-//! column gets it only when that shrinks the *whole segment* noticeably: a wide table keeps its small hot columns
-//! light, a narrow one is packed tight.
+//! Entropy coding costs decoding time in every query that touches the column, so under the balanced
+//! profile a column gets it only when that shrinks the *whole segment* noticeably: a wide table
+//! keeps its small hot columns light, a narrow one is packed tight.
 
 use arrow_array::{Array, ArrayRef};
 use rayon::prelude::*;
@@ -78,7 +79,8 @@ impl EncodedColumn {
     }
 }
 
-/// Encodes a segment, in parallel on the current rayon pool. The same rows and options give the same bytes.
+/// Encodes a segment, in parallel on the current rayon pool. The same rows and options give the
+/// same bytes.
 pub fn encode(input: &SegmentInput, options: &Options) -> Result<EncodedSegment> {
     let mut columns = input
         .columns
@@ -87,7 +89,9 @@ pub fn encode(input: &SegmentInput, options: &Options) -> Result<EncodedSegment>
         .collect::<Result<Vec<_>>>()?;
     if options.profile == Profile::Balanced && !options.heavy {
         let total: usize = columns.iter().map(|(_, encoded)| encoded.len()).sum();
-        columns.par_iter_mut().try_for_each(|(plan, encoded)| reconsider(plan, encoded, options, total))?;
+        columns
+            .par_iter_mut()
+            .try_for_each(|(plan, encoded)| reconsider(plan, encoded, options, total))?;
     }
     Ok(place(columns.into_iter().map(|(_, encoded)| encoded).collect(), input))
 }
@@ -111,7 +115,10 @@ impl<'a> Plan<'a> {
         let (data_type, physical) = (&self.column.data_type, self.column.data_type.physical());
         let Some(coded) = &self.coded else {
             let gathered = block::gather(data_type, &self.blocks[b])?;
-            return Ok((block::encode(&gathered, physical, options)?, block::measure(&gathered, physical)));
+            return Ok((
+                block::encode(&gathered, physical, options)?,
+                block::measure(&gathered, physical),
+            ));
         };
         let start = b * self.block_rows;
         let codes = &coded.codes[start..(start + self.block_rows).min(coded.codes.len())];
@@ -128,14 +135,19 @@ impl<'a> Plan<'a> {
             .map(|b| self.encode_block(b, options))
             .collect::<Result<Vec<_>>>()?;
         let (blocks, block_stats): (Vec<_>, Vec<_>) = encoded.into_iter().unzip();
-        let mut stats = block_stats.iter().fold(Stats::default(), |sum: Stats, block| sum.then(block));
+        let mut stats =
+            block_stats.iter().fold(Stats::default(), |sum: Stats, block| sum.then(block));
         check_bounds(&self.column.data_type, &stats)?;
         let dictionary = match &self.coded {
             Some(coded) => {
                 let distinct = coded.distinct() as u32;
                 stats.distinct = Some(u64::from(distinct));
                 let physical = self.column.data_type.physical();
-                Some((block::encode(&coded.values(physical), physical, &options.child())?, distinct, coded.hash))
+                Some((
+                    block::encode(&coded.values(physical), physical, &options.child())?,
+                    distinct,
+                    coded.hash,
+                ))
             }
             None => None,
         };
@@ -168,11 +180,17 @@ fn check_bounds(data_type: &DataType, stats: &Stats) -> Result<()> {
 }
 
 /// Encodes a column again with entropy coding if a sample says that the segment shrinks noticeably.
-fn reconsider(plan: &mut Plan<'_>, encoded: &mut EncodedColumn, options: &Options, total: usize) -> Result<()> {
+fn reconsider(
+    plan: &mut Plan<'_>,
+    encoded: &mut EncodedColumn,
+    options: &Options,
+    total: usize,
+) -> Result<()> {
     let heavy = Options { heavy: true, ..*options };
     let light: usize = encoded.blocks.iter().map(|b| b.bytes.len()).sum();
-    let pays =
-        |saved: f64| saved >= total as f64 * HEAVY_SEGMENT_SHARE && saved >= light as f64 * HEAVY_COLUMN_SHARE;
+    let pays = |saved: f64| {
+        saved >= total as f64 * HEAVY_SEGMENT_SHARE && saved >= light as f64 * HEAVY_COLUMN_SHARE
+    };
     // Even a saving of three quarters would not matter to the segment.
     if light == 0 || !pays(light as f64 * 0.75) {
         return Ok(());
@@ -237,8 +255,11 @@ fn place(columns: Vec<EncodedColumn>, input: &SegmentInput) -> EncodedSegment {
             head_crc: block.head_crc,
             offset: put(block.bytes, &mut parts, ALIGN),
         };
-        let dictionary =
-            column.dictionary.map(|(block, values, hash)| DictionaryPlace { values, hash, place: settle(block) });
+        let dictionary = column.dictionary.map(|(block, values, hash)| DictionaryPlace {
+            values,
+            hash,
+            place: settle(block),
+        });
         let blocks = column.blocks.into_iter().map(&mut settle).collect();
         let record = ColumnRecord {
             data_type: column.data_type,
@@ -260,7 +281,12 @@ fn place(columns: Vec<EncodedColumn>, input: &SegmentInput) -> EncodedSegment {
         directory.push(DirectoryEntry { column: id, offset: put(bytes, &mut parts, 1), len, crc });
         stats.push((id, record.data_type, record.stats));
     }
-    let footer = Footer { uuid, rows: input.rows as u64, block_rows: input.block_rows as u32, columns: directory };
+    let footer = Footer {
+        uuid,
+        rows: input.rows as u64,
+        block_rows: input.block_rows as u32,
+        columns: directory,
+    };
     let footer = footer.encode();
     let footer_crc = crc32fast::hash(&footer);
     let tail = Footer::tail(&footer);
@@ -269,7 +295,8 @@ fn place(columns: Vec<EncodedColumn>, input: &SegmentInput) -> EncodedSegment {
     EncodedSegment { uuid, rows: input.rows as u64, parts, len: at, footer_crc, stats }
 }
 
-/// The segment's identity: a hash of all records before checksums are placed, which hold the checksums of all else.
+/// The segment's identity: a hash of all records before checksums are placed, which hold the
+/// checksums of all else.
 fn identity(records: &[(ColumnId, ColumnRecord)]) -> [u8; 16] {
     let mut all = Vec::new();
     for (id, record) in records {

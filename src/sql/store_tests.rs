@@ -1,12 +1,12 @@
-//! Tables of a store against the same rows in Parquet files read by DataFusion: every answer is the same, and what
-//! need not be read is not.
+//! Tables of a store against the same rows in Parquet files read by DataFusion: every answer is the
+//! same, and what need not be read is not.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int32Array, Int64Array,
-    RecordBatch, StringArray, TimestampMicrosecondArray, UInt16Array,
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int32Array,
+    Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt16Array,
 };
 
 use crate::ingest::arrange::{Arrange, SortBy};
@@ -42,8 +42,8 @@ fn column<T, A: FromIterator<Option<T>> + arrow_array::Array + 'static>(
     Arc::new(range.map(one).collect::<A>())
 }
 
-/// Rows in which sorted, clustered, constant and random columns stand side by side. `late` has another integer type
-/// for `small` and a column more.
+/// Rows in which sorted, clustered, constant and random columns stand side by side. `late` has
+/// another integer type for `small` and a column more.
 fn batch(range: std::ops::Range<i64>, late: bool) -> RecordBatch {
     let r = || range.clone();
     let specials = [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, -1.5, 2.25, 1e300];
@@ -91,12 +91,14 @@ fn batch(range: std::ops::Range<i64>, late: bool) -> RecordBatch {
     if late {
         columns.push(("extra", column::<i64, Int64Array>(r(), 9, |i, _| i / 1000)));
     }
-    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true))).unwrap()
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true)))
+        .unwrap()
 }
 
 fn write(path: &Path, batch: &RecordBatch) {
     let mut bytes = Vec::new();
-    let mut writer = parquet::arrow::ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
+    let mut writer =
+        parquet::arrow::ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
     writer.write(batch).unwrap();
     writer.close().unwrap();
     let mut file = tempfile::Builder::new().tempfile_in(path.parent().unwrap()).unwrap();
@@ -109,7 +111,8 @@ fn ingest(store: &Store, table: &str, file: &Path) {
 }
 
 fn ingest_sorted(store: &Store, table: &str, file: &Path, sort_by: Vec<SortBy>) {
-    let options = TableOptions { block_rows: 2048, segment_rows: 16_384, ..TableOptions::default() };
+    let options =
+        TableOptions { block_rows: 2048, segment_rows: 16_384, ..TableOptions::default() };
     let writer = store.table(table).unwrap().writer(Some((Schema::default(), options))).unwrap();
     let arrange = Arrange { sort_by, ..Arrange::default() };
     let load_options = LoadOptions { threads: 2, arrange, ..LoadOptions::default() };
@@ -132,8 +135,11 @@ impl Both {
         let store = Store::open(at("db"));
         ingest(&store, "t", &at("old.parquet"));
         ingest(&store, "t", &at("new.parquet"));
-        let session =
-            Session::open(&store, &SessionOptions { threads: Some(2), ..SessionOptions::default() }).unwrap();
+        let session = Session::open(
+            &store,
+            &SessionOptions { threads: Some(2), ..SessionOptions::default() },
+        )
+        .unwrap();
         // Statistics of Parquet leave out NaN; behind a limit DataFusion's operators see every row.
         let view = format!(
             "SET datafusion.execution.collect_statistics = false;
@@ -149,7 +155,9 @@ impl Both {
     fn same(&self, sql: &str) {
         let of = |table: &str| rows(&self.session, &sql.replace('@', table), &[]);
         match (of("t"), of("p")) {
-            (Ok(ours), Ok(theirs)) => assert!(ours == theirs, "{sql}\nours   {ours:?}\ntheirs {theirs:?}"),
+            (Ok(ours), Ok(theirs)) => {
+                assert!(ours == theirs, "{sql}\nours   {ours:?}\ntheirs {theirs:?}")
+            }
             (ours, theirs) => panic!("{sql}: ours {ours:?}, theirs {theirs:?}"),
         }
     }
@@ -233,7 +241,9 @@ fn filters_are_those_of_datafusion() {
         "id < 5 AND upper(word) = 'AMBER-7' OR id > 39998",
         "id = small",
     ] {
-        both.same(&format!("SELECT count(*), sum(id), min(long), max(small) FROM @ WHERE {filter}"));
+        both.same(&format!(
+            "SELECT count(*), sum(id), min(long), max(small) FROM @ WHERE {filter}"
+        ));
         both.same(&format!("SELECT count(*), sum(id) FROM @ WHERE NOT ({filter})"));
     }
 }
@@ -248,13 +258,20 @@ fn what_need_not_be_read_is_not() {
     }
     // A timestamp beside a text keeps its unit.
     let plan = both.explain("EXPLAIN SELECT id FROM t WHERE at < '9999-12-31'");
-    assert!(plan.contains("at@1 < 253402214400000000") && plan.contains("pruned_by=[at]"), "{plan}");
+    assert!(
+        plan.contains("at@1 < 253402214400000000") && plan.contains("pruned_by=[at]"),
+        "{plan}"
+    );
     // Doubtful extremes are looked at.
     assert!(both.explain("EXPLAIN SELECT max(float) FROM t").contains("StoreScan"));
     let plan = both.explain("EXPLAIN ANALYZE SELECT word FROM t WHERE id BETWEEN 12000 AND 12010");
     // Segments of 16,384 rows, blocks of 2,048: one block of one segment is left.
-    for counted in ["blocks_read=1", "segments_read=1", "segments_pruned=3", "blocks_pruned_by_zone_map_min_max=7"]
-    {
+    for counted in [
+        "blocks_read=1",
+        "segments_read=1",
+        "segments_pruned=3",
+        "blocks_pruned_by_zone_map_min_max=7",
+    ] {
         assert!(plan.contains(counted), "{counted}\n{plan}");
     }
     let plan = both.explain("EXPLAIN ANALYZE SELECT id FROM t LIMIT 10");
@@ -265,7 +282,8 @@ fn what_need_not_be_read_is_not() {
 fn counted(plan: &str, what: &str) -> u64 {
     let what = format!("{what}=");
     let values = plan.split(&what).skip(1);
-    let number = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
+    let number =
+        |text: &str| text.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
     values.map(number).max().unwrap_or(0)
 }
 
@@ -282,19 +300,26 @@ fn scans_take_what_operators_above_find_out() {
         both.same(&format!("{join} ORDER BY 1").replace("FROM t", "FROM @"));
     }
     // Keys of a dictionary are looked up once, not for each row.
-    let join = "SELECT count(small) FROM @ JOIN (VALUES ('blue-7'), ('cyan-3')) AS k(key) ON word = key";
+    let join =
+        "SELECT count(small) FROM @ JOIN (VALUES ('blue-7'), ('cyan-3')) AS k(key) ON word = key";
     let plan = both.explain(&format!("EXPLAIN ANALYZE {}", join.replace('@', "t")));
     assert!(plan.contains("filter_1_blocks_by_code_"), "{plan}");
     both.same(join);
     // Rows that have no key must come through where they are asked for.
-    both.same("SELECT count(*), count(key) FROM @ LEFT JOIN (VALUES (12345)) AS k(key) ON id = key");
-    both.same("SELECT count(*) FROM @ WHERE id NOT IN (SELECT small FROM @ WHERE small IS NOT NULL)");
+    both.same(
+        "SELECT count(*), count(key) FROM @ LEFT JOIN (VALUES (12345)) AS k(key) ON id = key",
+    );
+    both.same(
+        "SELECT count(*) FROM @ WHERE id NOT IN (SELECT small FROM @ WHERE small IS NOT NULL)",
+    );
     both.same(
         "SELECT a.id, b.id FROM @ AS a JOIN @ AS b ON a.id = b.small AND a.word = b.word ORDER BY 1, 2 LIMIT 50",
     );
     // A join takes both zeros for one.
     both.same("SELECT count(*) FROM @ JOIN (VALUES (0.0), (-1.5)) AS k(key) ON float = key");
-    both.same("SELECT count(*) FROM @ WHERE float IN (SELECT DISTINCT float FROM @ WHERE id > 39000)");
+    both.same(
+        "SELECT count(*) FROM @ WHERE float IN (SELECT DISTINCT float FROM @ WHERE id > 39000)",
+    );
     // The first rows of an order above a join.
     let top = "SELECT a.id, b.extra FROM @ AS a JOIN (SELECT DISTINCT extra FROM @) AS b ON a.extra = b.extra \
                ORDER BY a.id DESC LIMIT 3";
@@ -326,7 +351,8 @@ fn what_is_stored_in_order_is_not_sorted() {
         both.same(&sql);
     }
     // What a filter compares with is known before the scan begins.
-    let above = "SELECT id, word FROM @ WHERE id > (SELECT avg(id) FROM @) ORDER BY id DESC LIMIT 4";
+    let above =
+        "SELECT id, word FROM @ WHERE id > (SELECT avg(id) FROM @) ORDER BY id DESC LIMIT 4";
     let plan = both.explain(&format!("EXPLAIN ANALYZE {}", above.replace('@', "t")));
     assert!(!plan.contains("FilterExec") && !plan.contains("SortExec"), "{plan}");
     let scan = plan.split("StoreFragment").next().unwrap_or_default();
@@ -335,9 +361,13 @@ fn what_is_stored_in_order_is_not_sorted() {
     both.same(
         "SELECT count(*) FROM @ WHERE word = (SELECT max(word) FROM @) OR small > (SELECT avg(small) FROM @)",
     );
-    both.same("SELECT count(*) FROM @ WHERE id > (SELECT id FROM @ WHERE id < 0) AND random() >= 0");
+    both.same(
+        "SELECT count(*) FROM @ WHERE id > (SELECT id FROM @ WHERE id < 0) AND random() >= 0",
+    );
     // Windows and merges stand on the same promise.
-    both.same("SELECT id, row_number() OVER (ORDER BY id DESC) FROM @ WHERE id % 7 = 0 ORDER BY id");
+    both.same(
+        "SELECT id, row_number() OVER (ORDER BY id DESC) FROM @ WHERE id % 7 = 0 ORDER BY id",
+    );
     both.same("SELECT id FROM @ WHERE id > (SELECT 39000) ORDER BY id DESC LIMIT 5 OFFSET 3");
 }
 
@@ -349,23 +379,32 @@ fn names_of_tables() {
     let replaced = rows(&both.session, "CREATE OR REPLACE VIEW t AS SELECT 1", &[]);
     assert!(replaced.is_err());
     assert_eq!(rows(&both.session, "SELECT count(*) FROM T", &[]).unwrap(), ["40000"]);
-    let columns =
-        rows(&both.session, "SELECT column_name FROM information_schema.columns WHERE table_name = 't'", &[]);
+    let columns = rows(
+        &both.session,
+        "SELECT column_name FROM information_schema.columns WHERE table_name = 't'",
+        &[],
+    );
     assert_eq!(columns.unwrap().len(), 11);
     assert!(rows(&both.session, "INSERT INTO t VALUES (1)", &[]).is_err());
 }
 
-/// A limit that splits groups until partitions have a row each must not make batches of a row each, whose buffers an
-/// operator above would pay for.
+/// A limit that splits groups until partitions have a row each must not make batches of a row each,
+/// whose buffers an operator above would pay for.
 #[test]
 fn groups_in_little_memory_come_out_in_large_batches() {
     let dir = tempfile::tempdir().unwrap();
     let limit = Some(256 << 20);
-    let options =
-        SessionOptions { threads: Some(1), create: true, memory_limit: limit, ..SessionOptions::default() };
+    let options = SessionOptions {
+        threads: Some(1),
+        create: true,
+        memory_limit: limit,
+        ..SessionOptions::default()
+    };
     let session = Session::open(&Store::open(dir.path().join("db")), &options).unwrap();
     let text = "'a text of more than twelve bytes, number ' || value";
-    let create = format!("CREATE TABLE t AS SELECT {text} AS a, value % 7 AS b FROM generate_series(1, 10000)");
+    let create = format!(
+        "CREATE TABLE t AS SELECT {text} AS a, value % 7 AS b FROM generate_series(1, 10000)"
+    );
     rows(&session, &create, &[]).unwrap();
     rows(&session, "SET sty.group_memory = 20000", &[]).unwrap();
     let sql = "SELECT a, b, min(a) AS least, count(*) FROM t GROUP BY a, b HAVING count(*) < 22";
@@ -385,13 +424,18 @@ fn groups_in_little_memory_come_out_in_large_batches() {
     assert!(sorted.is_sorted());
 }
 
-/// Segments that are each sorted, and overlap, are merged; so are the few that compaction leaves, which do not.
+/// Segments that are each sorted, and overlap, are merged; so are the few that compaction leaves,
+/// which do not.
 #[test]
 fn sorted_segments_are_merged_and_not_sorted_again() {
     let both = Both::new();
     let at = |name: &str| both.directory.path().join(name);
     let store = Store::open(at("db"));
-    let by = |column: &str, descending| SortBy { column: column.to_owned(), descending, nulls_first: descending };
+    let by = |column: &str, descending| SortBy {
+        column: column.to_owned(),
+        descending,
+        nulls_first: descending,
+    };
     for file in ["old.parquet", "new.parquet"] {
         ingest_sorted(&store, "s", &at(file), vec![by("money", true), by("id", false)]);
     }
@@ -421,7 +465,11 @@ fn sorted_segments_are_merged_and_not_sorted_again() {
     check(false);
     let plan = both.explain("EXPLAIN SELECT money FROM s ORDER BY money DESC");
     assert!(plan.contains("merged=4"), "{plan}");
-    compact(&store.table("s").unwrap(), &CompactOptions { threads: 2, ..CompactOptions::default() }).unwrap();
+    compact(
+        &store.table("s").unwrap(),
+        &CompactOptions { threads: 2, ..CompactOptions::default() },
+    )
+    .unwrap();
     check(true);
     let plan = both.explain("EXPLAIN SELECT money FROM s ORDER BY money DESC, id");
     assert!(plan.contains("merged=1"), "{plan}");

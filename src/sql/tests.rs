@@ -25,8 +25,11 @@ pub(super) fn rows(session: &Session, sql: &str, parameters: &[&str]) -> Result<
 
 fn shown(batch: &RecordBatch) -> Vec<String> {
     let options = FormatOptions::default().with_null("∅");
-    let columns: Vec<_> =
-        batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
+    let columns: Vec<_> = batch
+        .columns()
+        .iter()
+        .map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap())
+        .collect();
     (0..batch.num_rows())
         .map(|row| columns.iter().map(|c| c.value(row).to_string()).collect::<Vec<_>>().join("|"))
         .collect()
@@ -65,7 +68,10 @@ fn everyday_sql_of_others() {
         ("SELECT * EXCLUDE (b) FROM (VALUES (1, 2)) t(a, b)", "1"),
         ("SELECT count(*) FILTER (WHERE a > 1) FROM (VALUES (1), (2)) t(a)", "1"),
         ("SELECT 'aB' ILIKE 'AB%'", "true"),
-        ("SELECT a FROM (VALUES (1), (2)) t(a) QUALIFY row_number() OVER (ORDER BY a DESC) = 1", "2"),
+        (
+            "SELECT a FROM (VALUES (1), (2)) t(a) QUALIFY row_number() OVER (ORDER BY a DESC) = 1",
+            "2",
+        ),
         ("SELECT DATE '2024-02-29' + INTERVAL '1 year'", "2025-02-28"),
         ("SELECT extract(year FROM DATE '2024-02-29')", "2024"),
         ("SELECT date_trunc('month', TIMESTAMP '2024-02-29 10:00:00')", "2024-02-01T00:00:00"),
@@ -89,7 +95,10 @@ fn parameters_are_typed() {
     let sql = "SELECT $n + 1, $x, $t, arrow_typeof($t)";
     let answer = rows(&session, sql, &["n=41", "x=1.5", "t=007"]).unwrap();
     assert_eq!(answer, ["42|1.5|007|Utf8View"]);
-    assert_eq!(rows(&session, "SELECT a FROM generate_series(1, 9) t(a) LIMIT $k", &["k=1"]).unwrap(), ["1"]);
+    assert_eq!(
+        rows(&session, "SELECT a FROM generate_series(1, 9) t(a) LIMIT $k", &["k=1"]).unwrap(),
+        ["1"]
+    );
     assert_eq!(rows(&session, "SELECT $1", &["1=null"]).unwrap(), ["∅"]);
     let error = rows(&session, "SELECT $missing", &["n=1"]).unwrap_err();
     assert!(matches!(&error, Error::InvalidInput(what) if what.contains("missing")), "{error}");
@@ -118,13 +127,20 @@ fn errors_keep_their_kind_and_say_where() {
     assert!(matches!(fails("SELECT * FROM 'no/such.parquet'"), Error::NotFound(_)));
     for error in [syntax, function, cast] {
         let text = error.to_string();
-        assert!(!text.contains("External error") && !text.contains("rror during planning"), "{text}");
+        assert!(
+            !text.contains("External error") && !text.contains("rror during planning"),
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn the_memory_limit_is_one_of_our_errors() {
-    let options = SessionOptions { threads: Some(1), memory_limit: Some(1 << 20), ..SessionOptions::default() };
+    let options = SessionOptions {
+        threads: Some(1),
+        memory_limit: Some(1 << 20),
+        ..SessionOptions::default()
+    };
     let session = Session::new(&options).unwrap();
     let sql = "SELECT count(*) FROM generate_series(1, 999999) a(x) JOIN generate_series(1, 999999) b(y) ON x = y";
     let error = rows(&session, sql, &[]).unwrap_err();
@@ -162,13 +178,15 @@ fn files_by_name() {
             std::sync::Arc::new(arrow_array::Int64Array::from_iter_values(first..first + 10));
         let batch = RecordBatch::try_from_iter([("x", values)]).unwrap();
         let file = tempfile::Builder::new().tempfile_in(directory.path()).unwrap();
-        let mut writer = parquet::arrow::ArrowWriter::try_new(file.as_file(), batch.schema(), None).unwrap();
+        let mut writer =
+            parquet::arrow::ArrowWriter::try_new(file.as_file(), batch.schema(), None).unwrap();
         writer.write(&batch).unwrap();
         writer.close().unwrap();
         file.persist(directory.path().join(name)).unwrap();
     }
     let at = |name: &str| directory.path().join(name).display().to_string();
-    let sum = |name: &str| rows(&session, &format!("SELECT sum(x), count(*) FROM '{}'", at(name)), &[]);
+    let sum =
+        |name: &str| rows(&session, &format!("SELECT sum(x), count(*) FROM '{}'", at(name)), &[]);
     assert_eq!(sum("a 1.parquet").unwrap(), ["55|10"]);
     assert_eq!(sum("b[2].parquet").unwrap(), ["1045|10"]);
     assert_eq!(sum("*.parquet").unwrap(), ["1100|20"]);
@@ -181,15 +199,23 @@ fn nulls_of_a_dictionary_in_a_file_are_nulls() {
     let keys = arrow_array::Int32Array::from(vec![Some(0), Some(1), Some(2), None]);
     let coded: arrow_array::ArrayRef =
         std::sync::Arc::new(arrow_array::DictionaryArray::new(keys, std::sync::Arc::new(texts)));
-    let number: arrow_array::ArrayRef = std::sync::Arc::new(arrow_array::Int64Array::from(vec![1, 2, 3, 4]));
+    let number: arrow_array::ArrayRef =
+        std::sync::Arc::new(arrow_array::Int64Array::from(vec![1, 2, 3, 4]));
     let batch = RecordBatch::try_from_iter([("n", number), ("c", coded)]).unwrap();
     let mut file = tempfile::Builder::new().suffix(".arrow").tempfile().unwrap();
-    let mut writer = arrow_ipc::writer::FileWriter::try_new(file.as_file_mut(), &batch.schema()).unwrap();
+    let mut writer =
+        arrow_ipc::writer::FileWriter::try_new(file.as_file_mut(), &batch.schema()).unwrap();
     writer.write(&batch).and_then(|()| writer.finish()).unwrap();
-    let query = |sql: &str| rows(&session(), &sql.replace('@', &format!("'{}'", file.path().display())), &[]);
-    let answer = query("SELECT n, coalesce(CAST(c AS VARCHAR) || 'x', '-') FROM @ ORDER BY n").unwrap();
+    let query = |sql: &str| {
+        rows(&session(), &sql.replace('@', &format!("'{}'", file.path().display())), &[])
+    };
+    let answer =
+        query("SELECT n, coalesce(CAST(c AS VARCHAR) || 'x', '-') FROM @ ORDER BY n").unwrap();
     assert_eq!(answer, ["1|ax", "2|-", "3|x", "4|-"]);
-    assert_eq!(query("SELECT a.n, b.n FROM @ a JOIN @ b ON a.c = b.c WHERE b.n <> 1").unwrap(), ["3|3"]);
+    assert_eq!(
+        query("SELECT a.n, b.n FROM @ a JOIN @ b ON a.c = b.c WHERE b.n <> 1").unwrap(),
+        ["3|3"]
+    );
     assert_eq!(query("SELECT count(c), count(*), count(DISTINCT c) FROM @").unwrap(), ["2|4|2"]);
 }
 
@@ -202,7 +228,8 @@ fn text_files_have_the_types_of_ingest() {
         std::io::Write::write_all(&mut file, text).unwrap();
         file.persist(directory.path().join(name)).unwrap();
     };
-    let query = |sql: &str| rows(&session, &sql.replace('@', &directory.path().display().to_string()), &[]);
+    let query =
+        |sql: &str| rows(&session, &sql.replace('@', &directory.path().display().to_string()), &[]);
     let mut text = String::from("id,name,at\n");
     for i in 0..30_000 {
         text.push_str(&format!("{i},n{},2024-01-{:02}\n", i % 7, 1 + i % 28));
@@ -212,9 +239,13 @@ fn text_files_have_the_types_of_ingest() {
     write("a.csv.zst", &packed);
     write("b.tsv", text.replace(',', "\t").as_bytes());
     for name in ["a.csv", "a.csv.zst", "b.tsv"] {
-        let answer = query(&format!("SELECT count(*), sum(id), max(at), count(DISTINCT name) FROM '@/{name}'"));
+        let answer = query(&format!(
+            "SELECT count(*), sum(id), max(at), count(DISTINCT name) FROM '@/{name}'"
+        ));
         assert_eq!(answer.unwrap(), ["30000|449985000|2024-01-28|7"], "{name}");
-        let types = query(&format!("SELECT arrow_typeof(at), arrow_typeof(name) FROM '@/{name}' LIMIT 1")).unwrap();
+        let types =
+            query(&format!("SELECT arrow_typeof(at), arrow_typeof(name) FROM '@/{name}' LIMIT 1"))
+                .unwrap();
         assert_eq!(types, ["Date32|Utf8View"]);
     }
     write("a2.csv", text.as_bytes());

@@ -1,9 +1,10 @@
 //! Walks over syntax trees, plans and expressions, each compiled once for all its callers.
 //!
-//! sqlparser and DataFusion write their walks as generic functions, so every visitor and every closure would get code of
-//! its own for each kind of node: a hundred to four hundred kilobytes a visitor. Dozens of such copies made the program a
-//! fifth larger, and a short statement mostly waits for code that is not in the caches. Here the visitor is called
-//! through a pointer. Rules of ours walk with these functions, and rewrite what they find with them.
+//! sqlparser and DataFusion write their walks as generic functions, so every visitor and every
+//! closure would get code of its own for each kind of node: a hundred to four hundred kilobytes a
+//! visitor. Dozens of such copies made the program a fifth larger, and a short statement mostly
+//! waits for code that is not in the caches. Here the visitor is called through a pointer. Rules of
+//! ours walk with these functions, and rewrite what they find with them.
 
 use std::ops::ControlFlow;
 
@@ -18,13 +19,19 @@ use datafusion::sql::sqlparser::ast;
 pub(super) type Rewritten<T> = DataFusionResult<Transformed<T>>;
 
 /// Rewrites an expression, its parts before itself.
-pub(super) fn rewrite_up(expr: Expr, mut rewrite: impl FnMut(Expr) -> Rewritten<Expr>) -> Rewritten<Expr> {
+pub(super) fn rewrite_up(
+    expr: Expr,
+    mut rewrite: impl FnMut(Expr) -> Rewritten<Expr>,
+) -> Rewritten<Expr> {
     let rewrite: &mut dyn FnMut(Expr) -> Rewritten<Expr> = &mut rewrite;
     expr.transform_up(rewrite)
 }
 
 /// Rewrites an expression, itself before its parts.
-pub(super) fn rewrite_down(expr: Expr, mut rewrite: impl FnMut(Expr) -> Rewritten<Expr>) -> Rewritten<Expr> {
+pub(super) fn rewrite_down(
+    expr: Expr,
+    mut rewrite: impl FnMut(Expr) -> Rewritten<Expr>,
+) -> Rewritten<Expr> {
     let rewrite: &mut dyn FnMut(Expr) -> Rewritten<Expr> = &mut rewrite;
     expr.transform_down(rewrite)
 }
@@ -57,7 +64,10 @@ pub(super) fn map_expressions(
 }
 
 /// Rewrites what an expression is directly made of.
-pub(super) fn map_parts(expr: Expr, mut rewrite: impl FnMut(Expr) -> Rewritten<Expr>) -> Rewritten<Expr> {
+pub(super) fn map_parts(
+    expr: Expr,
+    mut rewrite: impl FnMut(Expr) -> Rewritten<Expr>,
+) -> Rewritten<Expr> {
     let rewrite: &mut dyn FnMut(Expr) -> Rewritten<Expr> = &mut rewrite;
     expr.map_children(rewrite)
 }
@@ -73,7 +83,10 @@ pub(super) fn has_part(expr: &Expr, test: impl Fn(&Expr) -> bool) -> bool {
 }
 
 /// Visits an expression and its parts, itself before its parts. Subqueries are not entered.
-pub(super) fn visit_parts<'e>(expr: &'e Expr, mut visit: impl FnMut(&'e Expr) -> TreeNodeRecursion) {
+pub(super) fn visit_parts<'e>(
+    expr: &'e Expr,
+    mut visit: impl FnMut(&'e Expr) -> TreeNodeRecursion,
+) {
     let visit: &mut dyn FnMut(&'e Expr) -> TreeNodeRecursion = &mut visit;
     // A walk fails only where its visitor does.
     let _ = expr.apply(|part| Ok(visit(part)));
@@ -90,7 +103,8 @@ pub(super) fn node_has_part(node: &LogicalPlan, test: impl Fn(&Expr) -> bool) ->
     found
 }
 
-/// Whether some expression of a plan and its subqueries has a part that passes a test: to ask is cheaper than to rewrite.
+/// Whether some expression of a plan and its subqueries has a part that passes a test: to ask is
+/// cheaper than to rewrite.
 pub(super) fn any_expression(plan: &LogicalPlan, test: impl Fn(&Expr) -> bool) -> bool {
     let test: &dyn Fn(&Expr) -> bool = &test;
     any_node(plan, |node| node_has_part(node, test))
@@ -126,7 +140,8 @@ fn columns_below(node: &LogicalPlan) -> DFSchemaRef {
     }
 }
 
-/// A node with its expressions rewritten if a part of one is of concern; any other is left as it is.
+/// A node with its expressions rewritten if a part of one is of concern; any other is left as it
+/// is.
 pub(super) fn rewrite_where(
     node: LogicalPlan,
     concerns: impl Fn(&Expr) -> bool,
@@ -157,7 +172,10 @@ pub(super) fn rewrite_expressions(
 }
 
 /// Visits a syntax tree.
-pub(super) fn visit<B>(tree: &impl ast::Visit, visitor: &mut dyn ast::Visitor<Break = B>) -> ControlFlow<B> {
+pub(super) fn visit<B>(
+    tree: &impl ast::Visit,
+    visitor: &mut dyn ast::Visitor<Break = B>,
+) -> ControlFlow<B> {
     tree.visit(&mut Pointed(visitor))
 }
 

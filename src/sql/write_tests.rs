@@ -26,7 +26,8 @@ fn fresh() -> SimulatedDisk {
     SimulatedDisk::new(Path::new("/stores"))
 }
 
-const CREATE: &str = "CREATE TABLE t (a BIGINT NOT NULL, b TEXT) AS SELECT value, 'x' FROM generate_series(1, 9)";
+const CREATE: &str =
+    "CREATE TABLE t (a BIGINT NOT NULL, b TEXT) AS SELECT value, 'x' FROM generate_series(1, 9)";
 const INSERT: &str = "INSERT INTO t SELECT a + 10, b FROM t";
 
 /// What the store holds afterwards, asked by another session.
@@ -64,7 +65,10 @@ fn a_statement_is_all_or_nothing_whatever_call_fails() {
             drop(session);
             disk.lose_power(PowerLoss::Some(at));
             let held = held(&disk);
-            assert!(held == after || done.is_err() && held == before, "{sql}: call {at}: {done:?}, {held}");
+            assert!(
+                held == after || done.is_err() && held == before,
+                "{sql}: call {at}: {done:?}, {held}"
+            );
         }
     }
 }
@@ -138,15 +142,20 @@ fn parameters_and_prepared_statements_write() {
     let disk = fresh();
     let session = over(&disk);
     rows(&session, "CREATE TABLE t AS SELECT $n AS a, $w AS b", &["n=7", "w=seven"]).unwrap();
-    assert_eq!(rows(&session, "INSERT INTO t VALUES ($n, $w), (9, 'nine')", &["n=8", "w=eight"]).unwrap(), ["2"]);
-    rows(&session, "PREPARE more AS INSERT INTO t SELECT a + 100, b FROM t WHERE a > 7", &[]).unwrap();
+    assert_eq!(
+        rows(&session, "INSERT INTO t VALUES ($n, $w), (9, 'nine')", &["n=8", "w=eight"]).unwrap(),
+        ["2"]
+    );
+    rows(&session, "PREPARE more AS INSERT INTO t SELECT a + 100, b FROM t WHERE a > 7", &[])
+        .unwrap();
     assert_eq!(rows(&session, "EXECUTE more", &[]).unwrap(), ["2"]);
     // What is prepared is as exact as what is run at once.
     rows(&session, "PREPARE cut AS INSERT INTO t VALUES ($1, 'x')", &[]).unwrap();
     let error = rows(&session, "EXECUTE cut(2.5)", &[]).unwrap_err().to_string();
     assert!(error.contains("column 'a' is int64, which does not hold 2.5 as it is"), "{error}");
     assert_eq!(rows(&session, "SELECT count(*) FROM t WHERE b = 'x'", &[]).unwrap(), ["0"]);
-    rows(&session, "CREATE VIEW v AS SELECT count(*) AS n FROM t WHERE a > $least", &["least=100"]).unwrap();
+    rows(&session, "CREATE VIEW v AS SELECT count(*) AS n FROM t WHERE a > $least", &["least=100"])
+        .unwrap();
     assert_eq!(rows(&session, "SELECT n FROM v", &[]).unwrap(), ["2"]);
     rows(&session, "INSERT INTO t VALUES (101, 'more')", &[]).unwrap();
     assert_eq!(rows(&session, "SELECT n FROM v", &[]).unwrap(), ["3"]);
@@ -157,7 +166,9 @@ fn an_insert_can_be_explained_and_is_not_run() {
     let disk = fresh();
     let session = over(&disk);
     rows(&session, CREATE, &[]).unwrap();
-    let plan = rows(&session, "EXPLAIN INSERT INTO t SELECT a, b FROM t WHERE a > 3", &[]).unwrap().concat();
+    let plan = rows(&session, "EXPLAIN INSERT INTO t SELECT a, b FROM t WHERE a > 3", &[])
+        .unwrap()
+        .concat();
     assert!(plan.contains("StoreScan"), "{plan}");
     assert_eq!(held(&disk), "9|45");
 }
@@ -167,15 +178,19 @@ fn an_insert_can_be_explained_and_is_not_run() {
 fn a_store_that_is_not_there_is_said_so() {
     let disk = fresh();
     let strict = SessionOptions { create: false, ..options() };
-    let missing =
-        |result: Result<()>| matches!(&result, Err(Error::NotFound(what)) if what.contains("no store at"));
+    let missing = |result: Result<()>| matches!(&result, Err(Error::NotFound(what)) if what.contains("no store at"));
     assert!(missing(Session::open(&session_store(&disk), &strict).map(drop)));
     let session = over(&disk);
     for sql in ["SELECT 1", "SELECT * FROM t", "EXPLAIN SELECT 1", "CREATE VIEW v AS SELECT 1"] {
-        let run =
-            session.run(sql, &Parameters::default(), |mut stream| stream.try_for_each(|batch| batch.map(drop)));
+        let run = session.run(sql, &Parameters::default(), |mut stream| {
+            stream.try_for_each(|batch| batch.map(drop))
+        });
         assert!(missing(run), "{sql}");
     }
-    rows(&session, "SET sty.native = off; CREATE TABLE IF NOT EXISTS t (a INT); SELECT count(*) FROM t", &[])
-        .unwrap();
+    rows(
+        &session,
+        "SET sty.native = off; CREATE TABLE IF NOT EXISTS t (a INT); SELECT count(*) FROM t",
+        &[],
+    )
+    .unwrap();
 }

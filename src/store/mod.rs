@@ -1,8 +1,9 @@
 //! A store: a directory of tables, each with immutable generations and one writer at a time.
 //!
-//! Where this stands on the road: an ingest opens a [`TableWriter`], writes data files through it and commits; a query
-//! opens a [`Snapshot`], which is one generation for as long as it lives, whatever writers do meanwhile. Opening reads
-//! `CURRENT` and one root; chunks and data files are touched only when they are asked for.
+//! Where this stands on the road: an ingest opens a [`TableWriter`], writes data files through it
+//! and commits; a query opens a [`Snapshot`], which is one generation for as long as it lives,
+//! whatever writers do meanwhile. Opening reads `CURRENT` and one root; chunks and data files are
+//! touched only when they are asked for.
 
 pub mod snapshot;
 #[expect(clippy::module_inception, reason = "the folder's own noun")]
@@ -25,8 +26,8 @@ use crate::disk::{Lru, MappingCache};
 use crate::manifest::Id;
 use crate::segment::Segment;
 
-/// What the tables of an open store share. Both caches count against the mappings of the process, for an open segment
-/// keeps its file mapped.
+/// What the tables of an open store share. Both caches count against the mappings of the process,
+/// for an open segment keeps its file mapped.
 #[derive(Debug)]
 struct Caches {
     mappings: MappingCache,
@@ -36,6 +37,9 @@ struct Caches {
 
 impl Default for Caches {
     fn default() -> Self {
-        Caches { mappings: MappingCache::default(), segments: Lru::new(MappingCache::DEFAULT_LIMIT) }
+        Caches {
+            mappings: MappingCache::default(),
+            segments: Lru::new(MappingCache::DEFAULT_LIMIT),
+        }
     }
 }

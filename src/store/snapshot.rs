@@ -36,7 +36,11 @@ struct Inner {
 }
 
 impl Snapshot {
-    pub(super) fn open(dir: &TableDir, disk: &Arc<dyn Disk>, caches: &Arc<Caches>) -> Result<Snapshot> {
+    pub(super) fn open(
+        dir: &TableDir,
+        disk: &Arc<dyn Disk>,
+        caches: &Arc<Caches>,
+    ) -> Result<Snapshot> {
         Ok(Snapshot::of(dir, disk, caches, hold(&**disk, dir)?))
     }
 
@@ -48,16 +52,28 @@ impl Snapshot {
     ) -> Result<Snapshot> {
         let now = recover::current(&**disk, dir)?;
         // One beyond that in force is half a commit.
-        let held = if now.is_some_and(|now| generation <= now) { hold_at(&**disk, dir, generation)? } else { None };
+        let held = if now.is_some_and(|now| generation <= now) {
+            hold_at(&**disk, dir, generation)?
+        } else {
+            None
+        };
         let held = held.ok_or_else(|| {
             let kept = recover::generations(&**disk, dir).unwrap_or_default();
             let kept = kept.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-            Error::NotFound(format!("table '{}' has no generation {generation} any more; kept: {kept}", dir.name()))
+            Error::NotFound(format!(
+                "table '{}' has no generation {generation} any more; kept: {kept}",
+                dir.name()
+            ))
         })?;
         Ok(Snapshot::of(dir, disk, caches, held))
     }
 
-    fn of(dir: &TableDir, disk: &Arc<dyn Disk>, caches: &Arc<Caches>, (root, lock): (Root, Lock)) -> Snapshot {
+    fn of(
+        dir: &TableDir,
+        disk: &Arc<dyn Disk>,
+        caches: &Arc<Caches>,
+        (root, lock): (Root, Lock),
+    ) -> Snapshot {
         let chunks = root.chunks.iter().map(|_| OnceLock::new()).collect();
         let inner = Inner {
             dir: dir.clone(),
@@ -118,7 +134,8 @@ impl Snapshot {
 
     /// A chunk, opened at first use. `None` past the last one.
     pub fn chunk(&self, at: usize) -> Result<Option<Arc<Chunk>>> {
-        let Some((slot, reference)) = self.inner.chunks.get(at).zip(self.inner.root.chunks.get(at)) else {
+        let Some((slot, reference)) = self.inner.chunks.get(at).zip(self.inner.root.chunks.get(at))
+        else {
             return Ok(None);
         };
         if let Some(chunk) = slot.get() {
@@ -143,8 +160,9 @@ impl Snapshot {
         Ok(Arc::clone(self.inner.segments.get_or_init(|| all.into())))
     }
 
-    /// What the manifest knows of a column, one entry for each of [`Snapshot::segments`]; `None` where the segment
-    /// lacks the column (all its rows are null). Only this column's part of each chunk is read.
+    /// What the manifest knows of a column, one entry for each of [`Snapshot::segments`]; `None`
+    /// where the segment lacks the column (all its rows are null). Only this column's part of each
+    /// chunk is read.
     pub fn column_stats(&self, column: ColumnId) -> Result<Vec<Option<ColumnStats>>> {
         let mut all = Vec::new();
         for at in 0..self.inner.root.chunks.len() {
@@ -159,11 +177,18 @@ impl Snapshot {
     }
 
     /// [`Snapshot::column_stats`] of one chunk.
-    pub fn column_stats_of_chunk(&self, column: ColumnId, at: usize) -> Result<Vec<Option<ColumnStats>>> {
-        let (Some(chunk), Some(reference)) = (self.chunk(at)?, self.inner.root.chunks.get(at)) else {
+    pub fn column_stats_of_chunk(
+        &self,
+        column: ColumnId,
+        at: usize,
+    ) -> Result<Vec<Option<ColumnStats>>> {
+        let (Some(chunk), Some(reference)) = (self.chunk(at)?, self.inner.root.chunks.get(at))
+        else {
             return Ok(Vec::new());
         };
-        let known = chunk.column_stats(column).map_err(|error| error.at(self.inner.dir.chunk(&reference.id), 0))?;
+        let known = chunk
+            .column_stats(column)
+            .map_err(|error| error.at(self.inner.dir.chunk(&reference.id), 0))?;
         Ok(known.unwrap_or_else(|| vec![None; chunk.count()]))
     }
 
@@ -181,11 +206,13 @@ impl Snapshot {
         Ok(all.map_or_else(Order::default, |all| all.order))
     }
 
-    /// About how many distinct values a column has, null not counted: as many as the segment with most of them, if that is
-    /// known of all. Segments of a table like to repeat each other's values.
+    /// About how many distinct values a column has, null not counted: as many as the segment with
+    /// most of them, if that is known of all. Segments of a table like to repeat each other's
+    /// values.
     pub fn distinct_values(&self, column: ColumnId) -> Result<Option<u64>> {
         let known = self.column_stats(column)?;
-        let each = known.iter().map(|known| known.as_ref().map_or(Some(0), |known| known.stats.distinct));
+        let each =
+            known.iter().map(|known| known.as_ref().map_or(Some(0), |known| known.stats.distinct));
         Ok(each.reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b))).flatten())
     }
 
@@ -203,18 +230,20 @@ impl Snapshot {
         self.inner.dir.data_file(&segment.partition, &segment.file)
     }
 
-    /// The mapped file that holds a segment, from the store's cache of mappings. The segment is the range
-    /// `offset .. offset + length` of it, which may be beyond the end of a damaged file.
+    /// The mapped file that holds a segment, from the store's cache of mappings. The segment is the
+    /// range `offset .. offset + length` of it, which may be beyond the end of a damaged file.
     pub fn map(&self, segment: &SegmentEntry) -> Result<Arc<Mapped>> {
         let path = self.path(segment);
-        self.inner.caches.mappings.get(&*self.inner.disk, &path).map_err(|error| match is_missing(&error) {
-            true => Error::corrupt(0, "it is missing, and the manifest names it").at(path, 0),
-            false => error,
+        self.inner.caches.mappings.get(&*self.inner.disk, &path).map_err(|error| {
+            match is_missing(&error) {
+                true => Error::corrupt(0, "it is missing, and the manifest names it").at(path, 0),
+                false => error,
+            }
         })
     }
 
-    /// An open segment, from the store's cache: what was parsed and verified of it once is not again while it stays
-    /// there.
+    /// An open segment, from the store's cache: what was parsed and verified of it once is not
+    /// again while it stays there.
     pub fn open_segment(&self, entry: &SegmentEntry) -> Result<Arc<Segment>> {
         let key = (entry.file, entry.offset, entry.uuid);
         let open = || open_segment(entry, self.map(entry)?, self.path(entry));
@@ -230,14 +259,18 @@ impl Snapshot {
         entries.iter().enumerate().map(move |(at, entry)| {
             if at == asked {
                 asked = entries.len().min(at + OPENED_AHEAD);
-                entries.get(at..asked).unwrap_or_default().iter().for_each(|next| self.ask_for(next));
+                entries
+                    .get(at..asked)
+                    .unwrap_or_default()
+                    .iter()
+                    .for_each(|next| self.ask_for(next));
             }
             self.open_segment(entry)
         })
     }
 
-    /// Asks the disk for what opening a segment reads, unless it is in the cache; does not wait. That the file is missing is
-    /// for those to say who open it.
+    /// Asks the disk for what opening a segment reads, unless it is in the cache; does not wait.
+    /// That the file is missing is for those to say who open it.
     pub fn ask_for(&self, entry: &SegmentEntry) {
         if !self.inner.caches.segments.has(&(entry.file, entry.offset, entry.uuid))
             && let Ok(mapped) = self.map(entry)
@@ -248,34 +281,49 @@ impl Snapshot {
 }
 
 /// Opens a segment, and checks that it is the one that the manifest means.
-pub(super) fn open_segment(entry: &SegmentEntry, mapped: Arc<Mapped>, path: PathBuf) -> Result<Segment> {
+pub(super) fn open_segment(
+    entry: &SegmentEntry,
+    mapped: Arc<Mapped>,
+    path: PathBuf,
+) -> Result<Segment> {
     let segment = Segment::open(Arc::clone(&mapped), &path, entry.offset, entry.length)?;
-    // Opening has checked that the range lies within the file, and the footer against this checksum.
+    // Opening has checked that the range lies within the file, and the footer against this
+    // checksum.
     let end = entry.offset.saturating_add(entry.length);
     let footer_crc = mapped.as_slice().get(..end as usize).and_then(Footer::stored_crc);
     let same = segment.footer().uuid == entry.uuid && segment.rows() == entry.rows;
     if !same || footer_crc != Some(entry.footer_crc) {
-        return Err(Error::corrupt(entry.offset, "this is not the segment that the manifest names").at(path, 0));
+        return Err(Error::corrupt(
+            entry.offset,
+            "this is not the segment that the manifest names",
+        )
+        .at(path, 0));
     }
     Ok(segment)
 }
 
-/// Reads the generation in force and takes a shared lock on its root. If a writer has freed it in between, there is a
-/// newer one.
+/// Reads the generation in force and takes a shared lock on its root. If a writer has freed it in
+/// between, there is a newer one.
 fn hold(disk: &dyn Disk, dir: &TableDir) -> Result<(Root, Lock)> {
     let mut generation = 0;
     for _ in 0..RETRIES {
         generation = recover::current(disk, dir)?.ok_or_else(|| {
-            Error::NotFound(format!("there is no table '{}' ({})", dir.name(), dir.path().display()))
+            Error::NotFound(format!(
+                "there is no table '{}' ({})",
+                dir.name(),
+                dir.path().display()
+            ))
         })?;
         if let Some(held) = hold_at(disk, dir, generation)? {
             return Ok(held);
         }
     }
-    Err(Error::corrupt(0, format!("it names generation {generation}, whose root is missing")).at(dir.current(), 0))
+    Err(Error::corrupt(0, format!("it names generation {generation}, whose root is missing"))
+        .at(dir.current(), 0))
 }
 
-/// The root of a generation under a shared lock; `None` if it is not there, or a writer is about to free it.
+/// The root of a generation under a shared lock; `None` if it is not there, or a writer is about to
+/// free it.
 fn hold_at(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Result<Option<(Root, Lock)>> {
     let lock = match disk.try_lock(&dir.root(generation), LockMode::Shared) {
         Ok(lock) => lock,
@@ -283,7 +331,9 @@ fn hold_at(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Result<Option<(R
         Err(error) => return Err(error),
     };
     match lock {
-        Some(lock) if lock.is_linked()? => Ok(Some((recover::read_root(disk, dir, generation)?, lock))),
+        Some(lock) if lock.is_linked()? => {
+            Ok(Some((recover::read_root(disk, dir, generation)?, lock)))
+        }
         _ => Ok(None),
     }
 }

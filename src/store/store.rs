@@ -18,7 +18,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store in a directory of the machine. Nothing is read yet, and the directory need not exist.
+    /// The store in a directory of the machine. Nothing is read yet, and the directory need not
+    /// exist.
     pub fn open(path: impl Into<PathBuf>) -> Store {
         Store::open_with(Arc::new(RealDisk), path)
     }

@@ -32,8 +32,8 @@ impl Table {
         self.dir.path()
     }
 
-    /// The generation in force, `None` if there is no table: cheap enough to ask before every query whether a
-    /// snapshot is still the newest.
+    /// The generation in force, `None` if there is no table: cheap enough to ask before every query
+    /// whether a snapshot is still the newest.
     pub fn generation(&self) -> Result<Option<u64>> {
         recover::current(&*self.disk, &self.dir)
     }
@@ -53,8 +53,8 @@ impl Table {
         recover::generations(&*self.disk, &self.dir)
     }
 
-    /// The right to write. `create` is used if the table does not exist; without it that is an error. A second writer
-    /// is refused.
+    /// The right to write. `create` is used if the table does not exist; without it that is an
+    /// error. A second writer is refused.
     pub fn writer(&self, create: Option<(Schema, TableOptions)>) -> Result<TableWriter> {
         TableWriter::open(&self.dir, &self.disk, create)
     }

@@ -205,7 +205,11 @@ fn an_unfinished_first_commit_is_swept() {
     append(&table, 2).unwrap();
     assert_eq!(seeds(&table.snapshot().unwrap()), [2]);
     assert!(!files(&table).contains("CREATING"));
-    assert_eq!(files(&table).intersection(&before).filter(|name| name.contains('.')).count(), 1, "the root's name");
+    assert_eq!(
+        files(&table).intersection(&before).filter(|name| name.contains('.')).count(),
+        1,
+        "the root's name"
+    );
     // Beside CURRENT the mark means nothing.
     RealDisk.create(&table.path().join("CREATING")).unwrap();
     append(&table, 3).unwrap();
@@ -243,7 +247,8 @@ fn verify_finds_damage_in_segments() {
     let schema = Schema::from_names([("id", DataType::Int64)]).unwrap();
     let mut writer = table.writer(Some((schema.clone(), TableOptions::default()))).unwrap();
     let array = arrow_array::Int64Array::from_iter_values((0..3000).map(|i| i * i % 977));
-    let column = InputColumn { id: ColumnId(0), data_type: DataType::Int64, arrays: vec![Arc::new(array)] };
+    let column =
+        InputColumn { id: ColumnId(0), data_type: DataType::Int64, arrays: vec![Arc::new(array)] };
     let input = SegmentInput { rows: 3000, block_rows: 1024, columns: vec![column] };
     let encoded = segments::encode(&input, &Options::new(Profile::Balanced)).unwrap();
     let mut file = writer.new_data_file().unwrap();
@@ -301,7 +306,8 @@ fn random_edits_give_the_list_that_they_say() {
     writer.commit(schema, new).unwrap();
     let (mut model, mut state, mut most_chunks) = (first, 7u64, 0);
     let mut random = |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
     for round in 0..120 {
@@ -309,7 +315,8 @@ fn random_edits_give_the_list_that_they_say() {
         while from <= model.len() && edits.len() < 4 {
             let at = from + random(model.len() - from + 1);
             let remove = random(model.len() - at + 1).min(random(12));
-            let seeds: Vec<u8> = (0..random(if remove == 0 { 6 } else { 3 })).map(|_| random(200) as u8).collect();
+            let seeds: Vec<u8> =
+                (0..random(if remove == 0 { 6 } else { 3 })).map(|_| random(200) as u8).collect();
             let insert = seeds.iter().map(|seed| segment(&writer, *seed, false).unwrap()).collect();
             next.extend_from_slice(&model[from..at]);
             next.extend(seeds);
@@ -325,7 +332,11 @@ fn random_edits_give_the_list_that_they_say() {
         assert_eq!(snapshot.segments().unwrap().to_vec(), writer.segments().unwrap());
         most_chunks = most_chunks.max(snapshot.chunks().len());
         drop(snapshot);
-        let data = disk.files().into_keys().filter(|path| path.extension().is_some_and(|e| e == "sty")).count();
+        let data = disk
+            .files()
+            .into_keys()
+            .filter(|path| path.extension().is_some_and(|e| e == "sty"))
+            .count();
         // What the commit before the last needed may still be there.
         assert!(data <= model.len() + 60, "{data} files of {} segments", model.len());
     }
@@ -363,8 +374,8 @@ fn generations_are_kept_for_a_time() {
 
 const ROOT: &str = "/store";
 
-/// Creates a table and appends three times, the last time several files at once; the sweep after each commit is the
-/// garbage collection. Returns the seeds after each report, as far as it came.
+/// Creates a table and appends three times, the last time several files at once; the sweep after
+/// each commit is the garbage collection. Returns the seeds after each report, as far as it came.
 fn scenario(disk: &SimulatedDisk, reported: &mut usize) -> Result<()> {
     let table = Store::open_with(Arc::new(disk.clone()), ROOT).table("t")?;
     append(&table, 1)?;
@@ -381,11 +392,13 @@ fn scenario(disk: &SimulatedDisk, reported: &mut usize) -> Result<()> {
     let many = (4..24).map(|seed| segment(&writer, seed, false)).collect::<Result<Vec<_>>>()?;
     writer.commit(schema(), many)?;
     *reported = 4;
-    // The first three become one, five in the middle go, and so many sources are noted that they need a file.
+    // The first three become one, five in the middle go, and so many sources are noted that they
+    // need a file.
     let insert = vec![segment_in("k=1/l=2", &writer, 40, false)?];
     let edits = vec![Edit { at: 0, remove: 3, insert }, Edit { at: 10, remove: 5, insert: vec![] }];
-    let sources =
-        (0..200).map(|i| Source { path: i.to_string().into(), done: true, ..Source::default() }).collect();
+    let sources = (0..200)
+        .map(|i| Source { path: i.to_string().into(), done: true, ..Source::default() })
+        .collect();
     // What is made and not named is not kept.
     segment_in("k=2", &writer, 41, false)?;
     writer.commit_changes(Changes { edits, sources, ..writer.changes() })?;
@@ -403,8 +416,8 @@ fn expected(commits: usize) -> Vec<u8> {
     }
 }
 
-/// After whatever happened: the table is at the last reported generation or at the one in flight, whole; the next writer
-/// can append, and leaves nothing that the table does not need.
+/// After whatever happened: the table is at the last reported generation or at the one in flight,
+/// whole; the next writer can append, and leaves nothing that the table does not need.
 fn check(disk: &SimulatedDisk, reported: usize, what: &str) {
     let table = Store::open_with(Arc::new(disk.clone()), ROOT).table("t").unwrap();
     let before = match table.snapshot() {
@@ -413,7 +426,10 @@ fn check(disk: &SimulatedDisk, reported: usize, what: &str) {
         Err(error) => panic!("{what}: {error}"),
     };
     let in_flight = expected((reported + 1).min(COMMITS));
-    assert!(before == expected(reported) || before == in_flight, "{what}: {reported} reported, found {before:?}");
+    assert!(
+        before == expected(reported) || before == in_flight,
+        "{what}: {reported} reported, found {before:?}"
+    );
     append(&table, 99).unwrap_or_else(|error| panic!("{what}: {error}"));
     // Power goes once more: what the sweep and the append built on must itself be durable.
     disk.lose_power(PowerLoss::Nothing);
@@ -450,20 +466,26 @@ fn calls_of_scenario() -> u64 {
 #[test]
 fn every_call_may_fail() {
     for at in 1..=calls_of_scenario() {
-        for (forever, after_effect) in [(false, false), (false, true), (true, false), (true, true)] {
+        for (forever, after_effect) in [(false, false), (false, true), (true, false), (true, true)]
+        {
             let (disk, mut reported) = (fresh(), 0);
             disk.set_fault(Some(Fault { at, forever, after_effect }));
             let done = scenario(&disk, &mut reported);
             disk.set_fault(None);
             assert!(done.is_err() || reported == COMMITS);
-            check(&disk, reported, &format!("call {at} failed (forever {forever}, after effect {after_effect})"));
+            check(
+                &disk,
+                reported,
+                &format!("call {at} failed (forever {forever}, after effect {after_effect})"),
+            );
         }
     }
 }
 
 #[test]
 fn power_may_go_after_every_call() {
-    let outcomes = [PowerLoss::Nothing, PowerLoss::Everything].into_iter().chain((0..6).map(PowerLoss::Some));
+    let outcomes =
+        [PowerLoss::Nothing, PowerLoss::Everything].into_iter().chain((0..6).map(PowerLoss::Some));
     let outcomes: Vec<PowerLoss> = outcomes.collect();
     for at in 1..=calls_of_scenario() + 1 {
         for outcome in &outcomes {

@@ -23,8 +23,9 @@ pub struct VerifyReport {
     pub problems: Vec<Error>,
 }
 
-/// Checks the root and all chunks against their checksums, that files are as long as the manifest says, and every
-/// segment: checksums, identity, and that each value decodes. Goes on after a problem, to find all.
+/// Checks the root and all chunks against their checksums, that files are as long as the manifest
+/// says, and every segment: checksums, identity, and that each value decodes. Goes on after a
+/// problem, to find all.
 pub fn verify(snapshot: &Snapshot) -> VerifyReport {
     verify_with(snapshot, &mut |entry, mapped| verify_segment(snapshot, entry, mapped))
 }
@@ -66,7 +67,9 @@ fn verify_chunk(
     check: &mut SegmentCheck<'_>,
     report: &mut VerifyReport,
 ) -> Result<()> {
-    let Some((chunk, reference)) = snapshot.chunk(at)?.zip(snapshot.chunks().get(at)) else { return Ok(()) };
+    let Some((chunk, reference)) = snapshot.chunk(at)?.zip(snapshot.chunks().get(at)) else {
+        return Ok(());
+    };
     let path = snapshot.dir().chunk(&reference.id);
     report.chunks += 1;
     report.bytes += reference.length;

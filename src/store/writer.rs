@@ -16,7 +16,8 @@ use crate::manifest::{History, Id, Root, Source, TableDir, Traffic};
 use crate::model::{Arrangement, Column, ColumnId, DataType, Schema};
 use crate::segment::Segment;
 
-/// More files than this without a sync of their own are made durable by one sync of the file system.
+/// More files than this without a sync of their own are made durable by one sync of the file
+/// system.
 const FILES_TO_SYNC: usize = 16;
 
 /// The right to write a table, until dropped. What was not committed by then is removed.
@@ -29,7 +30,8 @@ pub struct TableWriter {
     options: TableOptions,
     files: DataFiles,
     state: State,
-    /// Whether there may be data files that neither the generation in force needs nor `retired` names.
+    /// Whether there may be data files that neither the generation in force needs nor `retired`
+    /// names.
     strays: bool,
     /// Data files that are no longer in the table, each with the last generation that had it.
     retired: Vec<(u64, PathBuf)>,
@@ -111,14 +113,17 @@ impl TableWriter {
         let lock = WriterLock::acquire(&**disk, &dir.lock(), &what)?;
         let unswept = disk.exists(&dir.unswept())?;
         let base = recover::recover(&**disk, dir)?;
-        if let Some(unknown) = base.as_ref().map(|root| root.unknown).filter(|unknown| *unknown != 0) {
+        if let Some(unknown) =
+            base.as_ref().map(|root| root.unknown).filter(|unknown| *unknown != 0)
+        {
             return Err(Error::Unsupported(format!(
                 "{what} has features {unknown:#x} that this build can read and not write; a newer one is needed"
             )));
         }
         let keep = base.as_ref().map_or(0, |root| root.history.keep);
         let scope = if unswept || base.is_none() { Scope::Everything } else { Scope::Manifest };
-        let swept = recover::sweep(&**disk, dir, base.as_ref(), scope, Retention { now: now(), keep })?;
+        let swept =
+            recover::sweep(&**disk, dir, base.as_ref(), scope, Retention { now: now(), keep })?;
         let (schema, options) = match (&base, create) {
             (Some(root), _) => (root.schema.clone(), root.options),
             (None, Some(created)) => created,
@@ -198,17 +203,22 @@ impl TableWriter {
         let mut all = Vec::new();
         for reference in self.base.iter().flat_map(|root| &root.chunks) {
             let chunk = commit::open(&*self.disk, &self.dir, reference)?;
-            chunk.append_segments(&mut all).map_err(|error| error.at(self.dir.chunk(&reference.id), 0))?;
+            chunk
+                .append_segments(&mut all)
+                .map_err(|error| error.at(self.dir.chunk(&reference.id), 0))?;
         }
         Ok(all)
     }
 
-    /// What is known of a column, one for each of [`TableWriter::segments`]; `None` where the segment lacks it.
+    /// What is known of a column, one for each of [`TableWriter::segments`]; `None` where the
+    /// segment lacks it.
     pub fn column_stats_by_segment(&self, column: ColumnId) -> Result<Vec<Option<ColumnStats>>> {
         let mut all = Vec::new();
         for reference in self.base.iter().flat_map(|root| &root.chunks) {
             let chunk = commit::open(&*self.disk, &self.dir, reference)?;
-            let known = chunk.column_stats(column).map_err(|error| error.at(self.dir.chunk(&reference.id), 0))?;
+            let known = chunk
+                .column_stats(column)
+                .map_err(|error| error.at(self.dir.chunk(&reference.id), 0))?;
             all.extend(known.unwrap_or_else(|| vec![None; reference.segments as usize]));
         }
         Ok(all)
@@ -224,15 +234,17 @@ impl TableWriter {
     /// Opens a segment that was written and is not in force.
     pub fn open_new(&self, segment: &NewSegment) -> Result<Arc<Segment>> {
         let Some(partition) = self.files.lock().made.get(&segment.file).cloned() else {
-            return Err(Error::InvalidInput("a segment is in a file that this writer did not make".into()));
+            return Err(Error::InvalidInput(
+                "a segment is in a file that this writer did not make".into(),
+            ));
         };
         let path = self.dir.data_file(&partition, &segment.file);
         let mapped = Arc::new(self.disk.map(&path)?);
         Ok(Arc::new(Segment::open(mapped, path, segment.offset, segment.length)?))
     }
 
-    /// Opens a file that holds one segment of `length` bytes and takes its name away: once the segment is dropped, nothing is
-    /// left of it.
+    /// Opens a file that holds one segment of `length` bytes and takes its name away: once the
+    /// segment is dropped, nothing is left of it.
     pub fn open_nameless(&self, file: DataFile, length: u64) -> Result<Arc<Segment>> {
         let (uuid, path) = (file.uuid, file.path.clone());
         drop(file);
@@ -247,7 +259,9 @@ impl TableWriter {
 
     /// All entries of the ledger, oldest first.
     pub fn sources(&self) -> Result<Vec<Source>> {
-        self.base.as_ref().map_or_else(|| Ok(Vec::new()), |root| commit::sources(&*self.disk, &self.dir, root))
+        self.base
+            .as_ref()
+            .map_or_else(|| Ok(Vec::new()), |root| commit::sources(&*self.disk, &self.dir, root))
     }
 
     /// What a commit without any change would say.
@@ -262,7 +276,8 @@ impl TableWriter {
         }
     }
 
-    /// Adds segments and puts `schema` in force, all or nothing; see [`TableWriter::commit_changes`].
+    /// Adds segments and puts `schema` in force, all or nothing; see
+    /// [`TableWriter::commit_changes`].
     pub fn commit(&mut self, schema: Schema, segments: Vec<NewSegment>) -> Result<Commit> {
         let mut changes = Changes { schema, ..self.changes() };
         if !segments.is_empty() {
@@ -276,20 +291,25 @@ impl TableWriter {
         self.base.iter().flat_map(|root| &root.chunks).map(|chunk| chunk.segments as usize).sum()
     }
 
-    /// Puts changes in force, all or nothing. Returns when they would survive the loss of power. Files of new segments that
-    /// no edit names are removed.
+    /// Puts changes in force, all or nothing. Returns when they would survive the loss of power.
+    /// Files of new segments that no edit names are removed.
     ///
-    /// After an error the table has its old generation or, if the disk failed at the very end, the new one: the next
-    /// writer finds out, this one writes no more.
+    /// After an error the table has its old generation or, if the disk failed at the very end, the
+    /// new one: the next writer finds out, this one writes no more.
     pub fn commit_changes(&mut self, changes: Changes) -> Result<Commit> {
         if self.state == State::Unknown {
-            return Err(Error::InvalidInput("a commit failed before; open the table for writing again".into()));
+            return Err(Error::InvalidInput(
+                "a commit failed before; open the table for writing again".into(),
+            ));
         }
         let Changes { schema, arrangement, keep, edits, sources, loaded } = changes;
         self.check_schema(&schema)?;
         let unchanged = edits.is_empty() && sources.is_empty();
         let same = |base: &&Root| {
-            unchanged && base.schema == schema && base.arrangement == arrangement && base.history.keep == keep
+            unchanged
+                && base.schema == schema
+                && base.arrangement == arrangement
+                && base.history.keep == keep
         };
         if let Some(base) = self.base.as_ref().filter(same) {
             let (generation, traffic) = (base.generation, base.traffic);
@@ -300,8 +320,11 @@ impl TableWriter {
         let named: HashSet<Id> = new().map(|segment| segment.file).collect();
         self.remove_made_but(&named);
         let list = |edit: Edit<NewSegment>| {
-            let insert =
-                edit.insert.into_iter().map(|segment| self.list(segment, &schema)).collect::<Result<_>>()?;
+            let insert = edit
+                .insert
+                .into_iter()
+                .map(|segment| self.list(segment, &schema))
+                .collect::<Result<_>>()?;
             Ok(Edit { at: edit.at, remove: edit.remove, insert })
         };
         let edits = edits.into_iter().map(list).collect::<Result<Vec<_>>>()?;
@@ -328,10 +351,16 @@ impl TableWriter {
         self.base = Some(done.root);
         // Best effort: what stays goes with the next commit or the next writer.
         let _ = self.sweep(Scope::Manifest, keep);
-        Ok(Commit { generation, metadata_bytes: done.bytes, written_bytes: written + done.bytes, traffic })
+        Ok(Commit {
+            generation,
+            metadata_bytes: done.bytes,
+            written_bytes: written + done.bytes,
+            traffic,
+        })
     }
 
-    /// Frees the generations that nobody reads and that were out of force for `keep` milliseconds, and their files.
+    /// Frees the generations that nobody reads and that were out of force for `keep` milliseconds,
+    /// and their files.
     pub fn free(&mut self, keep: u64) -> Result<Swept> {
         self.sweep(Scope::Everything, keep)
     }
@@ -339,11 +368,14 @@ impl TableWriter {
     fn sweep(&mut self, scope: Scope, keep: u64) -> Result<Swept> {
         let retention = Retention { now: now(), keep };
         let before = std::mem::replace(&mut self.strays, true);
-        let mut swept = recover::sweep(&*self.disk, &self.dir, self.base.as_ref(), scope, retention)?;
+        let mut swept =
+            recover::sweep(&*self.disk, &self.dir, self.base.as_ref(), scope, retention)?;
         self.strays = match scope {
             Scope::Manifest => before,
             // Generations that are kept may need files that the one in force does not.
-            Scope::Everything => self.base.as_ref().is_some_and(|root| root.generation != swept.oldest),
+            Scope::Everything => {
+                self.base.as_ref().is_some_and(|root| root.generation != swept.oldest)
+            }
         };
         for (last, path) in std::mem::take(&mut self.retired) {
             if last >= swept.oldest {
@@ -361,12 +393,13 @@ impl TableWriter {
         Ok(swept)
     }
 
-    /// Remembers files that only generations up to `last` need. A file with other segments too is left to a writer who looks at
-    /// all of them.
+    /// Remembers files that only generations up to `last` need. A file with other segments too is
+    /// left to a writer who looks at all of them.
     fn retire(&mut self, last: u64, removed: &[SegmentEntry]) {
         for segment in removed {
             let path = self.dir.data_file(&segment.partition, &segment.file);
-            let whole = segment.offset == 0 && self.disk.len(&path).is_ok_and(|len| len == segment.length);
+            let whole =
+                segment.offset == 0 && self.disk.len(&path).is_ok_and(|len| len == segment.length);
             if whole {
                 self.retired.push((last, path));
             } else {
@@ -375,7 +408,8 @@ impl TableWriter {
         }
     }
 
-    /// Removes the files that are not among `named`, best effort: they were made, and are not needed after all.
+    /// Removes the files that are not among `named`, best effort: they were made, and are not
+    /// needed after all.
     fn remove_made_but(&mut self, named: &HashSet<Id>) {
         let mut failed = false;
         let mut lock = self.files.lock();
@@ -397,21 +431,27 @@ impl TableWriter {
     /// Ids are permanent: none is issued twice, and old columns keep theirs.
     fn check_schema(&self, schema: &Schema) -> Result<()> {
         let next = self.base.as_ref().map_or(0, |root| root.schema.next_id());
-        let old: Vec<u32> = self.base.iter().flat_map(|root| root.schema.columns()).map(|c| c.id.0).collect();
+        let old: Vec<u32> =
+            self.base.iter().flat_map(|root| root.schema.columns()).map(|c| c.id.0).collect();
         let reused = schema.columns().iter().find(|c| c.id.0 < next && !old.contains(&c.id.0));
         if schema.next_id() < next || reused.is_some() {
-            return Err(Error::InvalidInput("column ids are permanent: a dropped one cannot come back".into()));
+            return Err(Error::InvalidInput(
+                "column ids are permanent: a dropped one cannot come back".into(),
+            ));
         }
         Ok(())
     }
 
     fn list(&self, segment: NewSegment, schema: &Schema) -> Result<commit::Listed> {
         let Some(partition) = self.files.lock().made.get(&segment.file).cloned() else {
-            return Err(Error::InvalidInput("a segment is in a file that this writer did not make".into()));
+            return Err(Error::InvalidInput(
+                "a segment is in a file that this writer did not make".into(),
+            ));
         };
         let known = |id: &ColumnId| schema.columns().iter().any(|column| column.id == *id);
         let stats = segment.stats.into_iter().filter(|(id, ..)| known(id));
-        let stats = stats.map(|(id, data_type, stats)| (id, ColumnStats { data_type, stats })).collect();
+        let stats =
+            stats.map(|(id, data_type, stats)| (id, ColumnStats { data_type, stats })).collect();
         let NewSegment { file, offset, length, uuid, footer_crc, rows, .. } = segment;
         Ok((SegmentEntry { file, partition, offset, length, uuid, footer_crc, rows }, stats))
     }
@@ -437,7 +477,9 @@ fn check_required(schema: &Schema, segment: &NewSegment) -> Result<()> {
 
 /// That a row has no value in a column that needs one.
 pub(crate) fn missing_value(column: &str) -> Error {
-    Error::InvalidInput(format!("column '{column}' is NOT NULL, and a row has no value in it; nothing was stored"))
+    Error::InvalidInput(format!(
+        "column '{column}' is NOT NULL, and a row has no value in it; nothing was stored"
+    ))
 }
 
 impl Drop for TableWriter {
@@ -515,7 +557,8 @@ impl DataFiles {
     /// Makes every file and its name durable.
     fn sync(&self) -> Result<()> {
         let mut written = self.lock();
-        let everything = written.unsynced.len() > FILES_TO_SYNC && self.disk.sync_fs(&self.dir.data())?;
+        let everything =
+            written.unsynced.len() > FILES_TO_SYNC && self.disk.sync_fs(&self.dir.data())?;
         if !everything {
             for path in &written.unsynced {
                 self.disk.sync_file(path)?;

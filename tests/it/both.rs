@@ -1,4 +1,5 @@
-//! A store that is asked everything twice: with the executor, and with DataFusion's operators alone.
+//! A store that is asked everything twice: with the executor, and with DataFusion's operators
+//! alone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

@@ -1,9 +1,11 @@
-//! Columns of golden files: values that depend on type, shape and row alone, never on a library's generator, so that
-//! they can be computed again by any later version.
+//! Columns of golden files: values that depend on type, shape and row alone, never on a library's
+//! generator, so that they can be computed again by any later version.
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BinaryViewArray, BooleanArray, NullArray, StringViewArray, make_array};
+use arrow_array::{
+    ArrayRef, BinaryViewArray, BooleanArray, NullArray, StringViewArray, make_array,
+};
 use arrow_buffer::{Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use stylobate::disk::Mapped;
@@ -58,7 +60,8 @@ fn cell(shape: usize, i: u64) -> Option<u64> {
 }
 
 fn text(shape: usize, word: u64) -> String {
-    const WORDS: [&str; 8] = ["alder", "birch", "cedar", "douglas fir", "elm", "fir", "ginkgo", "hornbeam — hêtre"];
+    const WORDS: [&str; 8] =
+        ["alder", "birch", "cedar", "douglas fir", "elm", "fir", "ginkgo", "hornbeam — hêtre"];
     let name = WORDS[(word % 8) as usize];
     match shape {
         0 => format!("request {word} served from the {name} cache"),
@@ -82,7 +85,9 @@ fn text(shape: usize, word: u64) -> String {
 fn float(shape: usize, word: u64) -> f64 {
     match shape {
         // NaN with a payload, both zeros, infinity, the least subnormal.
-        5 => f64::from_bits([0x7FF8_0000_0000_0123, 0, 1 << 63, 0x7FF0 << 48, 1][(word % 5) as usize]),
+        5 => f64::from_bits(
+            [0x7FF8_0000_0000_0123, 0, 1 << 63, 0x7FF0 << 48, 1][(word % 5) as usize],
+        ),
         // Decimals, and doubles that were f32.
         6 if word % 2 == 1 => f64::from((word % 1_000_000) as f32 / 3.0),
         7 => f64::from_bits(0x4059_0000_0000_0000 | word >> 16),
@@ -93,18 +98,27 @@ fn float(shape: usize, word: u64) -> f64 {
 /// `rows` rows of this type and shape.
 pub(crate) fn array(data_type: &DataType, shape: usize, rows: usize) -> ArrayRef {
     let cells: Vec<Option<u64>> = (0..rows as u64).map(|i| cell(shape, i)).collect();
-    let nulls = || Some(cells.iter().map(Option::is_some).collect::<NullBuffer>()).filter(|n| n.null_count() > 0);
+    let nulls = || {
+        Some(cells.iter().map(Option::is_some).collect::<NullBuffer>())
+            .filter(|n| n.null_count() > 0)
+    };
     // A time is within a day.
     let day = data_type.bounds().and_then(|(_, most)| u64::try_from(most + 1).ok());
-    let words = || cells.iter().map(|cell| cell.unwrap_or(0)).map(|word| day.map_or(word, |day| word % day));
+    let words = || {
+        cells.iter().map(|cell| cell.unwrap_or(0)).map(|word| day.map_or(word, |day| word % day))
+    };
     let texts = cells.iter().map(|cell| cell.map(|word| text(shape, word)));
     let arrow = data_type.to_arrow();
     let values = match data_type {
         DataType::Null => return Arc::new(NullArray::new(rows)),
-        DataType::Bool => return Arc::new(BooleanArray::new(words().map(|w| w % 2 == 1).collect(), nulls())),
+        DataType::Bool => {
+            return Arc::new(BooleanArray::new(words().map(|w| w % 2 == 1).collect(), nulls()));
+        }
         DataType::Utf8 => return Arc::new(StringViewArray::from_iter(texts)),
         DataType::Binary => return Arc::new(BinaryViewArray::from_iter(texts)),
-        DataType::Float32 => Buffer::from_vec(words().map(|w| float(shape, w) as f32).collect::<Vec<_>>()),
+        DataType::Float32 => {
+            Buffer::from_vec(words().map(|w| float(shape, w) as f32).collect::<Vec<_>>())
+        }
         DataType::Float64 => Buffer::from_vec(words().map(|w| float(shape, w)).collect::<Vec<_>>()),
         DataType::Decimal { .. } => {
             let wide = |w: u64| i128::from(w as i64) * if shape == 5 { 1_000_000_007 } else { 25 };
@@ -117,7 +131,9 @@ pub(crate) fn array(data_type: &DataType, shape: usize, rows: usize) -> ArrayRef
             _ => Buffer::from_vec(words().collect::<Vec<_>>()),
         },
     };
-    make_array(ArrayData::builder(arrow).len(rows).add_buffer(values).nulls(nulls()).build().unwrap())
+    make_array(
+        ArrayData::builder(arrow).len(rows).add_buffer(values).nulls(nulls()).build().unwrap(),
+    )
 }
 
 /// Columns of these types and shapes, under ids with gaps.
@@ -127,7 +143,11 @@ pub(crate) fn input(columns: &[(DataType, usize)], rows: usize) -> SegmentInput 
         data_type: data_type.clone(),
         arrays: vec![array(data_type, *shape, rows)],
     };
-    SegmentInput { rows, block_rows: 1024, columns: columns.iter().enumerate().map(column).collect() }
+    SegmentInput {
+        rows,
+        block_rows: 1024,
+        columns: columns.iter().enumerate().map(column).collect(),
+    }
 }
 
 /// The bytes of an encoded segment.

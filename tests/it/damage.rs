@@ -1,4 +1,5 @@
-//! Damaged golden segments give an error or the right answer: no panic, no wrong value, no memory on a false promise.
+//! Damaged golden segments give an error or the right answer: no panic, no wrong value, no memory
+//! on a false promise.
 //!
 //! `STY_DAMAGE=n` tries n times as much.
 
@@ -11,7 +12,8 @@ use stylobate::segment::{BlockPlace, ColumnRecord, Footer};
 use crate::columns::{assert_same, expected, open, read_all};
 use crate::golden::all;
 
-/// How many flips and cuts to try on a file of so many rows, spread over it: fewer where reading takes longer.
+/// How many flips and cuts to try on a file of so many rows, spread over it: fewer where reading
+/// takes longer.
 fn tries(rows: usize) -> usize {
     1200 * 300 / rows.max(300) * effort()
 }
@@ -44,22 +46,38 @@ fn truncated_segments_are_refused() {
         let tries = tries(golden.input.rows);
         for k in 0..tries {
             let cut = k * bytes.len() / tries;
-            assert!(read_all(&bytes[..cut], &golden.input).is_err(), "{} cut at {cut}", golden.name);
+            assert!(
+                read_all(&bytes[..cut], &golden.input).is_err(),
+                "{} cut at {cut}",
+                golden.name
+            );
         }
     }
 }
 
-/// No length in a damaged file made us hold much more than the file could have earned. (Linux tells the peak.)
+/// No length in a damaged file made us hold much more than the file could have earned. (Linux tells
+/// the peak.)
 fn assert_little_memory() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
     assert!(peak.unwrap_or(0) < 256 << 10, "{peak:?} KiB of memory at the peak");
 }
 
-/// Decodes a block without comparing checksums, as after a mapped byte changed under the reader, or as a hostile
-/// writer would have it.
-fn decode(bytes: &[u8], place: &BlockPlace, rows: usize, data_type: &DataType, dictionary: Option<&ArrayRef>) {
-    let Ok(reader) = block::Reader::parse(bytes, place.head_len as usize, rows, data_type, false) else { return };
+/// Decodes a block without comparing checksums, as after a mapped byte changed under the reader, or
+/// as a hostile writer would have it.
+fn decode(
+    bytes: &[u8],
+    place: &BlockPlace,
+    rows: usize,
+    data_type: &DataType,
+    dictionary: Option<&ArrayRef>,
+) {
+    let Ok(reader) = block::Reader::parse(bytes, place.head_len as usize, rows, data_type, false)
+    else {
+        return;
+    };
     let _ = reader.describe();
     if let Ok(array) = reader.decode(0..rows, data_type, dictionary) {
         assert_eq!(array.len(), rows);
@@ -69,8 +87,9 @@ fn decode(bytes: &[u8], place: &BlockPlace, rows: usize, data_type: &DataType, d
     }
 }
 
-/// Changes to a block, one at a time: every bit of its head (but a long head only in part), every byte of it to values
-/// at the edges, some bits of the payload, and a few bytes of the head at once.
+/// Changes to a block, one at a time: every bit of its head (but a long head only in part), every
+/// byte of it to values at the edges, some bits of the payload, and a few bytes of the head at
+/// once.
 fn changes(head: usize, all: usize) -> Vec<Vec<(usize, u8)>> {
     let step = 1 + head / (80 * effort());
     let mut changes: Vec<Vec<(usize, u8)>> = Vec::new();
@@ -78,13 +97,16 @@ fn changes(head: usize, all: usize) -> Vec<Vec<(usize, u8)>> {
         changes.extend((0..8).map(|bit| vec![(at, 1 << bit)]));
         changes.extend([0x7F, 0x81, 0xFF].map(|mask| vec![(at, mask)]));
     }
-    changes.extend((head..all).step_by(1 + all / (8 * effort())).map(|at| vec![(at, 1 << (at % 8))]));
+    changes
+        .extend((head..all).step_by(1 + all / (8 * effort())).map(|at| vec![(at, 1 << (at % 8))]));
     let mut state = all as u64 | 1;
     let mut next = |below: usize| {
         state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
         (state >> 33) as usize % below.max(1)
     };
-    changes.extend((0..20 * effort()).map(|_| (0..4).map(|_| (next(head), next(256) as u8)).collect()));
+    changes.extend(
+        (0..20 * effort()).map(|_| (0..4).map(|_| (next(head), next(256) as u8)).collect()),
+    );
     changes
 }
 
@@ -99,7 +121,9 @@ fn decoders_stand_any_bytes() {
             let (record, dictionary) = (column.record(), column.dictionary().unwrap());
             let blocks = record.blocks.iter().enumerate();
             let places = blocks
-                .map(|(b, place)| (*place, (segment.block_range(b).end - segment.block_range(b).start) as usize))
+                .map(|(b, place)| {
+                    (*place, (segment.block_range(b).end - segment.block_range(b).start) as usize)
+                })
                 .chain(record.dictionary.map(|d| (d.place, d.values as usize)));
             for (place, rows) in places {
                 let mut block = bytes[place.range()].to_vec();
@@ -125,8 +149,13 @@ fn footers_and_records_stand_any_bytes() {
             let mut record = bytes[entry.offset as usize..][..entry.len as usize].to_vec();
             for change in changes(record.len(), record.len()) {
                 change.iter().for_each(|&(at, mask)| record[at] ^= mask);
-                if let Ok(read) = ColumnRecord::decode(&record, bytes.len() as u64, rows, block_rows) {
-                    let all = read.block_stats.iter().fold(Stats::default(), |sum, block| sum.then(block));
+                if let Ok(read) =
+                    ColumnRecord::decode(&record, bytes.len() as u64, rows, block_rows)
+                {
+                    let all = read
+                        .block_stats
+                        .iter()
+                        .fold(Stats::default(), |sum, block| sum.then(block));
                     assert_eq!(all.rows, rows);
                 }
                 change.iter().rev().for_each(|&(at, mask)| record[at] ^= mask);

@@ -1,14 +1,16 @@
-//! The same answers from the executor, from DataFusion's operators on the same stored tables, and from DataFusion on the
-//! rows that were stored, for random statements over random tables; on any number of threads, in little memory, however a
-//! statement is spelled; and answers that fit each other.
+//! The same answers from the executor, from DataFusion's operators on the same stored tables, and
+//! from DataFusion on the rows that were stored, for random statements over random tables; on any
+//! number of threads, in little memory, however a statement is spelled; and answers that fit each
+//! other.
 //!
-//! A database is one table of thousands of rows and all kinds of segments (`one_table`), or several small ones that share
-//! names (`several_tables`). Statements are made of `sources` (FROM), `expressions`, `questions` (subqueries), and
-//! `statements` and `shapes` around them; `relations` hold between answers.
+//! A database is one table of thousands of rows and all kinds of segments (`one_table`), or several
+//! small ones that share names (`several_tables`). Statements are made of `sources` (FROM),
+//! `expressions`, `questions` (subqueries), and `statements` and `shapes` around them; `relations`
+//! hold between answers.
 //!
-//! By hand: `STY_DIFFERENTIAL_CASES` statements from `STY_DIFFERENTIAL_SEED` on, of which `STY_DIFFERENTIAL_FAILURES` may
-//! fail before the run ends. A failure names the seed of its table; `STY_DIFFERENTIAL_TABLE` with
-//! `STY_DIFFERENTIAL_SQL` asks that table anything.
+//! By hand: `STY_DIFFERENTIAL_CASES` statements from `STY_DIFFERENTIAL_SEED` on, of which
+//! `STY_DIFFERENTIAL_FAILURES` may fail before the run ends. A failure names the seed of its table;
+//! `STY_DIFFERENTIAL_TABLE` with `STY_DIFFERENTIAL_SQL` asks that table anything.
 
 mod compare;
 mod expressions;
@@ -47,15 +49,27 @@ const SEED: u64 = 20_150_601;
 /// What DataFusion says where a plan of its own surprises it.
 const OTHERS_FAULT: &str = "bug in DataFusion's code";
 /// What it refuses for names, and `sty` plans under others.
-const OTHERS_NAMES: [&str; 3] =
-    ["require unique expression names", "does not support named arguments", "duplicate unqualified field name"];
-/// What it says of a double that DECIMAL(30, 15) does not hold, to which it brings doubles beside decimals.
-const OTHERS_DECIMALS: [&str; 2] = ["too large to store in a Decimal128", "Cannot cast to Decimal128"];
+const OTHERS_NAMES: [&str; 3] = [
+    "require unique expression names",
+    "does not support named arguments",
+    "duplicate unqualified field name",
+];
+/// What it says of a double that DECIMAL(30, 15) does not hold, to which it brings doubles beside
+/// decimals.
+const OTHERS_DECIMALS: [&str; 2] =
+    ["too large to store in a Decimal128", "Cannot cast to Decimal128"];
 /// What is in statements of which a side need not be asked where the other has no rows.
-const SIDES: [&str; 8] = ["JOIN", "INTERSECT", "EXCEPT", "IN (SELECT", "EXISTS", " ANY (", " ALL (", " LIMIT "];
+const SIDES: [&str; 8] =
+    ["JOIN", "INTERSECT", "EXCEPT", "IN (SELECT", "EXISTS", " ANY (", " ALL (", " LIMIT "];
 /// Casts that round, and that it takes off comparisons.
-const INTEGER_CASTS: [&str; 6] =
-    ["TRY_CAST(", " AS BIGINT)", " AS INT)", " AS SMALLINT)", " AS TINYINT)", " AS BIGINT UNSIGNED)"];
+const INTEGER_CASTS: [&str; 6] = [
+    "TRY_CAST(",
+    " AS BIGINT)",
+    " AS INT)",
+    " AS SMALLINT)",
+    " AS TINYINT)",
+    " AS BIGINT UNSIGNED)",
+];
 const OFF: &str = "native off";
 const IN_MEMORY: &str = "rows in memory";
 const ONE_THREAD: &str = "one thread";
@@ -88,12 +102,16 @@ struct Tally {
 }
 
 fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
+    std::env::var(name)
+        .ok()
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
 }
 
 #[test]
 fn random_statements_have_the_same_answers_three_ways() {
-    if let (Some(seed), Ok(sql)) = (variable("STY_DIFFERENTIAL_TABLE"), std::env::var("STY_DIFFERENTIAL_SQL")) {
+    if let (Some(seed), Ok(sql)) =
+        (variable("STY_DIFFERENTIAL_TABLE"), std::env::var("STY_DIFFERENTIAL_SQL"))
+    {
         return one(seed, &sql);
     }
     let cases = variable("STY_DIFFERENTIAL_CASES");
@@ -138,7 +156,13 @@ fn report(what: &str, seed: u64, database: &Database, statement: &Statement) -> 
 }
 
 /// A relation beside every fourth statement.
-fn related(ways: &Ways, seed: u64, at: u64, database: &Database, tally: &mut Tally) -> Result<(), String> {
+fn related(
+    ways: &Ways,
+    seed: u64,
+    at: u64,
+    database: &Database,
+    tally: &mut Tally,
+) -> Result<(), String> {
     if !at.is_multiple_of(4) {
         return Ok(());
     }
@@ -166,19 +190,29 @@ fn one(seed: u64, sql: &str) {
 }
 
 /// What is wrong with the answers to a statement, and to the same in other spellings.
-fn check(ways: &Ways, statement: &Statement, others: &[Statement], tally: &mut Tally) -> Result<(), String> {
+fn check(
+    ways: &Ways,
+    statement: &Statement,
+    others: &[Statement],
+    tally: &mut Tally,
+) -> Result<(), String> {
     let sql = &statement.sql;
     let (native, how) = ask(&ways.native, sql);
     tally.native += u64::from(how.partly || native.is_err());
-    let (size, session) =
-        if sql.len().is_multiple_of(2) { (ONE_THREAD, &ways.alone) } else { (LITTLE_MEMORY, &ways.small) };
-    let answers = [(OFF, ask(&ways.off, sql).0), (IN_MEMORY, ways.memory(sql)), (size, ask(session, sql).0)];
+    let (size, session) = if sql.len().is_multiple_of(2) {
+        (ONE_THREAD, &ways.alone)
+    } else {
+        (LITTLE_MEMORY, &ways.small)
+    };
+    let answers =
+        [(OFF, ask(&ways.off, sql).0), (IN_MEMORY, ways.memory(sql)), (size, ask(session, sql).0)];
     for (name, other) in &answers {
         let exact = *name == size && how.sums;
         let close = if exact { NEARLY_EXACT } else { statement.close };
         let statement = Statement { close, ..statement.clone() };
-        agree(ways, &statement, others, &native, (name, other), tally)
-            .map_err(|what| format!("{what}\n{}\n{}", shown("native", &native), shown(name, other)))?;
+        agree(ways, &statement, others, &native, (name, other), tally).map_err(|what| {
+            format!("{what}\n{}\n{}", shown("native", &native), shown(name, other))
+        })?;
     }
     respelled(ways, statement, others, &native, tally)?;
     match native {
@@ -204,26 +238,37 @@ fn agree(
     let (sql, stored) = (&statement.sql, name != IN_MEMORY);
     match (native, other) {
         (Ok(a), Ok(b)) => {
-            let all = |sql: &str| if stored { ask(&ways.off, sql).0.ok() } else { ways.memory(sql).ok() };
+            let all =
+                |sql: &str| if stored { ask(&ways.off, sql).0.ok() } else { ways.memory(sql).ok() };
             let Err(what) = compare(statement, a, b, &all) else { return Ok(()) };
-            let is_excused = || is_known(ways, sql) || are_doubles(a, b) || is_theirs(ways, statement, others, a);
+            let is_excused = || {
+                is_known(ways, sql) || are_doubles(a, b) || is_theirs(ways, statement, others, a)
+            };
             if stored || !is_excused() {
                 return Err(format!("native and {name}: {what}"));
             }
             tally.theirs += 1;
         }
-        (_, Err(what)) if name == LITTLE_MEMORY && what.starts_with(TOO_LARGE) => tally.too_large += 1,
+        (_, Err(what)) if name == LITTLE_MEMORY && what.starts_with(TOO_LARGE) => {
+            tally.too_large += 1
+        }
         (Err(what), _) if what.contains(PANIC) => return Err("a panic".into()),
-        (_, Err(what)) if what.contains(PANIC) && stored => return Err(format!("a panic with {name}")),
+        (_, Err(what)) if what.contains(PANIC) && stored => {
+            return Err(format!("a panic with {name}"));
+        }
         // A side that DataFusion did not come to ask, or rows that a limit has made it leave out.
         (Err(_), Ok(_)) if SIDES.iter().any(|word| sql.contains(word)) && name != LITTLE_MEMORY => {
             tally.lenient += 1;
         }
         // Nearer to the next integer, a number may be too large.
-        (Err(_), Ok(_)) if !stored && INTEGER_CASTS.iter().any(|cast| sql.contains(cast)) => tally.lenient += 1,
+        (Err(_), Ok(_)) if !stored && INTEGER_CASTS.iter().any(|cast| sql.contains(cast)) => {
+            tally.lenient += 1
+        }
         (Err(_), Ok(_)) => return Err(format!("an error, and none with {name}")),
         (Ok(_), Err(what)) if what.contains(OTHERS_FAULT) || what == PANIC => tally.lenient += 1,
-        (Ok(_), Err(what)) if OTHERS_NAMES.iter().any(|said| what.contains(said)) && !stored => tally.lenient += 1,
+        (Ok(_), Err(what)) if OTHERS_NAMES.iter().any(|said| what.contains(said)) && !stored => {
+            tally.lenient += 1
+        }
         (Ok(_), Err(what)) if OTHERS_DECIMALS.iter().any(|said| what.contains(said)) && !stored => {
             tally.lenient += 1
         }
@@ -242,7 +287,8 @@ fn respelled(
     native: &Answer,
     tally: &mut Tally,
 ) -> Result<(), String> {
-    let (Ok(a), Some(other)) = (native, others.first().filter(|other| other.sql != statement.sql)) else {
+    let (Ok(a), Some(other)) = (native, others.first().filter(|other| other.sql != statement.sql))
+    else {
         return Ok(());
     };
     let answer = ask(&ways.native, &other.sql).0;
@@ -261,13 +307,17 @@ fn respelled(
         }
     };
     let spelled = &other.sql;
-    Err(format!("spelled as\n{spelled}\n{what}\n{}\n{}", shown("native", native), shown("respelled", &answer)))
+    Err(format!(
+        "spelled as\n{spelled}\n{what}\n{}\n{}",
+        shown("native", native),
+        shown("respelled", &answer)
+    ))
 }
 
-/// Whether DataFusion may be wrong by a fault that the other ways mend: it cuts digits off where an integer is made of a
-/// fraction, NaNs with a sign come before all numbers, DISTINCT ON tells zeros apart, a small number with an exponent is zero
-/// beside decimals, dates are days of UTC beside times of other zones, and a column of FULL JOIN … USING is that of the left
-/// side.
+/// Whether DataFusion may be wrong by a fault that the other ways mend: it cuts digits off where an
+/// integer is made of a fraction, NaNs with a sign come before all numbers, DISTINCT ON tells zeros
+/// apart, a small number with an exponent is zero beside decimals, dates are days of UTC beside
+/// times of other zones, and a column of FULL JOIN … USING is that of the left side.
 fn is_known(ways: &Ways, sql: &str) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| sql.contains(word));
     let has_merged = has(&["FULL JOIN"]) && has(&[" USING (", "NATURAL "]);
@@ -277,14 +327,18 @@ fn is_known(ways: &Ways, sql: &str) -> bool {
         || (ways.has_floats && has(&["(-", " % ", " / ", "e-", "DISTINCT ON"]))
 }
 
-/// Whether a column of doubles is one of decimals to DataFusion, which rounds doubles to the decimals beside them.
+/// Whether a column of doubles is one of decimals to DataFusion, which rounds doubles to the
+/// decimals beside them.
 fn are_doubles(a: &RecordBatch, b: &RecordBatch) -> bool {
     let (ours, theirs) = (a.schema(), b.schema());
     let mut columns = ours.fields().iter().zip(theirs.fields());
-    columns.any(|(ours, theirs)| *ours.data_type() == DataType::Float64 && theirs.data_type().is_decimal())
+    columns.any(|(ours, theirs)| {
+        *ours.data_type() == DataType::Float64 && theirs.data_type().is_decimal()
+    })
 }
 
-/// Whether another answer of DataFusion's is its own fault: it agrees where the same is said by other means.
+/// Whether another answer of DataFusion's is its own fault: it agrees where the same is said by
+/// other means.
 fn is_theirs(ways: &Ways, statement: &Statement, others: &[Statement], a: &RecordBatch) -> bool {
     let sizes = |sql: &str| ways.memory(sql).ok();
     let confirms = |way: &Detour| {
@@ -292,8 +346,12 @@ fn is_theirs(ways: &Ways, statement: &Statement, others: &[Statement], a: &Recor
         all.is_ok_and(|all| compare(statement, a, &slice(&all, way), &sizes).is_ok())
     };
     let whole = |other: &Statement| Detour { sql: other.sql.clone(), skip: 0, limit: usize::MAX };
-    let respelled = others.iter().flat_map(|other| std::iter::once(whole(other)).chain(other.detours.clone()));
-    let exact = || ways.with_decimals(&statement.sql).is_ok_and(|all| compare(statement, a, &all, &sizes).is_ok());
+    let respelled =
+        others.iter().flat_map(|other| std::iter::once(whole(other)).chain(other.detours.clone()));
+    let exact = || {
+        ways.with_decimals(&statement.sql)
+            .is_ok_and(|all| compare(statement, a, &all, &sizes).is_ok())
+    };
     statement.detours.iter().cloned().chain(respelled).any(|way| confirms(&way)) || exact()
 }
 

@@ -1,4 +1,5 @@
-//! The worked example of `format-spec/example.md`: its bytes are what the library writes, and read as the page says.
+//! The worked example of `format-spec/example.md`: its bytes are what the library writes, and read
+//! as the page says.
 
 use std::sync::Arc;
 
@@ -18,7 +19,11 @@ fn bytes_of_page(page: &str) -> Vec<u8> {
             continue;
         }
         let Some((offset, rest)) = line.split_once(' ').filter(|_| inside) else { continue };
-        assert_eq!(usize::from_str_radix(offset, 16).unwrap(), bytes.len(), "offset of line: {line}");
+        assert_eq!(
+            usize::from_str_radix(offset, 16).unwrap(),
+            bytes.len(),
+            "offset of line: {line}"
+        );
         let listed = rest.split('|').next().unwrap_or_default().split_whitespace();
         bytes.extend(listed.map(|byte| u8::from_str_radix(byte, 16).unwrap()));
     }
@@ -41,7 +46,11 @@ fn the_worked_example_is_what_the_library_reads_and_writes() {
     let written = bytes_of(&encode(&input, &Options::new(Profile::Balanced)).unwrap());
     if std::env::var_os("STY_WRITE_GOLDEN").is_some() {
         for (i, line) in written.chunks(16).enumerate() {
-            println!("{:04x} {}", i * 16, line.iter().map(|b| format!(" {b:02x}")).collect::<String>());
+            println!(
+                "{:04x} {}",
+                i * 16,
+                line.iter().map(|b| format!(" {b:02x}")).collect::<String>()
+            );
         }
     }
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/format-spec/example.md");

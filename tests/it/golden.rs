@@ -1,7 +1,8 @@
 //! Golden files: segments as version 1 of the format writes them, read by every later version.
 //!
-//! `STY_WRITE_GOLDEN=1 cargo test --no-default-features --test it` writes them anew. Do that only while the version
-//! has not been released; afterwards a new version gets a directory of its own, and these files stay as they are.
+//! `STY_WRITE_GOLDEN=1 cargo test --no-default-features --test it` writes them anew. Do that only
+//! while the version has not been released; afterwards a new version gets a directory of its own,
+//! and these files stay as they are.
 
 use std::path::PathBuf;
 
@@ -20,7 +21,9 @@ pub(crate) struct Golden {
 
 impl Golden {
     fn path(&self) -> PathBuf {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1").join(format!("{}.sty", self.name))
+        PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/golden/v1")
+            .join(format!("{}.sty", self.name))
     }
 
     /// The committed bytes.
@@ -36,11 +39,17 @@ impl Golden {
 
 /// Every type under each profile, in other shapes each time.
 fn profiles() -> impl Iterator<Item = Golden> {
-    [Profile::Fast, Profile::Balanced, Profile::Small].into_iter().enumerate().map(|(p, profile)| {
-        let shape = |(i, name): (usize, &&str)| (name.parse().unwrap(), (i + 3 * p) % SHAPES);
-        let columns: Vec<_> = TYPES.iter().enumerate().map(shape).collect();
-        Golden { name: format!("types-{profile}"), input: input(&columns, 300), options: Options::new(profile) }
-    })
+    [Profile::Fast, Profile::Balanced, Profile::Small].into_iter().enumerate().map(
+        |(p, profile)| {
+            let shape = |(i, name): (usize, &&str)| (name.parse().unwrap(), (i + 3 * p) % SHAPES);
+            let columns: Vec<_> = TYPES.iter().enumerate().map(shape).collect();
+            Golden {
+                name: format!("types-{profile}"),
+                input: input(&columns, 300),
+                options: Options::new(profile),
+            }
+        },
+    )
 }
 
 /// Every encoding, forced where it can hold the values: a full vector and a short one.
@@ -57,21 +66,31 @@ fn encodings() -> impl Iterator<Item = Golden> {
             Encoding::RunLength => (&["bool", "int32", "utf8"], &[2]),
             Encoding::Dictionary => (&["utf8", "float32", "int16"], &[1]),
             Encoding::Plain => (&["uint16", "utf8"], &[1]),
-            Encoding::Frame | Encoding::Delta | Encoding::Planes => (&["int32", "uint64", "uint8"], &[0, 6]),
+            Encoding::Frame | Encoding::Delta | Encoding::Planes => {
+                (&["int32", "uint64", "uint8"], &[0, 6])
+            }
         };
-        let columns: Vec<_> =
-            types.iter().flat_map(|name| shapes.iter().map(|&shape| (name.parse().unwrap(), shape))).collect();
+        let columns: Vec<_> = types
+            .iter()
+            .flat_map(|name| shapes.iter().map(|&shape| (name.parse().unwrap(), shape)))
+            .collect();
         let options = Options { force: Some(encoding), ..Options::new(Profile::Balanced) };
-        Golden { name: format!("forced-{}", encoding.name()), input: input(&columns, 1100), options }
+        Golden {
+            name: format!("forced-{}", encoding.name()),
+            input: input(&columns, 1100),
+            options,
+        }
     })
 }
 
 /// Buffers of several chunks, under LZ4 and zstd.
 fn chunks() -> impl Iterator<Item = Golden> {
-    [(Profile::Balanced, "lz4"), (Profile::Small, "zstd")].into_iter().map(|(profile, name)| Golden {
-        name: format!("chunks-{name}"),
-        input: SegmentInput { block_rows: 4096, ..input(&[(DataType::Utf8, LONG)], 3000) },
-        options: Options { force: Some(Encoding::Plain), ..Options::new(profile) },
+    [(Profile::Balanced, "lz4"), (Profile::Small, "zstd")].into_iter().map(|(profile, name)| {
+        Golden {
+            name: format!("chunks-{name}"),
+            input: SegmentInput { block_rows: 4096, ..input(&[(DataType::Utf8, LONG)], 3000) },
+            options: Options { force: Some(Encoding::Plain), ..Options::new(profile) },
+        }
     })
 }
 
@@ -81,7 +100,10 @@ pub(crate) fn all() -> Vec<Golden> {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "golden files are written by hand, and need not be durable")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "golden files are written by hand, and need not be durable"
+)]
 fn golden_segments_read_as_they_were_written() {
     for golden in all() {
         if std::env::var_os("STY_WRITE_GOLDEN").is_some() {
@@ -97,8 +119,13 @@ fn golden_segments_read_as_they_were_written() {
             let read = segment.column(column.id).unwrap().unwrap();
             for row in [0, 299, 1023, 1099].into_iter().filter(|&row| row < golden.input.rows) {
                 let (block, at) = (row / golden.input.block_rows, row % golden.input.block_rows);
-                let one = read.block(block).unwrap().gather(&[at as u32], &column.data_type).unwrap();
-                assert_same(&[one], &[column.arrays[0].slice(row, 1)], &format!("{} row {row}", golden.name));
+                let one =
+                    read.block(block).unwrap().gather(&[at as u32], &column.data_type).unwrap();
+                assert_same(
+                    &[one],
+                    &[column.arrays[0].slice(row, 1)],
+                    &format!("{} row {row}", golden.name),
+                );
             }
         }
     }
@@ -119,15 +146,20 @@ fn golden_files_cover_every_encoding() {
         }
     }
     for encoding in Encoding::ALL {
-        assert!(seen.contains(&format!(": {}", encoding.name())), "no block is {} in:\n{seen}", encoding.name());
+        assert!(
+            seen.contains(&format!(": {}", encoding.name())),
+            "no block is {} in:\n{seen}",
+            encoding.name()
+        );
     }
     for part in ["patches", "lz4", "zstd", "wide(", "symbols, lengths", "chars, "] {
         assert!(seen.contains(part), "no block has {part} in:\n{seen}");
     }
 }
 
-/// The same rows and options give the same bytes, today as when version 1 was fixed. A better choice of encodings is
-/// no break of the format, but changes these files: write them anew, and look at what grew.
+/// The same rows and options give the same bytes, today as when version 1 was fixed. A better
+/// choice of encodings is no break of the format, but changes these files: write them anew, and
+/// look at what grew.
 #[test]
 fn todays_writer_writes_the_golden_bytes() {
     for golden in all() {

@@ -1,4 +1,5 @@
-//! Ingest through the library: what is appended, widened, refused, and what a refusal leaves behind.
+//! Ingest through the library: what is appended, widened, refused, and what a refusal leaves
+//! behind.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -7,10 +8,13 @@ use stylobate::Error;
 use stylobate::ingest::load::LoadOptions;
 use stylobate::ingest::sources::{CsvOptions, Input};
 
-use super::loading::{Database, data_type, files_in, options, schema, segment_bytes, stored_types, text, values};
+use super::loading::{
+    Database, data_type, files_in, options, schema, segment_bytes, stored_types, text, values,
+};
 
 fn with_schema(columns: &[(&str, &str)]) -> LoadOptions {
-    let schema = columns.iter().map(|(name, spelled)| (name.to_string(), data_type(spelled))).collect();
+    let schema =
+        columns.iter().map(|(name, spelled)| (name.to_string(), data_type(spelled))).collect();
     LoadOptions { csv: CsvOptions { schema, ..CsvOptions::default() }, ..options() }
 }
 
@@ -44,7 +48,12 @@ fn new_columns_are_null_in_old_rows_and_missing_ones_in_new_rows() {
 #[test]
 fn files_of_one_load_may_bring_different_columns() {
     let db = Database::new();
-    db.load("t", vec![text("a,b\n1,x\n2,y\n"), text("c,a\ntrue,3\n"), text("b\n\nz\n")], &options()).unwrap();
+    db.load(
+        "t",
+        vec![text("a,b\n1,x\n2,y\n"), text("c,a\ntrue,3\n"), text("b\n\nz\n")],
+        &options(),
+    )
+    .unwrap();
     let t = db.table("t");
     assert_eq!(values(&t, "a"), ["1", "2", "3", "∅", "∅"]);
     assert_eq!(values(&t, "b"), ["x", "y", "∅", "∅", "z"]);
@@ -59,7 +68,8 @@ fn an_append_that_shares_no_column_is_refused() {
     for part in ["(column0, column1)", "(id, fare)", "--names"] {
         assert!(message.contains(part), "{message}");
     }
-    let names = CsvOptions { names: Some(vec!["id".into(), "tip".into()]), ..CsvOptions::default() };
+    let names =
+        CsvOptions { names: Some(vec!["id".into(), "tip".into()]), ..CsvOptions::default() };
     db.load("t", vec![text("7,x\n8,y\n")], &LoadOptions { csv: names, ..options() }).unwrap();
     assert_eq!(values(&db.table("t"), "id"), ["1", "7", "8"]);
 }
@@ -67,7 +77,11 @@ fn an_append_that_shares_no_column_is_refused() {
 #[test]
 fn what_was_guessed_is_reported_once() {
     let db = Database::new();
-    let inputs = vec![text("name;city\nbob;rome\n"), text("name;city\nalice;bern\n"), text("name\tland\nx\ty\n")];
+    let inputs = vec![
+        text("name;city\nbob;rome\n"),
+        text("name;city\nalice;bern\n"),
+        text("name\tland\nx\ty\n"),
+    ];
     let report = db.load("t", inputs, &options()).unwrap();
     let guesses: Vec<String> =
         report.guesses.iter().map(|(file, guess)| format!("{}: {guess}", file.display())).collect();
@@ -77,12 +91,13 @@ fn what_was_guessed_is_reported_once() {
     }
     assert_eq!(values(&db.table("t"), "city"), ["rome", "bern", "∅"]);
     let told = CsvOptions { header: Some(true), delimiter: Some(b';'), ..CsvOptions::default() };
-    let report = db.load("u", vec![text("name;city\nbob;rome\n")], &LoadOptions { csv: told, ..options() });
+    let report =
+        db.load("u", vec![text("name;city\nbob;rome\n")], &LoadOptions { csv: told, ..options() });
     assert_eq!(report.unwrap().guesses, []);
 }
 
-/// First values, type of the first load if it is to be fixed, later values, the type of the table afterwards, all
-/// values then.
+/// First values, type of the first load if it is to be fixed, later values, the type of the table
+/// afterwards, all values then.
 type Widening = (&'static str, Option<&'static str>, &'static str, &'static str, [&'static str; 3]);
 
 const WIDENINGS: [Widening; 8] = [
@@ -164,12 +179,16 @@ fn small_segments() -> LoadOptions {
 fn a_later_row_of_one_file_widens_a_column_and_segments_stay_narrow() {
     const ROWS: usize = 700_000;
     let db = Database::new();
-    let csv = numbered(ROWS, |i| if i == ROWS - 1 { "0.5".to_string() } else { (i % 1000).to_string() });
+    let csv =
+        numbered(ROWS, |i| if i == ROWS - 1 { "0.5".to_string() } else { (i % 1000).to_string() });
     let report = db.load("t", vec![text(&csv)], &small_segments()).unwrap();
     assert!(report.segments > 1, "the bound in bytes is honoured");
     let t = db.table("t");
     let stored = stored_types(&t, "v");
-    assert_eq!((stored[0].as_deref(), stored[stored.len() - 1].as_deref()), (Some("int64"), Some("float64")));
+    assert_eq!(
+        (stored[0].as_deref(), stored[stored.len() - 1].as_deref()),
+        (Some("int64"), Some("float64"))
+    );
     assert_eq!(schema(&t), ["id: int64", "v: float64"]);
     let read = values(&t, "v");
     assert_eq!((read.len(), read[ROWS - 1].as_str()), (ROWS, "0.5"));
@@ -206,7 +225,13 @@ fn the_number_of_threads_does_not_change_a_byte() {
 /// The message of a refusal that must leave the table as it is.
 fn refused(db: &Database, inputs: Vec<Input>, options: &LoadOptions) -> String {
     let t = db.table("t");
-    let state = || (t.generation().unwrap(), t.snapshot().map(|s| s.rows()).ok(), files_in(&t.path().join("data")));
+    let state = || {
+        (
+            t.generation().unwrap(),
+            t.snapshot().map(|s| s.rows()).ok(),
+            files_in(&t.path().join("data")),
+        )
+    };
     let before = state();
     let error = db.load("t", inputs, options).unwrap_err();
     assert!(matches!(error, Error::InvalidInput(_)), "{error:?}");
@@ -252,7 +277,10 @@ fn a_malformed_row_is_named_and_nothing_is_committed() {
         csv
     };
     for (bad, parts) in [
-        ("30000,many", &["input.csv", "line 30002", "'fare'", "'many'", "float64", "--schema fare:utf8"][..]),
+        (
+            "30000,many",
+            &["input.csv", "line 30002", "'fare'", "'many'", "float64", "--schema fare:utf8"][..],
+        ),
         ("30000", &["input.csv", "line 30002", "1 field", "expected 2"]),
         ("30000,1,2", &["input.csv", "line 30002", "3 fields", "expected 2"]),
         ("\"30000\"x,1", &["input.csv", "line 30002", "closing quote"]),
@@ -262,7 +290,8 @@ fn a_malformed_row_is_named_and_nothing_is_committed() {
         let filled = Database::new();
         filled.load_text("t", "id,fare\n-1,0.5\n").unwrap();
         for db in [&fresh, &filled] {
-            let message = refused(db, vec![text("id,fare\n1,2.5\n"), text(&file_and_rows(bad))], &options());
+            let message =
+                refused(db, vec![text("id,fare\n1,2.5\n"), text(&file_and_rows(bad))], &options());
             for part in parts {
                 assert!(message.contains(part), "{message}: {part}");
             }
@@ -283,7 +312,8 @@ fn a_value_that_is_not_of_its_named_type_is_refused() {
         ("bool", "2"),
     ] {
         let db = Database::new();
-        let message = refused(&db, vec![text(&format!("a,v\n1,{value}\n"))], &with_schema(&[("v", spelled)]));
+        let message =
+            refused(&db, vec![text(&format!("a,v\n1,{value}\n"))], &with_schema(&[("v", spelled)]));
         for part in ["line 2", "'v'", value, spelled] {
             assert!(message.contains(part), "{message}");
         }
@@ -327,7 +357,8 @@ fn times_that_a_finer_unit_cannot_hold_are_never_widened_to_it() {
 
         let db = Database::new();
         let last = 699_999;
-        let csv = numbered(last + 1, |i| if i == last { FINE.to_string() } else { far.to_string() });
+        let csv =
+            numbered(last + 1, |i| if i == last { FINE.to_string() } else { far.to_string() });
         let message = refused(&db, vec![text(&csv)], &small_segments());
         assert!(message.contains("'v'") && message.contains("timestamp(ns)"), "{message}");
     }
@@ -375,7 +406,8 @@ fn compressed_and_tab_separated_files_are_recognised() {
         db.file("in/1.tsv", first),
         db.file("in/2.tsv.gz", &gzip(second)),
         db.file("in/3.tsv.zst", &zstd::encode_all(first, 3).unwrap()),
-        // Several members, as `cat a.gz b.gz` makes them, and a name that says nothing of the compression.
+        // Several members, as `cat a.gz b.gz` makes them, and a name that says nothing of the
+        // compression.
         db.file("in/4.tsv", &[gzip(b"a\tb\n3\tw\n"), gzip(b"4\tv\n")].concat()),
     ];
     let sizes: u64 = files.iter().map(|file| file.metadata().unwrap().len()).sum();
@@ -390,9 +422,10 @@ fn compressed_and_tab_separated_files_are_recognised() {
 #[test]
 fn a_compressed_file_that_ends_early_is_refused() {
     let whole = numbered(50_000, |i| (i * 7919 % 10_007).to_string());
-    for (name, bytes) in
-        [("cut.csv.gz", gzip(whole.as_bytes())), ("cut.csv.zst", zstd::encode_all(whole.as_bytes(), 1).unwrap())]
-    {
+    for (name, bytes) in [
+        ("cut.csv.gz", gzip(whole.as_bytes())),
+        ("cut.csv.zst", zstd::encode_all(whole.as_bytes(), 1).unwrap()),
+    ] {
         let db = Database::new();
         let file = db.file(name, &bytes[..bytes.len() / 2]);
         let message = refused(&db, vec![Input::path(file)], &options());
@@ -409,8 +442,9 @@ fn patterns_and_directories_name_many_files() {
     db.file("in/.hidden.csv", b"something,else\n1,2\n");
     db.file("in/_SUCCESS", b"");
     let input = db.directory.path().join("in");
-    let ids =
-        |table: &str| values(&db.table(table), "id").iter().map(|id| id.parse().unwrap()).collect::<Vec<u64>>();
+    let ids = |table: &str| {
+        values(&db.table(table), "id").iter().map(|id| id.parse().unwrap()).collect::<Vec<u64>>()
+    };
     let report = db.load_files("pattern", &[input.join("part-0*.csv")]).unwrap();
     assert_eq!((report.rows_stored, report.segments), (100, 1));
     assert_eq!(ids("pattern"), (0..100).collect::<Vec<_>>());

@@ -1,4 +1,5 @@
-//! What can be loaded, and how it comes in: JSON, Arrow, compressed, through pipes, from partitioned directories.
+//! What can be loaded, and how it comes in: JSON, Arrow, compressed, through pipes, from
+//! partitioned directories.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ const LINES: &str = "{\"a\":1,\"b\":\"x\\ny\"}\r\n\r\n{\"a\":2.5,\"c\":{\"d\":[1
 fn arrow(file: bool) -> Vec<u8> {
     let keyed: DictionaryArray<Int32Type> = [Some("x"), None, Some("y")].into_iter().collect();
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(2), None]));
-    let batch = RecordBatch::try_from_iter([("a", numbers), ("b", Arc::new(keyed) as ArrayRef)]).unwrap();
+    let batch =
+        RecordBatch::try_from_iter([("a", numbers), ("b", Arc::new(keyed) as ArrayRef)]).unwrap();
     let mut bytes = Vec::new();
     if file {
         let mut writer = FileWriter::try_new(&mut bytes, &batch.schema()).unwrap();
@@ -79,7 +81,10 @@ fn json_and_arrow_and_csv_fill_one_table() {
     ];
     let report = db.load_files("t", &files).unwrap();
     assert_eq!(report.rows_stored, 7);
-    assert_eq!(report.bytes_in, files.iter().map(|file| file.metadata().unwrap().len()).sum::<u64>());
+    assert_eq!(
+        report.bytes_in,
+        files.iter().map(|file| file.metadata().unwrap().len()).sum::<u64>()
+    );
     let t = db.table("t");
     assert_eq!(schema(&t), ["a: float64", "b: utf8", "c: utf8"]);
     assert_eq!(values(&t, "a"), ["1.0", "2.5", "3.0", "1.0", "2.0", "∅", "7.0"]);
@@ -106,7 +111,9 @@ fn pipes_with_names_are_inputs() {
     ];
     assert_eq!(db.load_files("t", &pipes).unwrap().rows_stored, 11);
     assert_eq!(values(&db.table("t"), "a")[..4], ["1.0", "1.0", "2.5", "3.0"]);
-    assert!(matches!(db.load_files("t", &[PathBuf::from("/dev/null")]), Ok(report) if report.rows_stored == 0));
+    assert!(
+        matches!(db.load_files("t", &[PathBuf::from("/dev/null")]), Ok(report) if report.rows_stored == 0)
+    );
 }
 
 #[test]
@@ -114,9 +121,13 @@ fn rows_of_json_go_through_many_chunks_in_order() {
     let db = Database::new();
     let rows = 200_000;
     let objects: Vec<String> = (0..rows)
-        .map(|i| format!("{{\"id\":{i},\"text\":\"some text of row {i}\",\"late{}\":{i}}}", i / 150_000))
+        .map(|i| {
+            format!("{{\"id\":{i},\"text\":\"some text of row {i}\",\"late{}\":{i}}}", i / 150_000)
+        })
         .collect();
-    for (table, text) in [("lines", objects.join("\n")), ("array", format!("[{}]", objects.join(",\n")))] {
+    for (table, text) in
+        [("lines", objects.join("\n")), ("array", format!("[{}]", objects.join(",\n")))]
+    {
         let input = Input::reader("many.json", Box::new(std::io::Cursor::new(text.into_bytes())));
         assert_eq!(db.load(table, vec![input], &options()).unwrap().rows_stored, rows);
         let t = db.table(table);
@@ -130,10 +141,15 @@ fn rows_of_json_go_through_many_chunks_in_order() {
 #[test]
 fn a_refused_row_of_json_names_its_place() {
     let db = Database::new();
-    let bad = db.file("bad.jsonl", format!("{}{{\"a\":\"x\"}}\n", "{\"a\":1}\n".repeat(600_000)).as_bytes());
+    let bad = db.file(
+        "bad.jsonl",
+        format!("{}{{\"a\":\"x\"}}\n", "{\"a\":1}\n".repeat(600_000)).as_bytes(),
+    );
     let error = db.load_files("t", &[bad]).unwrap_err();
     assert!(matches!(&error, Error::InvalidInput(_)), "{error}");
-    for part in ["bad.jsonl: line 600001, column 'a': \"x\" is not of type int64", "--schema a:utf8"] {
+    for part in
+        ["bad.jsonl: line 600001, column 'a': \"x\" is not of type int64", "--schema a:utf8"]
+    {
         assert!(error.to_string().contains(part), "{error}");
     }
 }
@@ -149,7 +165,10 @@ fn directories_of_a_partitioned_table_are_columns() {
     let named = LoadOptions { filename_column: Some("file".into()), ..options() };
     db.load("t", expand(std::slice::from_ref(&directory)).unwrap(), &named).unwrap();
     let t = db.table("t");
-    assert_eq!(schema(&t), ["v: int64", "year: int64", "month: int64", "file: utf8", "a: int64", "b: utf8"]);
+    assert_eq!(
+        schema(&t),
+        ["v: int64", "year: int64", "month: int64", "file: utf8", "a: int64", "b: utf8"]
+    );
     assert_eq!(values(&t, "year"), ["2015", "2015", "2015", "2016", "2016", "2016", "1999"]);
     assert_eq!(values(&t, "month"), ["1", "1", "2", "∅", "∅", "∅", "3"]);
     assert!(values(&t, "file")[2].ends_with("d/year=2015/month=2/b.jsonl"));
@@ -170,8 +189,10 @@ fn directories_of_a_partitioned_table_are_columns() {
 #[test]
 fn text_in_another_encoding() {
     let db = Database::new();
-    let latin = Input::path(db.file("latin.csv", b"a,b\ncaf\xe9,1\n")).encoded("latin1".parse().unwrap());
-    let utf16: Vec<u8> = "\u{feff}{\"a\":\"é\"}\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let latin =
+        Input::path(db.file("latin.csv", b"a,b\ncaf\xe9,1\n")).encoded("latin1".parse().unwrap());
+    let utf16: Vec<u8> =
+        "\u{feff}{\"a\":\"é\"}\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     db.load("t", vec![latin, Input::path(db.file("x.jsonl", &utf16))], &options()).unwrap();
     assert_eq!(values(&db.table("t"), "a"), ["café", "é"]);
 }

@@ -1,4 +1,5 @@
-//! Folders import only from those before them: of `src/` in the order of `lib.rs`, of `sql/` in the order of `ROOMS`.
+//! Folders import only from those before them: of `src/` in the order of `lib.rs`, of `sql/` in the
+//! order of `ROOMS`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// The folders and files of `src/`, from the bottom.
 const FOLDERS: [&str; 15] = [
-    "error", "limits", "bytes", "disk", "model", "encoding", "block", "segment", "manifest", "store", "expr",
-    "ingest", "query", "maintain", "sql",
+    "error", "limits", "bytes", "disk", "model", "encoding", "block", "segment", "manifest",
+    "store", "expr", "ingest", "query", "maintain", "sql",
 ];
 
 /// The folders and files of `src/sql/`, from the bottom.
@@ -39,12 +40,15 @@ fn upward(folder: &Path, prefix: &str, order: &[&str]) -> Vec<String> {
     let place = |part: &str| order.iter().position(|known| *known == part);
     let parts: BTreeSet<String> = children(folder).iter().map(|path| part(path)).collect();
     let unplaced = parts.iter().filter(|part| place(part).is_none() && !is_root_or_test(part));
-    let mut wrong: Vec<String> = unplaced.map(|part| format!("{part} has no place in the order")).collect();
+    let mut wrong: Vec<String> =
+        unplaced.map(|part| format!("{part} has no place in the order")).collect();
     for path in children(folder) {
         let Some(own) = place(&part(&path)) else { continue };
         for file in files(&path) {
             let text = fs::read_to_string(&file).unwrap();
-            let above = imports(&text, prefix).into_iter().filter(|name| place(name).is_some_and(|at| at > own));
+            let above = imports(&text, prefix)
+                .into_iter()
+                .filter(|name| place(name).is_some_and(|at| at > own));
             wrong.extend(above.map(|name| format!("{} imports {prefix}{name}", file.display())));
         }
     }
@@ -73,7 +77,8 @@ fn files(path: &Path) -> Vec<PathBuf> {
     if is_test { Vec::new() } else { vec![path.to_path_buf()] }
 }
 
-/// The names that come right after a prefix in what stands before the tests of a file: `crate::a` and `crate::{a, b}`.
+/// The names that come right after a prefix in what stands before the tests of a file: `crate::a`
+/// and `crate::{a, b}`.
 fn imports(text: &str, prefix: &str) -> BTreeSet<String> {
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let mut names = BTreeSet::new();

@@ -32,7 +32,12 @@ impl Database {
         path
     }
 
-    pub(crate) fn load(&self, table: &str, inputs: Vec<Input>, options: &LoadOptions) -> Result<LoadReport> {
+    pub(crate) fn load(
+        &self,
+        table: &str,
+        inputs: Vec<Input>,
+        options: &LoadOptions,
+    ) -> Result<LoadReport> {
         let created = (Schema::default(), TableOptions::default());
         load(self.table(table).writer(Some(created))?, inputs, options)
     }
@@ -44,7 +49,8 @@ impl Database {
 
     /// Loads what these arguments of a command line name.
     pub(crate) fn load_files(&self, table: &str, arguments: &[PathBuf]) -> Result<LoadReport> {
-        let arguments: Vec<String> = arguments.iter().map(|path| path.display().to_string()).collect();
+        let arguments: Vec<String> =
+            arguments.iter().map(|path| path.display().to_string()).collect();
         self.load(table, expand(&arguments)?, &options())
     }
 }

@@ -1,4 +1,5 @@
-//! The library as its users see it, in one test binary. Builds without DataFusion (`--no-default-features`).
+//! The library as its users see it, in one test binary. Builds without DataFusion
+//! (`--no-default-features`).
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 

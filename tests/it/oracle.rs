@@ -1,9 +1,9 @@
-//! Random statements whose answers SQLite knows: over small tables that share names of columns, in stores of several
-//! segments, with the executor and without.
+//! Random statements whose answers SQLite knows: over small tables that share names of columns, in
+//! stores of several segments, with the executor and without.
 //!
-//! By hand: `STY_ORACLE_CASES` statements from `STY_ORACLE_SEED` on, of which `STY_ORACLE_FAILURES` may fail before the run ends.
-//! A failure names the seed of its tables and a smaller statement that fails too; `STY_ORACLE_TABLES` with `STY_ORACLE_SQL`
-//! asks those tables anything.
+//! By hand: `STY_ORACLE_CASES` statements from `STY_ORACLE_SEED` on, of which `STY_ORACLE_FAILURES`
+//! may fail before the run ends. A failure names the seed of its tables and a smaller statement
+//! that fails too; `STY_ORACLE_TABLES` with `STY_ORACLE_SQL` asks those tables anything.
 
 mod expressions;
 mod joins;
@@ -55,12 +55,15 @@ struct Tally {
 }
 
 fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
+    std::env::var(name)
+        .ok()
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
 }
 
 #[test]
 fn sqlite_answers_alike() {
-    if let (Some(seed), Ok(sql)) = (variable("STY_ORACLE_TABLES"), std::env::var("STY_ORACLE_SQL")) {
+    if let (Some(seed), Ok(sql)) = (variable("STY_ORACLE_TABLES"), std::env::var("STY_ORACLE_SQL"))
+    {
         return one(seed, &sql);
     }
     let cases = variable("STY_ORACLE_CASES");
@@ -76,16 +79,23 @@ fn sqlite_answers_alike() {
             let mut r = Random::of(table_seed, statement);
             let statement = statements::generate(&mut r, &tables.relations);
             done += 1;
-            let Err(what) = check(&stores, &statement.sql(), statement.is_ordered(), Some(&mut tally)) else {
+            let Err(what) =
+                check(&stores, &statement.sql(), statement.is_ordered(), Some(&mut tally))
+            else {
                 continue;
             };
             // With its order a statement is not made smaller: it would no longer be by all columns.
             let fails = |sql: &str| check(&stores, sql, false, None).is_err();
-            let small =
-                if fails(&statement.body) { shrink::smaller(&statement.body, &fails) } else { statement.sql() };
+            let small = if fails(&statement.body) {
+                shrink::smaller(&statement.body, &fails)
+            } else {
+                statement.sql()
+            };
             let again = check(&stores, &small, false, None).err().unwrap_or(what);
-            let report =
-                format!("=== STY_ORACLE_TABLES={table_seed}\n{}\nsmaller: {small}\n{again}\n", statement.sql());
+            let report = format!(
+                "=== STY_ORACLE_TABLES={table_seed}\n{}\nsmaller: {small}\n{again}\n",
+                statement.sql()
+            );
             if cases.is_some() {
                 eprintln!("{report}");
             }
@@ -102,7 +112,10 @@ fn sqlite_answers_alike() {
         eprintln!("{done} statements, {} failures, {tally:#?}", failures.len());
     }
     assert!(failures.is_empty(), "{} failures; the first:\n{}", failures.len(), failures[0]);
-    assert!(tally.answered * 100 >= done * (100 - REFUSED), "most statements are to be answered: {tally:#?}");
+    assert!(
+        tally.answered * 100 >= done * (100 - REFUSED),
+        "most statements are to be answered: {tally:#?}"
+    );
     assert!(tally.filled * 3 >= tally.answered, "answers are to have rows: {tally:#?}");
 }
 
@@ -129,7 +142,12 @@ fn one(seed: u64, sql: &str) {
 }
 
 /// What is wrong with the answers to a statement.
-fn check(stores: &Stores, sql: &str, ordered: bool, tally: Option<&mut Tally>) -> Result<(), String> {
+fn check(
+    stores: &Stores,
+    sql: &str,
+    ordered: bool,
+    tally: Option<&mut Tally>,
+) -> Result<(), String> {
     let expected = match sqlites(&stores.sqlite, sql) {
         Ok(rows) => rows,
         // While a statement is made smaller, it may come to mean nothing.
@@ -145,7 +163,12 @@ fn check(stores: &Stores, sql: &str, ordered: bool, tally: Option<&mut Tally>) -
         rows
     };
     let differ = || {
-        format!("sqlite:   {}\nexecutor: {}\nwithout:  {}", shown(&Ok(expected.clone())), shown(&on), shown(&off))
+        format!(
+            "sqlite:   {}\nexecutor: {}\nwithout:  {}",
+            shown(&Ok(expected.clone())),
+            shown(&on),
+            shown(&off)
+        )
     };
     match (&on, &off) {
         (Ok(on), Ok(off)) => {
@@ -171,7 +194,14 @@ fn check(stores: &Stores, sql: &str, ordered: bool, tally: Option<&mut Tally>) -
 }
 
 fn kind_of(message: &str) -> String {
-    message.lines().next().unwrap_or_default().chars().filter(|c| !c.is_ascii_digit()).take(70).collect()
+    message
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .filter(|c| !c.is_ascii_digit())
+        .take(70)
+        .collect()
 }
 
 fn shown(rows: &Rows) -> String {
@@ -191,7 +221,8 @@ fn sqlites(sqlite: &Connection, sql: &str) -> Rows {
         let mut rows = statement.query(())?;
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {
-            let cells = (0..width).map(|at| row.get_ref(at).map(cell)).collect::<Result<Vec<_>, _>>()?;
+            let cells =
+                (0..width).map(|at| row.get_ref(at).map(cell)).collect::<Result<Vec<_>, _>>()?;
             all.push(cells);
         }
         Ok::<_, rusqlite::Error>(all)
@@ -227,9 +258,13 @@ fn rows(batch: &RecordBatch) -> Vec<Vec<String>> {
             let floats = floats.as_primitive::<Float64Type>();
             return floats.iter().map(|value| value.map_or("NULL".into(), real)).collect();
         }
-        let array =
-            if *data_type == DataType::Boolean { cast(array, &DataType::Int8).unwrap() } else { array.clone() };
-        let is_text = matches!(data_type, DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8);
+        let array = if *data_type == DataType::Boolean {
+            cast(array, &DataType::Int8).unwrap()
+        } else {
+            array.clone()
+        };
+        let is_text =
+            matches!(data_type, DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8);
         let formatter = ArrayFormatter::try_new(array.as_ref(), &options).unwrap();
         let text = |row| match formatter.value(row).to_string() {
             text if is_text && !arrow_array::Array::is_null(&array, row) => format!("'{text}'"),
@@ -238,5 +273,7 @@ fn rows(batch: &RecordBatch) -> Vec<Vec<String>> {
         (0..array.len()).map(text).collect()
     };
     let columns: Vec<Vec<String>> = batch.columns().iter().map(column).collect();
-    (0..batch.num_rows()).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect()
+    (0..batch.num_rows())
+        .map(|row| columns.iter().map(|column| column[row].clone()).collect())
+        .collect()
 }

@@ -1,5 +1,5 @@
-//! Real files, every value: what a table gives back is what another reader finds in the file. The files lie beside the
-//! checkout and are not part of it; without them these tests say so and pass.
+//! Real files, every value: what a table gives back is what another reader finds in the file. The
+//! files lie beside the checkout and are not part of it; without them these tests say so and pass.
 
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -26,16 +26,22 @@ fn real_file(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Compares a column with the other reader's batches, cast to the table's type where that is lossless.
+/// Compares a column with the other reader's batches, cast to the table's type where that is
+/// lossless.
 fn assert_column(snapshot: &Snapshot, column: usize, batches: &[RecordBatch]) {
     let name = &*snapshot.schema().columns()[column].name;
-    let parts: Vec<&dyn Array> = batches.iter().map(|batch| batch.column_by_name(name).unwrap().as_ref()).collect();
+    let parts: Vec<&dyn Array> =
+        batches.iter().map(|batch| batch.column_by_name(name).unwrap().as_ref()).collect();
     let expected = arrow_select::concat::concat(&parts).unwrap();
     let mut row = 0;
     each_block(snapshot, column, |block| {
         let expected: ArrayRef = expected.slice(row, block.len());
         let expected = arrow_cast::cast(&expected, block.data_type()).unwrap();
-        assert!(block.to_data() == expected.to_data(), "column '{name}', rows {row} to {}", row + block.len());
+        assert!(
+            block.to_data() == expected.to_data(),
+            "column '{name}', rows {row} to {}",
+            row + block.len()
+        );
         row += block.len();
     });
     assert_eq!(row, expected.len(), "column '{name}'");
@@ -59,7 +65,10 @@ fn flights_are_what_the_parquet_reader_gives() {
     let db = Database::new();
     // Through a pipe, and with it a temporary copy.
     let pipe = Input::reader("pipe", Box::new(std::fs::File::open(&path).unwrap()));
-    assert_eq!(db.load("pipe", vec![pipe], &options()).unwrap().bytes_in, path.metadata().unwrap().len());
+    assert_eq!(
+        db.load("pipe", vec![pipe], &options()).unwrap().bytes_in,
+        path.metadata().unwrap().len()
+    );
     assert_table(&db.table("pipe"), &batches);
     for profile in PROFILES {
         let table = format!("{profile}");
@@ -93,13 +102,15 @@ const TRIP_TYPES: [(&str, &str); 8] = [
     ("passenger_count", "int64"),
 ];
 
-/// The rows as `arrow-csv` reads them under this schema, with text for whatever it has no layout of ours.
+/// The rows as `arrow-csv` reads them under this schema, with text for whatever it has no layout of
+/// ours.
 fn read_csv(text: &[u8], schema: &Schema) -> Vec<RecordBatch> {
     let plain = |field: &Arc<Field>| match field.data_type() {
         ArrowType::Utf8View => Field::new(field.name(), ArrowType::Utf8, true),
         other => Field::new(field.name(), other.clone(), true),
     };
-    let schema: SchemaRef = Arc::new(Schema::new(schema.fields().iter().map(plain).collect::<Vec<_>>()));
+    let schema: SchemaRef =
+        Arc::new(Schema::new(schema.fields().iter().map(plain).collect::<Vec<_>>()));
     let reader = arrow_csv::ReaderBuilder::new(schema).with_header(false).build(text).unwrap();
     reader.map(Result::unwrap).collect()
 }
@@ -110,11 +121,14 @@ fn trips_are_what_another_csv_reader_gives() {
     let names: Vec<String> = TRIP_COLUMNS.split(',').map(str::to_string).collect();
     assert_eq!(names.len(), 51);
     let mut text = Vec::new();
-    flate2::read::MultiGzDecoder::new(std::fs::File::open(&path).unwrap()).read_to_end(&mut text).unwrap();
+    flate2::read::MultiGzDecoder::new(std::fs::File::open(&path).unwrap())
+        .read_to_end(&mut text)
+        .unwrap();
     let db = Database::new();
     for profile in PROFILES {
         let table = db.table(&profile.to_string());
-        let csv = CsvOptions { header: Some(false), names: Some(names.clone()), ..CsvOptions::default() };
+        let csv =
+            CsvOptions { header: Some(false), names: Some(names.clone()), ..CsvOptions::default() };
         let options = LoadOptions { csv, profile: Some(profile), ..options() };
         let report = db.load(table.name(), vec![Input::path(&path)], &options).unwrap();
         assert_eq!((report.rows_stored, report.bytes_in), (10_000, path.metadata().unwrap().len()));

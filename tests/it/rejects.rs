@@ -1,4 +1,5 @@
-//! Every row accounted for: what is left out of an ingest, counted and written down, and what is stored all the same.
+//! Every row accounted for: what is left out of an ingest, counted and written down, and what is
+//! stored all the same.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,11 @@ const HEADER: &str = "file,line,column,reason,raw\n";
 
 fn skip() -> LoadOptions {
     let schema = vec![("id".to_owned(), data_type("int64"))];
-    LoadOptions { on_error: OnError::Skip, csv: CsvOptions { schema, ..CsvOptions::default() }, ..options() }
+    LoadOptions {
+        on_error: OnError::Skip,
+        csv: CsvOptions { schema, ..CsvOptions::default() },
+        ..options()
+    }
 }
 
 fn to_file(file: &Path) -> LoadOptions {
@@ -61,14 +66,18 @@ fn fail_and_skip_and_rows_without_fault() {
     assert_eq!((report.rows_read, report.rows_stored, report.rows_rejected), (2, 1, 1));
     assert_eq!(report.first_rejects.len(), 1);
     let good = db.load("t", vec![text("id,v\n1,a\n")], &to_file(&rejects_file(&db))).unwrap();
-    assert_eq!((good.rows_read, good.rows_stored, good.rows_rejected, good.generation), (1, 1, 0, 2));
+    assert_eq!(
+        (good.rows_read, good.rows_stored, good.rows_rejected, good.generation),
+        (1, 1, 0, 2)
+    );
     assert_eq!(files_in(db.directory.path()), ["db"], "no rejected row, no file");
 }
 
 #[test]
 fn all_rows_may_be_bad() {
     let db = Database::new();
-    let report = db.load("t", vec![text("id,v\nx,a\ny,b\n1\n")], &to_file(&rejects_file(&db))).unwrap();
+    let report =
+        db.load("t", vec![text("id,v\nx,a\ny,b\n1\n")], &to_file(&rejects_file(&db))).unwrap();
     assert_eq!((report.rows_read, report.rows_stored, report.rows_rejected), (3, 0, 3));
     assert_eq!(schema(&db.table("t"))[0], "id: int64");
     assert_eq!(std::fs::read_to_string(rejects_file(&db)).unwrap().lines().count(), 4);
@@ -88,7 +97,8 @@ fn a_bound_on_rejected_rows_ends_the_ingest_with_nothing_stored() {
             assert!(matches!(error, Error::Rejected { rejected: 3, .. }), "{error:?}");
             let message = error.to_string();
             assert!(
-                message.contains("3 rows rejected") && message.contains("input.csv: line 3, column 'id'"),
+                message.contains("3 rows rejected")
+                    && message.contains("input.csv: line 3, column 'id'"),
                 "{message}"
             );
             assert!(!db.table("t").path().exists());
@@ -96,7 +106,8 @@ fn a_bound_on_rejected_rows_ends_the_ingest_with_nothing_stored() {
             assert!(left.iter().all(|name| name == "db"), "{left:?}");
         }
     }
-    let unbounded = db.load("t", vec![text(csv)], &LoadOptions { max_errors: None, ..skip() }).unwrap();
+    let unbounded =
+        db.load("t", vec![text(csv)], &LoadOptions { max_errors: None, ..skip() }).unwrap();
     assert_eq!(unbounded.rows_rejected, 3);
 }
 
@@ -139,8 +150,11 @@ fn the_number_of_threads_changes_neither_rows_nor_rejects() {
     let good = (0..ROWS).filter(|i| ![17, 130, 255, 390].contains(&(i % 500)));
     assert!(good.map(|i| i.to_string()).eq(ids));
     // In the order of the lines.
-    let lines: Vec<u64> =
-        one.1.lines().filter_map(|line| line.strip_prefix("input.csv,")?.split(',').next()?.parse().ok()).collect();
+    let lines: Vec<u64> = one
+        .1
+        .lines()
+        .filter_map(|line| line.strip_prefix("input.csv,")?.split(',').next()?.parse().ok())
+        .collect();
     assert_eq!(lines.len(), bad);
     assert!(lines.is_sorted());
 }
@@ -153,11 +167,15 @@ fn rows_are_counted_by_input() {
     let empty = db.file("zero.csv", b"");
     let inputs = [&one, &two, &empty].map(Input::path).into();
     let report = db.load("t", inputs, &skip()).unwrap();
-    let found: Vec<_> =
-        report.inputs.iter().map(|i| (i.name.clone(), i.rows_read, i.rows_rejected, i.bytes)).collect();
+    let found: Vec<_> = report
+        .inputs
+        .iter()
+        .map(|i| (i.name.clone(), i.rows_read, i.rows_rejected, i.bytes))
+        .collect();
     assert_eq!(found, [(one, 2, 0, 13), (two, 3, 2, 15), (empty, 0, 0, 0)]);
     assert_eq!((report.rows_read, report.rows_rejected, report.bytes_in), (5, 2, 28));
-    // The types that the file before brought hold for the next; a later ingest keeps to the table's.
+    // The types that the file before brought hold for the next; a later ingest keeps to the
+    // table's.
     assert_eq!(schema(&db.table("t")), ["id: int64", "v: int64"]);
     let later = db.load("t", vec![text("id,v\n6,y\n7,7\n8,0.5\n")], &skip()).unwrap();
     assert_eq!((later.rows_stored, later.rows_rejected), (2, 1));
@@ -165,15 +183,20 @@ fn rows_are_counted_by_input() {
     assert_eq!(values(&db.table("t"), "v"), ["1.0", "2.0", "3.0", "7.0", "0.5"]);
 }
 
-/// A column without values where types are inferred has the type that its first values have; what does not fit that,
-/// in a chunk of its own, is rejected row by row.
+/// A column without values where types are inferred has the type that its first values have; what
+/// does not fit that, in a chunk of its own, is rejected row by row.
 #[test]
 fn a_type_found_late_holds_for_the_rest() {
     let filler = "x".repeat(2000);
     let row = |v: &str| format!("1,{filler},{v}\n");
     // 4 MiB are some 2,100 of these rows.
-    let csv =
-        format!("id,f,v\n{}{}{}{}", row("").repeat(3000), row("5").repeat(3000), row("y").repeat(3000), row("6"));
+    let csv = format!(
+        "id,f,v\n{}{}{}{}",
+        row("").repeat(3000),
+        row("5").repeat(3000),
+        row("y").repeat(3000),
+        row("6")
+    );
     for threads in [1, 4] {
         let db = Database::new();
         let report = db.load("t", vec![text(&csv)], &LoadOptions { threads, ..skip() }).unwrap();
@@ -187,7 +210,8 @@ fn a_type_found_late_holds_for_the_rest() {
 fn what_is_not_about_a_row_is_an_error_all_the_same() {
     let db = Database::new();
     let path = |name: &str, bytes: &[u8]| Input::path(db.file(name, bytes));
-    let noise: Vec<u8> = (0..20_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let noise: Vec<u8> =
+        (0..20_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let inputs = [
         (path("header.csv", b"id,\"v\"x\n1,2\n"), "closing quote"),
         (path("noise.csv", &noise), "does not look like text"),

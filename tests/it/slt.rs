@@ -1,8 +1,9 @@
-//! The SQL test suite in `tests/slt/`: every file runs against an empty store of its own, twice, with the executor and
-//! without, and must give the same answers.
+//! The SQL test suite in `tests/slt/`: every file runs against an empty store of its own, twice,
+//! with the executor and without, and must give the same answers.
 //!
-//! `STY_SLT=name` runs the files whose names contain that; `STY_SLT_COMPLETE=1` writes the answers of this build into
-//! them instead of checking, for a person to read. Labels for `onlyif` and `skipif`: `native`, `datafusion`.
+//! `STY_SLT=name` runs the files whose names contain that; `STY_SLT_COMPLETE=1` writes the answers
+//! of this build into them instead of checking, for a person to read. Labels for `onlyif` and
+//! `skipif`: `native`, `datafusion`.
 
 use std::path::{Path, PathBuf};
 
@@ -70,7 +71,8 @@ struct Connection(Session);
 
 impl Connection {
     fn open(store: &Path, native: bool) -> Result<Connection, Error> {
-        let options = SessionOptions { threads: Some(2), create: true, ..SessionOptions::default() };
+        let options =
+            SessionOptions { threads: Some(2), create: true, ..SessionOptions::default() };
         let mut connection = Connection(Session::open(&Store::open(store), &options)?);
         connection.run(if native { "SET sty.native = on" } else { "SET sty.native = off" })?;
         Ok(connection)
@@ -105,26 +107,33 @@ impl DB for Connection {
 
 /// What an INSERT answers.
 fn added(batches: &[RecordBatch]) -> u64 {
-    let counts = batches.iter().filter_map(|batch| batch.column(0).as_any().downcast_ref::<UInt64Array>());
+    let counts =
+        batches.iter().filter_map(|batch| batch.column(0).as_any().downcast_ref::<UInt64Array>());
     counts.flat_map(|counts| counts.values().iter()).sum()
 }
 
 /// The rows of a batch as text: NULL, and `(empty)` for the empty text.
 fn cells(batch: &RecordBatch) -> Vec<Vec<String>> {
     let options = FormatOptions::default().with_null("NULL");
-    let columns: Vec<ArrayFormatter<'_>> =
-        batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options).unwrap()).collect();
+    let columns: Vec<ArrayFormatter<'_>> = batch
+        .columns()
+        .iter()
+        .map(|column| ArrayFormatter::try_new(column.as_ref(), &options).unwrap())
+        .collect();
     let cell = |column: &ArrayFormatter<'_>, row| match column.value(row).to_string() {
         text if text.is_empty() => "(empty)".to_owned(),
         text => text,
     };
-    (0..batch.num_rows()).map(|row| columns.iter().map(|column| cell(column, row)).collect()).collect()
+    (0..batch.num_rows())
+        .map(|row| columns.iter().map(|column| cell(column, row)).collect())
+        .collect()
 }
 
 fn files() -> Vec<PathBuf> {
     let wanted = std::env::var("STY_SLT").unwrap_or_default();
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
-    let mut files: Vec<PathBuf> = directory.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> =
+        directory.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.ends_with(".slt") && name.contains(&wanted)
@@ -151,7 +160,13 @@ fn complete<M: MakeConnection<Conn = Connection>>(
     runner: &mut Runner<Connection, M>,
     file: &Path,
 ) -> Result<(), String> {
-    let done = runner.update_test_file(file, " ", default_validator, default_normalizer, strict_column_validator);
+    let done = runner.update_test_file(
+        file,
+        " ",
+        default_validator,
+        default_normalizer,
+        strict_column_validator,
+    );
     futures::executor::block_on(done).map_err(|error| error.to_string())
 }
 

@@ -1,8 +1,9 @@
 //! SQLite's sqllogictest over stored tables of several segments, with the executor and without.
 //!
-//! The files are SQLite's, in the public domain, and no part of this project: `STY_SQLITE_SUITE` names the folder that holds
-//! them (its `test`), and without it nothing is tested. `STY_SQLITE_FILES` chooses files by a part of their paths,
-//! `STY_SQLITE_LIMIT` ends each file after so many records, `STY_SQLITE_FROM` begins with a file by its number.
+//! The files are SQLite's, in the public domain, and no part of this project: `STY_SQLITE_SUITE`
+//! names the folder that holds them (its `test`), and without it nothing is tested.
+//! `STY_SQLITE_FILES` chooses files by a part of their paths, `STY_SQLITE_LIMIT` ends each file
+//! after so many records, `STY_SQLITE_FROM` begins with a file by its number.
 
 mod records;
 mod tables;
@@ -21,7 +22,8 @@ use records::{Kind, Query, Record, Records};
 use tables::{Outcome, Tables};
 
 /// Folders and files that take part; the others test triggers, keys and SQLite's own notions.
-const PARTS: [&str; 7] = ["select1", "select2", "select3", "select4", "select5", "random/", "index/"];
+const PARTS: [&str; 7] =
+    ["select1", "select2", "select3", "select4", "select5", "random/", "index/"];
 /// Files at a time.
 const RUNNERS: usize = 2;
 /// Threads of the sessions over a file, by its number.
@@ -64,7 +66,8 @@ impl Tally {
     }
 
     fn refuse(&mut self, message: &str, place: &str, sql: &str) {
-        self.refused.entry(kind_of(message)).or_insert_with(|| (0, format!("{place} {sql}"))).0 += 1;
+        self.refused.entry(kind_of(message)).or_insert_with(|| (0, format!("{place} {sql}"))).0 +=
+            1;
     }
 
     fn report(&self) -> String {
@@ -104,10 +107,13 @@ fn kind_of(message: &str) -> String {
 fn explained(on: &Answer, off: &Answer) -> Option<&'static str> {
     let divides = |answer: &Answer| matches!(answer, Err(what) if what.contains("Divide by zero"));
     match (divides(on), divides(off)) {
-        // SQLite gives NULL, as MySQL does; DuckDB too. The standard, PostgreSQL and DataFusion have an error.
+        // SQLite gives NULL, as MySQL does; DuckDB too. The standard, PostgreSQL and DataFusion
+        // have an error.
         (true, true) => Some("division by zero is an error"),
         // Which rows are looked at before others rule them out is not laid down.
-        (true, false) | (false, true) => Some("division by zero is an error for one, and not met by the other"),
+        (true, false) | (false, true) => {
+            Some("division by zero is an error for one, and not met by the other")
+        }
         (false, false) => None,
     }
 }
@@ -115,18 +121,24 @@ fn explained(on: &Answer, off: &Answer) -> Option<&'static str> {
 /// Whether a column that SQLite has as integers is one of doubles.
 fn has_double_for_integer(query: &Query<'_>, answer: &Answer) -> bool {
     let Ok(batches) = answer else { return false };
-    let double = |(letter, field): (char, &Arc<Field>)| letter == 'I' && field.data_type().is_floating();
-    batches.first().is_some_and(|batch| query.letters.chars().zip(batch.schema().fields()).any(double))
+    let double =
+        |(letter, field): (char, &Arc<Field>)| letter == 'I' && field.data_type().is_floating();
+    batches
+        .first()
+        .is_some_and(|batch| query.letters.chars().zip(batch.schema().fields()).any(double))
 }
 
-/// SQLite's types are those of values: the quotient of an integer that came out of a CASE with doubles is an integer.
+/// SQLite's types are those of values: the quotient of an integer that came out of a CASE with
+/// doubles is an integer.
 fn may_mix_types(sql: &str) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| sql.contains(word));
     has(&["/"]) && has(&["AVG", "REAL"]) && has(&["COALESCE", "NULLIF", "CASE"])
 }
 
 fn variable(name: &str) -> Option<usize> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
+    std::env::var(name)
+        .ok()
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
 }
 
 fn files(directory: &Path) -> Vec<PathBuf> {
@@ -141,7 +153,9 @@ fn files(directory: &Path) -> Vec<PathBuf> {
                 continue;
             }
             let name = path.strip_prefix(directory).unwrap().to_string_lossy().into_owned();
-            let part = PARTS.iter().any(|part| name.starts_with(part) || name.contains(&format!("/{part}")));
+            let part = PARTS
+                .iter()
+                .any(|part| name.starts_with(part) || name.contains(&format!("/{part}")));
             if part && name.ends_with(".test") && name.contains(&wanted) {
                 files.push(path);
             }
@@ -152,7 +166,13 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// What is wrong with the answer to a query, if anything.
-fn check(query: &Query<'_>, record: &Record<'_>, place: &str, answers: [Answer; 2], tally: &mut Tally) {
+fn check(
+    query: &Query<'_>,
+    record: &Record<'_>,
+    place: &str,
+    answers: [Answer; 2],
+    tally: &mut Tally,
+) {
     let [on, off] = answers;
     if let Some(why) = explained(&on, &off) {
         *tally.explained.entry(why).or_default() += 1;
@@ -249,7 +269,12 @@ fn sqlites_own_tests() {
             let begun = std::time::Instant::now();
             let tally = run(file, THREADS[number % THREADS.len()]);
             let seconds = begun.elapsed().as_secs_f64();
-            eprintln!("{number}/{} {} in {seconds:.1} s: {}", files.len(), file.display(), tally.report());
+            eprintln!(
+                "{number}/{} {} in {seconds:.1} s: {}",
+                files.len(),
+                file.display(),
+                tally.report()
+            );
             tally.wrong.iter().take(SHOWN).for_each(|wrong| eprintln!("WRONG {wrong}"));
             total.lock().unwrap().add(tally);
         }

@@ -1,6 +1,7 @@
-//! The golden tables: directories as version 1 of the format writes them. `trees` has two generations behind it, a widened and an
-//! added column, a partition, and a file of two segments; `nights` an arrangement, a retention, a ledger that is partly in a
-//! file, and a record of what was written. Delete one of them in `tests/golden/v1/store` and run with `STY_WRITE_GOLDEN=1` to
+//! The golden tables: directories as version 1 of the format writes them. `trees` has two
+//! generations behind it, a widened and an added column, a partition, and a file of two segments;
+//! `nights` an arrangement, a retention, a ledger that is partly in a file, and a record of what
+//! was written. Delete one of them in `tests/golden/v1/store` and run with `STY_WRITE_GOLDEN=1` to
 //! write it anew; its identifiers, and so its bytes, will be others.
 
 use std::path::{Path, PathBuf};
@@ -11,7 +12,9 @@ use stylobate::encoding::{Options, Profile};
 use stylobate::manifest::Source;
 use stylobate::model::{Arrangement, ColumnId, DataType, PartitionKey, Scalar, Schema, SortKey};
 use stylobate::segment::writer::{InputColumn, SegmentInput, encode};
-use stylobate::store::{Changes, DataFile, Edit, NewSegment, Snapshot, Store, TableOptions, verify};
+use stylobate::store::{
+    Changes, DataFile, Edit, NewSegment, Snapshot, Store, TableOptions, verify,
+};
 
 use crate::columns::{array, assert_same, bytes_of};
 
@@ -45,7 +48,11 @@ fn rows(i: usize) -> SegmentInput {
         arrays: vec![array(&data_type, i, ROWS)],
         data_type,
     };
-    SegmentInput { rows: ROWS, block_rows: 1024, columns: types.into_iter().enumerate().map(column).collect() }
+    SegmentInput {
+        rows: ROWS,
+        block_rows: 1024,
+        columns: types.into_iter().enumerate().map(column).collect(),
+    }
 }
 
 fn put(file: &mut DataFile, at: &mut u64, i: usize) -> NewSegment {
@@ -67,7 +74,8 @@ fn put(file: &mut DataFile, at: &mut u64, i: usize) -> NewSegment {
 }
 
 fn write_trees(store: &Path) {
-    let mut schema = Schema::from_names([("number", DataType::Int16), ("name", DataType::Utf8)]).unwrap();
+    let mut schema =
+        Schema::from_names([("number", DataType::Int16), ("name", DataType::Utf8)]).unwrap();
     let options = TableOptions { block_rows: 1024, ..TableOptions::default() };
     let table = Store::open(store).table("trees").unwrap();
     let mut writer = table.writer(Some((schema.clone(), options))).unwrap();
@@ -89,7 +97,11 @@ fn arrangement() -> Arrangement {
         columns: vec![(Arc::from("number"), ColumnId(0))],
         data_type: DataType::Int16,
     };
-    let key = |column, descending| SortKey { column: ColumnId(column), descending, nulls_first: descending };
+    let key = |column, descending| SortKey {
+        column: ColumnId(column),
+        descending,
+        nulls_first: descending,
+    };
     Arrangement { partition_by: vec![kind], sort_by: vec![key(1, true), key(0, false)] }
 }
 
@@ -111,7 +123,8 @@ fn sources() -> Vec<Source> {
 }
 
 fn write_nights(store: &Path) {
-    let schema = Schema::from_names([("number", DataType::Int16), ("name", DataType::Utf8)]).unwrap();
+    let schema =
+        Schema::from_names([("number", DataType::Int16), ("name", DataType::Utf8)]).unwrap();
     let options = TableOptions { block_rows: 1024, ..TableOptions::default() };
     let table = Store::open(store).table("nights").unwrap();
     let mut writer = table.writer(Some((schema.clone(), options))).unwrap();
@@ -138,7 +151,9 @@ fn read(snapshot: &Snapshot) -> stylobate::Result<Vec<ArrayRef>> {
         let segment = snapshot.open_segment(entry)?;
         for column in snapshot.schema().columns() {
             arrays.push(match segment.column(column.id)? {
-                Some(read) => read.block(0)?.decode_as(0..segment.rows() as usize, &column.data_type)?,
+                Some(read) => {
+                    read.block(0)?.decode_as(0..segment.rows() as usize, &column.data_type)?
+                }
                 None => new_null_array(&column.data_type.to_arrow(), segment.rows() as usize),
             });
         }
@@ -148,7 +163,10 @@ fn read(snapshot: &Snapshot) -> stylobate::Result<Vec<ArrayRef>> {
 
 fn expected(table: &str) -> Vec<ArrayRef> {
     if table == "nights" {
-        return (0..2).flat_map(|i| rows(i).columns).map(|column| column.arrays[0].clone()).collect();
+        return (0..2)
+            .flat_map(|i| rows(i).columns)
+            .map(|column| column.arrays[0].clone())
+            .collect();
     }
     let int64 = DataType::Int64.to_arrow();
     let segment = |i: usize| {
@@ -170,7 +188,8 @@ fn a_golden_table_keeps_its_arrangement_and_ledger() {
     assert_eq!((&root.arrangement, root.history.keep), (&arrangement(), 3_600_000));
     // Written in 2026 or later.
     assert!(root.history.committed > 1_767_000_000_000);
-    let sources: Vec<Source> = sources().into_iter().map(|source| Source { generation: 1, ..source }).collect();
+    let sources: Vec<Source> =
+        sources().into_iter().map(|source| Source { generation: 1, ..source }).collect();
     let mut found = snapshot.sources().unwrap();
     found.sort_by_key(|source| source.size);
     assert_eq!(found, sources);
@@ -193,7 +212,12 @@ fn the_golden_table_reads_as_it_was_written() {
     assert_eq!(names, ["number", "name", "extra"]);
     assert_same(&read(&snapshot).unwrap(), &expected("trees"), "golden table");
     let report = verify::verify(&snapshot);
-    assert_eq!((report.segments, report.rows, report.problems.len()), (3, 120, 0), "{:?}", report.problems);
+    assert_eq!(
+        (report.segments, report.rows, report.problems.len()),
+        (3, 120, 0),
+        "{:?}",
+        report.problems
+    );
     let stats = snapshot.column_stats(NAME).unwrap();
     let least = stats[1].as_ref().and_then(|known| known.stats.min.as_ref());
     assert!(least.is_some_and(|min| min.value == Scalar::Bytes((*b"alder").into()) && min.exact));
@@ -212,7 +236,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Damage to the manifest gives an error or the right rows; `verify` finds all of it but in bytes that mean nothing.
+/// Damage to the manifest gives an error or the right rows; `verify` finds all of it but in bytes
+/// that mean nothing.
 #[test]
 fn damaged_manifests_are_refused() {
     ["trees", "nights"].into_iter().for_each(damaged_manifest_is_refused);
@@ -224,17 +249,24 @@ fn damaged_manifest_is_refused(table: &str) {
     copy(&golden(), dir.path());
     let right = expected(table);
     let manifest = std::fs::read_dir(dir.path().join(table).join("manifest")).unwrap();
-    let files = manifest.map(|entry| entry.unwrap().path()).chain([dir.path().join(table).join("CURRENT")]);
+    let files =
+        manifest.map(|entry| entry.unwrap().path()).chain([dir.path().join(table).join("CURRENT")]);
     for path in files {
         let bytes = std::fs::read(&path).unwrap();
         let check = |damaged: &[u8], what: &str| {
             std::fs::write(&path, damaged).unwrap();
             // A store of its own each time: mappings are cached.
-            let Ok(snapshot) = Store::open(dir.path()).table(table).unwrap().snapshot() else { return };
+            let Ok(snapshot) = Store::open(dir.path()).table(table).unwrap().snapshot() else {
+                return;
+            };
             if let Ok(read) = read(&snapshot) {
                 assert_same(&read, &right, what);
             }
-            assert!(!verify::verify(&snapshot).problems.is_empty(), "{what} is not found in {}", path.display());
+            assert!(
+                !verify::verify(&snapshot).problems.is_empty(),
+                "{what} is not found in {}",
+                path.display()
+            );
         };
         let bits = bytes.len() * 8;
         for bit in (0..bits).step_by(1 + bits / 150) {

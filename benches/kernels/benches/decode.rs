@@ -1,4 +1,5 @@
-//! Decoding a block of whole numbers, in the caches, on one core; and summing memory, which bounds whatever reads it.
+//! Decoding a block of whole numbers, in the caches, on one core; and summing memory, which bounds
+//! whatever reads it.
 
 use std::hint::black_box;
 
@@ -14,7 +15,8 @@ const SLICE: usize = 1 << 13;
 fn random(rows: usize, width: u32) -> Vec<u64> {
     let mut state = 1u64;
     let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state >> (64 - width)
     };
     (0..rows).map(|_| next()).collect()

@@ -1,4 +1,5 @@
-//! Whole fragments over a stored table, on one core: unpack and filter, group by a dictionary, sum by a key.
+//! Whole fragments over a stored table, on one core: unpack and filter, group by a dictionary, sum
+//! by a key.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,17 +25,23 @@ const BATCH: usize = 1 << 16;
 fn batch(seed: u64) -> RecordBatch {
     let mut state = seed;
     let mut next = |most: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % most
     };
     let names = |most: u64, next: &mut dyn FnMut(u64) -> u64| -> ArrayRef {
-        Arc::new((0..BATCH).map(|_| Some(format!("name {}", next(most)))).collect::<StringViewArray>())
+        Arc::new(
+            (0..BATCH).map(|_| Some(format!("name {}", next(most)))).collect::<StringViewArray>(),
+        )
     };
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("few", names(14, &mut next)),
         ("some", names(200, &mut next)),
         ("number", Arc::new((0..BATCH).map(|_| next(2000) as i64).collect::<Int64Array>())),
-        ("fare", Arc::new((0..BATCH).map(|_| next(16_000) as f64 / 100.0).collect::<Float64Array>())),
+        (
+            "fare",
+            Arc::new((0..BATCH).map(|_| next(16_000) as f64 / 100.0).collect::<Float64Array>()),
+        ),
     ];
     RecordBatch::try_from_iter(columns).unwrap()
 }
@@ -75,15 +82,33 @@ fn value(at: usize, column: &Column) -> Expression {
     }
 }
 
-fn aggregate(function: AggregateFunction, input: Option<Expression>, data_type: DataType) -> Aggregate {
-    Aggregate { function, input, filter: None, distinct: false, data_type, text: "aggregate".into() }
+fn aggregate(
+    function: AggregateFunction,
+    input: Option<Expression>,
+    data_type: DataType,
+) -> Aggregate {
+    Aggregate {
+        function,
+        input,
+        filter: None,
+        distinct: false,
+        data_type,
+        text: "aggregate".into(),
+    }
 }
 
-fn fragment(columns: Vec<Column>, conditions: Vec<Condition>, keys: usize, aggregates: Vec<Aggregate>) -> Fragment {
+fn fragment(
+    columns: Vec<Column>,
+    conditions: Vec<Condition>,
+    keys: usize,
+    aggregates: Vec<Aggregate>,
+) -> Fragment {
     let keys: Vec<Expression> =
         columns.iter().enumerate().take(keys).map(|(at, column)| value(at, column)).collect();
-    let types = keys.iter().map(|key| &key.data_type).chain(aggregates.iter().map(|a| &a.data_type));
-    let fields: Vec<Field> = types.map(|data_type| Field::new("column", data_type.clone(), true)).collect();
+    let types =
+        keys.iter().map(|key| &key.data_type).chain(aggregates.iter().map(|a| &a.data_type));
+    let fields: Vec<Field> =
+        types.map(|data_type| Field::new("column", data_type.clone(), true)).collect();
     let schema = Arc::new(ArrowSchema::new(fields));
     Fragment { columns, conditions, output: Output::Aggregate { keys, aggregates }, schema }
 }
@@ -106,10 +131,14 @@ fn fragments(criterion: &mut Criterion) {
         },
         partitions: Predicate::Unknown,
     };
-    let (few, some, fare) = (column(&snapshot, "few"), column(&snapshot, "some"), column(&snapshot, "fare"));
+    let (few, some, fare) =
+        (column(&snapshot, "few"), column(&snapshot, "some"), column(&snapshot, "fare"));
     let average = aggregate(AggregateFunction::Average, Some(value(1, &fare)), DataType::Float64);
     let cases = [
-        ("count where number < 200 (11 bit)", fragment(vec![number], vec![below], 0, vec![count()])),
+        (
+            "count where number < 200 (11 bit)",
+            fragment(vec![number], vec![below], 0, vec![count()]),
+        ),
         ("count by few (4 bit)", fragment(vec![few.clone()], vec![], 1, vec![count()])),
         ("count by some (8 bit)", fragment(vec![some], vec![], 1, vec![count()])),
         ("avg of fare (14 bit) by few", fragment(vec![few, fare], vec![], 1, vec![average])),

@@ -6,7 +6,8 @@ use stylobate::ingest::arrange::SortBy;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SortList(pub(crate) Vec<SortBy>);
 
-/// `a, b DESC NULLS LAST, …`; without NULLS they stand where SQL has them: last if rising, first if falling.
+/// `a, b DESC NULLS LAST, …`; without NULLS they stand where SQL has them: last if rising, first if
+/// falling.
 pub(crate) fn parse_sort(text: &str) -> Result<SortList, String> {
     let mut keys = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -28,7 +29,11 @@ pub(crate) fn parse_sort(text: &str) -> Result<SortList, String> {
         }
         keys.push(SortBy { column, descending, nulls_first: nulls_first.unwrap_or(descending) });
     }
-    if keys.is_empty() { Err("at least one column is needed".to_owned()) } else { Ok(SortList(keys)) }
+    if keys.is_empty() {
+        Err("at least one column is needed".to_owned())
+    } else {
+        Ok(SortList(keys))
+    }
 }
 
 fn without_suffix<'a>(text: &'a str, words: &str) -> Option<&'a str> {
@@ -55,9 +60,16 @@ pub(crate) fn parse_expressions(text: &str) -> Result<Expressions, String> {
         }
         c == ',' && depth == 0 && quote.is_none()
     };
-    let parts: Vec<String> =
-        text.split(at_commas).map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect();
-    if parts.is_empty() { Err("at least one expression is needed".to_owned()) } else { Ok(Expressions(parts)) }
+    let parts: Vec<String> = text
+        .split(at_commas)
+        .map(|part| part.trim().to_owned())
+        .filter(|part| !part.is_empty())
+        .collect();
+    if parts.is_empty() {
+        Err("at least one expression is needed".to_owned())
+    } else {
+        Ok(Expressions(parts))
+    }
 }
 
 #[cfg(test)]
@@ -66,16 +78,22 @@ mod tests {
 
     #[test]
     fn orders() {
-        let SortList(keys) = parse_sort("a, \"b c\" desc,c DESC NULLS LAST, d asc nulls first").unwrap();
-        let shown: Vec<_> = keys.iter().map(|k| (k.column.as_str(), k.descending, k.nulls_first)).collect();
-        assert_eq!(shown, [("a", false, false), ("b c", true, true), ("c", true, false), ("d", false, true)]);
+        let SortList(keys) =
+            parse_sort("a, \"b c\" desc,c DESC NULLS LAST, d asc nulls first").unwrap();
+        let shown: Vec<_> =
+            keys.iter().map(|k| (k.column.as_str(), k.descending, k.nulls_first)).collect();
+        assert_eq!(
+            shown,
+            [("a", false, false), ("b c", true, true), ("c", true, false), ("d", false, true)]
+        );
         assert!(parse_sort(" , ").is_err());
         assert!(parse_sort("\"\" desc").is_err());
     }
 
     #[test]
     fn expressions() {
-        let Expressions(parts) = parse_expressions("date_trunc('a,b', t) AS m, year(x),vendor").unwrap();
+        let Expressions(parts) =
+            parse_expressions("date_trunc('a,b', t) AS m, year(x),vendor").unwrap();
         assert_eq!(parts, ["date_trunc('a,b', t) AS m", "year(x)", "vendor"]);
         assert!(parse_expressions("").is_err());
     }

@@ -1,8 +1,10 @@
-//! `sty bench`: how long statements take, again and again in one process, and what memory they need.
+//! `sty bench`: how long statements take, again and again in one process, and what memory they
+//! need.
 //!
-//! A run goes from the text of a statement to its complete answer in Arrow: it is parsed and planned anew, and all
-//! batches are held until the last one is there. [`super::bench_memory`] watches the memory, in the runs that are not
-//! timed; [`answer_hash`] condenses the answer to a number that two runs can compare.
+//! A run goes from the text of a statement to its complete answer in Arrow: it is parsed and
+//! planned anew, and all batches are held until the last one is there. [`super::bench_memory`]
+//! watches the memory, in the runs that are not timed; [`answer_hash`] condenses the answer to a
+//! number that two runs can compare.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,19 +28,20 @@ use crate::units::{parse_size, show_size};
 
 /// Time statements over the tables of a store
 ///
-/// Each statement runs --warm-up times untimed and then --runs times, in one process, each time from its text to the
-/// complete answer in Arrow: parsed and planned anew, nothing kept from one run to the next but open files and what
-/// the system has cached of them. Statements that are no queries, such as SET and CREATE VIEW, run once, untimed, at
-/// their place. The text that is timed, and shown, is the statement as parsed and written out again.
+/// Each statement runs --warm-up times untimed and then --runs times, in one process, each time
+/// from its text to the complete answer in Arrow: parsed and planned anew, nothing kept from one
+/// run to the next but open files and what the system has cached of them. Statements that are no
+/// queries, such as SET and CREATE VIEW, run once, untimed, at their place. The text that is timed,
+/// and shown, is the statement as parsed and written out again.
 ///
-/// Memory is the peak of anonymous resident memory (RssAnon of /proc/self/status: the heap, without the pages of
-/// mapped files) beyond what the process held before the first statement. A thread samples it every half millisecond
-/// of the warm-up runs, so that the timed ones have the cores for themselves; with --warm-up 0, of the timed ones.
-/// Memory that an earlier statement left in the allocator counts: bench one statement to know what it needs alone.
-/// Known on Linux only.
+/// Memory is the peak of anonymous resident memory (RssAnon of /proc/self/status: the heap, without
+/// the pages of mapped files) beyond what the process held before the first statement. A thread
+/// samples it every half millisecond of the warm-up runs, so that the timed ones have the cores for
+/// themselves; with --warm-up 0, of the timed ones. Memory that an earlier statement left in the
+/// allocator counts: bench one statement to know what it needs alone. Known on Linux only.
 ///
-/// The hash of the answer does not depend on the order of its rows nor on the names of its columns. Floats count
-/// with ten significant digits, so that sums in another order agree.
+/// The hash of the answer does not depend on the order of its rows nor on the names of its columns.
+/// Floats count with ten significant digits, so that sums in another order agree.
 ///
 /// Examples:
 ///   sty bench db 'SELECT count(*) FROM trips'
@@ -95,15 +98,22 @@ struct Measured {
 /// Runs `sty bench`.
 pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
     let text = read_statements(args.sql.as_deref(), args.file.as_deref(), "bench")?;
-    let options =
-        SessionOptions { threads: args.threads, memory_limit: args.memory_limit, ..SessionOptions::default() };
+    let options = SessionOptions {
+        threads: args.threads,
+        memory_limit: args.memory_limit,
+        ..SessionOptions::default()
+    };
     let session = Session::open(&Store::open(&args.store), &options)?;
     let statements = session.parse(&text)?;
     let bench = Bench { watch: Watch::start(&session, None), session, before: held() };
     let mut measured = Vec::new();
     for (number, statement) in (1..).zip(&statements) {
         let sql = statement.to_string();
-        let one = if is_query(&sql) { bench.measure(sql, args).map(Some) } else { bench.once(&sql).map(|_| None) };
+        let one = if is_query(&sql) {
+            bench.measure(sql, args).map(Some)
+        } else {
+            bench.once(&sql).map(|_| None)
+        };
         let one = one.map_err(|mut failure| {
             failure.message = format!("statement {number}: {}", failure.message);
             failure
@@ -113,10 +123,11 @@ pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
     report(&measured, args.format, context)
 }
 
-/// Whether a statement only reads, and can thus run any number of times. Its text starts with a keyword: comments
-/// went with parsing.
+/// Whether a statement only reads, and can thus run any number of times. Its text starts with a
+/// keyword: comments went with parsing.
 fn is_query(sql: &str) -> bool {
-    const QUERIES: [&str; 8] = ["SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXPLAIN", "SHOW", "DESCRIBE"];
+    const QUERIES: [&str; 8] =
+        ["SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXPLAIN", "SHOW", "DESCRIBE"];
     let word = sql.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
     sql.starts_with('(') || QUERIES.iter().any(|query| word.eq_ignore_ascii_case(query))
 }
@@ -135,7 +146,8 @@ impl Bench {
         let none = Parameters::default();
         let mut batches = Vec::new();
         for statement in self.session.parse(sql)? {
-            let stream = self.session.execute(&statement, &none).map_err(|e| self.watch.reason(e))?;
+            let stream =
+                self.session.execute(&statement, &none).map_err(|e| self.watch.reason(e))?;
             for batch in stream {
                 self.watch.check()?;
                 batches.push(batch.map_err(|e| self.watch.reason(e))?);
@@ -167,7 +179,8 @@ impl Bench {
         }
         milliseconds.sort_by(f64::total_cmp);
         let rows = answer.iter().map(|batch| batch.num_rows() as u64).sum();
-        let peak_memory = peak_memory.zip(self.before).map(|(peak, before)| peak.saturating_sub(before));
+        let peak_memory =
+            peak_memory.zip(self.before).map(|(peak, before)| peak.saturating_sub(before));
         Ok(Measured { sql, milliseconds, rows, hash: answer_hash(&answer)?, peak_memory })
     }
 }
@@ -196,7 +209,11 @@ fn rounded(milliseconds: f64) -> f64 {
     (milliseconds * 1e3).round() / 1e3
 }
 
-fn report(measured: &[Measured], format: Option<ReportFormat>, context: &Context) -> Result<(), Failure> {
+fn report(
+    measured: &[Measured],
+    format: Option<ReportFormat>,
+    context: &Context,
+) -> Result<(), Failure> {
     use std::io::Write as _;
     let mut output = Output::open(None, false)?;
     let default = || if output.is_terminal() { ReportFormat::Table } else { ReportFormat::Json };
@@ -231,7 +248,12 @@ fn table(measured: &[Measured]) -> Result<RecordBatch, Failure> {
         ("min ms", times(Measured::min), false),
         ("median ms", times(Measured::median), false),
         ("p90 ms", times(Measured::p90), false),
-        ("rows", Arc::new(measured.iter().map(|one| Some(one.rows)).collect::<UInt64Array>()) as ArrayRef, false),
+        (
+            "rows",
+            Arc::new(measured.iter().map(|one| Some(one.rows)).collect::<UInt64Array>())
+                as ArrayRef,
+            false,
+        ),
         ("answer", texts(|one| Some(format!("{:016x}", one.hash))), false),
         ("peak memory", texts(|one| one.peak_memory.map(show_size)), true),
         ("statement", texts(|one| Some(one.sql.clone())), false),
@@ -259,11 +281,20 @@ mod tests {
 
     #[test]
     fn only_what_reads_runs_more_than_once() {
-        for sql in ["SELECT 1", "with a as (select 1) select * from a", "(SELECT 1) UNION (SELECT 2)", "FROM t"] {
+        for sql in [
+            "SELECT 1",
+            "with a as (select 1) select * from a",
+            "(SELECT 1) UNION (SELECT 2)",
+            "FROM t",
+        ] {
             assert!(is_query(sql), "{sql}");
         }
-        for sql in ["SET sty.native = off", "CREATE VIEW v AS SELECT 1", "INSERT INTO t SELECT 1", "COPY t TO 'f'"]
-        {
+        for sql in [
+            "SET sty.native = off",
+            "CREATE VIEW v AS SELECT 1",
+            "INSERT INTO t SELECT 1",
+            "COPY t TO 'f'",
+        ] {
             assert!(!is_query(sql), "{sql}");
         }
     }

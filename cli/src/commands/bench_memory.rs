@@ -1,8 +1,8 @@
 //! The anonymous memory of this process, and its peak over a while.
 //!
-//! The system keeps a peak of resident memory (VmHWM), but that counts the pages of mapped files too, which are the
-//! page cache's and not this process's need. Of anonymous memory it tells the present size only, so a thread looks
-//! often: a peak shorter than [`INTERVAL`] can be missed.
+//! The system keeps a peak of resident memory (VmHWM), but that counts the pages of mapped files
+//! too, which are the page cache's and not this process's need. Of anonymous memory it tells the
+//! present size only, so a thread looks often: a peak shorter than [`INTERVAL`] can be missed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,7 +66,10 @@ mod tests {
 
     #[test]
     fn the_line_is_found() {
-        assert_eq!(in_status("VmHWM:\t 9 kB\nRssAnon:\t    2048 kB\nRssFile:\t 1 kB\n"), Some(2 << 20));
+        assert_eq!(
+            in_status("VmHWM:\t 9 kB\nRssAnon:\t    2048 kB\nRssFile:\t 1 kB\n"),
+            Some(2 << 20)
+        );
         assert_eq!(in_status("VmHWM:\t 9 kB\n"), None);
     }
 

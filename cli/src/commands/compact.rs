@@ -22,9 +22,10 @@ use crate::units::{parse_size, show_amplification, show_count, show_counted, sho
 
 /// Merge small and overlapping segments into large ones, sorted as a whole
 ///
-/// One partition at a time, each with a commit of its own; queries go on meanwhile. A table that is sorted (--sort-by here
-/// or at its ingest) is sorted as a whole afterwards, in others rows stay in order. What is as it should be is left alone,
-/// unless --all or a --profile asks for all of it to be written anew.
+/// One partition at a time, each with a commit of its own; queries go on meanwhile. A table that is
+/// sorted (--sort-by here or at its ingest) is sorted as a whole afterwards, in others rows stay in
+/// order. What is as it should be is left alone, unless --all or a --profile asks for all of it to
+/// be written anew.
 ///
 /// Examples:
 ///   sty compact db/trips
@@ -70,13 +71,17 @@ pub(crate) fn run(args: &CompactArgs, context: &Context) -> Result<(), Failure> 
         sort_by: args.sort_by.clone().map(|SortList(keys)| keys).unwrap_or_default(),
         profile: args.profile.map(Profile::from),
         all: args.all,
-        threads: args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+        threads: args
+            .threads
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         memory_limit: args.memory_limit,
         cancelled: signals::cancellation(),
         done: Arc::default(),
     };
-    let progress = Progress::new(args.progress, context.quiet, Some(bytes_before(&table, &options)?));
-    let report = progress.watch(|| options.done.load(Ordering::Relaxed), || compact(&table, &options))?;
+    let progress =
+        Progress::new(args.progress, context.quiet, Some(bytes_before(&table, &options)?));
+    let report =
+        progress.watch(|| options.done.load(Ordering::Relaxed), || compact(&table, &options))?;
     context.note(&format!(
         "{} → {}: {} rows written anew, {} read, {} written{}",
         show_counted(report.segments_before, "segment"),
@@ -87,15 +92,22 @@ pub(crate) fn run(args: &CompactArgs, context: &Context) -> Result<(), Failure> 
         show_amplification(&report.traffic),
     ));
     match args.report {
-        Some(ReportFormat::Json) => Output::stdout()?.print_line(&object(&args.table.table, &report)),
+        Some(ReportFormat::Json) => {
+            Output::stdout()?.print_line(&object(&args.table.table, &report))
+        }
         None => Ok(()),
     }
 }
 
-/// What there is to do. The snapshot is gone when this returns: a generation that somebody reads is not freed.
+/// What there is to do. The snapshot is gone when this returns: a generation that somebody reads is
+/// not freed.
 fn bytes_before(table: &Table, options: &CompactOptions) -> Result<u64, Failure> {
     let segments = table.snapshot()?.segments()?;
-    Ok(segments.iter().filter(|segment| options.cover(&segment.partition)).map(|segment| segment.length).sum())
+    Ok(segments
+        .iter()
+        .filter(|segment| options.cover(&segment.partition))
+        .map(|segment| segment.length)
+        .sum())
 }
 
 fn object(table: &str, report: &CompactReport) -> Value {

@@ -36,7 +36,8 @@ pub(crate) struct DemoArgs {
     /// Trips to make
     #[arg(long, value_name = "N", default_value_t = 300_000)]
     pub(crate) rows: u64,
-    /// Keep the files and the store in this directory [default: a temporary one, removed at the end]
+    /// Keep the files and the store in this directory [default: a temporary one, removed at the
+    /// end]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -51,9 +52,11 @@ pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Failure> {
     let directory = kept.unwrap_or(Path::new("."));
     let store = Store::open(directory.join("db"));
 
-    context.note(&format!("Making {} of 51 columns as CSV …", show_counted(args.rows, "taxi trip")));
+    context
+        .note(&format!("Making {} of 51 columns as CSV …", show_counted(args.rows, "taxi trip")));
     let generator = Generator::new(1, args.rows, 1);
-    let (paths, bytes) = files::write(&generator, files::Format::Csv, true, &directory.join("csv"))?;
+    let (paths, bytes) =
+        files::write(&generator, files::Format::Csv, true, &directory.join("csv"))?;
     context.note(&format!("  {} in {}", show_size(bytes), directory.join("csv").display()));
 
     context.note("Ingesting them: sty ingest db/trips csv/*.csv");
@@ -86,7 +89,11 @@ pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Failure> {
         output.commit()?;
     }
     if args.output.is_some() {
-        context.note(&format!("\nKept in {}: try sty query {}", directory.display(), store.path().display()));
+        context.note(&format!(
+            "\nKept in {}: try sty query {}",
+            directory.display(),
+            store.path().display()
+        ));
     }
     Ok(())
 }

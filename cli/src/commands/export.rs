@@ -33,9 +33,9 @@ const OPEN_FILES: usize = 256;
 
 /// Write a table to files: Parquet, CSV, JSON lines or Arrow
 ///
-/// To a file or to stdout (-), rows come in the order of the table. To a directory, which is made if it does not exist, each
-/// segment becomes a file of its own, all threads write, and --partition-by spreads rows over directories as Hive does. A
-/// file appears when it is complete.
+/// To a file or to stdout (-), rows come in the order of the table. To a directory, which is made
+/// if it does not exist, each segment becomes a file of its own, all threads write, and
+/// --partition-by spreads rows over directories as Hive does. A file appears when it is complete.
 ///
 /// Examples:
 ///   sty export db/trips -o trips.parquet
@@ -112,13 +112,16 @@ pub(crate) fn run(args: &ExportArgs, context: &Context) -> Result<(), Failure> {
         Some(generation) => table.snapshot_at(generation)?,
         None => table.snapshot()?,
     };
-    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let threads =
+        args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| Failure::failed(format!("no threads: {error}")))?;
     let named = args.output.to_string_lossy();
-    let into_directory = named.ends_with('/') || args.output.is_dir() || args.partition_by.is_some();
+    let into_directory =
+        named.ends_with('/') || args.output.is_dir() || args.partition_by.is_some();
     let files = match into_directory && named != "-" {
-        true => pool.install(|| Directory::of(args, &snapshot).and_then(|directory| directory.export()))?,
+        true => pool
+            .install(|| Directory::of(args, &snapshot).and_then(|directory| directory.export()))?,
         false if args.partition_by.is_some() => {
             return Err(Failure::usage("--partition-by needs a directory: -o DIR/"));
         }
@@ -186,15 +189,23 @@ impl<'a> Directory<'a> {
     fn of(args: &'a ExportArgs, snapshot: &'a Snapshot) -> Result<Self, Failure> {
         let format = args.format.unwrap_or(ExportFormat::Parquet);
         std::fs::create_dir_all(&args.output).map_err(|error| Failure::io(&args.output, &error))?;
-        Ok(Directory { args, snapshot, format, schema: snapshot.schema().to_arrow(), files: AtomicU64::new(0) })
+        Ok(Directory {
+            args,
+            snapshot,
+            format,
+            schema: snapshot.schema().to_arrow(),
+            files: AtomicU64::new(0),
+        })
     }
 
     fn export(&self) -> Result<u64, Failure> {
         let places = blocks(self.snapshot)?;
         let segments: Vec<&[BlockPlace]> = places.chunk_by(|a, b| a.segment == b.segment).collect();
-        segments.par_iter().enumerate().try_for_each(|(number, blocks)| match &self.args.partition_by {
-            None => self.plain(number, blocks),
-            Some(Expressions(requests)) => self.partitioned(number, blocks, requests),
+        segments.par_iter().enumerate().try_for_each(|(number, blocks)| {
+            match &self.args.partition_by {
+                None => self.plain(number, blocks),
+                Some(Expressions(requests)) => self.partitioned(number, blocks, requests),
+            }
         })?;
         Ok(self.files.load(Ordering::Relaxed))
     }
@@ -208,7 +219,12 @@ impl<'a> Directory<'a> {
         printer.finish()?.output.commit()
     }
 
-    fn partitioned(&self, number: usize, blocks: &[BlockPlace], requests: &[String]) -> Result<(), Failure> {
+    fn partitioned(
+        &self,
+        number: usize,
+        blocks: &[BlockPlace],
+        requests: &[String],
+    ) -> Result<(), Failure> {
         let compile = Arc::new(SqlExpressions::default());
         let schema = self.snapshot.schema();
         let ids: Vec<ColumnId> = schema.columns().iter().map(|column| column.id).collect();
@@ -231,12 +247,16 @@ impl<'a> Directory<'a> {
                         part += 1;
                     }
                     let directory = self.args.output.join(&*partitions.path(partition));
-                    std::fs::create_dir_all(&directory).map_err(|error| Failure::io(&directory, &error))?;
+                    std::fs::create_dir_all(&directory)
+                        .map_err(|error| Failure::io(&directory, &error))?;
                     open.insert(partition, self.printer(&directory, number, part)?);
                 }
                 let Some(printer) = open.get_mut(&partition) else { continue };
                 let rows = UInt32Array::from(rows);
-                let columns = batch.columns().iter().map(|column| arrow_select::take::take(column, &rows, None));
+                let columns = batch
+                    .columns()
+                    .iter()
+                    .map(|column| arrow_select::take::take(column, &rows, None));
                 let columns = columns.collect::<Result<Vec<_>, _>>()?;
                 let _ = printer.write(&RecordBatch::try_new(batch.schema(), columns)?)?;
             }
@@ -250,7 +270,8 @@ impl<'a> Directory<'a> {
         let path = directory.join(format!("part-{number:06}{more}.{}", self.format.extension()));
         let output = Output::open(Some(&path), self.args.force)?;
         self.files.fetch_add(1, Ordering::Relaxed);
-        let options = PrintOptions { header: true, max_rows: None, look: crate::terminal::Look::default() };
+        let options =
+            PrintOptions { header: true, max_rows: None, look: crate::terminal::Look::default() };
         Printer::new(self.format.format(), &self.schema, &options, output)
     }
 }

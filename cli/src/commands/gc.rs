@@ -13,8 +13,9 @@ use crate::units::{parse_duration, show_counted};
 
 /// Free old generations of a table, or of all tables of a store, and their files
 ///
-/// A generation that queries read is never freed, nor is one that `--keep` of its table still holds (`sty alter … keep`);
-/// every commit frees what it can, so this is for what was kept or read at that time.
+/// A generation that queries read is never freed, nor is one that `--keep` of its table still holds
+/// (`sty alter … keep`); every commit frees what it can, so this is for what was kept or read at
+/// that time.
 ///
 /// Examples:
 ///   sty gc db

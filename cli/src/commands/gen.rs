@@ -57,10 +57,13 @@ fn run_trips(args: &Trips) -> Result<()> {
     let generator = Generator::new(args.seed, args.rows, args.files);
     if args.output == Path::new("-") {
         if args.format != Format::Csv {
-            return Err(Error::InvalidInput(String::from("only --format csv can be written to stdout")));
+            return Err(Error::InvalidInput(String::from(
+                "only --format csv can be written to stdout",
+            )));
         }
         let mut out = std::io::stdout().lock();
-        let written = files::write_stream(&generator, args.header, &mut out).and_then(|()| out.flush());
+        let written =
+            files::write_stream(&generator, args.header, &mut out).and_then(|()| out.flush());
         return match written {
             // Whoever reads has seen enough.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),

@@ -32,28 +32,29 @@ use crate::units::parse_size;
 
 /// Add rows to a table, which is created if it does not exist
 ///
-/// Reads CSV, TSV, JSON (lines, arrays, objects one after the other), Arrow IPC and Parquet, plain or compressed
-/// (.gz, .zst, .bz2, .lz4), from files, patterns, directories, pipes and stdin. Compression and format are told by
-/// the first bytes, CSV from JSON also by the name. Types are inferred from the first rows and widened when later rows
-/// need it; columns are matched by name. Directories called key=value become columns. Either all rows are added
-/// or none. A summary goes to stderr: rows, bytes in, bytes stored, ratio, seconds.
+/// Reads CSV, TSV, JSON (lines, arrays, objects one after the other), Arrow IPC and Parquet, plain
+/// or compressed (.gz, .zst, .bz2, .lz4), from files, patterns, directories, pipes and stdin.
+/// Compression and format are told by the first bytes, CSV from JSON also by the name. Types are
+/// inferred from the first rows and widened when later rows need it; columns are matched by name.
+/// Directories called key=value become columns. Either all rows are added or none. A summary goes
+/// to stderr: rows, bytes in, bytes stored, ratio, seconds.
 ///
-/// A file that was loaded before is refused, unless --if-loaded says otherwise: the table keeps a ledger of what was loaded. With
-/// --commit-every, a long load commits on its way, and the same command goes on after a crash.
+/// A file that was loaded before is refused, unless --if-loaded says otherwise: the table keeps a
+/// ledger of what was loaded. With --commit-every, a long load commits on its way, and the same
+/// command goes on after a crash.
 ///
-/// A row that cannot be stored ends the ingest, unless such rows are to be left out: --on-error skip counts them,
-/// --rejects FILE keeps them too, and rows read = rows stored + rows rejected. A value that only makes its column's
-/// type wider is no error. A stray quote costs its line: reading goes on with the next one.
+/// A row that cannot be stored ends the ingest, unless such rows are to be left out: --on-error
+/// skip counts them, --rejects FILE keeps them too, and rows read = rows stored + rows rejected. A
+/// value that only makes its column's type wider is no error. A stray quote costs its line: reading
+/// goes on with the next one.
 ///
 /// Examples:
-///   sty ingest db/trips trips-*.csv.gz
-///   zcat trips.csv.gz | sty ingest db/trips -
-///   sty ingest db/trips --no-header --names id,time,fare --schema fare:decimal(9,2) trips.csv
-///   sty ingest db/trips trips.csv --rejects bad.csv --max-errors 1000
-///   sty ingest db/trips 'trips-*.csv.gz' --partition-by 'year(pickup) AS year' --sort-by 'vendor, pickup'
-///   sty ingest db/flights flights.parquet
-///   curl -s https://example.org/events.jsonl.zst | sty ingest db/events
-///   sty ingest db/sales --filename-column file sales/        # sales/year=2015/month=1/x.parquet, …
+///   sty ingest db/trips trips-*.csv.gz zcat trips.csv.gz | sty ingest db/trips - sty ingest
+///   db/trips --no-header --names id,time,fare --schema fare:decimal(9,2) trips.csv sty ingest
+///   db/trips trips.csv --rejects bad.csv --max-errors 1000 sty ingest db/trips 'trips-*.csv.gz'
+///   --partition-by 'year(pickup) AS year' --sort-by 'vendor, pickup' sty ingest db/flights
+///   flights.parquet curl -s https://example.org/events.jsonl.zst | sty ingest db/events sty ingest
+///   db/sales --filename-column file sales/        # sales/year=2015/month=1/x.parquet, …
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct IngestArgs {
@@ -73,7 +74,8 @@ pub(crate) struct IngestArgs {
     pub(crate) csv: CsvArgs,
     #[command(flatten)]
     pub(crate) errors: ErrorArgs,
-    /// Spread the rows of a new table over directories, by SQL over its columns: year(pickup), vendor_id, expr AS name
+    /// Spread the rows of a new table over directories, by SQL over its columns: year(pickup),
+    /// vendor_id, expr AS name
     #[arg(long, value_name = "EXPR,…", value_parser = parse_expressions)]
     pub(crate) partition_by: Option<Expressions>,
     /// Sort the rows of each segment of a new table; `sty compact` sorts it as a whole
@@ -82,14 +84,15 @@ pub(crate) struct IngestArgs {
     /// What becomes of files that were loaded before, by path, size and time, or by their bytes
     #[arg(long, value_enum, value_name = "ACTION", default_value_t)]
     pub(crate) if_loaded: IfLoadedArg,
-    /// Commit every so many rows (1000000) or bytes of input (10GiB), not only at the end: after a crash, the same command
-    /// goes on where the last commit ended
+    /// Commit every so many rows (1000000) or bytes of input (10GiB), not only at the end: after a
+    /// crash, the same command goes on where the last commit ended
     #[arg(long, value_name = "ROWS|SIZE", value_parser = parse_commit_every)]
     pub(crate) commit_every: Option<CommitEvery>,
     /// Whether time or space matters more [default: the table's; balanced for a new one]
     #[arg(long, value_enum, env = "STY_PROFILE", hide_env = true)]
     pub(crate) profile: Option<ProfileArg>,
-    /// How text is written, unless a byte-order mark tells: utf-8, latin1, windows-1252, utf-16le, shift_jis, …
+    /// How text is written, unless a byte-order mark tells: utf-8, latin1, windows-1252, utf-16le,
+    /// shift_jis, …
     #[arg(long, value_name = "NAME", value_parser = parse_encoding)]
     pub(crate) encoding: Option<TextEncoding>,
     /// Add a column of this name that has the path of the file a row comes from
@@ -110,7 +113,8 @@ pub(crate) struct IngestArgs {
     /// A progress bar on stderr; `auto` shows it on a terminal
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     pub(crate) progress: When,
-    /// Print what was done to stdout, as one object: rows, bytes, segments, and the same of each input
+    /// Print what was done to stdout, as one object: rows, bytes, segments, and the same of each
+    /// input
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) report: Option<ReportFormat>,
 }
@@ -147,14 +151,16 @@ pub(crate) struct ErrorArgs {
     /// What becomes of them [default: fail; reject with --rejects]
     #[arg(long, value_enum, value_name = "ACTION")]
     on_error: Option<OnErrorArg>,
-    /// Write them to this CSV file: file, line, column, reason, raw. It appears when the ingest has committed, and
-    /// only if there are any. A load that goes on after a stop adds to the file of its earlier part
+    /// Write them to this CSV file: file, line, column, reason, raw. It appears when the ingest has
+    /// committed, and only if there are any. A load that goes on after a stop adds to the file of
+    /// its earlier part
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
     /// Replace the file of --rejects if it exists
     #[arg(long, requires = "rejects")]
     force: bool,
-    /// Rows that may be left out; one more ends the ingest, with nothing stored and exit code 4 [default: no bound]
+    /// Rows that may be left out; one more ends the ingest, with nothing stored and exit code 4
+    /// [default: no bound]
     #[arg(long, value_name = "N")]
     max_errors: Option<u64>,
 }
@@ -183,8 +189,12 @@ impl ErrorArgs {
         let on_error = match (self.on_error, &self.rejects) {
             (None | Some(OnErrorArg::Reject), Some(file)) => self.to_file(file)?,
             (Some(OnErrorArg::Reject), None) => {
-                return Err(Failure::usage("--on-error reject needs a file for the rows that are left out")
-                    .hint("name it with --rejects FILE, or say --on-error skip to have them counted only"));
+                return Err(Failure::usage(
+                    "--on-error reject needs a file for the rows that are left out",
+                )
+                .hint(
+                    "name it with --rejects FILE, or say --on-error skip to have them counted only",
+                ));
             }
             (Some(_), Some(_)) => {
                 return Err(Failure::usage(
@@ -273,7 +283,8 @@ pub(crate) struct Types(pub(crate) Vec<(String, DataType)>);
 impl IngestArgs {
     /// The inputs; `-` alone for stdin. If that is a terminal, help is printed instead of waiting.
     pub(crate) fn inputs(&self) -> Result<Vec<PathBuf>, Failure> {
-        let files = if self.files.is_empty() { vec![PathBuf::from("-")] } else { self.files.clone() };
+        let files =
+            if self.files.is_empty() { vec![PathBuf::from("-")] } else { self.files.clone() };
         let stdin = files.iter().filter(|file| file.as_os_str() == "-").count();
         if stdin > 1 {
             return Err(Failure::usage("stdin (-) can be read only once"));
@@ -288,7 +299,8 @@ impl IngestArgs {
 /// Runs `sty ingest`.
 pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     let on_error = args.errors.on_error()?;
-    let names: Vec<String> = args.inputs()?.iter().map(|file| file.to_string_lossy().into_owned()).collect();
+    let names: Vec<String> =
+        args.inputs()?.iter().map(|file| file.to_string_lossy().into_owned()).collect();
     let mut inputs = expand(&names)?;
     if let Some(encoding) = args.encoding {
         inputs = inputs.into_iter().map(|input| input.encoded(encoding)).collect();
@@ -346,8 +358,16 @@ impl IngestArgs {
             if_loaded: self.if_loaded.into(),
             commit_every: self.commit_every,
             arrange: Arrange {
-                partition_by: self.partition_by.as_ref().map(|Expressions(all)| all.clone()).unwrap_or_default(),
-                sort_by: self.sort_by.as_ref().map(|SortList(keys)| keys.clone()).unwrap_or_default(),
+                partition_by: self
+                    .partition_by
+                    .as_ref()
+                    .map(|Expressions(all)| all.clone())
+                    .unwrap_or_default(),
+                sort_by: self
+                    .sort_by
+                    .as_ref()
+                    .map(|SortList(keys)| keys.clone())
+                    .unwrap_or_default(),
                 compile: Some(Arc::new(SqlExpressions::default())),
                 table: None,
             },
@@ -374,8 +394,8 @@ impl From<ProfileArg> for Profile {
     }
 }
 
-/// Splits `name:type,…`; commas inside parentheses belong to the type, and the name ends at the last colon before
-/// the type's parentheses.
+/// Splits `name:type,…`; commas inside parentheses belong to the type, and the name ends at the
+/// last colon before the type's parentheses.
 pub(crate) fn parse_schema(text: &str) -> Result<Types, String> {
     let mut types = Vec::new();
     for part in split_outside_parentheses(text) {
@@ -388,7 +408,10 @@ pub(crate) fn parse_schema(text: &str) -> Result<Types, String> {
         if types.iter().any(|(known, _)| known == name) {
             return Err(format!("column '{name}' is named twice"));
         }
-        types.push((name.to_owned(), data_type.parse::<DataType>().map_err(|error| error.to_string())?));
+        types.push((
+            name.to_owned(),
+            data_type.parse::<DataType>().map_err(|error| error.to_string())?,
+        ));
     }
     Ok(Types(types))
 }
@@ -438,7 +461,10 @@ mod tests {
             types.iter().map(|(name, data_type)| format!("{name}={data_type}")).collect::<Vec<_>>()
         };
         assert_eq!(shown("id:int64, fare:decimal(9,2)"), ["id=int64", "fare=decimal(9,2)"]);
-        assert_eq!(shown("a:b:utf8,t:timestamp(us,+02:00),"), ["a:b=utf8", "t=timestamp(us,+02:00)"]);
+        assert_eq!(
+            shown("a:b:utf8,t:timestamp(us,+02:00),"),
+            ["a:b=utf8", "t=timestamp(us,+02:00)"]
+        );
         for bad in ["id", ":int64", "id:int7", "a:utf8,a:utf8"] {
             assert!(parse_schema(bad).is_err(), "{bad}");
         }

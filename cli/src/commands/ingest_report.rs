@@ -1,5 +1,5 @@
-//! What `sty ingest` says when it is done: a summary for people on stderr, and with `--report json` one object for
-//! programs on stdout.
+//! What `sty ingest` says when it is done: a summary for people on stderr, and with `--report json`
+//! one object for programs on stdout.
 
 use std::path::Path;
 
@@ -49,7 +49,8 @@ fn note_guesses(report: &LoadReport, context: &Context) {
     }
 }
 
-/// Says which rows are not in the table: all of them are in the file, if there is one, else the first are shown.
+/// Says which rows are not in the table: all of them are in the file, if there is one, else the
+/// first are shown.
 fn note_rejects(report: &LoadReport, rejects: Option<&Path>, context: &Context) {
     if report.rows_rejected == 0 {
         return;

@@ -58,11 +58,14 @@ pub(crate) fn run(args: &InspectArgs, context: &Context) -> Result<(), Failure> 
     let snapshot = Store::open(&args.table.store).table(&args.table.table)?.snapshot()?;
     let known = snapshot.schema().columns();
     if let Some(name) = args.column.iter().find(|name| !known.iter().any(|c| *c.name == ***name)) {
-        return Err(
-            stylobate::Error::NotFound(format!("table '{}' has no column '{name}'", args.table.table)).into()
-        );
+        return Err(stylobate::Error::NotFound(format!(
+            "table '{}' has no column '{name}'",
+            args.table.table
+        ))
+        .into());
     }
-    let wanted = |c: &&Column| args.column.is_empty() || args.column.iter().any(|name| **name == *c.name);
+    let wanted =
+        |c: &&Column| args.column.is_empty() || args.column.iter().any(|name| **name == *c.name);
     let columns: Vec<&Column> = known.iter().filter(wanted).collect();
     let entries = snapshot.segments()?;
     let mut parts = Vec::new();
@@ -74,8 +77,12 @@ pub(crate) fn run(args: &InspectArgs, context: &Context) -> Result<(), Failure> 
     }
     match args.format {
         InspectFormat::Json => print_json(&document(&snapshot, &entries, &columns, &parts)),
-        InspectFormat::Table if args.segments => print_one(&by_segment(&snapshot, &entries)?, None, context),
-        InspectFormat::Table if !args.column.is_empty() => print_one(&by_block(&columns, &parts)?, None, context),
+        InspectFormat::Table if args.segments => {
+            print_one(&by_segment(&snapshot, &entries)?, None, context)
+        }
+        InspectFormat::Table if !args.column.is_empty() => {
+            print_one(&by_block(&columns, &parts)?, None, context)
+        }
         InspectFormat::Table => print_one(&by_column(&columns, &parts)?, None, context),
     }
 }
@@ -108,7 +115,10 @@ impl Part {
                 Physical::Bytes => text_bytes(&block.decode(0..rows)?),
                 Physical::Null => 0,
                 Physical::Bool => rows as u64 / 8,
-                _ => stored.data_type().to_arrow().primitive_width().unwrap_or(0) as u64 * rows as u64,
+                _ => {
+                    stored.data_type().to_arrow().primitive_width().unwrap_or(0) as u64
+                        * rows as u64
+                }
             };
             blocks.push(BlockPart {
                 encoding: block.reader().describe(),
@@ -129,7 +139,9 @@ fn text_bytes(array: &ArrayRef) -> u64 {
     let length = |view: &u128| u64::from(*view as u32);
     match array.as_string_view_opt() {
         Some(text) => text.views().iter().map(length).sum(),
-        None => array.as_binary_view_opt().map_or(0, |bytes| bytes.views().iter().map(length).sum()),
+        None => {
+            array.as_binary_view_opt().map_or(0, |bytes| bytes.views().iter().map(length).sum())
+        }
     }
 }
 
@@ -159,7 +171,9 @@ fn by_column(columns: &[&Column], parts: &[Vec<Part>]) -> Result<RecordBatch, Fa
 fn by_block(columns: &[&Column], parts: &[Vec<Part>]) -> Result<RecordBatch, Failure> {
     let mut lines: Vec<Line> = Vec::new();
     for (i, column) in columns.iter().enumerate() {
-        for (s, part) in parts.iter().enumerate().filter_map(|(s, segment)| Some((s, segment.get(i)?))) {
+        for (s, part) in
+            parts.iter().enumerate().filter_map(|(s, segment)| Some((s, segment.get(i)?)))
+        {
             for (b, block) in part.blocks.iter().enumerate() {
                 lines.push(Line {
                     name: column.name.to_string(),
@@ -168,7 +182,10 @@ fn by_block(columns: &[&Column], parts: &[Vec<Part>]) -> Result<RecordBatch, Fai
                     bytes: block.bytes,
                     raw: part.raw * block.rows as u64
                         / part.blocks.iter().map(|b| b.rows as u64).sum::<u64>().max(1),
-                    shown: (show(&block.stats.min, &column.data_type), show(&block.stats.max, &column.data_type)),
+                    shown: (
+                        show(&block.stats.min, &column.data_type),
+                        show(&block.stats.max, &column.data_type),
+                    ),
                     stats: block.stats.clone(),
                 });
             }
@@ -188,13 +205,17 @@ struct Line {
 }
 
 fn lines_to_batch(lines: Vec<Line>, name: &str, what: &str) -> Result<RecordBatch, Failure> {
-    let text =
-        |get: fn(&Line) -> Option<String>| -> ArrayRef { Arc::new(lines.iter().map(get).collect::<StringArray>()) };
-    let count =
-        |get: fn(&Line) -> u64| -> ArrayRef { Arc::new(lines.iter().map(get).map(Some).collect::<UInt64Array>()) };
-    let ratio = |l: &Line| (l.bytes > 0).then(|| (l.raw as f64 / l.bytes as f64 * 100.0).round() / 100.0);
+    let text = |get: fn(&Line) -> Option<String>| -> ArrayRef {
+        Arc::new(lines.iter().map(get).collect::<StringArray>())
+    };
+    let count = |get: fn(&Line) -> u64| -> ArrayRef {
+        Arc::new(lines.iter().map(get).map(Some).collect::<UInt64Array>())
+    };
+    let ratio =
+        |l: &Line| (l.bytes > 0).then(|| (l.raw as f64 / l.bytes as f64 * 100.0).round() / 100.0);
     let ratio: ArrayRef = Arc::new(lines.iter().map(ratio).collect::<Float64Array>());
-    let distinct: ArrayRef = Arc::new(lines.iter().map(|l| l.stats.distinct).collect::<UInt64Array>());
+    let distinct: ArrayRef =
+        Arc::new(lines.iter().map(|l| l.stats.distinct).collect::<UInt64Array>());
     Ok(RecordBatch::try_from_iter([
         (name, text(|l| Some(l.name.clone()))),
         (what, text(|l| Some(l.what.clone()))),
@@ -209,7 +230,8 @@ fn lines_to_batch(lines: Vec<Line>, name: &str, what: &str) -> Result<RecordBatc
     ])?)
 }
 
-/// The two commonest encodings of the blocks, without their numbers: `dictionary(frame) 60%, dictionary(constant) 40%`.
+/// The two commonest encodings of the blocks, without their numbers: `dictionary(frame) 60%,
+/// dictionary(constant) 40%`.
 fn usual_encodings(parts: &[&Part]) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for block in parts.iter().flat_map(|part| &part.blocks) {
@@ -226,7 +248,8 @@ fn usual_encodings(parts: &[&Part]) -> String {
     counts.iter().take(2).map(share).collect::<Vec<_>>().join(", ")
 }
 
-/// An encoding's description without its parameters: `delta(frame 5 bit + 3 patches)` is `delta(frame)`.
+/// An encoding's description without its parameters: `delta(frame 5 bit + 3 patches)` is
+/// `delta(frame)`.
 fn without_numbers(encoding: &str) -> String {
     let mut out = String::new();
     for token in encoding.split_whitespace() {
@@ -250,7 +273,10 @@ fn show(bound: &Option<Bound>, data_type: &DataType) -> Option<String> {
 
 /// One line a segment.
 fn by_segment(snapshot: &Snapshot, entries: &[SegmentEntry]) -> Result<RecordBatch, Failure> {
-    let file = entries.iter().map(|e| Some(snapshot.path(e).display().to_string())).collect::<StringArray>();
+    let file = entries
+        .iter()
+        .map(|e| Some(snapshot.path(e).display().to_string()))
+        .collect::<StringArray>();
     let number = |get: fn(&SegmentEntry) -> u64| -> ArrayRef {
         Arc::new(entries.iter().map(get).map(Some).collect::<UInt64Array>())
     };
@@ -264,7 +290,12 @@ fn by_segment(snapshot: &Snapshot, entries: &[SegmentEntry]) -> Result<RecordBat
     Ok(RecordBatch::try_from_iter(columns)?)
 }
 
-fn document(snapshot: &Snapshot, entries: &[SegmentEntry], columns: &[&Column], parts: &[Vec<Part>]) -> Value {
+fn document(
+    snapshot: &Snapshot,
+    entries: &[SegmentEntry],
+    columns: &[&Column],
+    parts: &[Vec<Part>],
+) -> Value {
     let segments: Vec<Value> = entries
         .iter()
         .zip(parts)

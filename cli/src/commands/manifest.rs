@@ -14,9 +14,11 @@ use crate::errors::Failure;
 use crate::output::Output;
 use crate::units::{show_amplification, show_count, show_counted, show_size};
 
-/// Show the manifest of a table: columns, arrangement, generations, segments and what is known of them, loaded sources
+/// Show the manifest of a table: columns, arrangement, generations, segments and what is known of
+/// them, loaded sources
 ///
-/// Without --format, a summary for people. As JSON, everything: one object, with an entry for each segment.
+/// Without --format, a summary for people. As JSON, everything: one object, with an entry for each
+/// segment.
 ///
 /// Examples:
 ///   sty manifest db/trips
@@ -63,7 +65,9 @@ pub(crate) fn run(args: &ManifestArgs, _: &Context) -> Result<(), Failure> {
         ManifestFormat::Text => summary(&snapshot, &generations)?,
         ManifestFormat::Json => {
             let document = document(&snapshot, &generations)?;
-            serde_json::to_string_pretty(&document).map_err(|error| Failure::failed(error.to_string()))? + "\n"
+            serde_json::to_string_pretty(&document)
+                .map_err(|error| Failure::failed(error.to_string()))?
+                + "\n"
         }
     };
     let mut output = Output::open(args.output.as_deref(), args.force)?;
@@ -79,7 +83,12 @@ fn summary(snapshot: &Snapshot, generations: &[u64]) -> Result<String, Failure> 
     let bytes: u64 = segments.iter().map(|segment| segment.length).sum();
     let kept: Vec<String> = generations.iter().map(u64::to_string).collect();
     let mut lines = vec![
-        format!("table {}, generation {}; kept: {}", snapshot.table_name(), root.generation, kept.join(", ")),
+        format!(
+            "table {}, generation {}; kept: {}",
+            snapshot.table_name(),
+            root.generation,
+            kept.join(", ")
+        ),
         format!(
             "{} in {}, {} in {}; profile {}",
             show_counted(root.rows, "row"),
@@ -91,12 +100,18 @@ fn summary(snapshot: &Snapshot, generations: &[u64]) -> Result<String, Failure> 
     ];
     if root.traffic.loaded > 0 {
         let (loaded, written) = (show_size(root.traffic.loaded), show_size(root.traffic.written));
-        lines.push(format!("{loaded} loaded, {written} written{}", show_amplification(&root.traffic)));
+        lines.push(format!(
+            "{loaded} loaded, {written} written{}",
+            show_amplification(&root.traffic)
+        ));
     }
     let arrangement = &root.arrangement;
     if !arrangement.partition_by.is_empty() {
-        let keys: Vec<String> =
-            arrangement.partition_by.iter().map(|key| format!("{} AS {}", key.expression, key.name)).collect();
+        let keys: Vec<String> = arrangement
+            .partition_by
+            .iter()
+            .map(|key| format!("{} AS {}", key.expression, key.name))
+            .collect();
         lines.push(format!("partitioned by {}", keys.join(", ")));
     }
     if !arrangement.sort_by.is_empty() {
@@ -105,12 +120,17 @@ fn summary(snapshot: &Snapshot, generations: &[u64]) -> Result<String, Failure> 
     let sources = snapshot.sources()?;
     if !sources.is_empty() {
         let open = sources.iter().filter(|source| !source.done).count();
-        let open = if open > 0 { format!(", {} not to the end", show_count(open as u64)) } else { String::new() };
+        let open = if open > 0 {
+            format!(", {} not to the end", show_count(open as u64))
+        } else {
+            String::new()
+        };
         lines.push(format!("{} loaded{open}", show_counted(sources.len() as u64, "source")));
     }
     for column in snapshot.schema().columns() {
         let required = if column.nullable { "" } else { " not null" };
-        lines.push(format!("  {} {}{required} (id {})", column.name, column.data_type, column.id.0));
+        lines
+            .push(format!("  {} {}{required} (id {})", column.name, column.data_type, column.id.0));
     }
     Ok(lines.join("\n") + "\n")
 }
@@ -140,10 +160,9 @@ fn document(snapshot: &Snapshot, generations: &[u64]) -> Result<Value, Failure> 
     }
     let entries = snapshot.segments()?;
     let segments = entries.iter().enumerate().map(|(at, segment)| {
-        let stats = columns
-            .iter()
-            .zip(&known)
-            .filter_map(|(column, known)| Some((column.name.to_string(), statistics(known.get(at)?.as_ref()?))));
+        let stats = columns.iter().zip(&known).filter_map(|(column, known)| {
+            Some((column.name.to_string(), statistics(known.get(at)?.as_ref()?)))
+        });
         json!({
             "file": snapshot.path(segment).strip_prefix(snapshot.dir().path()).ok(),
             "offset": segment.offset,
@@ -195,7 +214,9 @@ fn document(snapshot: &Snapshot, generations: &[u64]) -> Result<Value, Failure> 
 
 fn statistics(known: &ColumnStats) -> Value {
     let bound = |bound: &Option<stylobate::block::Bound>| {
-        bound.as_ref().map(|bound| json!({"value": bound.value.show(&known.data_type), "exact": bound.exact}))
+        bound
+            .as_ref()
+            .map(|bound| json!({"value": bound.value.show(&known.data_type), "exact": bound.exact}))
     };
     json!({
         "type": known.data_type.to_string(),

@@ -34,7 +34,8 @@ pub(crate) struct PartitionsArgs {
 pub(crate) fn run(args: &PartitionsArgs, context: &Context) -> Result<(), Failure> {
     let snapshot = Store::open(&args.table.store).table(&args.table.table)?.snapshot()?;
     let all = partitions(&snapshot)?;
-    let paths: ArrayRef = Arc::new(StringArray::from_iter_values(all.iter().map(|partition| &*partition.path)));
+    let paths: ArrayRef =
+        Arc::new(StringArray::from_iter_values(all.iter().map(|partition| &*partition.path)));
     let mut columns: Vec<(&str, ArrayRef)> = vec![("partition", paths)];
     let numbers = |of: fn(&stylobate::maintain::Partition) -> u64| -> ArrayRef {
         Arc::new(UInt64Array::from_iter_values(all.iter().map(of)))
@@ -47,8 +48,8 @@ pub(crate) fn run(args: &PartitionsArgs, context: &Context) -> Result<(), Failur
 
 /// Drop partitions of a table, and those within them
 ///
-/// No data is read or written; queries that have begun go on. The files go as soon as no query and no kept generation
-/// needs them.
+/// No data is read or written; queries that have begun go on. The files go as soon as no query and
+/// no kept generation needs them.
 ///
 /// Examples:
 ///   sty drop-partition db/trips year=2009

@@ -36,12 +36,15 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// Tells a store from a table by what is on disk: a table has a file `CURRENT`. What exists as neither is taken
-    /// for a table if its parent is a directory, so that the error names the missing table.
+    /// Tells a store from a table by what is on disk: a table has a file `CURRENT`. What exists as
+    /// neither is taken for a table if its parent is a directory, so that the error names the
+    /// missing table.
     pub(crate) fn of(path: &Path) -> Scope {
         let table = path.to_str().and_then(|text| text.parse::<TablePath>().ok());
         match table {
-            Some(table) if path.join("CURRENT").is_file() || (!path.exists() && table.store.is_dir()) => {
+            Some(table)
+                if path.join("CURRENT").is_file() || (!path.exists() && table.store.is_dir()) =>
+            {
                 Scope::Table(table)
             }
             _ => Scope::Store(path.to_path_buf()),
@@ -55,7 +58,9 @@ mod tests {
 
     #[test]
     fn a_table_is_the_last_part() {
-        let parse = |text: &str| text.parse::<TablePath>().ok().map(|t| (t.store.display().to_string(), t.table));
+        let parse = |text: &str| {
+            text.parse::<TablePath>().ok().map(|t| (t.store.display().to_string(), t.table))
+        };
         assert_eq!(parse("db/trips"), Some(("db".into(), "trips".into())));
         assert_eq!(parse("/data/db/trips/"), Some(("/data/db".into(), "trips".into())));
         assert_eq!(parse("./trips"), Some((".".into(), "trips".into())));

@@ -23,14 +23,15 @@ use crate::units::{parse_duration, parse_size, show_counted, show_duration};
 
 /// Run SQL over the tables of a store
 ///
-/// All of DataFusion's SQL. Other files are tables by name: FROM 'x.parquet', FROM 'x.csv'. Several statements are
-/// separated by `;` and run in order up to the first error. CREATE TABLE [AS] and INSERT store rows, each statement as
-/// one commit; CREATE TABLE also makes a store that does not exist. Without -o, results go to stdout: as a table on a
-/// terminal, as CSV otherwise.
+/// All of DataFusion's SQL. Other files are tables by name: FROM 'x.parquet', FROM 'x.csv'. Several
+/// statements are separated by `;` and run in order up to the first error. CREATE TABLE [AS] and
+/// INSERT store rows, each statement as one commit; CREATE TABLE also makes a store that does not
+/// exist. Without -o, results go to stdout: as a table on a terminal, as CSV otherwise.
 ///
-/// Numbers are printed so that they read back as the same values: integers and decimals exactly, also in JSON beyond
-/// 2^53; floats as the shortest text that is the same value; NaN, inf and -inf ("NaN", "Infinity" and "-Infinity" in
-/// JSON). In CSV an empty field is null and "" is the empty text.
+/// Numbers are printed so that they read back as the same values: integers and decimals exactly,
+/// also in JSON beyond 2^53; floats as the shortest text that is the same value; NaN, inf and -inf
+/// ("NaN", "Infinity" and "-Infinity" in JSON). In CSV an empty field is null and "" is the empty
+/// text.
 ///
 /// Examples:
 ///   sty query db 'SELECT count(*) FROM trips'
@@ -72,12 +73,14 @@ pub(crate) struct QueryArgs {
     pub(crate) timer: bool,
     /// Say on stderr what each statement read and what pruned the rest [possible: table, json]
     ///
-    /// The plan from its top, with rows and times of each operator, and under the store's own: segments, blocks and bytes
-    /// read and pruned, by which statistic; rows into and out of each step and condition; time of each step, the sum of
-    /// all threads. A condition that zone maps prove for a whole block counts as asked first, of all its rows.
+    /// The plan from its top, with rows and times of each operator, and under the store's own:
+    /// segments, blocks and bytes read and pruned, by which statistic; rows into and out of each
+    /// step and condition; time of each step, the sum of all threads. A condition that zone maps
+    /// prove for a whole block counts as asked first, of all its rows.
     ///
-    /// --stats=json is one object a line for each statement: sql, rows, total_ms (with printing), planning_ms,
-    /// execution_ms, peak_memory_bytes (as in sty bench), spilled_bytes, spill_files, operators. README.md has the rest.
+    /// --stats=json is one object a line for each statement: sql, rows, total_ms (with printing),
+    /// planning_ms, execution_ms, peak_memory_bytes (as in sty bench), spilled_bytes, spill_files,
+    /// operators. README.md has the rest.
     #[arg(long, value_name = "FORMAT", value_enum, num_args = 0..=1, require_equals = true,
         default_missing_value = "table", hide_possible_values = true)]
     pub(crate) stats: Option<StatsFormat>,
@@ -102,8 +105,13 @@ impl QueryArgs {
     }
 }
 
-/// The text of a command's statements: given, in a file, or on stdin. A terminal as stdin gets help instead of silence.
-pub(super) fn read_statements(sql: Option<&str>, file: Option<&Path>, command: &str) -> Result<String, Failure> {
+/// The text of a command's statements: given, in a file, or on stdin. A terminal as stdin gets help
+/// instead of silence.
+pub(super) fn read_statements(
+    sql: Option<&str>,
+    file: Option<&Path>,
+    command: &str,
+) -> Result<String, Failure> {
     match (sql, file) {
         (Some(sql), _) if sql != "-" => Ok(sql.to_owned()),
         (_, Some(file)) if file.as_os_str() != "-" => {
@@ -136,17 +144,20 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
     let session = Session::open(&store, &options)?;
     let statements = session.parse(&sql)?;
     if statements.is_empty() && !store.exists()? {
-        let what = format!("there is no store at '{}' and no statement to run", args.store.display());
+        let what =
+            format!("there is no store at '{}' and no statement to run", args.store.display());
         return Err(Failure::usage(what).hint("the store comes first: sty query STORE 'SELECT …'"));
     }
-    let (mut output, format, mut print) = context.open_result(args.format, args.output.as_deref(), args.force)?;
+    let (mut output, format, mut print) =
+        context.open_result(args.format, args.output.as_deref(), args.force)?;
     print.header = !args.no_header;
     print.max_rows = args.max_rows;
     let watch = Watch::start(&session, args.timeout);
     let (mut printed, before) = (false, held());
     for statement in &statements {
         let started = Instant::now();
-        let watched = args.stats.map(|format| Watched::start(format, statement.to_string(), before));
+        let watched =
+            args.stats.map(|format| Watched::start(format, statement.to_string(), before));
         let stream = match watched {
             Some(_) => session.execute_timed(statement, &parameters),
             None => session.execute(statement, &parameters),
@@ -165,8 +176,12 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
             continue;
         }
         if printed && !format.holds_many() {
-            return Err(Failure::usage("a second statement has a result, and this format holds only one")
-                .hint("use --format jsonl, csv, tsv, markdown or table, or run the statements one by one"));
+            return Err(Failure::usage(
+                "a second statement has a result, and this format holds only one",
+            )
+            .hint(
+                "use --format jsonl, csv, tsv, markdown or table, or run the statements one by one",
+            ));
         }
         printed = true;
         let mut printer = Printer::new(format, &stream.schema(), &print, output)?;
@@ -186,7 +201,11 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
             context.note(&format!("cut after {} (--max-rows)", show_counted(finished.rows, "row")));
         }
         if args.timer {
-            context.note(&format!("{} in {}", show_counted(rows, "row"), show_duration(started.elapsed())));
+            context.note(&format!(
+                "{} in {}",
+                show_counted(rows, "row"),
+                show_duration(started.elapsed())
+            ));
         }
         if let (Some(watched), Some(done)) = (watched, done) {
             watched.report(&done);
@@ -205,8 +224,10 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn start(session: &Session, timeout: Option<Duration>) -> Watch {
-        let watch = Watch { interrupted: signals::cancellation(), timed_out: Arc::default(), timeout };
-        let (interrupted, timed_out) = (Arc::clone(&watch.interrupted), Arc::clone(&watch.timed_out));
+        let watch =
+            Watch { interrupted: signals::cancellation(), timed_out: Arc::default(), timeout };
+        let (interrupted, timed_out) =
+            (Arc::clone(&watch.interrupted), Arc::clone(&watch.timed_out));
         let (canceller, started) = (session.canceller(), Instant::now());
         std::thread::spawn(move || {
             while !interrupted.load(Ordering::Relaxed) {
@@ -227,7 +248,8 @@ impl Watch {
         }
         match self.timeout {
             Some(timeout) if self.timed_out.load(Ordering::Relaxed) => {
-                Err(Error::LimitExceeded(format!("timeout of {} reached", show_duration(timeout))).into())
+                Err(Error::LimitExceeded(format!("timeout of {} reached", show_duration(timeout)))
+                    .into())
             }
             _ => Ok(()),
         }

@@ -1,5 +1,6 @@
-//! What `sty query --stats` says of each statement: what it read, what statistics spared it, how many rows each step took
-//! in and let out, where the time went, what memory and temporary files it needed.
+//! What `sty query --stats` says of each statement: what it read, what statistics spared it, how
+//! many rows each step took in and let out, where the time went, what memory and temporary files it
+//! needed.
 
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
@@ -41,7 +42,8 @@ impl Watched {
     /// Ends, and reports on stderr.
     pub(super) fn report(self, done: &Statistics) {
         let total = self.started.elapsed();
-        let memory = self.memory.finish().zip(self.before).map(|(peak, before)| peak.saturating_sub(before));
+        let memory =
+            self.memory.finish().zip(self.before).map(|(peak, before)| peak.saturating_sub(before));
         let text = match self.format {
             StatsFormat::Table => text(done, total, memory),
             StatsFormat::Json => format!("{}\n", object(&self.sql, done, total, memory)),
@@ -61,7 +63,13 @@ struct Line {
 }
 
 fn line(step: &'static str, detail: Option<String>, done: &Step) -> Line {
-    Line { step, detail, rows_in: Some(done.rows_in), rows_out: Some(done.rows_out), time: done.time }
+    Line {
+        step,
+        detail,
+        rows_in: Some(done.rows_in),
+        rows_out: Some(done.rows_out),
+        time: done.time,
+    }
 }
 
 /// The steps of a fragment or scan before its filter, and after it.
@@ -75,9 +83,16 @@ fn around(store: &StoreOperator) -> (Vec<Line>, Vec<Line>) {
     let left = rows.saturating_sub(counters.pruned().rows);
     let prune = Step { rows_in: rows, rows_out: left, time: counters.prune };
     let scan = Step { rows_in: left, ..counters.scan };
-    let mut after = vec![line(store.output, counters.grouping.map(str::to_owned), &counters.output)];
+    let mut after =
+        vec![line(store.output, counters.grouping.map(str::to_owned), &counters.output)];
     if store.output != "project" {
-        after.push(Line { step: "finish", detail: None, rows_in: None, rows_out: None, time: counters.finish });
+        after.push(Line {
+            step: "finish",
+            detail: None,
+            rows_in: None,
+            rows_out: None,
+            time: counters.finish,
+        });
     }
     (vec![line("prune", None, &prune), line("scan", None, &scan)], after)
 }
@@ -194,7 +209,8 @@ fn text(done: &Statistics, total: Duration, memory: Option<u64>) -> String {
 
 fn operator_text(operator: &Operator) -> String {
     let indent = "  ".repeat(operator.depth + 1);
-    let table = operator.store.as_ref().map(|store| format!(" of {}", store.table)).unwrap_or_default();
+    let table =
+        operator.store.as_ref().map(|store| format!(" of {}", store.table)).unwrap_or_default();
     let mut out = format!("{indent}{}{table}", operator.name);
     let mut figures = Vec::new();
     figures.extend(operator.rows_out.map(|rows| show_counted(rows, "row")));
@@ -217,8 +233,14 @@ fn operator_text(operator: &Operator) -> String {
 fn store_text(store: &StoreOperator) -> Vec<String> {
     let counters = &store.counters;
     let mut lines = vec![
-        format!("segments  {}", read_of(counters.segments_read, counters.pruned().segments, counters.segments)),
-        format!("blocks    {}", read_of(counters.blocks_read, counters.pruned().blocks, counters.blocks)),
+        format!(
+            "segments  {}",
+            read_of(counters.segments_read, counters.pruned().segments, counters.segments)
+        ),
+        format!(
+            "blocks    {}",
+            read_of(counters.blocks_read, counters.pruned().blocks, counters.blocks)
+        ),
         format!("bytes     {}", bytes_text(counters)),
     ];
     if counters.from_metadata {
@@ -229,8 +251,11 @@ fn store_text(store: &StoreOperator) -> Vec<String> {
         if by.blocks > 0 {
             let name = statistic.name().replace('_', " ").replace("min max", "min/max");
             let what = format!("{}, {}", show_counted(by.blocks, "block"), show_size(by.bytes));
-            let segments =
-                if by.segments > 0 { show_counted(by.segments, "segment") + ", " } else { String::new() };
+            let segments = if by.segments > 0 {
+                show_counted(by.segments, "segment") + ", "
+            } else {
+                String::new()
+            };
             lines.push(format!("pruned    by {name}: {segments}{what}"));
         }
     }
@@ -261,12 +286,17 @@ fn steps_text(store: &StoreOperator) -> Vec<String> {
         }
     }
     lines.extend(after);
-    let mut out = vec![format!("{:<9} {:>14} {:>14} {:>10}", "step", "rows in", "rows out", "time")];
+    let mut out =
+        vec![format!("{:<9} {:>14} {:>14} {:>10}", "step", "rows in", "rows out", "time")];
     for line in lines {
         let count = |rows: Option<u64>| rows.map(show_count).unwrap_or_default();
         let detail = line.detail.map(|detail| format!("  {detail}")).unwrap_or_default();
         let (rows_in, rows_out) = (count(line.rows_in), count(line.rows_out));
-        out.push(format!("{:<9} {rows_in:>14} {rows_out:>14} {:>10}{detail}", line.step, show_duration(line.time)));
+        out.push(format!(
+            "{:<9} {rows_in:>14} {rows_out:>14} {:>10}{detail}",
+            line.step,
+            show_duration(line.time)
+        ));
     }
     out
 }

@@ -33,11 +33,18 @@ pub(crate) struct SchemaArgs {
 pub(crate) fn run(args: &SchemaArgs, context: &Context) -> Result<(), Failure> {
     let snapshot = Store::open(&args.table.store).table(&args.table.table)?.snapshot()?;
     let columns = snapshot.schema().columns();
-    let names: ArrayRef = Arc::new(columns.iter().map(|c| Some(c.name.to_string())).collect::<StringArray>());
-    let types: ArrayRef = Arc::new(columns.iter().map(|c| Some(c.data_type.to_string())).collect::<StringArray>());
+    let names: ArrayRef =
+        Arc::new(columns.iter().map(|c| Some(c.name.to_string())).collect::<StringArray>());
+    let types: ArrayRef =
+        Arc::new(columns.iter().map(|c| Some(c.data_type.to_string())).collect::<StringArray>());
     let ids: ArrayRef = Arc::new(columns.iter().map(|c| Some(c.id.0)).collect::<UInt32Array>());
-    let nullable: ArrayRef = Arc::new(columns.iter().map(|c| Some(c.nullable)).collect::<BooleanArray>());
-    let batch =
-        RecordBatch::try_from_iter([("column", names), ("type", types), ("id", ids), ("nullable", nullable)])?;
+    let nullable: ArrayRef =
+        Arc::new(columns.iter().map(|c| Some(c.nullable)).collect::<BooleanArray>());
+    let batch = RecordBatch::try_from_iter([
+        ("column", names),
+        ("type", types),
+        ("id", ids),
+        ("nullable", nullable),
+    ])?;
     print_one(&batch, args.format, context)
 }

@@ -55,7 +55,11 @@ pub(crate) fn run(args: &TablesArgs, context: &Context) -> Result<(), Failure> {
 }
 
 /// Prints one batch as a whole result on stdout.
-pub(crate) fn print_one(batch: &RecordBatch, format: Option<Format>, context: &Context) -> Result<(), Failure> {
+pub(crate) fn print_one(
+    batch: &RecordBatch,
+    format: Option<Format>,
+    context: &Context,
+) -> Result<(), Failure> {
     let (output, format, options) = context.open_result(format, None, false)?;
     let mut printer = Printer::new(format, &batch.schema(), &options, output)?;
     let _ = printer.write(batch)?;

@@ -13,8 +13,8 @@ use crate::units::{show_counted, show_size};
 
 /// Read every byte of a store or a table and check it
 ///
-/// Every checksum is computed again and every block decoded. Exit code 3 if anything is damaged; each damage is named
-/// with its file and offset.
+/// Every checksum is computed again and every block decoded. Exit code 3 if anything is damaged;
+/// each damage is named with its file and offset.
 ///
 /// Examples:
 ///   sty verify db
@@ -62,6 +62,9 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
     }
     match damaged {
         0 => Ok(()),
-        n => Err(Failure::corrupt(format!("{} found, named above", show_counted(n, "damaged place")))),
+        n => Err(Failure::corrupt(format!(
+            "{} found, named above",
+            show_counted(n, "damaged place")
+        ))),
     }
 }

@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::builder::{Float64Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder};
+use arrow_array::builder::{
+    Float64Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder,
+};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 
@@ -21,10 +23,12 @@ fn data_type(column: &str) -> DataType {
     let of_place = column.strip_prefix("pickup_").or_else(|| column.strip_prefix("dropoff_"));
     match of_place.unwrap_or(column) {
         "datetime" => DataType::Timestamp(TimeUnit::Microsecond, None),
-        "trip_id" | "rate_code_id" | "passenger_count" | "trip_type" | "max_temperature" | "min_temperature"
-        | "nyct2010_gid" | "borocode" | "boroct2010" | "puma" => DataType::Int64,
-        "vendor_id" | "store_and_fwd_flag" | "payment_type" | "pickup" | "dropoff" | "cab_type" | "boroname"
-        | "ct2010" | "cdeligibil" | "ntacode" | "ntaname" => DataType::Utf8,
+        "trip_id" | "rate_code_id" | "passenger_count" | "trip_type" | "max_temperature"
+        | "min_temperature" | "nyct2010_gid" | "borocode" | "boroct2010" | "puma" => {
+            DataType::Int64
+        }
+        "vendor_id" | "store_and_fwd_flag" | "payment_type" | "pickup" | "dropoff" | "cab_type"
+        | "boroname" | "ct2010" | "cdeligibil" | "ntacode" | "ntaname" => DataType::Utf8,
         _ => DataType::Float64,
     }
 }
@@ -72,7 +76,9 @@ fn strings<'a>(trips: &'a [Trip], value: impl Fn(&'a Trip) -> Option<&'a str>) -
 
 fn times(trips: &[Trip], value: impl Fn(&Trip) -> Option<i64>) -> ArrayRef {
     let mut builder = TimestampMicrosecondBuilder::with_capacity(trips.len());
-    trips.iter().for_each(|trip| builder.append_option(value(trip).map(|seconds| seconds * 1_000_000)));
+    trips
+        .iter()
+        .for_each(|trip| builder.append_option(value(trip).map(|seconds| seconds * 1_000_000)));
     Arc::new(builder.finish())
 }
 

@@ -1,7 +1,7 @@
 //! When trips happen, 2009 to 2015, and the weather of each day.
 //!
-//! The density follows the hour of the day, the day of the week, the season and the real yearly volumes; a row's
-//! position among all rows is turned into a time through the accumulated density.
+//! The density follows the hour of the day, the day of the week, the season and the real yearly
+//! volumes; a row's position among all rows is turned into a time through the accumulated density.
 
 use super::random::Random;
 
@@ -15,8 +15,8 @@ const SPARE_DAYS: i64 = 4;
 const VOLUME: [f64; 7] = [171.0, 169.0, 177.0, 178.0, 174.0, 181.0, 179.0];
 /// Share of a day's trips by hour.
 const HOURS: [f64; 24] = [
-    40.0, 29.0, 21.5, 15.5, 12.0, 10.0, 21.0, 37.0, 46.0, 47.0, 46.0, 47.5, 50.0, 50.0, 51.5, 49.0, 42.5, 51.0,
-    62.0, 63.0, 60.0, 59.0, 57.0, 50.0,
+    40.0, 29.0, 21.5, 15.5, 12.0, 10.0, 21.0, 37.0, 46.0, 47.0, 46.0, 47.5, 50.0, 50.0, 51.5, 49.0,
+    42.5, 51.0, 62.0, 63.0, 60.0, 59.0, 57.0, 50.0,
 ];
 /// Monday to Sunday.
 const WEEK: [f64; 7] = [0.90, 0.96, 1.0, 1.03, 1.07, 1.08, 0.96];
@@ -73,7 +73,8 @@ impl Calendar {
         let mut density = Vec::with_capacity(DAYS as usize * 24);
         let mut sum = 0.0;
         for (number, day) in days.iter().take(DAYS as usize).enumerate() {
-            let year = VOLUME.get(usize::from(day.year.saturating_sub(2009))).copied().unwrap_or(170.0);
+            let year =
+                VOLUME.get(usize::from(day.year.saturating_sub(2009))).copied().unwrap_or(170.0);
             let season = 1.0 + 0.07 * (f64::from(day.month) * 1.05).cos();
             let noise = 0.94 + 0.12 * Random::new(seed ^ 0x5eed, number as u64).unit();
             let week = WEEK.get(usize::from(day.weekday)).copied().unwrap_or(1.0);
@@ -89,8 +90,12 @@ impl Calendar {
     pub(crate) fn time(&self, position: f64) -> i64 {
         let total = self.density.last().copied().unwrap_or(1.0);
         let wanted = position.clamp(0.0, 1.0) * total;
-        let hour = self.density.partition_point(|&sum| sum <= wanted).min(self.density.len().saturating_sub(1));
-        let before = hour.checked_sub(1).and_then(|at| self.density.get(at)).copied().unwrap_or(0.0);
+        let hour = self
+            .density
+            .partition_point(|&sum| sum <= wanted)
+            .min(self.density.len().saturating_sub(1));
+        let before =
+            hour.checked_sub(1).and_then(|at| self.density.get(at)).copied().unwrap_or(0.0);
         let after = self.density.get(hour).copied().unwrap_or(total);
         let within = ((wanted - before) / (after - before)).clamp(0.0, 1.0);
         FIRST_DAY * 86_400 + hour as i64 * 3_600 + (within * 3_600.0) as i64
@@ -103,7 +108,8 @@ impl Calendar {
     }
 }
 
-/// Year, month and day of a day since 1970 (the proleptic Gregorian calendar, counted in 400-year eras from March).
+/// Year, month and day of a day since 1970 (the proleptic Gregorian calendar, counted in 400-year
+/// eras from March).
 fn civil(days: i64) -> (u16, u8, u8) {
     let shifted = days + 719_468;
     let of_era = shifted.rem_euclid(146_097);
@@ -119,7 +125,8 @@ fn civil(days: i64) -> (u16, u8, u8) {
 fn day(seed: u64, number: i64, snow_before: i32) -> Day {
     let (year, month, day) = civil(FIRST_DAY + number);
     let mut date = *b"0000-00-00";
-    let digits = [year / 1000, year / 100, year / 10, year, u16::from(month / 10), u16::from(month)];
+    let digits =
+        [year / 1000, year / 100, year / 10, year, u16::from(month / 10), u16::from(month)];
     let digits = digits.into_iter().chain([u16::from(day / 10), u16::from(day)]);
     for (place, digit) in [0, 1, 2, 3, 5, 6, 8, 9].into_iter().zip(digits) {
         date[place] = b'0' + (digit % 10) as u8;
@@ -168,7 +175,8 @@ mod tests {
     #[test]
     fn time_rises_with_position() {
         let calendar = Calendar::new(1);
-        let times: Vec<i64> = (0..=1000).map(|step| calendar.time(f64::from(step) / 1000.0)).collect();
+        let times: Vec<i64> =
+            (0..=1000).map(|step| calendar.time(f64::from(step) / 1000.0)).collect();
         assert!(times.is_sorted());
         assert_eq!(times[0], FIRST_DAY * 86_400);
         assert_eq!(times[1000], (FIRST_DAY + DAYS) * 86_400);

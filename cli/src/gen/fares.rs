@@ -42,7 +42,12 @@ pub(crate) struct Money {
 impl Money {
     /// Sum of all parts.
     pub(crate) fn total(&self) -> i32 {
-        self.fare + self.extra + self.mta_tax.unwrap_or(0) + self.tip + self.tolls + self.surcharge.unwrap_or(0)
+        self.fare
+            + self.extra
+            + self.mta_tax.unwrap_or(0)
+            + self.tip
+            + self.tolls
+            + self.surcharge.unwrap_or(0)
     }
 }
 
@@ -83,7 +88,17 @@ fn meter(random: &mut Random, facts: &Facts) -> i32 {
         2 => 4_500,
         3 => metered + 1_750,
         5 => {
-            100 * random.pick(&[(20, 10), (20, 15), (18, 20), (10, 25), (9, 30), (6, 8), (5, 40), (4, 50), (2, 80)])
+            100 * random.pick(&[
+                (20, 10),
+                (20, 15),
+                (18, 20),
+                (10, 25),
+                (9, 30),
+                (6, 8),
+                (5, 40),
+                (4, 50),
+                (2, 80),
+            ])
         }
         _ if random.chance(0.003) => metered - metered % 25 + 25,
         _ => metered,
@@ -101,7 +116,9 @@ fn tolls(random: &mut Random, facts: &Facts) -> i32 {
     match facts.rate {
         3 => random.pick(&[(3, 825), (3, 1_025), (2, 1_175), (4, 0)]),
         _ if facts.crosses && facts.distance > 500 && random.chance(0.45) => tunnel,
-        _ if random.chance(0.002) => random.pick(&[(4, 2 * tunnel), (3, 244), (1, 750), (1, 1_025), (2, 225)]),
+        _ if random.chance(0.002) => {
+            random.pick(&[(4, 2 * tunnel), (3, 244), (1, 750), (1, 1_025), (2, 225)])
+        }
         _ => 0,
     }
 }

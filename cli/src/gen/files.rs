@@ -1,4 +1,5 @@
-//! Trips into files: `trips-0001.csv`, …, each complete or absent, written on all cores in bounded memory.
+//! Trips into files: `trips-0001.csv`, …, each complete or absent, written on all cores in bounded
+//! memory.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -55,7 +56,10 @@ pub(crate) fn write(
     let path = |file: u64| directory.join(format!("trips-{:04}.{}", file + 1, format.extension()));
     let paths: Vec<PathBuf> = (0..generator.files()).map(path).collect();
     if let Some(path) = paths.iter().find(|path| path.exists()) {
-        return Err(Error::InvalidInput(format!("{} exists: remove it or name another directory", path.display())));
+        return Err(Error::InvalidInput(format!(
+            "{} exists: remove it or name another directory",
+            path.display()
+        )));
     }
     let one = |(file, path): (usize, &PathBuf)| {
         let rows = generator.file_rows(file as u64);
@@ -74,7 +78,11 @@ pub(crate) fn write(
 }
 
 /// The trips of all files as one CSV text.
-pub(crate) fn write_stream(generator: &Generator, header: bool, out: &mut impl Write) -> std::io::Result<()> {
+pub(crate) fn write_stream(
+    generator: &Generator,
+    header: bool,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
     csv(generator, 0..generator.file_rows(generator.files() - 1).end, header, out)
 }
 
@@ -114,7 +122,12 @@ fn pieces(rows: Range<u64>) -> Vec<Range<u64>> {
     rows.step_by(STEP as usize).map(|start| start..(start + STEP).min(end)).collect()
 }
 
-fn csv(generator: &Generator, rows: Range<u64>, header: bool, out: &mut impl Write) -> std::io::Result<()> {
+fn csv(
+    generator: &Generator,
+    rows: Range<u64>,
+    header: bool,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
     let mut line = Vec::new();
     if header {
         text::write_header(&mut line);
@@ -135,7 +148,12 @@ fn csv(generator: &Generator, rows: Range<u64>, header: bool, out: &mut impl Wri
     Ok(())
 }
 
-fn gzip(generator: &Generator, rows: Range<u64>, header: bool, out: &mut impl Write) -> std::io::Result<()> {
+fn gzip(
+    generator: &Generator,
+    rows: Range<u64>,
+    header: bool,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
     let mut encoder = GzEncoder::new(out, Compression::new(6));
     let mut text = Vec::new();
     if header {
@@ -151,14 +169,18 @@ fn gzip(generator: &Generator, rows: Range<u64>, header: bool, out: &mut impl Wr
     Ok(())
 }
 
-fn columns<W: Write + Send>(generator: &Generator, rows: Range<u64>, out: &mut W) -> std::io::Result<()> {
+fn columns<W: Write + Send>(
+    generator: &Generator,
+    rows: Range<u64>,
+    out: &mut W,
+) -> std::io::Result<()> {
     let level = ZstdLevel::try_new(3).map_err(std::io::Error::other)?;
     let properties = WriterProperties::builder()
         .set_compression(Codec::ZSTD(level))
         .set_max_row_group_row_count(Some(ROW_GROUP))
         .build();
-    let mut writer =
-        ArrowWriter::try_new(out, arrays::schema(), Some(properties)).map_err(std::io::Error::other)?;
+    let mut writer = ArrowWriter::try_new(out, arrays::schema(), Some(properties))
+        .map_err(std::io::Error::other)?;
     for rows in pieces(rows) {
         let batch = arrays::batch(generator, rows).map_err(std::io::Error::other)?;
         writer.write(&batch).map_err(std::io::Error::other)?;

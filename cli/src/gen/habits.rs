@@ -1,4 +1,5 @@
-//! How often each choice is made: cabs, vendors, passengers, payments, and how their spelling changed over the years.
+//! How often each choice is made: cabs, vendors, passengers, payments, and how their spelling
+//! changed over the years.
 
 use super::calendar::Day;
 use super::random::Random;
@@ -52,17 +53,34 @@ pub(super) fn passengers(random: &mut Random, vendor: &str) -> u8 {
     match vendor {
         "CMT" | "1" => random.pick(&[(790, 1), (148, 2), (40, 3), (15, 4), (5, 5), (3, 6), (6, 0)]),
         "DDS" => random.pick(&[(700, 1), (170, 2), (60, 3), (40, 4), (30, 5)]),
-        "VTS" => {
-            random.pick(&[(6_420, 1), (1_300, 2), (430, 3), (200, 4), (1_180, 5), (462, 6), (5, 0), (2, 7), (1, 9)])
+        "VTS" => random.pick(&[
+            (6_420, 1),
+            (1_300, 2),
+            (430, 3),
+            (200, 4),
+            (1_180, 5),
+            (462, 6),
+            (5, 0),
+            (2, 7),
+            (1, 9),
+        ]),
+        _ => {
+            random.pick(&[(5_870, 1), (1_073, 2), (379, 3), (71, 4), (2_364, 5), (238, 6), (3, 0)])
         }
-        _ => random.pick(&[(5_870, 1), (1_073, 2), (379, 3), (71, 4), (2_364, 5), (238, 6), (3, 0)]),
     }
 }
 
 /// How it was paid, in the spelling of the vendor and year, and whether by card.
-pub(super) fn payment(random: &mut Random, yellow: bool, vendor: &str, year: u16) -> (&'static str, bool) {
+pub(super) fn payment(
+    random: &mut Random,
+    yellow: bool,
+    vendor: &str,
+    year: u16,
+) -> (&'static str, bool) {
     let card = match (yellow, year) {
-        (true, _) => [270, 380, 480, 530, 560, 590, 630][usize::from(year.clamp(2009, 2015) - 2009)],
+        (true, _) => {
+            [270, 380, 480, 530, 560, 590, 630][usize::from(year.clamp(2009, 2015) - 2009)]
+        }
         (false, ..=2013) => 310,
         (false, _) => 470,
     };

@@ -1,5 +1,5 @@
-//! A small generator of random numbers (splitmix64): started afresh for every row, so that rows do not depend on
-//! one another.
+//! A small generator of random numbers (splitmix64): started afresh for every row, so that rows do
+//! not depend on one another.
 
 /// A stream of pseudo-random numbers.
 pub(super) struct Random(u64);
@@ -14,7 +14,8 @@ fn mix(state: u64) -> u64 {
 impl Random {
     /// The stream of item `number` under `seed`.
     pub(super) fn new(seed: u64, number: u64) -> Self {
-        Random(mix(mix(seed.wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ number.wrapping_mul(0xd134_2543_de82_ef95)))
+        Random(mix(mix(seed.wrapping_add(0x9e37_79b9_7f4a_7c15))
+            ^ number.wrapping_mul(0xd134_2543_de82_ef95)))
     }
 
     /// The next 64 bits.
@@ -28,7 +29,8 @@ impl Random {
         (self.next() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform in `0..bound` (`bound` > 0; the bias of the multiplication is far below what anyone could see).
+    /// Uniform in `0..bound` (`bound` > 0; the bias of the multiplication is far below what anyone
+    /// could see).
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }

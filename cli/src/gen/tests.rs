@@ -29,7 +29,10 @@ fn column<'a>(batch: &'a RecordBatch, name: &str) -> &'a dyn Array {
 #[test]
 fn any_split_gives_the_same_rows() {
     let (generator, whole) = sample();
-    assert_eq!(lines(&generator, &[0, 5_000]), lines(&generator, &[0, 1, 700, 1_250, 3_333, 5_000]));
+    assert_eq!(
+        lines(&generator, &[0, 5_000]),
+        lines(&generator, &[0, 1, 700, 1_250, 3_333, 5_000])
+    );
     let parts: Vec<RecordBatch> =
         [0..900, 900..901, 901..5_000].map(|rows| arrays::batch(&generator, rows).unwrap()).into();
     assert_eq!(concat_batches(&arrays::schema(), &parts).unwrap(), whole);
@@ -50,7 +53,11 @@ fn every_line_has_51_fields_that_parse_to_the_batch() {
                 continue;
             }
             if let Some(floats) = array.as_primitive_opt::<Float64Type>() {
-                assert_eq!(field.parse::<f64>().unwrap().to_bits(), floats.value(row).to_bits(), "{field}");
+                assert_eq!(
+                    field.parse::<f64>().unwrap().to_bits(),
+                    floats.value(row).to_bits(),
+                    "{field}"
+                );
             } else if let Some(integers) = array.as_primitive_opt::<Int64Type>() {
                 assert_eq!(field.parse::<i64>().unwrap(), integers.value(row));
             } else if let Some(strings) = array.as_string_opt::<i32>() {
@@ -67,7 +74,8 @@ fn totals_add_up() {
         let array = column(&batch, name).as_primitive::<Float64Type>();
         if array.is_null(row) { 0 } else { (array.value(row) * 100.0).round() as i64 }
     };
-    let parts = ["fare_amount", "extra", "mta_tax", "tip_amount", "tolls_amount", "improvement_surcharge"];
+    let parts =
+        ["fare_amount", "extra", "mta_tax", "tip_amount", "tolls_amount", "improvement_surcharge"];
     for row in 0..batch.num_rows() {
         let sum: i64 = parts.iter().map(|name| cents(name, row)).sum();
         assert_eq!(sum, cents("total_amount", row));
@@ -79,14 +87,17 @@ fn points_hold_the_coordinates() {
     let (_, batch) = sample();
     for place in ["pickup", "dropoff"] {
         let points = column(&batch, place).as_string::<i32>();
-        let longitudes = column(&batch, &format!("{place}_longitude")).as_primitive::<Float64Type>();
+        let longitudes =
+            column(&batch, &format!("{place}_longitude")).as_primitive::<Float64Type>();
         let latitudes = column(&batch, &format!("{place}_latitude")).as_primitive::<Float64Type>();
         for row in 0..batch.num_rows() {
             assert_eq!(points.is_null(row), longitudes.is_null(row));
             if points.is_null(row) {
                 continue;
             }
-            let double = |digits: &str| f64::from_bits(u64::from_str_radix(digits, 16).unwrap().swap_bytes());
+            let double = |digits: &str| {
+                f64::from_bits(u64::from_str_radix(digits, 16).unwrap().swap_bytes())
+            };
             assert_eq!(double(&points.value(row)[18..34]), longitudes.value(row));
             assert_eq!(double(&points.value(row)[34..]), latitudes.value(row));
         }
@@ -98,7 +109,8 @@ fn ids_rise_and_files_follow_one_another() {
     let (generator, batch) = sample();
     let ids = column(&batch, "trip_id").as_primitive::<Int64Type>();
     assert!(ids.values().windows(2).all(|pair| pair[0] < pair[1]));
-    let pickups = column(&batch, "pickup_datetime").as_primitive::<TimestampMicrosecondType>().values();
+    let pickups =
+        column(&batch, "pickup_datetime").as_primitive::<TimestampMicrosecondType>().values();
     assert!(!pickups.is_sorted(), "local disorder is part of the data");
     let mut before = i64::MIN;
     for file in 0..generator.files() {

@@ -1,5 +1,6 @@
-//! A trip as a line of CSV, in the spellings of the public data: empty for null, amounts without trailing zeros,
-//! distances with two decimals, single-precision degrees with fifteen, points as hexadecimal well-known binary.
+//! A trip as a line of CSV, in the spellings of the public data: empty for null, amounts without
+//! trailing zeros, distances with two decimals, single-precision degrees with fifteen, points as
+//! hexadecimal well-known binary.
 
 use std::ops::Range;
 
@@ -62,7 +63,8 @@ pub(crate) const COLUMNS: [&str; 51] = [
     "dropoff_puma",
 ];
 
-/// Bytes before the two doubles of a point: little-endian, a point with a reference system, number 4326.
+/// Bytes before the two doubles of a point: little-endian, a point with a reference system, number
+/// 4326.
 const POINT: &[u8] = b"0101000020E6100000";
 
 /// The line of column names.
@@ -198,7 +200,9 @@ fn weather(out: &mut Vec<u8>, weather: &Weather) {
 fn time(generator: &Generator, out: &mut Vec<u8>, time: i64) {
     out.extend_from_slice(&generator.calendar.day(time).date);
     let seconds = time.rem_euclid(86_400);
-    for (before, value) in [(b' ', seconds / 3_600), (b':', seconds / 60 % 60), (b':', seconds % 60)] {
+    for (before, value) in
+        [(b' ', seconds / 3_600), (b':', seconds / 60 % 60), (b':', seconds % 60)]
+    {
         out.extend_from_slice(&[before, b'0' + (value / 10) as u8, b'0' + (value % 10) as u8]);
     }
 }
@@ -214,14 +218,20 @@ fn degrees(out: &mut Vec<u8>, point: Option<Point>) {
             for value in [longitude, latitude] {
                 out.push(b',');
                 let whole = value.unsigned_abs();
-                decimals(out, value < 0, u64::from(whole / 1_000_000), u64::from(whole % 1_000_000), 6);
+                decimals(
+                    out,
+                    value < 0,
+                    u64::from(whole / 1_000_000),
+                    u64::from(whole % 1_000_000),
+                    6,
+                );
             }
         }
     }
 }
 
-/// A float of magnitude 32 to 128 with fifteen decimals, exactly rounded: its fraction is a multiple of 2⁻¹⁸, so
-/// that fraction · 10¹⁵ = k · 5¹⁵ / 8.
+/// A float of magnitude 32 to 128 with fifteen decimals, exactly rounded: its fraction is a
+/// multiple of 2⁻¹⁸, so that fraction · 10¹⁵ = k · 5¹⁵ / 8.
 fn single(out: &mut Vec<u8>, value: f32) {
     const FIVE_15: u64 = 30_517_578_125;
     out.push(b',');
@@ -288,7 +298,10 @@ mod tests {
         assert_eq!(written(|out| hundredths(out, 2_125, true)), "21.25");
         assert_eq!(written(|out| hundredths(out, -5, true)), "-0.05");
         assert_eq!(written(|out| decimals(out, true, 73, 985_080, 6)), "-73.98508");
-        let point = Point::Single("-73.96380615234375".parse().unwrap(), "40.803157806396484".parse().unwrap());
+        let point = Point::Single(
+            "-73.96380615234375".parse().unwrap(),
+            "40.803157806396484".parse().unwrap(),
+        );
         assert_eq!(&hexadecimal(point), b"0101000020E610000000000000AF7D52C0000000E0CD664440");
     }
 }

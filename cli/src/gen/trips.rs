@@ -56,8 +56,11 @@ impl Point {
     pub(crate) fn degrees(self) -> (f64, f64) {
         match self {
             Point::Single(longitude, latitude) => (f64::from(longitude), f64::from(latitude)),
-            // Dividing gives the double nearest to the decimal, which is what parsing its text gives.
-            Point::Micro(longitude, latitude) => (f64::from(longitude) / 1e6, f64::from(latitude) / 1e6),
+            // Dividing gives the double nearest to the decimal, which is what parsing its text
+            // gives.
+            Point::Micro(longitude, latitude) => {
+                (f64::from(longitude) / 1e6, f64::from(latitude) / 1e6)
+            }
         }
     }
 }
@@ -102,7 +105,13 @@ pub(crate) struct Trip {
 impl Generator {
     /// A generator of `rows` trips spread over `files` files.
     pub(crate) fn new(seed: u64, rows: u64, files: u64) -> Self {
-        Generator { seed, rows, files: files.max(1), calendar: Calendar::new(seed), zones: Zones::new() }
+        Generator {
+            seed,
+            rows,
+            files: files.max(1),
+            calendar: Calendar::new(seed),
+            zones: Zones::new(),
+        }
     }
 
     /// Number of files.
@@ -112,7 +121,8 @@ impl Generator {
 
     /// Rows of file `file`.
     pub(crate) fn file_rows(&self, file: u64) -> Range<u64> {
-        let start = |file: u64| (u128::from(self.rows) * u128::from(file) / u128::from(self.files)) as u64;
+        let start =
+            |file: u64| (u128::from(self.rows) * u128::from(file) / u128::from(self.files)) as u64;
         start(file)..start(file + 1)
     }
 
@@ -163,7 +173,9 @@ impl Generator {
         let day = self.calendar.day(pickup);
         let cab = cab(&mut random, day);
         match cab {
-            Cab::Yellow | Cab::Green => self.metered(&mut random, id, pickup, times.start, day, cab),
+            Cab::Yellow | Cab::Green => {
+                self.metered(&mut random, id, pickup, times.start, day, cab)
+            }
             Cab::Uber | Cab::Fhv => self.hired(&mut random, id, pickup, day, cab),
         }
     }
@@ -209,7 +221,15 @@ impl Generator {
         trip
     }
 
-    fn metered(&self, random: &mut Random, id: i64, pickup: i64, from: i64, day: &Day, cab: Cab) -> Trip {
+    fn metered(
+        &self,
+        random: &mut Random,
+        id: i64,
+        pickup: i64,
+        from: i64,
+        day: &Day,
+        cab: Cab,
+    ) -> Trip {
         let yellow = cab == Cab::Yellow;
         let mut trip = blank(id, pickup, cab);
         let vendor = vendor(random, yellow, day.year);
@@ -303,7 +323,13 @@ fn scatter(random: &mut Random, tract: &Tract) -> (f64, f64) {
 }
 
 /// As reported by the meter: now and then far off, and then in no tract.
-fn place(random: &mut Random, at: (f64, f64), zone: u16, micro: bool, lost: f64) -> (Option<Point>, Option<u16>) {
+fn place(
+    random: &mut Random,
+    at: (f64, f64),
+    zone: u16,
+    micro: bool,
+    lost: f64,
+) -> (Option<Point>, Option<u16>) {
     let lost = random.chance(lost);
     let (longitude, latitude) =
         if lost { (at.0 + 0.4 * random.normal(), at.1 + 0.6 + 0.3 * random.normal()) } else { at };
@@ -319,7 +345,8 @@ fn place(random: &mut Random, at: (f64, f64), zone: u16, micro: bool, lost: f64)
 fn distance(random: &mut Random, from: (f64, f64), to: (f64, f64), tenths: bool) -> i32 {
     let (east, north) = ((from.0 - to.0) * 0.758, from.1 - to.1);
     let air = (east * east + north * north).sqrt() * 69.0;
-    let road = 5.0 + air * 100.0 * (1.12 + 0.45 * random.unit() * random.unit() + 0.1 * random.unit());
+    let road =
+        5.0 + air * 100.0 * (1.12 + 0.45 * random.unit() * random.unit() + 0.1 * random.unit());
     if tenths { (road / 10.0).round() as i32 * 10 } else { road as i32 }
 }
 

@@ -1,8 +1,9 @@
 //! Where trips begin and end: 2,167 census tracts in 185 neighbourhoods of New York.
 //!
-//! `tracts.csv` holds the tracts that the public sample names, with the medians of the coordinates seen there, and,
-//! for those it does not name, made-up ones in the same pattern. The last four columns are relative popularity, for
-//! yellow and for other cabs. `neighbourhoods.csv` maps the codes of neighbourhoods to their names.
+//! `tracts.csv` holds the tracts that the public sample names, with the medians of the coordinates
+//! seen there, and, for those it does not name, made-up ones in the same pattern. The last four
+//! columns are relative popularity, for yellow and for other cabs. `neighbourhoods.csv` maps the
+//! codes of neighbourhoods to their names.
 
 use super::random::Random;
 
@@ -70,8 +71,10 @@ pub(crate) struct Zones {
 impl Zones {
     /// Reads the tables of tracts.
     pub(crate) fn new() -> Self {
-        let names: Vec<(&str, &str)> =
-            include_str!("neighbourhoods.csv").lines().filter_map(|line| line.split_once(',')).collect();
+        let names: Vec<(&str, &str)> = include_str!("neighbourhoods.csv")
+            .lines()
+            .filter_map(|line| line.split_once(','))
+            .collect();
         let mut tracts = Vec::new();
         let mut sums: [Vec<u64>; 4] = Default::default();
         for line in include_str!("tracts.csv").lines().skip(1) {
@@ -152,11 +155,21 @@ fn parse(line: &'static str, names: &[(&'static str, &'static str)]) -> Option<(
         None => format!("{gid},,,{borough_name},,,,{code},{name},"),
         Some(c) => {
             let (tract, whole) = (&c.tract, c.whole);
-            format!("{gid},{label},{borough},{borough_name},{tract},{whole},{eligible},{code},{name},{puma}")
+            format!(
+                "{gid},{label},{borough},{borough_name},{tract},{whole},{eligible},{code},{name},{puma}"
+            )
         }
     };
-    let tract =
-        Tract { gid, census, borough: borough_name, code, name, longitude, latitude, csv: csv.into_bytes() };
+    let tract = Tract {
+        gid,
+        census,
+        borough: borough_name,
+        code,
+        name,
+        longitude,
+        latitude,
+        csv: csv.into_bytes(),
+    };
     Some((tract, weights))
 }
 
@@ -168,7 +181,9 @@ mod tests {
     fn every_tract_is_read() {
         let zones = Zones::new();
         assert_eq!(zones.tracts.len(), 2167);
-        assert!(zones.tracts.iter().all(|tract| tract.csv.iter().filter(|&&b| b == b',').count() == 9));
+        assert!(
+            zones.tracts.iter().all(|tract| tract.csv.iter().filter(|&&b| b == b',').count() == 9)
+        );
         assert!(zones.tracts.iter().any(|tract| tract.gid == KENNEDY && tract.code == "QN98"));
         assert!(zones.tracts.iter().any(|tract| tract.gid == NEWARK && tract.census.is_none()));
     }

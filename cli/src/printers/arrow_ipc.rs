@@ -1,5 +1,5 @@
-//! Arrow IPC: the stream format in a pipe, where readers start before the end, and the file format with `-o`, where
-//! they want to seek.
+//! Arrow IPC: the stream format in a pipe, where readers start before the end, and the file format
+//! with `-o`, where they want to seek.
 
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
@@ -50,6 +50,8 @@ impl ArrowPrinter {
             Writer::Stream(writer) => writer.into_inner()?,
             Writer::File(writer) => writer.into_inner()?,
         };
-        buffered.into_inner().map_err(|failed| Failure::from(arrow_schema::ArrowError::from(failed.into_error())))
+        buffered
+            .into_inner()
+            .map_err(|failed| Failure::from(arrow_schema::ArrowError::from(failed.into_error())))
     }
 }

@@ -1,5 +1,5 @@
-//! One column of a batch, ready to be printed cell by cell: the array's type is looked at once per batch, and a
-//! cell costs a jump and the bytes it appends.
+//! One column of a batch, ready to be printed cell by cell: the array's type is looked at once per
+//! batch, and a cell costs a jump and the bytes it appends.
 //!
 //! This is the one rule by which values become text, whatever the output format:
 //!
@@ -16,19 +16,21 @@
 //! | binary | `\x` and hexadecimal digits | the same, as strings |
 //! | lists, structs, maps | their JSON | JSON |
 //!
-//! A fraction of a second has three, six or nine digits, as few as hold it, and is left out if it is zero.
+//! A fraction of a second has three, six or nine digits, as few as hold it, and is left out if it
+//! is zero.
 
 use arrow_array::cast::AsArray;
 use arrow_array::timezone::Tz;
 use arrow_array::types::{
-    Date32Type, Date64Type, Decimal128Type, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    Date32Type, Date64Type, Decimal128Type, Float16Type, Float32Type, Float64Type, Int8Type,
+    Int16Type, Int32Type, Int64Type, Time32MillisecondType, Time32SecondType,
+    Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    Array, ArrowPrimitiveType, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, LargeBinaryArray,
-    LargeStringArray, StringArray, StringViewArray,
+    Array, ArrowPrimitiveType, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray,
+    LargeBinaryArray, LargeStringArray, StringArray, StringViewArray,
 };
 use arrow_buffer::NullBuffer;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
@@ -101,7 +103,9 @@ impl<'a> Cells<'a> {
         }
         match &self.kind {
             Kind::Null => true,
-            Kind::Dictionary { keys, values } => keys.get(row).is_none_or(|key| values.is_null(*key)),
+            Kind::Dictionary { keys, values } => {
+                keys.get(row).is_none_or(|key| values.is_null(*key))
+            }
             _ => false,
         }
     }
@@ -110,7 +114,9 @@ impl<'a> Cells<'a> {
     pub(super) fn shape(&self) -> Shape {
         match &self.kind {
             Kind::Utf8(_) | Kind::LargeUtf8(_) | Kind::Utf8View(_) => Shape::Text,
-            Kind::List { .. } | Kind::Struct(_) | Kind::Map { .. } | Kind::Other(_) => Shape::Composite,
+            Kind::List { .. } | Kind::Struct(_) | Kind::Map { .. } | Kind::Other(_) => {
+                Shape::Composite
+            }
             Kind::Dictionary { values, .. } => values.shape(),
             _ => Shape::Plain,
         }
@@ -215,9 +221,15 @@ impl<'a> Kind<'a> {
             DataType::Timestamp(unit, zone) => {
                 let values = match unit {
                     TimeUnit::Second => array.as_primitive::<TimestampSecondType>().values(),
-                    TimeUnit::Millisecond => array.as_primitive::<TimestampMillisecondType>().values(),
-                    TimeUnit::Microsecond => array.as_primitive::<TimestampMicrosecondType>().values(),
-                    TimeUnit::Nanosecond => array.as_primitive::<TimestampNanosecondType>().values(),
+                    TimeUnit::Millisecond => {
+                        array.as_primitive::<TimestampMillisecondType>().values()
+                    }
+                    TimeUnit::Microsecond => {
+                        array.as_primitive::<TimestampMicrosecondType>().values()
+                    }
+                    TimeUnit::Nanosecond => {
+                        array.as_primitive::<TimestampNanosecondType>().values()
+                    }
                 };
                 let zone = zone.as_deref().map(str::parse).transpose()?;
                 Kind::Timestamp { values, per_second: seconds(unit), zone }
@@ -231,12 +243,14 @@ impl<'a> Kind<'a> {
         Ok(match array.data_type() {
             DataType::List(_) => {
                 let list = array.as_list::<i32>();
-                let bounds = list.offsets().windows(2).map(|w| (w[0] as usize, w[1] as usize)).collect();
+                let bounds =
+                    list.offsets().windows(2).map(|w| (w[0] as usize, w[1] as usize)).collect();
                 Kind::List { bounds, values: boxed(list.values())? }
             }
             DataType::LargeList(_) => {
                 let list = array.as_list::<i64>();
-                let bounds = list.offsets().windows(2).map(|w| (w[0] as usize, w[1] as usize)).collect();
+                let bounds =
+                    list.offsets().windows(2).map(|w| (w[0] as usize, w[1] as usize)).collect();
                 Kind::List { bounds, values: boxed(list.values())? }
             }
             DataType::FixedSizeList(_, size) => {
@@ -247,12 +261,15 @@ impl<'a> Kind<'a> {
             }
             DataType::Struct(fields) => {
                 let columns = array.as_struct().columns().iter();
-                let named = columns.zip(fields).map(|(column, f)| Ok((f.name().clone(), Cells::new(column)?)));
+                let named = columns
+                    .zip(fields)
+                    .map(|(column, f)| Ok((f.name().clone(), Cells::new(column)?)));
                 Kind::Struct(named.collect::<Result<_, ArrowError>>()?)
             }
             DataType::Map(..) => {
                 let map = array.as_map();
-                let bounds = map.offsets().windows(2).map(|w| (w[0] as usize, w[1] as usize)).collect();
+                let bounds =
+                    map.offsets().windows(2).map(|w| (w[0] as usize, w[1] as usize)).collect();
                 Kind::Map { bounds, keys: boxed(map.keys())?, values: boxed(map.values())? }
             }
             DataType::Dictionary(..) => {
@@ -274,7 +291,9 @@ impl<'a> Kind<'a> {
     fn write_text(&self, row: usize, out: &mut Vec<u8>, between: u8) -> Result<(), ArrowError> {
         match self {
             Kind::Null => {}
-            Kind::Bool(values) => out.extend_from_slice(if values.value(row) { b"true" } else { b"false" }),
+            Kind::Bool(values) => {
+                out.extend_from_slice(if values.value(row) { b"true" } else { b"false" })
+            }
             Kind::Int8(values) => number::integer(values[row], out),
             Kind::Int16(values) => number::integer(values[row], out),
             Kind::Int32(values) => number::integer(values[row], out),
@@ -292,7 +311,9 @@ impl<'a> Kind<'a> {
             Kind::Timestamp { values, per_second, zone } => {
                 time::timestamp(values[row], *per_second, zone.as_ref(), between, out);
             }
-            Kind::Time32 { values, per_second } => time::time(i64::from(values[row]), *per_second, out),
+            Kind::Time32 { values, per_second } => {
+                time::time(i64::from(values[row]), *per_second, out)
+            }
             Kind::Time64 { values, per_second } => time::time(values[row], *per_second, out),
             Kind::Utf8(values) => out.extend_from_slice(values.value(row).as_bytes()),
             Kind::LargeUtf8(values) => out.extend_from_slice(values.value(row).as_bytes()),
@@ -311,8 +332,12 @@ impl<'a> Kind<'a> {
     fn write_json(&self, row: usize, out: &mut Vec<u8>) -> Result<(), ArrowError> {
         match self {
             Kind::Null => out.extend_from_slice(b"null"),
-            Kind::Float16(values) if !values[row].is_finite() => not_finite(values[row].to_f64(), out),
-            Kind::Float32(values) if !values[row].is_finite() => not_finite(f64::from(values[row]), out),
+            Kind::Float16(values) if !values[row].is_finite() => {
+                not_finite(values[row].to_f64(), out)
+            }
+            Kind::Float32(values) if !values[row].is_finite() => {
+                not_finite(f64::from(values[row]), out)
+            }
             Kind::Float64(values) if !values[row].is_finite() => not_finite(values[row], out),
             Kind::Utf8(values) => json_text::string(values.value(row), out),
             Kind::LargeUtf8(values) => json_text::string(values.value(row), out),
@@ -352,8 +377,9 @@ const FALLBACK: FormatOptions<'static> = FormatOptions::new().with_display_error
 fn rare(formatter: &ArrayFormatter<'_>, row: usize, out: &mut Vec<u8>) -> Result<(), ArrowError> {
     use std::fmt::Write as _;
     let mut text = String::new();
-    write!(text, "{}", formatter.value(row))
-        .map_err(|_| ArrowError::ComputeError(format!("the value in row {row} cannot be shown as text")))?;
+    write!(text, "{}", formatter.value(row)).map_err(|_| {
+        ArrowError::ComputeError(format!("the value in row {row} cannot be shown as text"))
+    })?;
     out.extend_from_slice(text.as_bytes());
     Ok(())
 }
@@ -366,7 +392,11 @@ fn not_finite(value: f64, out: &mut Vec<u8>) {
     });
 }
 
-fn list((start, end): (usize, usize), values: &Cells<'_>, out: &mut Vec<u8>) -> Result<(), ArrowError> {
+fn list(
+    (start, end): (usize, usize),
+    values: &Cells<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), ArrowError> {
     out.push(b'[');
     for row in start..end {
         if row > start {

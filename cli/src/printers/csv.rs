@@ -1,7 +1,8 @@
 //! CSV and TSV (RFC 4180 with `\n`): read back by our own reader, DuckDB, pandas and everyone else.
 //!
-//! A field is quoted if it holds the delimiter, a quote or a line break, or if it is text of no length: an empty
-//! field is null, `""` is the empty text. A result of one column shows null as an empty line.
+//! A field is quoted if it holds the delimiter, a quote or a line break, or if it is text of no
+//! length: an empty field is null, `""` is the empty text. A result of one column shows null as an
+//! empty line.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -28,7 +29,8 @@ impl CsvPrinter {
         for byte in [delimiter, b'"', b'\n', b'\r'] {
             special[usize::from(byte)] = true;
         }
-        let mut printer = CsvPrinter { delimiter, special, buffer: Vec::new(), scratch: Vec::new(), output };
+        let mut printer =
+            CsvPrinter { delimiter, special, buffer: Vec::new(), scratch: Vec::new(), output };
         if header && !schema.fields().is_empty() {
             printer.header(schema);
         }

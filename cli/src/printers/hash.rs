@@ -1,9 +1,10 @@
 //! An answer as one number, for comparing answers without keeping them.
 //!
-//! Each row's cells, in the order of the columns, become bytes: null one byte, anything else its text (see [`super::cells`])
-//! behind its length. A float's text is its ten leading decimal digits, so that sums that were added up in another
-//! order agree; the two zeros are one. Of these bytes FNV-1a is taken and mixed; the sum over all rows is the number. It
-//! depends neither on the order of the rows nor on how they are cut into batches, but on how often each occurs.
+//! Each row's cells, in the order of the columns, become bytes: null one byte, anything else its
+//! text (see [`super::cells`]) behind its length. A float's text is its ten leading decimal digits,
+//! so that sums that were added up in another order agree; the two zeros are one. Of these bytes
+//! FNV-1a is taken and mixed; the sum over all rows is the number. It depends neither on the order
+//! of the rows nor on how they are cut into batches, but on how often each occurs.
 
 use std::io::Write as _;
 
@@ -17,7 +18,8 @@ pub(crate) fn answer_hash(batches: &[RecordBatch]) -> Result<u64, ArrowError> {
     let mut sum = 0_u64;
     let (mut row_bytes, mut text) = (Vec::new(), Vec::new());
     for batch in batches {
-        let columns = batch.columns().iter().map(|array| Cells::new(array)).collect::<Result<Vec<_>, _>>()?;
+        let columns =
+            batch.columns().iter().map(|array| Cells::new(array)).collect::<Result<Vec<_>, _>>()?;
         for row in 0..batch.num_rows() {
             row_bytes.clear();
             for cells in &columns {
@@ -29,7 +31,12 @@ pub(crate) fn answer_hash(batches: &[RecordBatch]) -> Result<u64, ArrowError> {
     Ok(sum)
 }
 
-fn add_cell(cells: &Cells<'_>, row: usize, text: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<(), ArrowError> {
+fn add_cell(
+    cells: &Cells<'_>,
+    row: usize,
+    text: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Result<(), ArrowError> {
     if cells.is_null(row) {
         out.push(0);
         return Ok(());
@@ -49,7 +56,9 @@ fn add_cell(cells: &Cells<'_>, row: usize, text: &mut Vec<u8>, out: &mut Vec<u8>
 }
 
 fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// Spreads every bit over all: sums of FNV values that differ in few bits would meet too often.
@@ -90,7 +99,8 @@ mod tests {
         assert_ne!(one, hash(&[None], &[1.0]));
         let text = |value: Option<&str>| -> u64 {
             let array: ArrayRef = Arc::new(StringArray::from(vec![value]));
-            answer_hash(&[RecordBatch::try_from_iter_with_nullable([("t", array, true)]).unwrap()]).unwrap()
+            answer_hash(&[RecordBatch::try_from_iter_with_nullable([("t", array, true)]).unwrap()])
+                .unwrap()
         };
         assert_ne!(text(None), text(Some("")));
         assert_eq!(answer_hash(&[]).unwrap(), 0);

@@ -1,4 +1,5 @@
-//! JSON: one array of objects, or one object a line. Null is written out, so that every row has every key.
+//! JSON: one array of objects, or one object a line. Null is written out, so that every row has
+//! every key.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -41,8 +42,11 @@ impl JsonPrinter {
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        let columns =
-            batch.columns().iter().map(|array| Cells::new(array)).collect::<Result<Vec<Cells<'_>>, _>>()?;
+        let columns = batch
+            .columns()
+            .iter()
+            .map(|array| Cells::new(array))
+            .collect::<Result<Vec<Cells<'_>>, _>>()?;
         for row in 0..batch.num_rows() {
             self.before_row();
             for (key, cells) in self.keys.iter().zip(&columns) {

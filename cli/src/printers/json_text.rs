@@ -33,7 +33,8 @@ pub(super) fn string(text: &str, out: &mut Vec<u8>) {
 mod tests {
     #[test]
     fn any_text_reads_back() {
-        let all: String = (0..0x300).filter_map(char::from_u32).chain("\u{1f600}\u{ffff}".chars()).collect();
+        let all: String =
+            (0..0x300).filter_map(char::from_u32).chain("\u{1f600}\u{ffff}".chars()).collect();
         let mut out = Vec::new();
         super::string(&all, &mut out);
         assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), all);

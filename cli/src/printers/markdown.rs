@@ -1,5 +1,5 @@
-//! A Markdown table (GitHub's kind), written row by row without padding. Numbers are aligned to the right; `|` and
-//! `\` are escaped, line breaks become `<br>`, null is an empty cell.
+//! A Markdown table (GitHub's kind), written row by row without padding. Numbers are aligned to the
+//! right; `|` and `\` are escaped, line breaks become `<br>`, null is an empty cell.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -36,8 +36,11 @@ impl MarkdownPrinter {
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        let columns =
-            batch.columns().iter().map(|array| Cells::new(array)).collect::<Result<Vec<Cells<'_>>, _>>()?;
+        let columns = batch
+            .columns()
+            .iter()
+            .map(|array| Cells::new(array))
+            .collect::<Result<Vec<Cells<'_>>, _>>()?;
         for row in 0..batch.num_rows() {
             for cells in &columns {
                 self.scratch.clear();

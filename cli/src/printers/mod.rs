@@ -1,8 +1,8 @@
 //! The last station of a query: Arrow batches in, text or files out, one file a format.
 //!
-//! A [`Printer`] takes the batches of one result one at a time and keeps none of them (the table keeps up to
-//! 10,000 rows to find its column widths). [`cells`] holds the rule by which values become text; [`hash`] condenses an
-//! answer to a number.
+//! A [`Printer`] takes the batches of one result one at a time and keeps none of them (the table
+//! keeps up to 10,000 rows to find its column widths). [`cells`] holds the rule by which values
+//! become text; [`hash`] condenses an answer to a number.
 
 mod arrow_ipc;
 mod cells;
@@ -61,8 +61,8 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The format asked for, else the one that the output file's name says, else `table` on a terminal and
-    /// `csv` in a pipe.
+    /// The format asked for, else the one that the output file's name says, else `table` on a
+    /// terminal and `csv` in a pipe.
     pub(crate) fn choose(asked: Option<Format>, path: Option<&Path>, output: &Output) -> Format {
         let named = || {
             let extension = path?.extension().and_then(OsStr::to_str)?.to_ascii_lowercase();
@@ -81,8 +81,8 @@ impl Format {
         asked.or_else(named).unwrap_or_else(default)
     }
 
-    /// Whether results can follow each other in one output: a second Parquet file, Arrow stream or JSON document behind
-    /// the first would be lost to readers.
+    /// Whether results can follow each other in one output: a second Parquet file, Arrow stream or
+    /// JSON document behind the first would be lost to readers.
     pub(crate) fn holds_many(self) -> bool {
         !matches!(self, Format::Arrow | Format::Parquet | Format::Json)
     }
@@ -145,14 +145,22 @@ impl Printer {
             return Err(Failure::usage("a terminal cannot show this format").hint(hint));
         }
         let kind = match format {
-            Format::Table => Kind::Table(Box::new(table::TablePrinter::new(schema, options.look, output))),
-            Format::Csv => Kind::Csv(Box::new(csv::CsvPrinter::new(schema, b',', options.header, output))),
-            Format::Tsv => Kind::Csv(Box::new(csv::CsvPrinter::new(schema, b'\t', options.header, output))),
+            Format::Table => {
+                Kind::Table(Box::new(table::TablePrinter::new(schema, options.look, output)))
+            }
+            Format::Csv => {
+                Kind::Csv(Box::new(csv::CsvPrinter::new(schema, b',', options.header, output)))
+            }
+            Format::Tsv => {
+                Kind::Csv(Box::new(csv::CsvPrinter::new(schema, b'\t', options.header, output)))
+            }
             Format::Json => Kind::Json(json::JsonPrinter::new(schema, json::Frame::Array, output)),
             Format::Jsonl => Kind::Json(json::JsonPrinter::new(schema, json::Frame::Lines, output)),
             Format::Markdown => Kind::Markdown(markdown::MarkdownPrinter::new(schema, output)),
             Format::Arrow => Kind::Arrow(Box::new(arrow_ipc::ArrowPrinter::new(schema, output)?)),
-            Format::Parquet => Kind::Parquet(Box::new(parquet::ParquetPrinter::new(schema, output)?)),
+            Format::Parquet => {
+                Kind::Parquet(Box::new(parquet::ParquetPrinter::new(schema, output)?))
+            }
         };
         Ok(Printer { rows: 0, max_rows: options.max_rows, cut: false, kind })
     }

@@ -58,7 +58,9 @@ pub(super) fn decimal(value: i128, scale: i8, out: &mut Vec<u8>) {
 pub(super) fn hex(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     out.extend_from_slice(b"\\x");
-    out.extend(bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]));
+    out.extend(
+        bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]),
+    );
 }
 
 #[cfg(test)]
@@ -90,13 +92,21 @@ mod tests {
     fn floats_read_back_as_the_same_bits() {
         let mut bits = 1_u64;
         for _ in 0..20_000 {
-            bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            bits = bits
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let (wide, narrow) = (f64::from_bits(bits), f32::from_bits((bits >> 32) as u32));
             if wide.is_finite() {
-                assert_eq!(text(|out| float64(wide, out)).parse::<f64>().unwrap().to_bits(), wide.to_bits());
+                assert_eq!(
+                    text(|out| float64(wide, out)).parse::<f64>().unwrap().to_bits(),
+                    wide.to_bits()
+                );
             }
             if narrow.is_finite() {
-                assert_eq!(text(|out| float32(narrow, out)).parse::<f32>().unwrap().to_bits(), narrow.to_bits());
+                assert_eq!(
+                    text(|out| float32(narrow, out)).parse::<f32>().unwrap().to_bits(),
+                    narrow.to_bits()
+                );
             }
         }
         assert_eq!(text(|out| float64(-0.0, out)), "-0.0");

@@ -1,8 +1,10 @@
-//! One Parquet file, zstd, in row groups of at most a million rows or 128 MiB, so that a result of any size is
-//! written in bounded memory. Parquet needs no seeking to be written: `> file.parquet` is as good as `-o`.
+//! One Parquet file, zstd, in row groups of at most a million rows or 128 MiB, so that a result of
+//! any size is written in bounded memory. Parquet needs no seeking to be written: `> file.parquet`
+//! is as good as `-o`.
 //!
-//! What Parquet has no type for, and the writer would write as bare integers or not at all, leaves in the nearest type that
-//! it has, or not at all if a value does not fit: seconds as milliseconds, decimals of a negative scale as whole ones.
+//! What Parquet has no type for, and the writer would write as bare integers or not at all, leaves
+//! in the nearest type that it has, or not at all if a value does not fit: seconds as milliseconds,
+//! decimals of a negative scale as whole ones.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -28,8 +30,8 @@ pub(super) struct ParquetPrinter {
     writer: ArrowWriter<Lent>,
 }
 
-/// The output while the writer has it. It is taken back after the last flush, since the writer's own way of giving
-/// it back hides which I/O error occurred, and a closed pipe is none.
+/// The output while the writer has it. It is taken back after the last flush, since the writer's
+/// own way of giving it back hides which I/O error occurred, and a closed pipe is none.
 struct Lent(Option<Output>);
 
 impl Write for Lent {
@@ -51,7 +53,8 @@ impl ParquetPrinter {
             .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
             .set_created_by(format!("stylobate {}", env!("CARGO_PKG_VERSION")))
             .build();
-        let writer = ArrowWriter::try_new(Lent(Some(output)), schema.clone(), Some(properties)).map_err(failure)?;
+        let writer = ArrowWriter::try_new(Lent(Some(output)), schema.clone(), Some(properties))
+            .map_err(failure)?;
         Ok(ParquetPrinter { schema, writer })
     }
 
@@ -75,7 +78,9 @@ fn parquet_schema(schema: &SchemaRef) -> SchemaRef {
 
 fn parquet_field(field: &Arc<Field>) -> Arc<Field> {
     let data_type = match field.data_type() {
-        DataType::Timestamp(TimeUnit::Second, zone) => DataType::Timestamp(TimeUnit::Millisecond, zone.clone()),
+        DataType::Timestamp(TimeUnit::Second, zone) => {
+            DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
+        }
         DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
         DataType::Decimal128(precision, scale) if *scale < 0 => {
             let digits = precision.saturating_add(scale.unsigned_abs());

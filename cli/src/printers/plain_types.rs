@@ -1,5 +1,5 @@
-//! The types in which results leave for other programs: views of text and bytes, which many readers do not know
-//! and which may hold on to much larger buffers, become ordinary text and bytes.
+//! The types in which results leave for other programs: views of text and bytes, which many readers
+//! do not know and which may hold on to much larger buffers, become ordinary text and bytes.
 
 use std::sync::Arc;
 
@@ -19,7 +19,10 @@ pub(super) fn plain_schema(schema: &SchemaRef) -> SchemaRef {
 }
 
 /// The batch in the types of a schema made of its own by [`plain_schema`] and its like.
-pub(super) fn plain_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+pub(super) fn plain_batch(
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+) -> Result<RecordBatch, ArrowError> {
     let columns = batch.columns().iter().zip(schema.fields()).map(|(array, field)| {
         if array.data_type() == field.data_type() {
             Ok(Arc::clone(array))
@@ -27,7 +30,9 @@ pub(super) fn plain_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<Rec
             let strictly = CastOptions { safe: false, ..CastOptions::default() };
             arrow_cast::cast_with_options(array, field.data_type(), &strictly).map_err(|error| {
                 let (name, from, to) = (field.name(), array.data_type(), field.data_type());
-                ArrowError::CastError(format!("column '{name}' of type {from} is written as {to}: {error}"))
+                ArrowError::CastError(format!(
+                    "column '{name}' of type {from} is written as {to}: {error}"
+                ))
             })
         }
     });

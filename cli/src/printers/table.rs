@@ -1,8 +1,8 @@
 //! The table for people: a box, numbers to the right, null empty (a dim `NULL` with colours).
 //!
-//! Up to 10,000 rows are held back to find the widths of the columns; what follows is written at these widths, and
-//! a longer cell pushes its line out. On a terminal the table is fitted to its width. Control characters are shown
-//! escaped: what is in the data cannot drive the terminal.
+//! Up to 10,000 rows are held back to find the widths of the columns; what follows is written at
+//! these widths, and a longer cell pushes its line out. On a terminal the table is fitted to its
+//! width. Control characters are shown escaped: what is in the data cannot drive the terminal.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -25,7 +25,8 @@ pub(super) struct TablePrinter {
     look: Look,
     names: Vec<String>,
     wishes: Vec<Wish>,
-    /// The text of the rows held back, and of each cell its end in it and its width (none for null).
+    /// The text of the rows held back, and of each cell its end in it and its width (none for
+    /// null).
     text: Vec<u8>,
     held: Vec<(usize, Option<usize>)>,
     /// The layout, once decided.
@@ -81,8 +82,11 @@ impl TablePrinter {
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        let columns =
-            batch.columns().iter().map(|array| Cells::new(array)).collect::<Result<Vec<Cells<'_>>, _>>()?;
+        let columns = batch
+            .columns()
+            .iter()
+            .map(|array| Cells::new(array))
+            .collect::<Result<Vec<Cells<'_>>, _>>()?;
         if columns.is_empty() {
             return Ok(());
         }
@@ -156,7 +160,8 @@ impl TablePrinter {
         for column in shown {
             let name = column.column.and_then(|at| self.names.get(at)).cloned();
             let name = name.unwrap_or_else(|| lines.cut.to_string());
-            let number = column.column.and_then(|at| self.wishes.get(at)).is_some_and(|wish| wish.number);
+            let number =
+                column.column.and_then(|at| self.wishes.get(at)).is_some_and(|wish| wish.number);
             self.push(" ");
             self.push(bold);
             self.pad(name.as_bytes(), name.width(), column.width, number);
@@ -168,7 +173,13 @@ impl TablePrinter {
         self.rule(shown, lines.middle);
     }
 
-    fn row(&mut self, shown: &[Shown], cells: &[(usize, Option<usize>)], start: usize, text: &[u8]) {
+    fn row(
+        &mut self,
+        shown: &[Shown],
+        cells: &[(usize, Option<usize>)],
+        start: usize,
+        text: &[u8],
+    ) {
         let lines = self.lines();
         self.push(lines.down);
         for column in shown {
@@ -177,9 +188,17 @@ impl TablePrinter {
                 None => self.push(lines.cut.encode_utf8(&mut [0; 4])),
                 Some((_, (_, None))) => self.null(column.width),
                 Some((at, (end, Some(width)))) => {
-                    let from = at.checked_sub(1).and_then(|before| cells.get(before)).map_or(start, |cell| cell.0);
+                    let from = at
+                        .checked_sub(1)
+                        .and_then(|before| cells.get(before))
+                        .map_or(start, |cell| cell.0);
                     let number = self.wishes.get(at).is_some_and(|wish| wish.number);
-                    self.pad(text.get(from..*end).unwrap_or_default(), *width, column.width, number);
+                    self.pad(
+                        text.get(from..*end).unwrap_or_default(),
+                        *width,
+                        column.width,
+                        number,
+                    );
                 }
             }
             self.push(" ");
@@ -248,9 +267,13 @@ impl TablePrinter {
             self.release()?;
             let shown = self.shown.take().unwrap_or_default();
             self.rule(&shown, self.lines().bottom);
-            let hidden = self.names.len() - shown.iter().filter(|shown| shown.column.is_some()).count();
+            let hidden =
+                self.names.len() - shown.iter().filter(|shown| shown.column.is_some()).count();
             if hidden > 0 {
-                let note = format!("{hidden} of {} columns do not fit and are left out\n", self.names.len());
+                let note = format!(
+                    "{hidden} of {} columns do not fit and are left out\n",
+                    self.names.len()
+                );
                 self.push(&note);
             }
         }

@@ -1,5 +1,5 @@
-//! Which columns of a table are shown, and how wide: all of them at their natural width where there is room, else
-//! long texts are cut, and if that is not enough, columns in the middle are left out.
+//! Which columns of a table are shown, and how wide: all of them at their natural width where there
+//! is room, else long texts are cut, and if that is not enough, columns in the middle are left out.
 
 /// Below this many characters a text is not cut.
 const SHORTEST_CUT: usize = 8;
@@ -26,15 +26,22 @@ pub(super) struct Shown {
 
 /// Fits the columns into `room` characters, if there is a bound.
 pub(super) fn fit(wishes: &[Wish], room: Option<usize>) -> Vec<Shown> {
-    let natural = |(column, wish): (usize, &Wish)| Shown { column: Some(column), width: wish.width };
+    let natural =
+        |(column, wish): (usize, &Wish)| Shown { column: Some(column), width: wish.width };
     let all: Vec<Shown> = wishes.iter().enumerate().map(natural).collect();
     let Some(room) = room.filter(|room| drawn(&all) > *room) else {
         return all;
     };
-    // The longest cut that fits: the total only grows with it, so look from the widest cell downwards.
+    // The longest cut that fits: the total only grows with it, so look from the widest cell
+    // downwards.
     let widest = wishes.iter().map(|wish| wish.width).max().unwrap_or(0).min(room);
-    let fitting = (SHORTEST_CUT..=widest).rev().map(|cut| cut_to(wishes, cut)).find(|shown| drawn(shown) <= room);
-    fitting.unwrap_or_else(|| leave_out(&cut_to(wishes, SHORTEST_CUT.max(widest.min(24))), wishes, room))
+    let fitting = (SHORTEST_CUT..=widest)
+        .rev()
+        .map(|cut| cut_to(wishes, cut))
+        .find(|shown| drawn(shown) <= room);
+    fitting.unwrap_or_else(|| {
+        leave_out(&cut_to(wishes, SHORTEST_CUT.max(widest.min(24))), wishes, room)
+    })
 }
 
 fn cut_to(wishes: &[Wish], cut: usize) -> Vec<Shown> {
@@ -64,7 +71,8 @@ fn leave_out(all: &[Shown], wishes: &[Wish], room: usize) -> Vec<Shown> {
     front.chain((left < right).then_some(&gap)).chain(back).copied().collect()
 }
 
-/// Characters of a line: a bar before each column and one at the end, blanks on both sides of a cell.
+/// Characters of a line: a bar before each column and one at the end, blanks on both sides of a
+/// cell.
 fn drawn(shown: &[Shown]) -> usize {
     shown.iter().map(|shown| shown.width + 3).sum::<usize>() + 1
 }
@@ -90,7 +98,10 @@ mod tests {
     #[test]
     fn long_texts_are_cut_and_numbers_are_not() {
         let number = Wish { width: 20, number: true, rigid: true };
-        assert_eq!(widths(&[text(100), number, text(10)], 70), [(Some(0), 30), (Some(1), 20), (Some(2), 10)]);
+        assert_eq!(
+            widths(&[text(100), number, text(10)], 70),
+            [(Some(0), 30), (Some(1), 20), (Some(2), 10)]
+        );
     }
 
     #[test]
@@ -106,7 +117,10 @@ mod tests {
     #[test]
     fn no_terminal_is_too_narrow() {
         for room in 0..40 {
-            let shown = fit(&[text(100), Wish { width: 30, number: true, rigid: true }, text(3)], Some(room));
+            let shown = fit(
+                &[text(100), Wish { width: 30, number: true, rigid: true }, text(3)],
+                Some(room),
+            );
             assert_eq!(shown[0].column, Some(0));
         }
         assert!(fit(&[], Some(10)).is_empty());

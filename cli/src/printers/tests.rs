@@ -8,8 +8,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, Decimal128Array, Int64Array, RecordBatch, StringViewArray, Time32MillisecondArray,
-    Time32SecondArray, TimestampMillisecondArray, TimestampSecondArray,
+    Array, ArrayRef, Decimal128Array, Int64Array, RecordBatch, StringViewArray,
+    Time32MillisecondArray, Time32SecondArray, TimestampMillisecondArray, TimestampSecondArray,
 };
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
@@ -83,7 +83,8 @@ fn table_on_a_terminal_of_80_columns() {
     let batch = every_type();
     let narrow = batch.project(&[1, 9, 10, 11, 15]).unwrap();
     let shown = |batch: &RecordBatch| {
-        let bytes = print(Format::Table, std::slice::from_ref(batch), &PrintOptions { look, ..options() });
+        let bytes =
+            print(Format::Table, std::slice::from_ref(batch), &PrintOptions { look, ..options() });
         String::from_utf8(bytes).unwrap().replace('\x1b', "␛")
     };
     insta::assert_snapshot!(format!("{}{}", shown(&narrow), shown(&batch)));
@@ -94,10 +95,14 @@ fn csv_reads_back() {
     let batch = every_type();
     for (format, delimiter) in [(Format::Csv, b','), (Format::Tsv, b'\t')] {
         let printed = print(format, &[batch.clone(), batch.slice(1, 2)], &options());
-        let strings = (0..batch.num_columns()).map(|at| Field::new(at.to_string(), DataType::Utf8, true));
+        let strings =
+            (0..batch.num_columns()).map(|at| Field::new(at.to_string(), DataType::Utf8, true));
         let strings = Schema::new(strings.collect::<Vec<_>>());
-        let reader = arrow_csv::ReaderBuilder::new(Arc::new(strings)).with_header(true).with_delimiter(delimiter);
-        let read: Vec<RecordBatch> = reader.build(printed.as_slice()).unwrap().map(Result::unwrap).collect();
+        let reader = arrow_csv::ReaderBuilder::new(Arc::new(strings))
+            .with_header(true)
+            .with_delimiter(delimiter);
+        let read: Vec<RecordBatch> =
+            reader.build(printed.as_slice()).unwrap().map(Result::unwrap).collect();
         let field = |row: usize, name: &str| {
             let at = batch.schema().index_of(name).unwrap();
             let array = read[0].column(at).as_string::<i32>();
@@ -110,7 +115,10 @@ fn csv_reads_back() {
             let uint = batch.column(2).as_primitive::<UInt64Type>().value(row);
             assert_eq!(field(row, "uint").unwrap().parse::<u64>().unwrap(), uint);
             let float = batch.column(3).as_primitive::<Float64Type>().value(row);
-            assert_eq!(field(row, "float").unwrap().parse::<f64>().unwrap().to_bits(), float.to_bits());
+            assert_eq!(
+                field(row, "float").unwrap().parse::<f64>().unwrap().to_bits(),
+                float.to_bits()
+            );
         }
         assert_eq!(field(1, "text").as_deref(), Some("a,b\t\"c\"\nd|\\"));
         assert_eq!(field(3, "int"), None);
@@ -120,7 +128,8 @@ fn csv_reads_back() {
 #[test]
 fn json_is_valid_and_exact() {
     let printed = text(Format::Json, &[every_type(), every_type()]);
-    let rows: Vec<serde_json::Map<String, serde_json::Value>> = serde_json::from_str(&printed).unwrap();
+    let rows: Vec<serde_json::Map<String, serde_json::Value>> =
+        serde_json::from_str(&printed).unwrap();
     assert_eq!(rows.len(), 8);
     assert_eq!(rows[0]["uint"].as_u64(), Some(9_007_199_254_740_993));
     assert_eq!(rows[1]["int"].as_i64(), Some(i64::MIN));
@@ -130,7 +139,13 @@ fn json_is_valid_and_exact() {
     assert_eq!(rows[0]["list"], serde_json::json!([1, null]));
     assert!(rows[3].iter().all(|(name, value)| name == "pair" || value.is_null()));
     let lines = text(Format::Jsonl, &[every_type()]);
-    assert_eq!(lines.lines().filter(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()).count(), 4);
+    assert_eq!(
+        lines
+            .lines()
+            .filter(|line| serde_json::from_str::<serde_json::Value>(line).is_ok())
+            .count(),
+        4
+    );
 }
 
 #[test]
@@ -138,7 +153,8 @@ fn arrow_and_parquet_read_back() {
     // The null type has no Parquet values of its own, and views come back as plain text.
     let batch = every_type();
     let plain =
-        super::plain_types::plain_batch(&batch, &super::plain_types::plain_schema(&batch.schema())).unwrap();
+        super::plain_types::plain_batch(&batch, &super::plain_types::plain_schema(&batch.schema()))
+            .unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out");
     std::fs::File::create_new(&path).unwrap();
@@ -149,9 +165,14 @@ fn arrow_and_parquet_read_back() {
         printer.finish().unwrap().output.commit().unwrap();
         let file = File::open(&path).unwrap();
         let read: Vec<RecordBatch> = if format == Format::Arrow {
-            arrow_ipc::reader::FileReader::try_new(file, None).unwrap().map(Result::unwrap).collect()
+            arrow_ipc::reader::FileReader::try_new(file, None)
+                .unwrap()
+                .map(Result::unwrap)
+                .collect()
         } else {
-            let builder = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+            let builder =
+                parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file)
+                    .unwrap();
             builder.build().unwrap().map(Result::unwrap).collect()
         };
         assert_eq!(read.len(), 1);
@@ -160,9 +181,13 @@ fn arrow_and_parquet_read_back() {
         {
             // Parquet has no seconds.
             let is_seconds = format == Format::Parquet && name.name() == "instant";
-            let in_millis = DataType::Timestamp(TimeUnit::Millisecond, Some("Europe/Berlin".into()));
-            let expected =
-                if is_seconds { arrow_cast::cast(written, &in_millis).unwrap() } else { written.clone() };
+            let in_millis =
+                DataType::Timestamp(TimeUnit::Millisecond, Some("Europe/Berlin".into()));
+            let expected = if is_seconds {
+                arrow_cast::cast(written, &in_millis).unwrap()
+            } else {
+                written.clone()
+            };
             let same = read.to_data() == expected.to_data();
             // NaN is not equal to itself.
             assert!(same || name.name() == "float", "{format:?} {name}");
@@ -197,7 +222,8 @@ fn parquet_says_the_types_that_it_lacks_in_others() {
     let mut printer = Printer::new(Format::Parquet, &far.schema(), &options(), output).unwrap();
     let error = printer.write(&far).unwrap_err();
     assert!(
-        format!("{error:?}").contains("column 'far' of type Timestamp(s) is written as Timestamp(ms)"),
+        format!("{error:?}")
+            .contains("column 'far' of type Timestamp(s) is written as Timestamp(ms)"),
         "{error:?}"
     );
 }
@@ -208,8 +234,14 @@ fn no_rows() {
     assert_eq!(text(Format::Csv, std::slice::from_ref(&empty)), "bool,int\n");
     assert_eq!(text(Format::Json, std::slice::from_ref(&empty)), "[]\n");
     assert_eq!(text(Format::Jsonl, std::slice::from_ref(&empty)), "");
-    assert_eq!(text(Format::Markdown, std::slice::from_ref(&empty)), "| bool | int |\n| --- | ---: |\n");
-    assert_eq!(text(Format::Table, &[empty]), "┌──────┬─────┐\n│ bool │ int │\n├──────┼─────┤\n└──────┴─────┘\n");
+    assert_eq!(
+        text(Format::Markdown, std::slice::from_ref(&empty)),
+        "| bool | int |\n| --- | ---: |\n"
+    );
+    assert_eq!(
+        text(Format::Table, &[empty]),
+        "┌──────┬─────┐\n│ bool │ int │\n├──────┼─────┤\n└──────┴─────┘\n"
+    );
 }
 
 #[test]
@@ -227,7 +259,10 @@ fn max_rows_cuts_and_says_so() {
 #[test]
 fn a_table_keeps_its_widths_after_the_sample() {
     let long = one_column("n", Arc::new(Int64Array::from_iter_values(0..25_000)));
-    let printed = text(Format::Table, &[long.slice(0, 8_000), long.slice(8_000, 8_000), long.slice(16_000, 9_000)]);
+    let printed = text(
+        Format::Table,
+        &[long.slice(0, 8_000), long.slice(8_000, 8_000), long.slice(16_000, 9_000)],
+    );
     assert_eq!(printed.lines().count(), 25_000 + 4);
     assert_eq!(printed.lines().nth(3), Some("│    0 │"));
     assert_eq!(printed.lines().nth(25_002), Some("│ 24999 │"));
@@ -239,8 +274,11 @@ fn a_closed_pipe_is_success() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let batch = one_column("s", Arc::new(StringViewArray::from_iter_values(["x"; 100])));
-    for format in [Format::Csv, Format::Json, Format::Markdown, Format::Arrow, Format::Parquet, Format::Table] {
-        let output = Output::Stream(File::from(std::os::fd::OwnedFd::from(writer.try_clone().unwrap())));
+    for format in
+        [Format::Csv, Format::Json, Format::Markdown, Format::Arrow, Format::Parquet, Format::Table]
+    {
+        let output =
+            Output::Stream(File::from(std::os::fd::OwnedFd::from(writer.try_clone().unwrap())));
         let failure: Failure = (|| {
             let mut printer = Printer::new(format, &batch.schema(), &options(), output)?;
             let _more = printer.write(&batch)?;

@@ -29,7 +29,8 @@ pub(super) fn date(days: i64, out: &mut Vec<u8>) {
     two(day, out);
 }
 
-/// `HH:MM:SS`, and a fraction if there is one; `value` counts `per_second` ticks a second since midnight.
+/// `HH:MM:SS`, and a fraction if there is one; `value` counts `per_second` ticks a second since
+/// midnight.
 pub(super) fn time(value: i64, per_second: i64, out: &mut Vec<u8>) {
     let (seconds, ticks) = (value.div_euclid(per_second), value.rem_euclid(per_second));
     clock(seconds, out);
@@ -37,7 +38,13 @@ pub(super) fn time(value: i64, per_second: i64, out: &mut Vec<u8>) {
 }
 
 /// Date, `between`, time, and with a zone its offset at that instant.
-pub(super) fn timestamp(value: i64, per_second: i64, zone: Option<&Tz>, between: u8, out: &mut Vec<u8>) {
+pub(super) fn timestamp(
+    value: i64,
+    per_second: i64,
+    zone: Option<&Tz>,
+    between: u8,
+    out: &mut Vec<u8>,
+) {
     let (mut seconds, ticks) = (value.div_euclid(per_second), value.rem_euclid(per_second));
     let offset = zone.map(|zone| offset_at(seconds, zone));
     seconds = seconds.saturating_add(offset.unwrap_or(0));
@@ -100,13 +107,14 @@ fn two(value: i64, out: &mut Vec<u8>) {
     }
 }
 
-/// Year, month and day of a day number (proleptic Gregorian calendar, day 0 = 1970-01-01): counted in eras of
-/// 400 years that start on 1 March, so that the leap day is the last of its year.
+/// Year, month and day of a day number (proleptic Gregorian calendar, day 0 = 1970-01-01): counted
+/// in eras of 400 years that start on 1 March, so that the leap day is the last of its year.
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
@@ -129,9 +137,14 @@ mod tests {
     #[test]
     fn the_calendar_is_chronos() {
         let epoch = NaiveDate::from_ymd_opt(1970, 1, 1).unwrap();
-        for days in (-800_000..3_000_000).step_by(97).chain([-719_528, -719_529, 0, 11_016, 2_932_896]) {
+        for days in
+            (-800_000..3_000_000).step_by(97).chain([-719_528, -719_529, 0, 11_016, 2_932_896])
+        {
             let day = epoch + chrono::Duration::days(days);
-            assert_eq!(civil(days), (i64::from(day.year()), i64::from(day.month()), i64::from(day.day())));
+            assert_eq!(
+                civil(days),
+                (i64::from(day.year()), i64::from(day.month()), i64::from(day.day()))
+            );
         }
     }
 
@@ -156,7 +169,8 @@ mod tests {
 
     #[test]
     fn zones_show_their_offset() {
-        let show = |zone: &str, at| text(|out| timestamp(at, 1, Some(&zone.parse().unwrap()), b'T', out));
+        let show =
+            |zone: &str, at| text(|out| timestamp(at, 1, Some(&zone.parse().unwrap()), b'T', out));
         assert_eq!(show("UTC", 0), "1970-01-01T00:00:00+00:00");
         assert_eq!(show("Europe/Berlin", 1_435_755_900), "2015-07-01T15:05:00+02:00");
         assert_eq!(show("-03:30", 0), "1969-12-31T20:30:00-03:30");

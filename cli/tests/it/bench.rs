@@ -22,17 +22,32 @@ fn figures_of_each_statement_as_json() {
     assert_eq!(statements.len(), 2, "SET is not timed");
     for (statement, rows) in statements.iter().zip([2, 1]) {
         let keys: Vec<&str> = statement.as_object().unwrap().keys().map(String::as_str).collect();
-        let expected = ["answer_hash", "median_ms", "min_ms", "p90_ms", "peak_memory_bytes", "rows", "runs", "sql"];
+        let expected = [
+            "answer_hash",
+            "median_ms",
+            "min_ms",
+            "p90_ms",
+            "peak_memory_bytes",
+            "rows",
+            "runs",
+            "sql",
+        ];
         assert_eq!(keys, expected);
         assert_eq!((&statement["runs"], &statement["rows"]), (&3.into(), &rows.into()));
         let of = |key: &str| statement[key].as_f64().unwrap();
-        assert!(0.0 < of("min_ms") && of("min_ms") <= of("median_ms") && of("median_ms") <= of("p90_ms"));
+        assert!(
+            0.0 < of("min_ms")
+                && of("min_ms") <= of("median_ms")
+                && of("median_ms") <= of("p90_ms")
+        );
         assert_eq!(statement["answer_hash"].as_str().unwrap().len(), 16);
     }
     // The same answer from the other executor, and in the other order, has the same hash.
     shell.file("other.sql", "SELECT k, sum(x) FROM t GROUP BY k ORDER BY k DESC");
-    let other: serde_json::Value =
-        serde_json::from_str(&shell.stdout("bench db -f other.sql --runs 1 --warm-up 0 --format json")).unwrap();
+    let other: serde_json::Value = serde_json::from_str(
+        &shell.stdout("bench db -f other.sql --runs 1 --warm-up 0 --format json"),
+    )
+    .unwrap();
     assert_eq!(other["statements"][0]["answer_hash"], statements[0]["answer_hash"]);
 }
 

@@ -18,12 +18,17 @@ fn help_goes_to_stdout_and_names_the_exit_codes() {
 
 #[test]
 fn the_version_is_the_packages() {
-    assert_eq!(run(&["--version"]), (0, format!("sty {}\n", env!("CARGO_PKG_VERSION")), String::new()));
+    assert_eq!(
+        run(&["--version"]),
+        (0, format!("sty {}\n", env!("CARGO_PKG_VERSION")), String::new())
+    );
 }
 
 #[test]
 fn a_wrong_command_line_is_2_and_leaves_stdout_alone() {
-    for args in [&[][..], &["frobnicate"], &["completions"], &["completions", "bash", "--color", "mauve"]] {
+    for args in
+        [&[][..], &["frobnicate"], &["completions"], &["completions", "bash", "--color", "mauve"]]
+    {
         let (code, stdout, stderr) = run(args);
         assert_eq!((code, stdout.as_str()), (2, ""), "{args:?}");
         assert!(!stderr.is_empty());
@@ -32,7 +37,9 @@ fn a_wrong_command_line_is_2_and_leaves_stdout_alone() {
 
 #[test]
 fn errors_as_json_are_one_object() {
-    for args in [&["--error-format", "json", "frobnicate"][..], &["frobnicate", "--error-format=json"]] {
+    for args in
+        [&["--error-format", "json", "frobnicate"][..], &["frobnicate", "--error-format=json"]]
+    {
         let (code, stdout, stderr) = run(args);
         assert_eq!((code, stdout.as_str()), (2, ""));
         let object: serde_json::Value = serde_json::from_str(&stderr).unwrap();

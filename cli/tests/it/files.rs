@@ -1,4 +1,5 @@
-//! Files in queries: the rows, columns and types that `sty ingest` makes of the same bytes, and nothing lost on the way.
+//! Files in queries: the rows, columns and types that `sty ingest` makes of the same bytes, and
+//! nothing lost on the way.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -10,7 +11,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % n
     }
 
@@ -45,7 +47,8 @@ const KINDS: [&[&str]; 12] = [
 /// Rows of objects with keys in any order, some of them missing or late.
 fn objects(random: &mut Random) -> Vec<String> {
     let names = ["x", "a", "m", "Z", "b c", "k"];
-    let kinds: Vec<_> = names.iter().map(|name| (*name, KINDS[random.below(KINDS.len())])).collect();
+    let kinds: Vec<_> =
+        names.iter().map(|name| (*name, KINDS[random.below(KINDS.len())])).collect();
     let rows = 1 + random.below(20);
     (0..rows)
         .map(|row| {
@@ -70,12 +73,14 @@ fn check(shell: &Shell, number: usize, name: &str, about: &str) {
     let queried = shell.pipe("query db -q", format!("SELECT * FROM '{name}'"));
     assert_eq!(queried, (0, ingested, String::new()), "{about}");
     let types = |from: &str| {
-        let sql =
-            format!("SELECT column_name, data_type FROM information_schema.columns WHERE table_name = '{from}'");
+        let sql = format!(
+            "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = '{from}'"
+        );
         shell.stdout_of("query db -q", &sql)
     };
     // A column without values has no type that a query could give it.
-    let (code, _, stderr) = shell.pipe("query db -q", format!("CREATE TABLE q{number} AS SELECT * FROM '{name}'"));
+    let (code, _, stderr) =
+        shell.pipe("query db -q", format!("CREATE TABLE q{number} AS SELECT * FROM '{name}'"));
     match code {
         0 => assert_eq!(types(&format!("q{number}")), types(&format!("i{number}")), "{about}"),
         _ => assert!(stderr.contains("has no type"), "{about}: {stderr}"),
@@ -123,15 +128,24 @@ fn json_fills_columns_by_the_order_of_its_keys_and_keeps_large_numbers() {
     let shell = Shell::new();
     shell.file("x.jsonl", "{\"x\":1,\"a\":2,\"m\":3}\n");
     shell.file("big.json", "[{\"id\":18446744073709551615},{\"id\":9223372036854775808}]");
-    shell.stdout_of("query db", "CREATE TABLE t (x INT, a INT, m INT); INSERT INTO t SELECT * FROM 'x.jsonl'");
+    shell.stdout_of(
+        "query db",
+        "CREATE TABLE t (x INT, a INT, m INT); INSERT INTO t SELECT * FROM 'x.jsonl'",
+    );
     assert_eq!(shell.stdout_of("query db", "SELECT * FROM t"), "x,a,m\n1,2,3\n");
     shell.stdout_of("query db", "CREATE TABLE u AS SELECT * FROM 'big.json'");
-    assert_eq!(shell.stdout_of("query db", "SELECT id FROM u"), "id\n18446744073709551615\n9223372036854775808\n");
+    assert_eq!(
+        shell.stdout_of("query db", "SELECT id FROM u"),
+        "id\n18446744073709551615\n9223372036854775808\n"
+    );
     // Compressed, by its first bytes, and from a pipe.
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(b"{\"x\":1}\n{\"x\":2.5}\n").unwrap();
     shell.file("p.jsonl.gz", packed.finish().unwrap());
-    assert_eq!(shell.stdout_of("query db", "SELECT sum(x) FROM 'p.jsonl.gz'"), "sum(p.jsonl.gz.x)\n3.5\n");
+    assert_eq!(
+        shell.stdout_of("query db", "SELECT sum(x) FROM 'p.jsonl.gz'"),
+        "sum(p.jsonl.gz.x)\n3.5\n"
+    );
     let (code, stdout, stderr) = shell.sh("cat x.jsonl | sty query db \"SELECT m, a FROM '-'\"");
     assert_eq!((code, stdout.as_str()), (0, "m,a\n3,2\n"), "{stderr}");
 }
@@ -148,7 +162,8 @@ fn files_of_a_pattern_are_matched_by_name() {
     assert_eq!(shell.stdout_of("query db", "SELECT * FROM 'r*.csv' ORDER BY a"), "a,b\n1,x\n2,y\n");
 }
 
-/// Beyond what is read for its types, a value of another type and a key that is new are errors, not losses.
+/// Beyond what is read for its types, a value of another type and a key that is new are errors, not
+/// losses.
 #[test]
 fn what_comes_late_in_a_large_file_is_not_lost() {
     let shell = with_store();
@@ -168,7 +183,10 @@ fn what_comes_late_in_a_large_file_is_not_lost() {
     );
     let (code, _, stderr) = shell.pipe("query db", "SELECT max(id) FROM 'type.jsonl'");
     assert_eq!(code, 1, "{stderr}");
-    assert!(stderr.contains("line 70001, column 'id': 1.5 is not of type int64; its first rows"), "{stderr}");
+    assert!(
+        stderr.contains("line 70001, column 'id': 1.5 is not of type int64; its first rows"),
+        "{stderr}"
+    );
     assert_eq!(shell.stdout_of("query db", "SELECT id FROM 'key.jsonl' LIMIT 1"), "id\n0\n");
 }
 
@@ -178,11 +196,17 @@ fn what_is_taken_for_granted_is_told_once_on_stderr() {
     shell.file("people.csv", "alice,berlin\nbob,paris\n").file("swapped.csv", "b,a\n1,2\n");
     let (code, _, stderr) = shell.pipe("query db", "SELECT * FROM 'people.csv' x, 'people.csv' y");
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("taken for column names (alice, berlin)") && stderr.lines().count() == 1, "{stderr}");
+    assert!(
+        stderr.contains("taken for column names (alice, berlin)") && stderr.lines().count() == 1,
+        "{stderr}"
+    );
     shell.stdout_of("query db", "CREATE TABLE t (a INT, b INT)");
     let (code, _, stderr) = shell.pipe("query db", "INSERT INTO t SELECT * FROM 'swapped.csv'");
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.starts_with("INSERT goes by position, not by name: a, b get the values of b, a"), "{stderr}");
+    assert!(
+        stderr.starts_with("INSERT goes by position, not by name: a, b get the values of b, a"),
+        "{stderr}"
+    );
     assert_eq!(shell.stdout_of("query db", "SELECT * FROM t"), "a,b\n1,2\n");
     for sql in [
         "INSERT INTO t (b, a) SELECT * FROM 'swapped.csv'",
@@ -196,8 +220,7 @@ fn what_is_taken_for_granted_is_told_once_on_stderr() {
 #[test]
 fn bytes_and_tables_without_rows_go_out_and_in_again() {
     let shell = Shell::new();
-    let rows =
-        r"CREATE TABLE t (k INT, b BYTEA); INSERT INTO t VALUES (1, '\x00ff'), (2, 'abc'), (3, NULL), (4, '')";
+    let rows = r"CREATE TABLE t (k INT, b BYTEA); INSERT INTO t VALUES (1, '\x00ff'), (2, 'abc'), (3, NULL), (4, '')";
     shell.stdout_of("query db -q", rows);
     shell.stdout_of("query db -q", "CREATE TABLE e (i INT, s TEXT, d DECIMAL(9,2), at TIMESTAMP)");
     let stored = "k,b\n1,\\x00ff\n2,\\x616263\n3,\n4,\\x\n";
@@ -205,13 +228,17 @@ fn bytes_and_tables_without_rows_go_out_and_in_again() {
         shell.stdout(&format!("export -q db/t -o t.{format}"));
         shell.stdout(&format!("ingest -q db/{format} t.{format} --schema b:binary"));
         shell.stdout(&format!("ingest -q db/{format} t.{format} --if-loaded again"));
-        let read = |rows| shell.stdout_of("query db -q", &format!("SELECT k, b FROM {format} ORDER BY k {rows}"));
-        let pairs: Vec<String> = stored.lines().skip(1).map(|row| format!("{row}\n{row}\n")).collect();
+        let read = |rows| {
+            shell.stdout_of("query db -q", &format!("SELECT k, b FROM {format} ORDER BY k {rows}"))
+        };
+        let pairs: Vec<String> =
+            stored.lines().skip(1).map(|row| format!("{row}\n{row}\n")).collect();
         assert_eq!(read(""), format!("k,b\n{}", pairs.concat()), "{format}");
     }
     let types = |table: &str| {
-        let sql =
-            format!("SELECT column_name, data_type FROM information_schema.columns WHERE table_name = '{table}'");
+        let sql = format!(
+            "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = '{table}'"
+        );
         shell.stdout_of("query db -q", &sql)
     };
     for format in ["parquet", "arrow"] {

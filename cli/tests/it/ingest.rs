@@ -21,7 +21,10 @@ fn rows_come_from_files_patterns_and_stdin_and_the_summary_goes_to_stderr() {
         let (code, stdout, stderr) = shell.pipe(line, TRIPS);
         assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
     }
-    assert_eq!(shell.run("ingest -q db/trips --if-loaded again a.csv"), (0, String::new(), String::new()));
+    assert_eq!(
+        shell.run("ingest -q db/trips --if-loaded again a.csv"),
+        (0, String::new(), String::new())
+    );
     let tables = shell.stdout("tables db");
     assert!(tables.starts_with("table,rows,columns,segments,bytes\ntrips,11,3,5,"), "{tables}");
 }
@@ -30,18 +33,22 @@ fn rows_come_from_files_patterns_and_stdin_and_the_summary_goes_to_stderr() {
 fn guesses_and_counts_of_one_are_told_on_stderr() {
     let shell = Shell::new();
     shell.file("people.csv", "alice,berlin\nbob,paris\n").file("prices.csv", "id;price\n1;2,5\n");
-    let header =
-        "people.csv: the first row was taken for column names (alice, berlin); say --no-header if it is data\n";
+    let header = "people.csv: the first row was taken for column names (alice, berlin); say --no-header if it is data\n";
     let (code, stdout, stderr) = shell.run("ingest db/people people.csv");
     assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
     assert!(stderr.starts_with(header) && stderr.contains("\n1 row: "), "{stderr}");
     // The table knows these names now, and a word of the user needs no note.
-    for line in ["ingest db/people --if-loaded again people.csv", "ingest db/told --no-header people.csv"] {
+    for line in
+        ["ingest db/people --if-loaded again people.csv", "ingest db/told --no-header people.csv"]
+    {
         let (code, _, stderr) = shell.run(line);
         assert!(code == 0 && !stderr.contains("--no-header"), "{stderr}");
     }
     let (code, _, stderr) = shell.run("ingest db/prices prices.csv");
-    assert!(code == 0 && stderr.starts_with("prices.csv: ") && stderr.contains("';' was taken"), "{stderr}");
+    assert!(
+        code == 0 && stderr.starts_with("prices.csv: ") && stderr.contains("';' was taken"),
+        "{stderr}"
+    );
     assert_eq!(shell.sh("sty query db \"SELECT * FROM 'prices.csv'\"").1, "id,price\n1,\"2,5\"\n");
     assert_eq!(shell.run("ingest -q db/quiet prices.csv"), (0, String::new(), String::new()));
     let (code, _, stderr) = shell.run("ingest db/prices people.csv");
@@ -60,7 +67,10 @@ fn tables_and_schema_as_csv_and_json() {
     );
     let json = |line: &str| serde_json::from_str::<serde_json::Value>(&shell.stdout(line)).unwrap();
     let schema = json("schema db/trips --format json");
-    assert_eq!(schema[2], serde_json::json!({"column": "day", "type": "date", "id": 2, "nullable": true}));
+    assert_eq!(
+        schema[2],
+        serde_json::json!({"column": "day", "type": "date", "id": 2, "nullable": true})
+    );
     let tables = json("tables db --format json");
     assert_eq!(tables[0]["table"], "trips");
     assert_eq!((&tables[0]["rows"], &tables[0]["columns"]), (&2.into(), &3.into()));
@@ -126,7 +136,9 @@ fn a_bad_row_is_1_and_names_its_place() {
     assert_eq!(code, 1);
     let object: serde_json::Value = serde_json::from_str(&stderr).unwrap();
     assert_eq!(object["code"], "invalid-input");
-    assert!(object["message"].as_str().unwrap().contains("ragged.csv: line 3: 3 fields, expected 2"));
+    assert!(
+        object["message"].as_str().unwrap().contains("ragged.csv: line 3: 3 fields, expected 2")
+    );
     assert!(!shell.path("db/t").exists(), "nothing is left of a table that never came to be");
 }
 
@@ -157,8 +169,13 @@ fn rows_that_cannot_be_stored_are_left_out_counted_and_kept() {
                 a.csv,4,,\"1 field, expected 2\",3\na.csv,7,,a quoted field does not end,\"5,\"\"f\"\n";
     assert_eq!(std::fs::read_to_string(shell.path("bad.csv")).unwrap(), kept);
     let (code, _, stderr) = shell.run(&format!("ingest db/kept --rejects bad.csv {typed}"));
-    assert!(code == 2 && stderr.contains("bad.csv: exists already") && stderr.contains("--force"), "{stderr}");
-    shell.stdout(&format!("ingest db/kept --if-loaded again --on-error reject --rejects bad.csv --force {typed}"));
+    assert!(
+        code == 2 && stderr.contains("bad.csv: exists already") && stderr.contains("--force"),
+        "{stderr}"
+    );
+    shell.stdout(&format!(
+        "ingest db/kept --if-loaded again --on-error reject --rejects bad.csv --force {typed}"
+    ));
     assert_eq!(std::fs::read_to_string(shell.path("bad.csv")).unwrap(), kept);
 
     let (code, _, stderr) = shell.run("ingest db/kept --on-error reject a.csv");
@@ -178,7 +195,8 @@ fn more_rejected_rows_than_allowed_are_4_and_leave_nothing() {
     let object: serde_json::Value = serde_json::from_str(&stderr).unwrap();
     assert_eq!(object["code"], "rejected");
     let message = object["message"].as_str().unwrap();
-    for part in ["3 rows rejected", "at most 2", "nothing was stored", "a.csv: line 3, column 'id'"] {
+    for part in ["3 rows rejected", "at most 2", "nothing was stored", "a.csv: line 3, column 'id'"]
+    {
         assert!(message.contains(part), "{message}");
     }
     assert!(!shell.path("db/t").exists() && !shell.path("bad.csv").exists());
@@ -256,7 +274,10 @@ fn a_flipped_byte_is_found_by_verify() {
     let (code, _, stderr) = shell.run("verify db --error-format json");
     let first: serde_json::Value = serde_json::from_str(stderr.lines().next().unwrap()).unwrap();
     assert_eq!((code, first["code"].as_str()), (3, Some("corrupt")));
-    assert!(first["offset"].is_u64() && first["file"].as_str().unwrap().ends_with(".sty"), "{first}");
+    assert!(
+        first["offset"].is_u64() && first["file"].as_str().unwrap().ends_with(".sty"),
+        "{first}"
+    );
 }
 
 #[test]
@@ -267,7 +288,8 @@ fn generated_trips_go_in_by_file_and_by_pipe() {
     shell.stdout("gen trips --rows 3000 --files 2 --format parquet -o parquet");
     shell.stdout("ingest db/csv csv");
     shell.stdout("ingest db/parquet parquet");
-    let (code, _, stderr) = shell.sh("sty gen trips --rows 3000 --files 2 --header -o - | sty ingest db/pipe");
+    let (code, _, stderr) =
+        shell.sh("sty gen trips --rows 3000 --files 2 --header -o - | sty ingest db/pipe");
     assert_eq!(code, 0, "{stderr}");
     let (code, _, stderr) = shell.sh("cat parquet/trips-0001.parquet | sty ingest db/half -");
     assert_eq!(code, 0, "{stderr}");
@@ -287,16 +309,22 @@ fn generated_trips_go_in_by_file_and_by_pipe() {
 #[test]
 fn a_reader_that_has_seen_enough_ends_the_command_silently() {
     let shell = Shell::new();
-    let (code, stdout, stderr) =
-        shell.sh("{ sty gen trips --rows 200000 -o -; echo \"exit $?\" >&2; } | head -1 | wc -l | tr -d ' '");
+    let (code, stdout, stderr) = shell.sh(
+        "{ sty gen trips --rows 200000 -o -; echo \"exit $?\" >&2; } | head -1 | wc -l | tr -d ' '",
+    );
     assert_eq!((code, stdout.as_str(), stderr.as_str()), (0, "1\n", "exit 0\n"));
 }
 
 #[test]
 fn what_is_not_text_is_called_so() {
     let shell = Shell::new();
-    let noise: Vec<u8> = (0..20_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    shell.file("noise.csv", noise).file("empty.csv", "").file("x.parquet", "no\n").file("y.json", "{}\n");
+    let noise: Vec<u8> =
+        (0..20_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    shell
+        .file("noise.csv", noise)
+        .file("empty.csv", "")
+        .file("x.parquet", "no\n")
+        .file("y.json", "{}\n");
     for (file, part) in [
         ("noise.csv", "does not look like text"),
         ("empty.csv", "is empty"),
@@ -313,7 +341,8 @@ fn what_is_not_text_is_called_so() {
 fn json_other_encodings_and_the_names_of_files() {
     let shell = Shell::new();
     shell.file("latin.csv", b"a\ncaf\xe9\n").file("x.jsonl", "{\"a\":\"b\"}\n");
-    let (code, _, stderr) = shell.run("ingest db/t --encoding latin1 --filename-column file latin.csv x.jsonl");
+    let (code, _, stderr) =
+        shell.run("ingest db/t --encoding latin1 --filename-column file latin.csv x.jsonl");
     assert_eq!(code, 0, "{stderr}");
     let (code, _, stderr) = shell.pipe("ingest db/t", "[{\"a\": \"c\"}]");
     assert_eq!(code, 0, "{stderr}");

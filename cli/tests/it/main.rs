@@ -17,7 +17,11 @@ use assert_cmd::Command;
 /// `sty`, without anything of the caller's environment that changes its output.
 fn sty(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sty"));
-    command.args(args).env_remove("NO_COLOR").env_remove("STY_ERROR_FORMAT").env_remove("STY_FORMAT");
+    command
+        .args(args)
+        .env_remove("NO_COLOR")
+        .env_remove("STY_ERROR_FORMAT")
+        .env_remove("STY_FORMAT");
     command
 }
 

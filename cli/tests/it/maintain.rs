@@ -1,10 +1,13 @@
-//! Tables that live for years: partitions, order, compaction, deletion, generations, export; whole commands.
+//! Tables that live for years: partitions, order, compaction, deletion, generations, export; whole
+//! commands.
 
 use crate::shell::Shell;
 
 /// Days of two years, three kinds.
 fn days(from: u32, rows: u32) -> String {
-    let row = |i: u32| format!("{i},20{}-0{}-01,k{},{}\n", 20 + i % 2, 1 + i % 9, i % 3, (i * 7919) % 1000);
+    let row = |i: u32| {
+        format!("{i},20{}-0{}-01,k{},{}\n", 20 + i % 2, 1 + i % 9, i % 3, (i * 7919) % 1000)
+    };
     "id,day,kind,number\n".to_owned() + &(from..from + rows).map(row).collect::<String>()
 }
 
@@ -20,13 +23,20 @@ fn partitioned() -> Shell {
 fn partitions_prune_are_compacted_listed_and_dropped() {
     let shell = partitioned();
     let listed = shell.stdout("partitions db/t --format csv");
-    assert!(listed.starts_with("partition,rows,segments,bytes\nyear_day=2020/kind=k0,200,2,"), "{listed}");
+    assert!(
+        listed.starts_with("partition,rows,segments,bytes\nyear_day=2020/kind=k0,200,2,"),
+        "{listed}"
+    );
     assert_eq!(listed.lines().count(), 7);
-    let (_, _, stats) =
-        shell.sh("sty query db \"SELECT count(*) FROM t WHERE year(day) = 2020 AND kind = 'k1'\" --stats");
+    let (_, _, stats) = shell.sh(
+        "sty query db \"SELECT count(*) FROM t WHERE year(day) = 2020 AND kind = 'k1'\" --stats",
+    );
     assert!(stats.contains("2 of 12 read"), "{stats}");
     let (code, _, stderr) = shell.run("compact db/t");
-    assert!(code == 0 && stderr.starts_with("12 segments → 6: 1,200 rows written anew"), "{stderr}");
+    assert!(
+        code == 0 && stderr.starts_with("12 segments → 6: 1,200 rows written anew"),
+        "{stderr}"
+    );
     let ordered =
         shell.sh("sty query db \"SELECT number FROM t WHERE kind = 'k1' AND day < '2021-01-01' LIMIT 200\"").1;
     let numbers: Vec<u32> = ordered.lines().skip(1).map(|line| line.parse().unwrap()).collect();
@@ -39,7 +49,11 @@ fn partitions_prune_are_compacted_listed_and_dropped() {
     for (line, exit, part) in [
         ("drop-partition db/t year_day=2020", 6, "no partition 'year_day=2020'"),
         ("compact db/t --partition nosuch=1", 6, "no partition 'nosuch=1'"),
-        ("ingest db/t a.csv --if-loaded again --partition-by id", 1, "is partitioned by year(day), kind"),
+        (
+            "ingest db/t a.csv --if-loaded again --partition-by id",
+            1,
+            "is partitioned by year(day), kind",
+        ),
         ("ingest db/u a.csv --partition-by random()", 1, "not the same each time"),
         ("ingest db/u a.csv --partition-by nosuch", 1, "nosuch"),
         ("ingest db/u a.csv --sort-by nosuch", 6, "there are id, day, kind, number"),
@@ -55,7 +69,10 @@ fn partitions_prune_are_compacted_listed_and_dropped() {
 fn what_was_loaded_is_not_loaded_twice_unasked() {
     let shell = partitioned();
     let (code, _, stderr) = shell.run("ingest db/t b.csv");
-    assert!(code == 1 && stderr.contains("b.csv was loaded before: 600 rows, in generation 2"), "{stderr}");
+    assert!(
+        code == 1 && stderr.contains("b.csv was loaded before: 600 rows, in generation 2"),
+        "{stderr}"
+    );
     let (code, _, stderr) = shell.run("ingest db/t b.csv --if-loaded skip");
     assert!(code == 0 && stderr.contains("b.csv was loaded before: left out"), "{stderr}");
     shell.stdout("ingest -q db/t b.csv --if-loaded again --commit-every 100");
@@ -68,18 +85,28 @@ fn old_generations_stay_for_a_time() {
     shell.stdout("alter -q db/t keep 1h");
     shell.sh("sty query -q db 'DELETE FROM t WHERE id < 1000'");
     let before = shell.stdout("export db/t -o - --format csv --generation 2 -q");
-    assert_eq!((before.lines().count(), shell.stdout("export db/t -o - -q").lines().count()), (1201, 201));
-    let then = shell.sh("sty query db 'SELECT count(*) FROM \"t@2\" old WHERE id NOT IN (SELECT id FROM t)'").1;
+    assert_eq!(
+        (before.lines().count(), shell.stdout("export db/t -o - -q").lines().count()),
+        (1201, 201)
+    );
+    let then = shell
+        .sh("sty query db 'SELECT count(*) FROM \"t@2\" old WHERE id NOT IN (SELECT id FROM t)'")
+        .1;
     assert_eq!(then, "count(*)\n1000\n");
-    for (sql, part) in
-        [("DELETE FROM \"t@2\"", "generation of the past"), ("SELECT 1 FROM \"t@1\"", "kept: 2, 3, 4")]
-    {
+    for (sql, part) in [
+        ("DELETE FROM \"t@2\"", "generation of the past"),
+        ("SELECT 1 FROM \"t@1\"", "kept: 2, 3, 4"),
+    ] {
         let (code, _, stderr) = shell.sh(&format!("sty query db '{sql}'"));
         assert!(code != 0 && stderr.contains(part), "{stderr}");
     }
-    let manifest: serde_json::Value = serde_json::from_str(&shell.stdout("manifest db/t --format json")).unwrap();
+    let manifest: serde_json::Value =
+        serde_json::from_str(&shell.stdout("manifest db/t --format json")).unwrap();
     assert_eq!(manifest["generations"], serde_json::json!([2, 3, 4]));
-    assert_eq!((&manifest["rows"], &manifest["keep_ms"]), (&serde_json::json!(200), &serde_json::json!(3_600_000)));
+    assert_eq!(
+        (&manifest["rows"], &manifest["keep_ms"]),
+        (&serde_json::json!(200), &serde_json::json!(3_600_000))
+    );
     assert_eq!(manifest["sources"][1]["rows"], serde_json::json!(600));
     shell.stdout("gc -q db --keep 0s");
     let (code, _, stderr) = shell.run("manifest db/t --generation 2");
@@ -103,28 +130,37 @@ fn columns_change_in_metadata_alone() {
 #[test]
 fn tables_are_exported_and_come_back() {
     let shell = partitioned();
-    let sorted = |table: &str| shell.sh(&format!("sty query db 'SELECT * FROM {table} ORDER BY id'")).1;
+    let sorted =
+        |table: &str| shell.sh(&format!("sty query db 'SELECT * FROM {table} ORDER BY id'")).1;
     for format in ["parquet", "csv", "tsv", "jsonl", "arrow"] {
         shell.stdout(&format!("export -q db/t -o one.{format}"));
         shell.stdout(&format!("ingest -q db/{format} one.{format}"));
         assert_eq!(sorted(format), sorted("t"), "{format}");
-        shell.stdout(&format!("export -q db/t -o out-{format}/ --format {format} --partition-by kind"));
+        shell.stdout(&format!(
+            "export -q db/t -o out-{format}/ --format {format} --partition-by kind"
+        ));
         shell.stdout(&format!("ingest -q db/{format}2 out-{format}"));
         assert_eq!(sorted(&format!("{format}2")), sorted("t"), "{format}");
     }
     assert!(shell.sh("ls out-csv").1.starts_with("kind=k0\nkind=k1\n"));
     let (code, _, stderr) = shell.run("export db/t -o one.csv");
     assert!(code != 0 && stderr.contains("--force"), "{stderr}");
-    assert_eq!(shell.sh("sty export -q db/t -o - --format csv | head -1").1, "id,day,kind,number\n");
+    assert_eq!(
+        shell.sh("sty export -q db/t -o - --format csv | head -1").1,
+        "id,day,kind,number\n"
+    );
 }
 
 #[test]
 fn what_is_rewritten_is_counted_and_leaves_no_files() {
     let shell = partitioned();
-    let files = || shell.sh("find db/t/data -name '*.sty' | wc -l").1.trim().parse::<u64>().unwrap();
-    let json = |line: &str| -> serde_json::Value { serde_json::from_str(&shell.stdout(line)).unwrap() };
-    let (code, answer, stderr) =
-        shell.sh("sty query db \"DELETE FROM t WHERE id IN (SELECT id FROM 'a.csv' WHERE number < 500)\"");
+    let files =
+        || shell.sh("find db/t/data -name '*.sty' | wc -l").1.trim().parse::<u64>().unwrap();
+    let json =
+        |line: &str| -> serde_json::Value { serde_json::from_str(&shell.stdout(line)).unwrap() };
+    let (code, answer, stderr) = shell.sh(
+        "sty query db \"DELETE FROM t WHERE id IN (SELECT id FROM 'a.csv' WHERE number < 500)\"",
+    );
     assert!(code == 0 && answer.starts_with("count\n"), "{answer}{stderr}");
     let segments = json("manifest db/t --format json")["segments"].as_array().unwrap().len() as u64;
     assert_eq!(files(), segments);
@@ -139,24 +175,33 @@ fn what_is_rewritten_is_counted_and_leaves_no_files() {
     assert_eq!(number(&manifest["bytes_loaded"]), number(&report["table_bytes_loaded"]));
     assert_eq!(number(&manifest["bytes_written"]), number(&report["table_bytes_written"]));
     assert!(number(&report["bytes_written"]) < number(&manifest["bytes_written"]));
-    let times = number(&manifest["bytes_written"]) as f64 / number(&manifest["bytes_loaded"]) as f64;
-    assert!((manifest["write_amplification"].as_f64().unwrap() - times).abs() < 1e-9 && times > 2.0);
-    assert!(shell.stdout("manifest db/t").contains(&format!("the table's write amplification is {times:.2}\n")));
+    let times =
+        number(&manifest["bytes_written"]) as f64 / number(&manifest["bytes_loaded"]) as f64;
+    assert!(
+        (manifest["write_amplification"].as_f64().unwrap() - times).abs() < 1e-9 && times > 2.0
+    );
+    assert!(
+        shell
+            .stdout("manifest db/t")
+            .contains(&format!("the table's write amplification is {times:.2}\n"))
+    );
     let (_, _, stderr) = shell.run("ingest db/u a.csv -v");
     assert!(stderr.contains("; the table's write amplification is 1."), "{stderr}");
 }
 
-/// Functions that keep no order, and values that imply theirs, prune; the answers are those of a table without partitions.
+/// Functions that keep no order, and values that imply theirs, prune; the answers are those of a
+/// table without partitions.
 #[test]
 fn partitions_prune_by_the_values_of_any_function() {
     let shell = Shell::new();
-    let row = |i: u32| if i % 50 == 7 { format!(",k{}\n", i % 5) } else { format!("{i},k{}\n", i % 5) };
+    let row =
+        |i: u32| if i % 50 == 7 { format!(",k{}\n", i % 5) } else { format!("{i},k{}\n", i % 5) };
     let rows = "id,kind\n".to_owned() + &(0..700).map(row).collect::<String>();
     shell.file("a.csv", rows);
     shell.stdout("ingest -q db/plain a.csv");
     // Seven values of the first key and two of the second, and null, which comes with one.
-    let (code, _, stderr) =
-        shell.sh("sty ingest -q db/t a.csv --partition-by \"id % 7 AS rest,kind = 'k1' AS is_one\"");
+    let (code, _, stderr) = shell
+        .sh("sty ingest -q db/t a.csv --partition-by \"id % 7 AS rest,kind = 'k1' AS is_one\"");
     assert_eq!(code, 0, "{stderr}");
     for (filter, read) in [
         ("id % 7 = 3", 2),
@@ -173,16 +218,21 @@ fn partitions_prune_by_the_values_of_any_function() {
         ("coalesce(id, 3) % 7 = 3", 15),
         ("id % 7 = 3 OR kind = 'k2'", 15),
     ] {
-        let query = |table: &str| format!("SELECT count(*) c, sum(id) s, max(kind) k FROM {table} WHERE {filter}");
+        let query = |table: &str| {
+            format!("SELECT count(*) c, sum(id) s, max(kind) k FROM {table} WHERE {filter}")
+        };
         let plain = shell.sh(&format!("sty query db \"{}\"", query("plain"))).1;
         let (_, answer, stats) = shell.sh(&format!("sty query db \"{}\" --stats", query("t")));
         assert_eq!(answer, plain, "{filter}");
         assert!(stats.contains(&format!("segments  {read} of 15 read")), "{filter}: {stats}");
-        let rows = |table: &str| format!("sty query db \"SELECT id FROM {table} WHERE {filter} ORDER BY id\"");
+        let rows = |table: &str| {
+            format!("sty query db \"SELECT id FROM {table} WHERE {filter} ORDER BY id\"")
+        };
         assert_eq!(shell.sh(&rows("t")).1, shell.sh(&rows("plain")).1, "{filter}");
     }
     shell.stdout("alter -q db/t rename id number");
-    let (_, answer, stats) = shell.sh("sty query db 'SELECT count(*) FROM t WHERE number % 7 = 3' --stats");
+    let (_, answer, stats) =
+        shell.sh("sty query db 'SELECT count(*) FROM t WHERE number % 7 = 3' --stats");
     assert!(answer.ends_with("\n98\n") && stats.contains("2 of 15 read"), "{answer} {stats}");
     assert_eq!(shell.sh("sty query db 'DELETE FROM t WHERE number % 7 = 3'").1, "count\n98\n");
     assert!(shell.stdout("partitions db/t --format csv").lines().count() == 14);

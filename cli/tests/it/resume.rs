@@ -24,13 +24,17 @@ const LOAD: &str = "ingest -q db/t --schema id:int64 --commit-every 30000 --reje
 
 /// What is in the table and in the file, together all rows.
 fn check(shell: &Shell, bad: usize, about: &str) {
-    let stored = shell.stdout_of("query db", "SELECT count(*) AS n, count(DISTINCT id) AS d FROM t");
+    let stored =
+        shell.stdout_of("query db", "SELECT count(*) AS n, count(DISTINCT id) AS d FROM t");
     assert_eq!(stored, format!("n,d\n{0},{0}\n", ROWS - bad), "{about}");
     let rejects = std::fs::read_to_string(shell.path("bad.csv")).unwrap();
     let expected: String = (0..bad)
         .map(|n| {
             let row = n * 1000 + 7;
-            format!("a.csv,{},id,'x{row}' is not of type int64,\"x{row},\"\"a\"\"\"\"b, {row}\"\"\"\n", row + 2)
+            format!(
+                "a.csv,{},id,'x{row}' is not of type int64,\"x{row},\"\"a\"\"\"\"b, {row}\"\"\"\n",
+                row + 2
+            )
         })
         .collect();
     assert!(
@@ -44,7 +48,8 @@ fn check(shell: &Shell, bad: usize, about: &str) {
 fn a_killed_load_goes_on_with_its_rejects() {
     let (csv, bad) = rows_with_faults();
     let mut stopped = 0;
-    for (at, force) in [(5_u64, ""), (40, ""), (60, ""), (80, " --force"), (110, ""), (150, ""), (200, " --force")]
+    for (at, force) in
+        [(5_u64, ""), (40, ""), (60, ""), (80, " --force"), (110, ""), (150, ""), (200, " --force")]
     {
         let shell = Shell::new();
         shell.file("a.csv", &csv);
@@ -62,7 +67,10 @@ fn a_killed_load_goes_on_with_its_rejects() {
         }
         let (code, _, stderr) = shell.run(&line);
         // A load that was done before it was killed is refused.
-        assert!(code == 0 || stderr.contains("was loaded before") || stderr.contains("exists already"), "{stderr}");
+        assert!(
+            code == 0 || stderr.contains("was loaded before") || stderr.contains("exists already"),
+            "{stderr}"
+        );
         check(&shell, bad, &format!("killed after {at} ms{force}"));
     }
     assert!(stopped > 5, "{stopped}");
@@ -78,7 +86,8 @@ fn a_load_that_had_too_many_rejects_goes_on_with_them() {
         assert_eq!(code, 4, "{stderr}");
         assert!(shell.path("bad.csv").exists(), "a commit came before");
     }
-    // Another file does not have what the table counts; the rows of yet another one are not taken for those.
+    // Another file does not have what the table counts; the rows of yet another one are not taken
+    // for those.
     let (code, _, stderr) = shell.run(&LOAD.replace("bad.csv", "other.csv"));
     assert!(code == 1 && stderr.contains("the file does not hold them"), "{stderr}");
     let foreign = format!("file,line,column,reason,raw\n{}", "z.csv,1,,reason,raw\n".repeat(bad));
@@ -88,7 +97,10 @@ fn a_load_that_had_too_many_rejects_goes_on_with_them() {
     assert_eq!(std::fs::read_to_string(shell.path("foreign.csv")).unwrap(), foreign);
     assert_eq!(shell.run(LOAD), (0, String::new(), String::new()));
     check(&shell, bad, "after three stops");
-    let left: Vec<_> = std::fs::read_dir(shell.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> = std::fs::read_dir(shell.path(""))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(left.len(), 4, "{left:?}");
     // It is over: the file that is there belongs to it, and another load does not go on with it.
     let (code, _, stderr) = shell.run(LOAD);

@@ -46,7 +46,14 @@ impl Shell {
         let path = std::env::var("PATH").unwrap_or_default();
         let path = format!("{}:{path}", command.parent().unwrap().display());
         let mut shell = std::process::Command::new("sh");
-        said(&shell.args(["-c", line]).env("PATH", path).current_dir(&self.directory).output().unwrap())
+        said(
+            &shell
+                .args(["-c", line])
+                .env("PATH", path)
+                .current_dir(&self.directory)
+                .output()
+                .unwrap(),
+        )
     }
 
     /// Runs `sty`, which has to succeed, and gives its stdout.

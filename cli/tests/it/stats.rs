@@ -8,8 +8,8 @@ use super::shell::Shell;
 const ROWS: usize = 150_000;
 const BLOCK: usize = 65_536;
 
-/// `id` counts up over three segments. `k` is `id % 10`, `n` is missing in the first segment, `w` is `a` or `c` there
-/// and has a `b` too in the others.
+/// `id` counts up over three segments. `k` is `id % 10`, `n` is missing in the first segment, `w`
+/// is `a` or `c` there and has a `b` too in the others.
 fn store() -> Shell {
     let shell = Shell::new();
     for segment in 0..3 {
@@ -36,7 +36,8 @@ fn report(shell: &Shell, sql: &str) -> Value {
 /// What the only operator of the store has done.
 fn of_store(report: &Value) -> &Value {
     let operators = report["operators"].as_array().unwrap();
-    let mut stored = operators.iter().map(|operator| &operator["store"]).filter(|store| !store.is_null());
+    let mut stored =
+        operators.iter().map(|operator| &operator["store"]).filter(|store| !store.is_null());
     let only = stored.next().unwrap();
     assert!(stored.next().is_none(), "{report:#}");
     only
@@ -44,7 +45,8 @@ fn of_store(report: &Value) -> &Value {
 
 fn step<'a>(store: &'a Value, name: &str, detail: &str) -> &'a Value {
     let is_it = |step: &&Value| {
-        step["step"] == name && (detail.is_empty() || step["detail"].as_str().unwrap().contains(detail))
+        step["step"] == name
+            && (detail.is_empty() || step["detail"].as_str().unwrap().contains(detail))
     };
     let steps = store["steps"].as_array().unwrap();
     let found = steps.iter().find(is_it);
@@ -71,30 +73,41 @@ fn a_range_of_a_sorted_column() {
         (format!("SELECT id + k FROM t {filter}"), "StoreScan", "project"),
     ] {
         let report = report(&shell, &sql);
-        assert!(report["operators"].as_array().unwrap().iter().any(|o| o["name"] == executor), "{report:#}");
+        assert!(
+            report["operators"].as_array().unwrap().iter().any(|o| o["name"] == executor),
+            "{report:#}"
+        );
         let store = of_store(&report);
         // Of the second segment, the first block ends before the range.
         assert_eq!(store["segments"], json!({"total": 3, "pruned": 2, "read": 1}), "{store:#}");
         assert_eq!(store["blocks"], json!({"total": 9, "pruned": 7, "read": 2}));
         assert_eq!(pruned(store, "manifest_min_max"), [2, 6, 2 * ROWS as u64]);
         assert_eq!(pruned(store, "zone_map_min_max"), [0, 1, BLOCK as u64]);
-        for other in ["manifest_null_count", "zone_map_null_count", "dictionary", "top_n_threshold"] {
+        for other in ["manifest_null_count", "zone_map_null_count", "dictionary", "top_n_threshold"]
+        {
             assert_eq!(pruned(store, other), [0, 0, 0]);
         }
         let left = ROWS - BLOCK;
         assert_eq!(rows(step(store, "prune", "")), (3 * ROWS as u64, left as u64));
         assert_eq!(rows(step(store, "scan", "")), (left as u64, left as u64));
-        // The second block has the lower end, and the third, which is short, the upper end of the range.
+        // The second block has the lower end, and the third, which is short, the upper end of the
+        // range.
         let short = ROWS - 2 * BLOCK;
         let (from_low, to_high) = (ROWS + 2 * BLOCK - low, high - ROWS - 2 * BLOCK);
         let condition = step(store, "filter", ">=");
         assert_eq!(rows(condition), (left as u64, (from_low + short) as u64));
         assert_eq!(condition["rows_proven"], short);
-        assert_eq!((&condition["segments_pruned"], &condition["blocks_pruned"]), (&json!(1), &json!(4)));
+        assert_eq!(
+            (&condition["segments_pruned"], &condition["blocks_pruned"]),
+            (&json!(1), &json!(4))
+        );
         let condition = step(store, "filter", "<");
         assert_eq!(condition["rows_proven"], BLOCK);
         assert_eq!(rows(condition), (left as u64, (BLOCK + to_high) as u64));
-        assert_eq!((&condition["segments_pruned"], &condition["blocks_pruned"]), (&json!(1), &json!(3)));
+        assert_eq!(
+            (&condition["segments_pruned"], &condition["blocks_pruned"]),
+            (&json!(1), &json!(3))
+        );
         // A tenth of what those have left.
         let condition = step(store, "filter", "!=");
         let selected = (high - low) / 10 * 9;
@@ -136,13 +149,18 @@ fn nulls_dictionaries_and_thresholds_prune() {
     assert_eq!(step(&store, "filter", "w")["rows_out"], 2 * ROWS / 3);
     assert_eq!(store["segments"], json!({"total": 3, "pruned": 0, "read": 2}));
     let store = of("SELECT id, w FROM t ORDER BY id DESC LIMIT 4");
-    assert_eq!(pruned(&store, "top_n_threshold"), [2, 8, (2 * ROWS + 2 * BLOCK) as u64], "{store:#}");
+    assert_eq!(
+        pruned(&store, "top_n_threshold"),
+        [2, 8, (2 * ROWS + 2 * BLOCK) as u64],
+        "{store:#}"
+    );
     assert_eq!(store["blocks"], json!({"total": 9, "pruned": 8, "read": 1}));
     assert_eq!(rows(step(&store, "order", "")), ((ROWS - 2 * BLOCK) as u64, 4));
     assert_eq!(store["values"]["fetched"].as_u64().unwrap() % 4, 0);
 }
 
-/// A segment that lacks the column has nulls there, which say nothing of texts elsewhere: none may be left out.
+/// A segment that lacks the column has nulls there, which say nothing of texts elsewhere: none may
+/// be left out.
 #[test]
 fn first_rows_by_a_column_that_came_later() {
     let shell = Shell::new();
@@ -176,7 +194,8 @@ fn an_answer_from_metadata_reads_nothing() {
 #[test]
 fn explain_analyze_has_the_same_figures() {
     let shell = store();
-    let sql = format!("EXPLAIN ANALYZE SELECT w, sum(id) FROM t WHERE id < {} GROUP BY w", BLOCK + 1);
+    let sql =
+        format!("EXPLAIN ANALYZE SELECT w, sum(id) FROM t WHERE id < {} GROUP BY w", BLOCK + 1);
     let plan = shell.stdout_of("query db --format jsonl", &sql);
     for figure in [
         "segments=3",
@@ -223,8 +242,8 @@ fn the_rest_of_the_plan_times_memory_and_spills() {
 #[test]
 fn too_little_memory_is_5_and_says_what_helps() {
     let shell = store();
-    let (code, stdout, stderr) =
-        shell.pipe("query db --threads 4 --memory-limit 1MiB", "SELECT id, n, w FROM t ORDER BY n, id");
+    let (code, stdout, stderr) = shell
+        .pipe("query db --threads 4 --memory-limit 1MiB", "SELECT id, n, w FROM t ORDER BY n, id");
     assert_eq!((code, stdout.as_str()), (5, ""), "{stderr}");
     assert!(stderr.contains("larger --memory-limit or fewer --threads"), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
@@ -236,13 +255,17 @@ fn one_report_a_statement_and_none_on_stdout() {
     let sql = "SET sty.native = on; SELECT count(*) AS n FROM t WHERE k = 3; SELECT 1 AS one";
     let (code, stdout, stderr) = shell.pipe("query db --stats=json -q", sql);
     assert_eq!((code, stdout.as_str()), (0, "n\n45000\none\n1\n"));
-    let reports: Vec<Value> = stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let reports: Vec<Value> =
+        stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let sqls: Vec<&str> = reports.iter().map(|report| report["sql"].as_str().unwrap()).collect();
     assert_eq!(sqls.len(), 3);
     assert_eq!(sqls[1], "SELECT count(*) AS n FROM t WHERE k = 3");
-    let (code, stdout, stderr) = shell.pipe("query db --stats --threads 1", "SELECT k FROM t WHERE id = 5");
+    let (code, stdout, stderr) =
+        shell.pipe("query db --stats --threads 1", "SELECT k FROM t WHERE id = 5");
     assert_eq!((code, stdout.as_str()), (0, "k\n5\n"));
-    for part in ["1 row in ", "StoreScan of t", "blocks    1 of 9 read, 8 pruned", "65,536", "id = "] {
+    for part in
+        ["1 row in ", "StoreScan of t", "blocks    1 of 9 read, 8 pruned", "65,536", "id = "]
+    {
         assert!(stderr.contains(part), "{part}\n{stderr}");
     }
     assert_eq!(shell.pipe("query db --stats=xml", "SELECT 1").0, 2);

@@ -5,7 +5,9 @@ use super::shell::Shell;
 #[test]
 fn a_store_is_made_by_create_table_alone() {
     let shell = Shell::new();
-    for sql in ["SELECT 1", "SELECT * FROM t", "INSERT INTO t VALUES (1)", "CREATE VIEW v AS SELECT 1"] {
+    for sql in
+        ["SELECT 1", "SELECT * FROM t", "INSERT INTO t VALUES (1)", "CREATE VIEW v AS SELECT 1"]
+    {
         let (code, stdout, stderr) = shell.pipe("query db", sql);
         assert_eq!((code, stdout.as_str()), (6, ""), "{sql}");
         assert!(stderr.contains("no store at 'db'") && stderr.contains("CREATE TABLE"), "{stderr}");
@@ -13,16 +15,18 @@ fn a_store_is_made_by_create_table_alone() {
     let (code, _, stderr) = shell.pipe("query db", "");
     assert_eq!(code, 2, "{stderr}");
     assert!(stderr.contains("no store at 'db' and no statement"), "{stderr}");
-    let (code, _, stderr) =
-        shell.pipe("query db", "CREATE TABLE t AS SELECT 1 / (1 - value) FROM generate_series(0, 5)");
+    let (code, _, stderr) = shell
+        .pipe("query db", "CREATE TABLE t AS SELECT 1 / (1 - value) FROM generate_series(0, 5)");
     assert_eq!(code, 1, "{stderr}");
     assert!(!shell.path("db").exists());
-    let sql =
-        "CREATE TABLE t (a BIGINT NOT NULL, b TEXT); INSERT INTO t VALUES (1, 'x'), (2, NULL); SELECT * FROM t";
+    let sql = "CREATE TABLE t (a BIGINT NOT NULL, b TEXT); INSERT INTO t VALUES (1, 'x'), (2, NULL); SELECT * FROM t";
     let (code, stdout, stderr) = shell.pipe("query db --format jsonl", sql);
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(stdout, "{\"count\":2}\n{\"a\":1,\"b\":\"x\"}\n{\"a\":2,\"b\":null}\n");
-    assert_eq!(shell.stdout("schema db/t"), "column,type,id,nullable\na,int64,0,false\nb,utf8,1,true\n");
+    assert_eq!(
+        shell.stdout("schema db/t"),
+        "column,type,id,nullable\na,int64,0,false\nb,utf8,1,true\n"
+    );
     shell.stdout("verify -q db");
 }
 
@@ -30,7 +34,8 @@ fn a_store_is_made_by_create_table_alone() {
 fn rows_go_between_files_ingest_and_sql() {
     let shell = Shell::new();
     shell.file("a.csv", "id,fare\n1,2.5\n2,\n").file("b.csv", "id,fare\n,3.5\n");
-    let (code, _, stderr) = shell.pipe("query db", "CREATE TABLE t (id BIGINT NOT NULL, fare DOUBLE)");
+    let (code, _, stderr) =
+        shell.pipe("query db", "CREATE TABLE t (id BIGINT NOT NULL, fare DOUBLE)");
     assert_eq!(code, 0, "{stderr}");
     shell.stdout("ingest -q db/t a.csv");
     let (code, _, stderr) = shell.run("ingest db/t b.csv");
@@ -57,8 +62,14 @@ fn a_table_that_is_partitioned_by_an_expression_takes_rows_of_sql() {
     let shell = Shell::new();
     shell.file("a.csv", "at,v\n2020-01-01 10:00:00,1\n");
     shell.stdout("ingest -q db/t a.csv --partition-by year(at)");
-    shell.stdout_of("query db", "INSERT INTO t VALUES ('2022-01-01 00:00:00', 2), ('2020-05-05 00:00:00', 3)");
+    shell.stdout_of(
+        "query db",
+        "INSERT INTO t VALUES ('2022-01-01 00:00:00', 2), ('2020-05-05 00:00:00', 3)",
+    );
     let partitions = shell.stdout("partitions db/t");
     assert!(partitions.contains("2020") && partitions.contains("2022"), "{partitions}");
-    assert_eq!(shell.stdout_of("query db", "SELECT v FROM t WHERE year(at) = 2020 ORDER BY v"), "v\n1\n3\n");
+    assert_eq!(
+        shell.stdout_of("query db", "SELECT v FROM t WHERE year(at) = 2020 ORDER BY v"),
+        "v\n1\n3\n"
+    );
 }

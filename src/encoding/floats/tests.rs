@@ -53,12 +53,20 @@ fn round_trip<F: Float>(values: &[F], force: Option<Encoding>) -> Encoding {
         }
     }
     for row in (0..values.len()).step_by(37).chain(values.len().checked_sub(1)) {
-        assert_eq!(floats.get(row).unwrap().to_word().to_u64(), expected[row], "{force:?} row {row}");
+        assert_eq!(
+            floats.get(row).unwrap().to_word().to_u64(),
+            expected[row],
+            "{force:?} row {row}"
+        );
     }
     let rows: Vec<u32> = (0..values.len() as u32).filter(|row| row % 3 == 0).collect();
     out.clear();
     floats.gather(&rows, &mut out).unwrap();
-    assert_eq!(words(&out), rows.iter().map(|row| expected[*row as usize]).collect::<Vec<_>>(), "{force:?}");
+    assert_eq!(
+        words(&out),
+        rows.iter().map(|row| expected[*row as usize]).collect::<Vec<_>>(),
+        "{force:?}"
+    );
     assert!(floats.gather(&[0, values.len() as u32], &mut out).is_err());
     assert!(floats.get(values.len()).is_err());
     assert!(floats.decode(0..values.len() + 1, &mut out).is_err());
@@ -116,7 +124,9 @@ fn numbers() -> impl Strategy<Value = Vec<f64>> {
     (lengths(), 0u8..13, any::<bool>(), any::<u64>()).prop_map(|(n, kind, special, seed)| {
         let mut state = seed;
         let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             state ^ state >> 29
         };
         (0..n).map(|_| make(kind, next(), special)).collect()
@@ -185,12 +195,18 @@ fn alp_of<F: Float>(values: &[F]) -> (u8, usize) {
 
 #[test]
 fn decimals_need_no_exceptions() {
-    for (places, step) in (0..=9).flat_map(|places| [(places, 37), (places, 11_927), (places, 911_927_777i64)]) {
-        let values: Vec<f64> = (0..20_000).map(|i| (i * step - 500_000) as f64 / 10f64.powi(places)).collect();
+    for (places, step) in
+        (0..=9).flat_map(|places| [(places, 37), (places, 11_927), (places, 911_927_777i64)])
+    {
+        let values: Vec<f64> =
+            (0..20_000).map(|i| (i * step - 500_000) as f64 / 10f64.powi(places)).collect();
         let (exponent, exceptions) = alp_of(&values);
         // Ints of 44 bits leave too few for the head.
         let most = if step > 1 << 20 { 100 } else { 0 };
-        assert!(exponent == places as u8 && exceptions <= most, "10^-{exponent}, {exceptions} exceptions");
+        assert!(
+            exponent == places as u8 && exceptions <= most,
+            "10^-{exponent}, {exceptions} exceptions"
+        );
         if step == 37 {
             let singles: Vec<f32> = values.iter().map(|&v| v as f32).collect();
             assert_eq!(alp_of(&singles), (places as u8, 0), "f32");
@@ -202,7 +218,10 @@ fn decimals_need_no_exceptions() {
 fn decoded_alp_rises_with_its_ints() {
     let values: Vec<f64> = (0..3000).map(|i| f64::from(i) / 1e3).collect();
     let (head, payload) = encoded(&values, &options(Some(Encoding::Alp)));
-    let Floats::Alp(alp) = Floats::<f64>::parse(&mut Source::new(&head, &payload), 3000).unwrap() else { panic!() };
+    let Floats::Alp(alp) = Floats::<f64>::parse(&mut Source::new(&head, &payload), 3000).unwrap()
+    else {
+        panic!()
+    };
     for start in [0u64, 1 << 20, 1 << 29, 1 << 33, (1 << 50) - 9] {
         for int in (start..start + 5000).filter(|&i| i < 1 << 51) {
             assert!(alp.value(int) <= alp.value(int + 1), "{int}");
@@ -226,7 +245,8 @@ fn the_choice_finds_what_the_values_were() {
     let degrees = block(&|r| (73_900_000.0 + (r % 200_000) as f64) / -1e6);
     let narrow = |r: u64| f64::from(-73.9f32 - (r % 30_000) as f32 / 1e5);
     let outliers = block(&|r| if r.is_multiple_of(97) { 0.0 } else { narrow(r) });
-    let measured = block(&|r| 20.0 + (r % (1 << 44)) as f64 / (1u64 << 43) as f64 * std::f64::consts::PI);
+    let measured =
+        block(&|r| 20.0 + (r % (1 << 44)) as f64 / (1u64 << 43) as f64 * std::f64::consts::PI);
     let singles: Vec<f32> = cents.iter().map(|&v| v as f32).collect();
     for ((encoding, bytes), expected, most) in [
         (chosen(&cents), Encoding::Alp, 1.7),

@@ -1,5 +1,5 @@
-//! Which rows of a frame have a value in a range, found on the packed codes: neither base nor factor is applied, and
-//! codes are never made wider.
+//! Which rows of a frame have a value in a range, found on the packed codes: neither base nor
+//! factor is applied, and codes are never made wider.
 
 use std::ops::Range;
 
@@ -29,17 +29,24 @@ impl<W: Word> Wanted<W> {
 }
 
 impl<W: Word> Frame<'_, W> {
-    /// The least and the greatest value that a code may stand for without a patch; `None` if some count beyond the word.
+    /// The least and the greatest value that a code may stand for without a patch; `None` if some
+    /// count beyond the word.
     fn bounds(&self, signed: bool) -> Option<(i128, i128)> {
-        let base = if signed { i128::from(Word::to_i64(self.base)) } else { i128::from(Word::to_u64(self.base)) };
+        let base = if signed {
+            i128::from(Word::to_i64(self.base))
+        } else {
+            i128::from(Word::to_u64(self.base))
+        };
         let codes = if self.width == 0 { 0 } else { u64::MAX >> (64 - self.width) };
-        let top = base.checked_add(i128::from(codes).checked_mul(i128::from(Word::to_u64(self.factor)))?)?;
+        let top = base
+            .checked_add(i128::from(codes).checked_mul(i128::from(Word::to_u64(self.factor)))?)?;
         let most = if signed { (1i128 << (W::BITS - 1)) - 1 } else { (1i128 << W::BITS) - 1 };
         (top <= most).then_some((base, top))
     }
 
-    /// Marks by 1 the rows whose value lies from `low` to `high`, by 0 the others: of all rows, or of those that are marked.
-    /// `signed` says how values count. False, with nothing done, where codes say nothing about the order of values.
+    /// Marks by 1 the rows whose value lies from `low` to `high`, by 0 the others: of all rows, or
+    /// of those that are marked. `signed` says how values count. False, with nothing done, where
+    /// codes say nothing about the order of values.
     pub(in crate::encoding) fn mark_within(
         &self,
         rows: Range<usize>,
@@ -48,7 +55,9 @@ impl<W: Word> Frame<'_, W> {
         of_marked: bool,
         marks: &mut [u8],
     ) -> Result<bool> {
-        let (Some((base, top)), factor) = (self.bounds(signed), i128::from(Word::to_u64(self.factor))) else {
+        let (Some((base, top)), factor) =
+            (self.bounds(signed), i128::from(Word::to_u64(self.factor)))
+        else {
             return Ok(false);
         };
         let (least, most) = match signed {
@@ -69,11 +78,12 @@ impl<W: Word> Frame<'_, W> {
             span: W::from_u64((high - low) as u64),
             codes: codes.filter(|(first, last)| first <= last),
         };
-        by_lane!(self.width, mark_vectors::<W>(self, rows, &wanted, of_marked, marks)).map(|()| true)
+        by_lane!(self.width, mark_vectors::<W>(self, rows, &wanted, of_marked, marks))
+            .map(|()| true)
     }
 
-    /// Whether none but patched rows may have a value from `low` to `high`, and those are so few that looking at each is
-    /// quicker than unpacking all. `signed` says how values count.
+    /// Whether none but patched rows may have a value from `low` to `high`, and those are so few
+    /// that looking at each is quicker than unpacking all. `signed` says how values count.
     pub(in crate::encoding) fn only_patched(&self, low: i128, high: i128, signed: bool) -> bool {
         if self.patch_count() * FEW_PATCHES > self.rows {
             return false;
@@ -82,7 +92,8 @@ impl<W: Word> Frame<'_, W> {
         high < base || low > top
     }
 
-    /// Calls `found` with the place in `rows` of each patched row whose value lies from `low` to `low + span`.
+    /// Calls `found` with the place in `rows` of each patched row whose value lies from `low` to
+    /// `low + span`.
     pub(in crate::encoding) fn patched_within(
         &self,
         rows: Range<usize>,
@@ -94,11 +105,13 @@ impl<W: Word> Frame<'_, W> {
         let vector = bitpack::vector_len(self.width);
         let codes = W::from_u64(if self.width == 0 { 0 } else { u64::MAX >> (64 - self.width) });
         let above = Word::mul(self.factor, codes);
-        let fits = Word::to_u64(self.factor).checked_mul(Word::to_u64(codes)) == Some(Word::to_u64(above));
+        let fits =
+            Word::to_u64(self.factor).checked_mul(Word::to_u64(codes)) == Some(Word::to_u64(above));
         let mut sound = true;
         let mut open: Option<(usize, std::borrow::Cow<'_, [u8]>)> = None;
         patches.each(rows.clone(), |at, high| {
-            // The value is this far above `low`, and at most `above` more; modulo 2^BITS, as values are.
+            // The value is this far above `low`, and at most `above` more; modulo 2^BITS, as values
+            // are.
             let distance = Word::sub(Word::add(self.base, self.scaled(high)), low);
             if fits && distance > span && Word::sub(W::default(), distance) > above {
                 return;
@@ -106,9 +119,15 @@ impl<W: Word> Frame<'_, W> {
             let row = rows.start + at;
             let start = row / VECTOR * vector;
             if open.as_ref().is_none_or(|(known, _)| *known != start) {
-                open = self.codes.range(start..(start + vector).min(self.codes.len())).ok().map(|b| (start, b));
+                open = self
+                    .codes
+                    .range(start..(start + vector).min(self.codes.len()))
+                    .ok()
+                    .map(|b| (start, b));
             }
-            let code = open.as_ref().and_then(|(_, bytes)| bitpack::get(bytes, self.width, self.rows, row));
+            let code = open
+                .as_ref()
+                .and_then(|(_, bytes)| bitpack::get(bytes, self.width, self.rows, row));
             sound &= code.is_some();
             let more = Word::mul(self.factor, W::from_u64(code.unwrap_or(0)));
             if Word::add(distance, more) <= span {
@@ -169,7 +188,12 @@ fn mark_vectors<W: Word, L: Word>(
 }
 
 /// Marks the rows whose codes lie from the first to the last of `wanted`, if there are any such.
-fn mark_codes<L: Word>(codes: &[L; VECTOR], wanted: Option<(u64, u64)>, of_marked: bool, marks: &mut [u8]) {
+fn mark_codes<L: Word>(
+    codes: &[L; VECTOR],
+    wanted: Option<(u64, u64)>,
+    of_marked: bool,
+    marks: &mut [u8],
+) {
     let Some((first, last)) = wanted else { return marks.fill(0) };
     let (first, span) = (L::from_u64(first), L::from_u64(last - first));
     let passes = |code: &L| u8::from(Word::sub(*code, first) <= span);

@@ -1,9 +1,9 @@
 //! Bit-packing of vectors of 1,024 codes.
 //!
-//! A full vector lies in the FastLanes order (Afroozeh and Boncz 2023) of the narrowest lane (8, 16, 32 or 64
-//! bits) that holds the width, and takes 128 · width bytes; a last vector of fewer codes lies in row order, bit
-//! after bit from the low end, padded to a whole byte. Unpacking runs in narrow lanes and widens at the end,
-//! which is where most of its speed comes from.
+//! A full vector lies in the FastLanes order (Afroozeh and Boncz 2023) of the narrowest lane (8,
+//! 16, 32 or 64 bits) that holds the width, and takes 128 · width bytes; a last vector of fewer
+//! codes lies in row order, bit after bit from the low end, padded to a whole byte. Unpacking runs
+//! in narrow lanes and widens at the end, which is where most of its speed comes from.
 
 use super::dispatch::simd;
 use crate::encoding::Word;
@@ -73,11 +73,18 @@ fn pack_rest<W: Word>(codes: &[W], width: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// Unpacks vectors that lie back to back in `bytes`, `rows` codes in all (only the last may be short), and appends
-/// `base + factor · code` of each, modulo 2^BITS of `N`: exact where the results fit it. False, with less appended, when
-/// `bytes` are too few or the width too large.
+/// Unpacks vectors that lie back to back in `bytes`, `rows` codes in all (only the last may be
+/// short), and appends `base + factor · code` of each, modulo 2^BITS of `N`: exact where the
+/// results fit it. False, with less appended, when `bytes` are too few or the width too large.
 #[must_use]
-pub(crate) fn unpack<N: Word>(bytes: &[u8], width: u32, rows: usize, base: N, factor: N, out: &mut Vec<N>) -> bool {
+pub(crate) fn unpack<N: Word>(
+    bytes: &[u8],
+    width: u32,
+    rows: usize,
+    base: N,
+    factor: N,
+    out: &mut Vec<N>,
+) -> bool {
     if width > u64::BITS || bytes.len() < packed_len(width, rows) {
         return false;
     }
@@ -93,7 +100,13 @@ pub(crate) fn unpack<N: Word>(bytes: &[u8], width: u32, rows: usize, base: N, fa
     whole
 }
 
-fn unpack_vectors<N: Word, L: Word>(bytes: &[u8], width: usize, base: N, factor: N, out: &mut Vec<N>) -> bool {
+fn unpack_vectors<N: Word, L: Word>(
+    bytes: &[u8],
+    width: usize,
+    base: N,
+    factor: N,
+    out: &mut Vec<N>,
+) -> bool {
     let mut lanes = [L::default(); VECTOR];
     for packed in bytes.chunks_exact(vector_len(width as u32)) {
         if !L::unpack_vector(packed, width, &mut lanes) {
@@ -118,7 +131,11 @@ fn append<N: Word, L: Word>(codes: &[L; VECTOR], base: N, factor: N, out: &mut V
         let product = |code: L| u64::from(Word::to_u64(code) as u32) * factor;
         append_each(codes, |code| Word::add(base, N::from_u64(product(code))), out);
     } else {
-        append_each(codes, |code| Word::add(base, Word::mul(factor, N::from_u64(Word::to_u64(code)))), out);
+        append_each(
+            codes,
+            |code| Word::add(base, Word::mul(factor, N::from_u64(Word::to_u64(code)))),
+            out,
+        );
     }
 }
 
@@ -134,10 +151,15 @@ fn append_each<N: Word, L: Word>(codes: &[L; VECTOR], value: impl Fn(L) -> N, ou
     unsafe { out.set_len(out.len() + VECTOR) };
 }
 
-/// Unpacks the codes of a vector, of which there are `rows` if they are fewer than 1,024; `lanes` is to be the lane of the
-/// width. False when the bytes are too few.
+/// Unpacks the codes of a vector, of which there are `rows` if they are fewer than 1,024; `lanes`
+/// is to be the lane of the width. False when the bytes are too few.
 #[must_use]
-pub(crate) fn unpack_vector<L: Word>(bytes: &[u8], width: u32, rows: usize, lanes: &mut [L; VECTOR]) -> bool {
+pub(crate) fn unpack_vector<L: Word>(
+    bytes: &[u8],
+    width: u32,
+    rows: usize,
+    lanes: &mut [L; VECTOR],
+) -> bool {
     if width == 0 {
         lanes.fill(L::default());
         return true;
@@ -154,8 +176,8 @@ pub(crate) fn unpack_vector<L: Word>(bytes: &[u8], width: u32, rows: usize, lane
     bytes.len() >= packed_len(width, rows)
 }
 
-/// The code at `index` of a stream of `rows` packed codes, without unpacking its vector. `vector` are the bytes of
-/// the vector that holds it. None when they are too few.
+/// The code at `index` of a stream of `rows` packed codes, without unpacking its vector. `vector`
+/// are the bytes of the vector that holds it. None when they are too few.
 pub(crate) fn get(vector: &[u8], width: u32, rows: usize, index: usize) -> Option<u64> {
     if width == 0 {
         return Some(0);
@@ -170,8 +192,8 @@ pub(crate) fn get(vector: &[u8], width: u32, rows: usize, index: usize) -> Optio
     }
 }
 
-/// Appends `base + factor · code` of a few codes, at `indices`, all of one vector whose bytes are `vector`, in a stream of
-/// `rows`. False, with less appended, when the bytes are too few.
+/// Appends `base + factor · code` of a few codes, at `indices`, all of one vector whose bytes are
+/// `vector`, in a stream of `rows`. False, with less appended, when the bytes are too few.
 #[must_use]
 pub(crate) fn gather<W: Word>(
     vector: &[u8],
@@ -262,8 +284,9 @@ mod tests {
     fn round_trip<W: Word>(rows: usize) {
         for width in 0..=W::BITS {
             let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
-            let codes: Vec<W> =
-                (0..rows as u64).map(|i| W::from_u64(i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 3 & mask)).collect();
+            let codes: Vec<W> = (0..rows as u64)
+                .map(|i| W::from_u64(i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 3 & mask))
+                .collect();
             let mut bytes = vec![0u8];
             for vector in codes.chunks(VECTOR) {
                 pack(vector, width, &mut bytes);
@@ -280,7 +303,10 @@ mod tests {
                 assert_eq!(get(&bytes[start..end], width, rows, at), Some(Word::to_u64(*code)));
                 assert_eq!(get(&[], width, rows, at).is_none(), width > 0);
             }
-            assert!(width == 0 || !unpack(&bytes[1..], width, rows, W::default(), W::default(), &mut out));
+            assert!(
+                width == 0
+                    || !unpack(&bytes[1..], width, rows, W::default(), W::default(), &mut out)
+            );
         }
     }
 

@@ -1,7 +1,8 @@
 //! Where a byte occurs among 64, as a bit mask: the scan of delimiters and quotes in text.
 //!
-//! Plain Rust has no way to say "the top bit of each lane": the compiler makes of it a multiplication that SSE2 does
-//! not have, and splitting the rows of a CSV file took about a fifth longer.
+//! Plain Rust has no way to say "the top bit of each lane": the compiler makes of it a
+//! multiplication that SSE2 does not have, and splitting the rows of a CSV file took about a fifth
+//! longer.
 
 /// Bit `i` is set if byte `i` equals `wanted`.
 #[inline]

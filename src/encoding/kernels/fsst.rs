@@ -1,5 +1,5 @@
-//! Decompression of FSST codes: the one place where the `fsst-rs` decompressor, which trusts its table and its
-//! output buffer, meets bytes that nobody vouches for.
+//! Decompression of FSST codes: the one place where the `fsst-rs` decompressor, which trusts its
+//! table and its output buffer, meets bytes that nobody vouches for.
 
 use fsst::{Decompressor, Symbol};
 
@@ -15,8 +15,8 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table of up to 255 symbols, their lengths and their bytes back to back; `None` unless lengths are 1 to 8 and
-    /// add up to the bytes.
+    /// A table of up to 255 symbols, their lengths and their bytes back to back; `None` unless
+    /// lengths are 1 to 8 and add up to the bytes.
     pub(crate) fn new(lengths: &[u8], mut bytes: &[u8]) -> Option<Self> {
         let mut table = Table { symbols: [Symbol::ZERO; 255], lengths: [0; 255] };
         table.lengths.get_mut(..lengths.len())?.copy_from_slice(lengths);
@@ -33,9 +33,14 @@ impl Table {
         bytes.is_empty().then_some(table)
     }
 
-    /// Appends what `codes` stand for until they, or `enough` bytes, are reached. `None` if the codes end in an
-    /// escape without its byte.
-    pub(crate) fn decompress(&self, mut codes: &[u8], enough: usize, out: &mut Vec<u8>) -> Option<()> {
+    /// Appends what `codes` stand for until they, or `enough` bytes, are reached. `None` if the
+    /// codes end in an escape without its byte.
+    pub(crate) fn decompress(
+        &self,
+        mut codes: &[u8],
+        enough: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
         let decompressor = Decompressor::new(&self.symbols, &self.lengths);
         let first = out.len();
         while !codes.is_empty() && out.len() - first < enough {
@@ -47,7 +52,8 @@ impl Table {
                 return None;
             }
             let (now, later) = codes.split_at(piece);
-            // A code writes at most 8 bytes, and the decompressor stores 8 whatever the symbol's length.
+            // A code writes at most 8 bytes, and the decompressor stores 8 whatever the symbol's
+            // length.
             out.reserve(8 * (now.len() + 1));
             let written = decompressor.decompress_into(now, out.spare_capacity_mut());
             // SAFETY: the spare capacity holds 8 bytes for each code and no symbol is longer (`Table::new` checked
@@ -59,8 +65,8 @@ impl Table {
     }
 }
 
-/// Whether the last code lacks its byte: escapes pair up with what follows, so a run of an odd number of them
-/// at the end leaves one open.
+/// Whether the last code lacks its byte: escapes pair up with what follows, so a run of an odd
+/// number of them at the end leaves one open.
 fn ends_in_escape(codes: &[u8]) -> bool {
     codes.iter().rev().take_while(|&&code| code == ESCAPE).count() % 2 == 1
 }

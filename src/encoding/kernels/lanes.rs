@@ -1,8 +1,9 @@
-//! Unpacking full vectors of 1,024 codes with registers of 32 bytes. The library that packs them compiles its loops for the
-//! least processor only.
+//! Unpacking full vectors of 1,024 codes with registers of 32 bytes. The library that packs them
+//! compiles its loops for the least processor only.
 //!
-//! In the FastLanes order a row of 128 bytes of packed words holds a row of codes, or the low parts of these with the rest
-//! at the bottom of the next row. All codes of a row are shifted by the same distance, and lie together once unpacked.
+//! In the FastLanes order a row of 128 bytes of packed words holds a row of codes, or the low parts
+//! of these with the rest at the bottom of the next row. All codes of a row are shifted by the same
+//! distance, and lie together once unpacked.
 
 use std::borrow::Cow;
 
@@ -12,8 +13,8 @@ use crate::limits::VECTOR;
 
 /// A word in whose lanes codes are packed.
 pub trait Lane: BitPacking + bytemuck::Pod {
-    /// Unpacks the codes of a full vector, of 1 to so many bits as the word has. False, with some left out, where there
-    /// are not as many bytes as they take.
+    /// Unpacks the codes of a full vector, of 1 to so many bits as the word has. False, with some
+    /// left out, where there are not as many bytes as they take.
     #[must_use]
     fn unpack_vector(bytes: &[u8], width: usize, codes: &mut [Self; VECTOR]) -> bool;
 }
@@ -57,9 +58,9 @@ fn portable<L: Lane>(bytes: &[u8], width: usize, codes: &mut [L; VECTOR]) -> boo
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use std::arch::x86_64::{
-        __m256i, _mm_cvtsi32_si128, _mm256_and_si256, _mm256_or_si256, _mm256_set1_epi8, _mm256_set1_epi16,
-        _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_sll_epi16, _mm256_sll_epi32, _mm256_sll_epi64,
-        _mm256_srl_epi16, _mm256_srl_epi32, _mm256_srl_epi64,
+        __m256i, _mm_cvtsi32_si128, _mm256_and_si256, _mm256_or_si256, _mm256_set1_epi8,
+        _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_sll_epi16,
+        _mm256_sll_epi32, _mm256_sll_epi64, _mm256_srl_epi16, _mm256_srl_epi32, _mm256_srl_epi64,
     };
 
     use crate::encoding::kernels::bitpack::ORDER;
@@ -70,8 +71,8 @@ mod avx2 {
     /// The registers that a row fills.
     type Row = [__m256i; ROW / size_of::<__m256i>()];
 
-    /// `$all` fills a register with one word, `$right` and `$left` shift its words: bytes, which no instruction shifts,
-    /// two by two.
+    /// `$all` fills a register with one word, `$right` and `$left` shift its words: bytes, which no
+    /// instruction shifts, two by two.
     macro_rules! unpack {
         ($name:ident, $word:ty, $all:ident, $right:ident, $left:ident) => {
             #[target_feature(enable = "avx2")]
@@ -86,19 +87,25 @@ mod avx2 {
                 for row in 0..BITS {
                     let (word, shift) = (row * width / BITS, row * width % BITS);
                     let place = (ORDER[row / 8] * 16 + row % 8 * ROW) * size_of::<$word>() / ROW;
-                    let (Some(low), Some(to)) = (rows.get(word), codes.get_mut(place)) else { return false };
+                    let (Some(low), Some(to)) = (rows.get(word), codes.get_mut(place)) else {
+                        return false;
+                    };
                     let right = _mm_cvtsi32_si128(shift as i32);
                     // What comes in from a neighbour in the same register is not of the code.
                     let of_low = $all((mask & (<$word>::MAX >> shift)) as _);
                     let mut row: Row = bytemuck::must_cast(*low);
-                    row.iter_mut().for_each(|code| *code = _mm256_and_si256($right(*code, right), of_low));
+                    row.iter_mut()
+                        .for_each(|code| *code = _mm256_and_si256($right(*code, right), of_low));
                     if shift + width > BITS {
                         let Some(high) = rows.get(word + 1) else { return false };
                         let left = _mm_cvtsi32_si128((BITS - shift) as i32);
                         let of_high = $all((mask & (<$word>::MAX << (BITS - shift))) as _);
                         let high: Row = bytemuck::must_cast(*high);
                         for (code, high) in row.iter_mut().zip(high) {
-                            *code = _mm256_or_si256(*code, _mm256_and_si256($left(high, left), of_high));
+                            *code = _mm256_or_si256(
+                                *code,
+                                _mm256_and_si256($left(high, left), of_high),
+                            );
                         }
                     }
                     *to = bytemuck::must_cast(row);
@@ -122,12 +129,15 @@ mod tests {
     fn both_ways<W: Word>() {
         for width in 1..=W::BITS as usize {
             // One byte off, so that the words are never aligned.
-            let bytes: Vec<u8> = (0..=VECTOR * width / 8).map(|i| (i * 167 + i / 7 * 31) as u8).collect();
+            let bytes: Vec<u8> =
+                (0..=VECTOR * width / 8).map(|i| (i * 167 + i / 7 * 31) as u8).collect();
             let (mut wide, mut plain) = ([W::default(); VECTOR], [W::default(); VECTOR]);
             assert!(W::unpack_vector(&bytes[1..], width, &mut wide));
             assert!(portable(&bytes[1..], width, &mut plain));
             assert_eq!(wide, plain, "{width} bits");
-            assert!(!W::unpack_vector(&bytes, width, &mut wide) && !portable(&bytes, width, &mut plain));
+            assert!(
+                !W::unpack_vector(&bytes, width, &mut wide) && !portable(&bytes, width, &mut plain)
+            );
         }
         assert!(!W::unpack_vector(&[], 0, &mut [W::default(); VECTOR]));
     }

@@ -1,6 +1,8 @@
-//! How often a byte occurs: counting by a key of few values, one comparison of a register of rows at a time.
+//! How often a byte occurs: counting by a key of few values, one comparison of a register of rows
+//! at a time.
 //!
-//! The compiler widens the lanes of a plain loop to eight bytes before it adds them, which takes ten times as long.
+//! The compiler widens the lanes of a plain loop to eight bytes before it adds them, which takes
+//! ten times as long.
 
 /// Rows of a register of the widest kind.
 const LANES: usize = 32;
@@ -57,8 +59,8 @@ fn avx2(lanes: &[[u8; LANES]], wanted: u8) -> u64 {
 #[target_feature(enable = "sse2")]
 fn sse2(lanes: &[[u8; LANES]], wanted: u8) -> u64 {
     use std::arch::x86_64::{
-        _mm_add_epi64, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_sad_epu8, _mm_set1_epi8, _mm_setzero_si128,
-        _mm_storeu_si128, _mm_sub_epi8,
+        _mm_add_epi64, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_sad_epu8, _mm_set1_epi8,
+        _mm_setzero_si128, _mm_storeu_si128, _mm_sub_epi8,
     };
 
     let needle = _mm_set1_epi8(wanted as i8);
@@ -85,7 +87,8 @@ mod tests {
     #[test]
     fn occurrences_are_counted() {
         for rows in [0, 1, 31, 32, 33, 255 * 32, 255 * 32 + 77, 70_000] {
-            let bytes: Vec<u8> = (0..rows as u64).map(|i| (i.wrapping_mul(0x9E37_79B9) >> 7) as u8 % 5).collect();
+            let bytes: Vec<u8> =
+                (0..rows as u64).map(|i| (i.wrapping_mul(0x9E37_79B9) >> 7) as u8 % 5).collect();
             for wanted in 0..6 {
                 let expected = portable(&bytes, wanted);
                 assert_eq!(occurrences(&bytes, wanted), expected);

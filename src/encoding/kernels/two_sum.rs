@@ -27,7 +27,8 @@ fn lanes(values: &[[f64; LANES]]) -> ([f64; LANES], [f64; LANES]) {
 #[target_feature(enable = "avx2")]
 fn avx2(values: &[[f64; LANES]]) -> ([f64; LANES], [f64; LANES]) {
     use std::arch::x86_64::{__m256d, _mm256_add_pd, _mm256_setzero_pd, _mm256_sub_pd};
-    let (mut sums, mut losses) = ([_mm256_setzero_pd(); LANES / 4], [_mm256_setzero_pd(); LANES / 4]);
+    let (mut sums, mut losses) =
+        ([_mm256_setzero_pd(); LANES / 4], [_mm256_setzero_pd(); LANES / 4]);
     for values in values {
         let values: [__m256d; LANES / 4] = bytemuck::must_cast(*values);
         for ((sum, lost), value) in sums.iter_mut().zip(&mut losses).zip(values) {

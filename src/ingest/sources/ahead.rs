@@ -1,4 +1,5 @@
-//! Decompression: recognised by the first bytes, done ahead on a thread of its own, as is making UTF-8 of other text.
+//! Decompression: recognised by the first bytes, done ahead on a thread of its own, as is making
+//! UTF-8 of other text.
 //!
 //! Inputs may be several compressed streams one after the other.
 
@@ -29,7 +30,8 @@ pub(super) fn recognise(head: &[u8]) -> Result<Compression, &'static str> {
         [0x1f, 0x8b, ..] => Ok(Compression::Gzip),
         // A zstd frame, or a skippable one before it.
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Ok(Compression::Zstd),
-        // Behind its level, a block or the end of a stream without any; text may start with the same letters.
+        // Behind its level, a block or the end of a stream without any; text may start with the
+        // same letters.
         [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, ..]
         | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, ..] => Ok(Compression::Bzip2),
         [0x04, 0x22, 0x4d, 0x18, ..] => Ok(Compression::Lz4),
@@ -66,8 +68,8 @@ struct Lz4Frames<R: Read> {
     frames: lz4_flex::frame::FrameDecoder<Frame<R>>,
 }
 
-/// The bytes of a frame, which must not end before it does: the decoder takes any end between its blocks for the right
-/// one. Behind the mark of its end it asks for no more.
+/// The bytes of a frame, which must not end before it does: the decoder takes any end between its
+/// blocks for the right one. Behind the mark of its end it asks for no more.
 struct Frame<R> {
     inner: R,
     within: bool,
@@ -113,7 +115,8 @@ struct Ahead {
     blocks: Receiver<io::Result<Vec<u8>>>,
     block: Vec<u8>,
     at: usize,
-    /// Whether this is the last block: a thread that dies before it must not look like the end of the input.
+    /// Whether this is the last block: a thread that dies before it must not look like the end of
+    /// the input.
     last: bool,
 }
 
@@ -121,7 +124,9 @@ impl Ahead {
     fn start(source: Bytes) -> io::Result<Self> {
         let (sender, blocks) = sync_channel(BLOCKS_WAITING);
         // The thread ends with its input, or when nobody listens any more.
-        std::thread::Builder::new().name("sty-decompress".into()).spawn(move || pump(source, &sender))?;
+        std::thread::Builder::new()
+            .name("sty-decompress".into())
+            .spawn(move || pump(source, &sender))?;
         Ok(Ahead { blocks, block: Vec::new(), at: 0, last: false })
     }
 }

@@ -1,9 +1,11 @@
-//! Arrow IPC: the stream format, and the file format (Feather), which is a stream between two magic numbers.
+//! Arrow IPC: the stream format, and the file format (Feather), which is a stream between two magic
+//! numbers.
 //!
-//! Both are read from front to back, so that a pipe serves as well as a file; the file's footer, which says where
-//! batches lie, is not needed. Messages are taken apart here, so that what a length claims is read or refused before
-//! anything is allocated for it; what is in a message is decoded by `arrow-ipc`, which checks offsets and texts. Each
-//! message is decoded by itself: a batch without a body, of null columns or of no rows, is a batch like any other.
+//! Both are read from front to back, so that a pipe serves as well as a file; the file's footer,
+//! which says where batches lie, is not needed. Messages are taken apart here, so that what a
+//! length claims is read or refused before anything is allocated for it; what is in a message is
+//! decoded by `arrow-ipc`, which checks offsets and texts. Each message is decoded by itself: a
+//! batch without a body, of null columns or of no rows, is a batch like any other.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -56,8 +58,8 @@ impl std::fmt::Debug for ArrowBatches {
 }
 
 impl ArrowBatches {
-    /// Reads the schema. A column of a type that a table cannot hold is an error that names it or, with
-    /// `skip_unsupported`, left out and named in the second result.
+    /// Reads the schema. A column of a type that a table cannot hold is an error that names it or,
+    /// with `skip_unsupported`, left out and named in the second result.
     pub fn open(name: &Path, bytes: Bytes, skip_unsupported: bool) -> Result<(Self, Vec<String>)> {
         let mut batches = ArrowBatches {
             name: name.to_path_buf(),
@@ -98,7 +100,9 @@ impl ArrowBatches {
     /// The columns that are read.
     pub fn columns(&self) -> Result<SchemaRef> {
         match &self.columns {
-            Some(columns) => self.schema.project(columns).map(Arc::new).map_err(|e| self.bad(&e.to_string())),
+            Some(columns) => {
+                self.schema.project(columns).map(Arc::new).map_err(|e| self.bad(&e.to_string()))
+            }
             None => Ok(Arc::clone(&self.schema)),
         }
     }
@@ -110,7 +114,9 @@ impl ArrowBatches {
             return Err(self.bad("it does not start with a schema"));
         };
         if !schema.endianness().equals_to_target_endianness() {
-            return Err(self.bad("its numbers are big-endian, which is not read; write it on another machine"));
+            return Err(self.bad(
+                "its numbers are big-endian, which is not read; write it on another machine",
+            ));
         }
         self.guarded(|| Ok(arrow_ipc::convert::fb_to_schema(schema)))
     }
@@ -156,11 +162,18 @@ impl ArrowBatches {
         let mut dictionaries = std::mem::take(&mut self.dictionaries);
         let decoded = self.guarded(|| {
             let Framed { metadata, body } = message;
-            let message = root_as_message(&metadata).map_err(|e| ArrowError::IpcError(e.to_string()))?;
+            let message =
+                root_as_message(&metadata).map_err(|e| ArrowError::IpcError(e.to_string()))?;
             let (body, version) = (Buffer::from_vec(body), message.version());
             if let Some(dictionary) = message.header_as_dictionary_batch() {
-                return read_dictionary(&body, dictionary, &self.schema, &mut dictionaries, &version)
-                    .map(|()| None);
+                return read_dictionary(
+                    &body,
+                    dictionary,
+                    &self.schema,
+                    &mut dictionaries,
+                    &version,
+                )
+                .map(|()| None);
             }
             let Some(batch) = message.header_as_record_batch() else {
                 return Err(ArrowError::IpcError("a second schema".to_owned()));
@@ -193,9 +206,11 @@ impl ArrowBatches {
         let mut metadata = Vec::new();
         self.read_exactly(size as u64, &mut metadata)?;
         let message = root_as_message(&metadata).map_err(|e| self.bad(&e.to_string()))?;
-        let body_length = u64::try_from(message.bodyLength()).ok().filter(|length| *length <= MAX_BODY);
+        let body_length =
+            u64::try_from(message.bodyLength()).ok().filter(|length| *length <= MAX_BODY);
         let Some(body_length) = body_length else {
-            return Err(self.bad(&format!("a batch has {} bytes; write smaller ones", message.bodyLength())));
+            return Err(self
+                .bad(&format!("a batch has {} bytes; write smaller ones", message.bodyLength())));
         };
         let mut body = Vec::new();
         self.read_exactly(body_length, &mut body)?;
@@ -209,7 +224,10 @@ impl ArrowBatches {
 
     /// Appends `length` bytes: as they come, for there may be none.
     fn read_exactly(&mut self, length: u64, to: &mut Vec<u8>) -> Result<()> {
-        let read = (&mut self.bytes).take(length).read_to_end(to).map_err(|e| read_error(&self.name, e))?;
+        let read = (&mut self.bytes)
+            .take(length)
+            .read_to_end(to)
+            .map_err(|e| read_error(&self.name, e))?;
         if (read as u64) < length { Err(self.cut_off()) } else { Ok(()) }
     }
 
@@ -271,8 +289,10 @@ fn check(message: Message<'_>, body: &[u8]) -> Result<(), String> {
     let most = bytes.saturating_mul(8).saturating_add(ROWS_WITHOUT_BYTES);
     let fits = |length: i64| u64::try_from(length).is_ok_and(|length| length <= most);
     let nodes = layout.nodes();
-    let mut counts =
-        nodes.iter().flat_map(|nodes| nodes.iter()).flat_map(|node| [node.length(), node.null_count()]);
+    let mut counts = nodes
+        .iter()
+        .flat_map(|nodes| nodes.iter())
+        .flat_map(|node| [node.length(), node.null_count()]);
     if !fits(layout.length()) || !counts.all(fits) {
         return Err(format!("{what} claims more rows than it has bytes for"));
     }
@@ -284,19 +304,24 @@ fn checked_bytes(layout: &Layout<'_>, body: &[u8]) -> Result<u64, String> {
     let compressed = layout.compression().is_some();
     let mut bytes = 0_u64;
     for buffer in layout.buffers().iter().flat_map(|buffers| buffers.iter()) {
-        let range = usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
+        let range =
+            usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
         let part = range.and_then(|(offset, length)| body.get(offset..offset.checked_add(length)?));
         let part = part.ok_or("a buffer is not within its batch")?;
         let length = match part.first_chunk::<8>().filter(|_| compressed) {
             // -1 marks a buffer that is as it was.
             Some(length) => u64::try_from(i64::from_le_bytes(*length)).unwrap_or(part.len() as u64),
-            None if compressed && !part.is_empty() => return Err("a compressed buffer has no length".to_owned()),
+            None if compressed && !part.is_empty() => {
+                return Err("a compressed buffer has no length".to_owned());
+            }
             None => part.len() as u64,
         };
         bytes = bytes.saturating_add(length);
     }
     if bytes > MAX_BODY {
-        return Err(format!("a batch of {bytes} bytes without its compression; write smaller ones"));
+        return Err(format!(
+            "a batch of {bytes} bytes without its compression; write smaller ones"
+        ));
     }
     Ok(bytes)
 }

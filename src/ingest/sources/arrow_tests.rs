@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    BooleanArray, DictionaryArray, FixedSizeBinaryArray, Int8Array, Int32Array, Int64Array, ListArray, NullArray,
-    RecordBatchOptions, StringArray, StringViewArray,
+    BooleanArray, DictionaryArray, FixedSizeBinaryArray, Int8Array, Int32Array, Int64Array,
+    ListArray, NullArray, RecordBatchOptions, StringArray, StringViewArray,
 };
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
@@ -22,14 +22,21 @@ fn batch() -> RecordBatch {
     let columns: [(&str, ArrayRef); 4] = [
         ("n", Arc::new(Int64Array::from(vec![Some(1), None, Some(3), Some(4)]))),
         ("keyed", Arc::new(keyed)),
-        ("text", Arc::new(StringArray::from(vec!["a".repeat(100), "b".into(), "c".into(), "d".into()]))),
+        (
+            "text",
+            Arc::new(StringArray::from(vec!["a".repeat(100), "b".into(), "c".into(), "d".into()])),
+        ),
         ("nothing", Arc::new(NullArray::new(4))),
     ];
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
 fn written(file: bool, compression: Option<CompressionType>, batches: &[RecordBatch]) -> Vec<u8> {
-    written_with(file, IpcWriteOptions::default().try_with_compression(compression).unwrap(), batches)
+    written_with(
+        file,
+        IpcWriteOptions::default().try_with_compression(compression).unwrap(),
+        batches,
+    )
 }
 
 fn written_with(file: bool, options: IpcWriteOptions, batches: &[RecordBatch]) -> Vec<u8> {
@@ -47,7 +54,8 @@ fn written_with(file: bool, options: IpcWriteOptions, batches: &[RecordBatch]) -
 }
 
 fn read(bytes: &[u8], skip: bool) -> Result<(Vec<RecordBatch>, Vec<String>)> {
-    let (batches, skipped) = ArrowBatches::open(Path::new("t.arrow"), Box::new(Cursor::new(bytes.to_vec())), skip)?;
+    let (batches, skipped) =
+        ArrowBatches::open(Path::new("t.arrow"), Box::new(Cursor::new(bytes.to_vec())), skip)?;
     Ok((batches.collect::<Result<_>>()?, skipped))
 }
 
@@ -72,12 +80,17 @@ fn both_formats_with_and_without_compression() {
 fn columns_that_a_table_cannot_hold() {
     let lists = ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1)]), None]);
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
-    let batch = RecordBatch::try_from_iter([("l", Arc::new(lists) as ArrayRef), ("n", numbers.clone())]).unwrap();
+    let batch =
+        RecordBatch::try_from_iter([("l", Arc::new(lists) as ArrayRef), ("n", numbers.clone())])
+            .unwrap();
     let bytes = written(true, None, &[batch]);
     let error = read(&bytes, false).unwrap_err();
     assert!(matches!(&error, Error::Unsupported(what) if what.contains("'l'")), "{error}");
     let (batches, skipped) = read(&bytes, true).unwrap();
-    assert_eq!((batches[0].num_columns(), batches[0].column(0), skipped), (1, &numbers, vec!["l".to_owned()]));
+    assert_eq!(
+        (batches[0].num_columns(), batches[0].column(0), skipped),
+        (1, &numbers, vec!["l".to_owned()])
+    );
 }
 
 #[test]
@@ -87,7 +100,9 @@ fn truncations() {
         for end in 0..bytes.len() {
             match read(&bytes[..end], false) {
                 // A stream may end behind any batch.
-                Ok((batches, _)) => assert!(!file && batches.iter().all(|b| *b == batch()), "{end}"),
+                Ok((batches, _)) => {
+                    assert!(!file && batches.iter().all(|b| *b == batch()), "{end}")
+                }
                 Err(Error::InvalidInput(_)) => {}
                 Err(other) => panic!("{end}: {other}"),
             }
@@ -98,7 +113,9 @@ fn truncations() {
 /// Every bit of both formats turned over is an error or some batches.
 #[test]
 fn damage() {
-    for (file, compression) in [(false, None), (true, Some(CompressionType::LZ4_FRAME)), (true, None)] {
+    for (file, compression) in
+        [(false, None), (true, Some(CompressionType::LZ4_FRAME)), (true, None)]
+    {
         let small = batch().project(&[0, 1, 2]).unwrap();
         let bytes = written(file, compression, &[small]);
         for at in 0..bytes.len() {
@@ -107,7 +124,10 @@ fn damage() {
                 damaged[at] ^= 1 << bit;
                 if let Ok((batches, _)) = read(&damaged, true) {
                     let texts = |batch: &RecordBatch| {
-                        let text = batch.columns().iter().find_map(|column| column.as_string_opt::<i32>().cloned());
+                        let text = batch
+                            .columns()
+                            .iter()
+                            .find_map(|column| column.as_string_opt::<i32>().cloned());
                         text.map_or(0, |text| text.iter().flatten().map(str::len).sum::<usize>())
                     };
                     assert!(batches.iter().map(texts).sum::<usize>() <= bytes.len());
@@ -172,17 +192,22 @@ impl Kind {
         }
     }
 
-    /// Rows of the batch with this number. The dictionaries of `Keyed` grow from batch to batch, those of `KeyedAnew` have
-    /// other words each time.
+    /// Rows of the batch with this number. The dictionaries of `Keyed` grow from batch to batch,
+    /// those of `KeyedAnew` have other words each time.
     fn array(self, rows: usize, batch: usize) -> ArrayRef {
         let some = |row: usize| !(row * 7 + batch).is_multiple_of(5);
-        let word = |row: usize| some(row).then(|| format!("{}{row}", "a long word ".repeat(row % 3)));
+        let word =
+            |row: usize| some(row).then(|| format!("{}{row}", "a long word ".repeat(row % 3)));
         let words = |from: usize, count: usize| -> ArrayRef {
-            Arc::new(StringArray::from_iter_values((from..from + count).map(|n| format!("word {n}"))))
+            Arc::new(StringArray::from_iter_values(
+                (from..from + count).map(|n| format!("word {n}")),
+            ))
         };
         match self {
             Kind::Null => Arc::new(NullArray::new(rows)),
-            Kind::Int => Arc::new(Int64Array::from_iter((0..rows).map(|row| some(row).then_some(row as i64)))),
+            Kind::Int => Arc::new(Int64Array::from_iter(
+                (0..rows).map(|row| some(row).then_some(row as i64)),
+            )),
             Kind::Bool => Arc::new(BooleanArray::from_iter((0..rows).map(|row| Some(some(row))))),
             Kind::Text => Arc::new(StringArray::from_iter((0..rows).map(word))),
             Kind::View => Arc::new(StringViewArray::from_iter((0..rows).map(word))),
@@ -192,11 +217,15 @@ impl Kind {
             }
             Kind::Keyed => {
                 let count = 1 + 2 * batch;
-                let keys = Int8Array::from_iter((0..rows).map(|row| some(row).then_some((row % count) as i8)));
+                let keys = Int8Array::from_iter(
+                    (0..rows).map(|row| some(row).then_some((row % count) as i8)),
+                );
                 Arc::new(DictionaryArray::new(keys, words(0, count)))
             }
             Kind::KeyedAnew => {
-                let keys = Int32Array::from_iter((0..rows).map(|row| some(row).then_some((row % 2) as i32)));
+                let keys = Int32Array::from_iter(
+                    (0..rows).map(|row| some(row).then_some((row % 2) as i32)),
+                );
                 Arc::new(DictionaryArray::new(keys, words(100 * batch, 2)))
             }
             Kind::List => Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(
@@ -248,9 +277,12 @@ proptest! {
 /// Millions of rows in no bytes are those of null columns, and come in parts.
 #[test]
 fn null_columns_of_any_length() {
-    let batch = RecordBatch::try_from_iter([("n", Arc::new(NullArray::new(5_000_000)) as ArrayRef)]).unwrap();
+    let batch =
+        RecordBatch::try_from_iter([("n", Arc::new(NullArray::new(5_000_000)) as ArrayRef)])
+            .unwrap();
     for file in [false, true] {
-        let (batches, _) = read(&written(file, None, &[batch.clone(), batch.slice(0, 3)]), false).unwrap();
+        let (batches, _) =
+            read(&written(file, None, &[batch.clone(), batch.slice(0, 3)]), false).unwrap();
         assert!(batches.iter().all(|batch| batch.num_rows() <= SLICE_ROWS));
         assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 5_000_003);
     }

@@ -1,13 +1,16 @@
-//! Columns that an input's path tells: the parts `key=value` of a Hive-partitioned directory, and the path itself.
+//! Columns that an input's path tells: the parts `key=value` of a Hive-partitioned directory, and
+//! the path itself.
 //!
-//! Values are percent-decoded; `__HIVE_DEFAULT_PARTITION__` is null, and so is a key that the path of an input lacks. Their
-//! types are inferred over all inputs of a load, as those of CSV columns are over rows. A column of the file itself goes
-//! before one of its path.
+//! Values are percent-decoded; `__HIVE_DEFAULT_PARTITION__` is null, and so is a key that the path
+//! of an input lacks. Their types are inferred over all inputs of a load, as those of CSV columns
+//! are over rows. A column of the file itself goes before one of its path.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray, UInt32Array, new_null_array};
+use arrow_array::{
+    ArrayRef, RecordBatch, RecordBatchOptions, StringArray, UInt32Array, new_null_array,
+};
 use arrow_schema::{Field as ArrowField, Schema};
 use percent_encoding::percent_decode_str;
 
@@ -31,8 +34,11 @@ pub struct Constants {
 impl Constants {
     /// The batch, with the columns behind it that it does not have itself.
     pub fn add_to(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        let missing: Vec<_> =
-            self.columns.iter().filter(|(name, _)| batch.schema_ref().index_of(name).is_err()).collect();
+        let missing: Vec<_> = self
+            .columns
+            .iter()
+            .filter(|(name, _)| batch.schema_ref().index_of(name).is_err())
+            .collect();
         if missing.is_empty() {
             return Ok(batch);
         }
@@ -45,7 +51,8 @@ impl Constants {
             columns.push(arrow_select::take::take(value, &first, None).map_err(failed)?);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).map_err(failed)
+        RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+            .map_err(failed)
     }
 
     /// The names of the columns.
@@ -54,8 +61,9 @@ impl Constants {
     }
 }
 
-/// The constants of each input. Keys of `partitions` are looked for if it is set; `filename` names a column for the
-/// path. Types in `fixed` are taken as they are; those in `prior` where all values fit.
+/// The constants of each input. Keys of `partitions` are looked for if it is set; `filename` names
+/// a column for the path. Types in `fixed` are taken as they are; those in `prior` where all values
+/// fit.
 pub fn constants(
     inputs: &[Input],
     partitions: bool,
@@ -73,7 +81,9 @@ pub fn constants(
     }
     let mut all = vec![Constants::default(); inputs.len()];
     for name in names {
-        let value = |keys: &Vec<(String, Option<String>)>| keys.iter().find(|(key, _)| key == name)?.1.clone();
+        let value = |keys: &Vec<(String, Option<String>)>| {
+            keys.iter().find(|(key, _)| key == name)?.1.clone()
+        };
         let values: Vec<Option<String>> = found.iter().map(value).collect();
         for (constants, array) in all.iter_mut().zip(typed(name, &values, inputs, fixed, prior)?) {
             constants.columns.push((name.to_owned(), array));
@@ -94,7 +104,9 @@ fn keys(path: &Path) -> Vec<(String, Option<String>)> {
     let mut keys: Vec<(String, Option<String>)> = Vec::new();
     for component in path.parent().unwrap_or(Path::new("")).components() {
         let Component::Normal(name) = component else { continue };
-        let Some((key, value)) = name.to_str().and_then(|name| name.split_once('=')) else { continue };
+        let Some((key, value)) = name.to_str().and_then(|name| name.split_once('=')) else {
+            continue;
+        };
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let key = decoded(key);
         if !key.is_empty() && keys.iter().all(|(known, _)| *known != key) {
@@ -112,8 +124,9 @@ fn typed(
     fixed: &[(String, DataType)],
     prior: &[(String, DataType)],
 ) -> Result<Vec<ArrayRef>> {
-    let known =
-        |types: &[(String, DataType)]| types.iter().find(|(known, _)| known == name).map(|(_, t)| t.clone());
+    let known = |types: &[(String, DataType)]| {
+        types.iter().find(|(known, _)| known == name).map(|(_, t)| t.clone())
+    };
     if let Some(data_type) = known(fixed) {
         let each = values.iter().zip(inputs).map(|(value, input)| {
             array(value.as_deref(), &data_type, true).ok_or_else(|| {
@@ -131,16 +144,21 @@ fn typed(
     };
     let mut kinds = Kinds::default();
     values.iter().flatten().for_each(|value| kinds.add(value.as_str().into()));
-    let prior = known(prior).filter(|prior| *prior != DataType::Null).and_then(|prior| as_type(&prior));
+    let prior =
+        known(prior).filter(|prior| *prior != DataType::Null).and_then(|prior| as_type(&prior));
     let arrays = prior.or_else(|| as_type(&kinds.data_type())).or_else(|| as_type(&DataType::Utf8));
-    Ok(arrays.unwrap_or_else(|| vec![new_null_array(&arrow_schema::DataType::Null, 1); values.len()]))
+    Ok(arrays
+        .unwrap_or_else(|| vec![new_null_array(&arrow_schema::DataType::Null, 1); values.len()]))
 }
 
 fn array(value: Option<&str>, data_type: &DataType, fixed: bool) -> Option<ArrayRef> {
     let rules = Rules { quote: b'"', nulls: Vec::new(), empty_is_null: true };
     let mut column = Column::new(data_type, fixed);
-    let field = value.map_or(Field::NONE, |value| Field { len: value.len(), quoted: true, ..Field::NONE });
-    column.push_fields(value.unwrap_or_default().as_bytes(), std::iter::once(field), &rules).ok()?;
+    let field =
+        value.map_or(Field::NONE, |value| Field { len: value.len(), quoted: true, ..Field::NONE });
+    column
+        .push_fields(value.unwrap_or_default().as_bytes(), std::iter::once(field), &rules)
+        .ok()?;
     column.finish().ok()
 }
 
@@ -152,17 +170,24 @@ mod tests {
 
     fn shown(paths: &[&str], fixed: &[(String, DataType)]) -> Result<Vec<Vec<String>>> {
         let inputs: Vec<Input> = paths.iter().map(|path| Input::path(*path)).collect();
-        let batch =
-            || RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef)]).unwrap();
-        let each = constants(&inputs, true, Some("file"), fixed, &[])?.into_iter().map(|constants| {
-            let batch = constants.add_to(batch()).unwrap();
-            let cell = |(field, column): (&Arc<ArrowField>, &ArrayRef)| {
-                assert_eq!(column.len(), 2);
-                let value = arrow_cast::display::array_value_to_string(column, 1).unwrap();
-                format!("{}: {} = {value}", field.name(), DataType::from_arrow(field.data_type()).unwrap())
-            };
-            batch.schema_ref().fields().iter().zip(batch.columns()).skip(1).map(cell).collect()
-        });
+        let batch = || {
+            RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef)])
+                .unwrap()
+        };
+        let each =
+            constants(&inputs, true, Some("file"), fixed, &[])?.into_iter().map(|constants| {
+                let batch = constants.add_to(batch()).unwrap();
+                let cell = |(field, column): (&Arc<ArrowField>, &ArrayRef)| {
+                    assert_eq!(column.len(), 2);
+                    let value = arrow_cast::display::array_value_to_string(column, 1).unwrap();
+                    format!(
+                        "{}: {} = {value}",
+                        field.name(),
+                        DataType::from_arrow(field.data_type()).unwrap()
+                    )
+                };
+                batch.schema_ref().fields().iter().zip(batch.columns()).skip(1).map(cell).collect()
+            });
         Ok(each.collect())
     }
 
@@ -194,7 +219,8 @@ mod tests {
                 vec!["year: int64 = ", "day: date = ", "city: utf8 = ", "file: utf8 = y=1.csv"],
             ]
         );
-        let fixed = |name: &str, data_type| shown(&["a=1/x", "a=x/x"], &[(name.to_owned(), data_type)]);
+        let fixed =
+            |name: &str, data_type| shown(&["a=1/x", "a=x/x"], &[(name.to_owned(), data_type)]);
         assert_eq!(fixed("a", DataType::Utf8).unwrap()[0][0], "a: utf8 = 1");
         assert!(fixed("a", DataType::Int8).unwrap_err().to_string().contains("'x'"));
     }

@@ -10,8 +10,8 @@ use crate::error::Error;
 /// Bytes that are decoded at a time.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// How text is written as bytes: one of the encodings of the web, by any of its names (`latin1` is windows-1252 there,
-/// which has printable characters where ISO 8859-1 has control codes).
+/// How text is written as bytes: one of the encodings of the web, by any of its names (`latin1` is
+/// windows-1252 there, which has printable characters where ISO 8859-1 has control codes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextEncoding(&'static Encoding);
 
@@ -91,7 +91,9 @@ impl<R: Read> Transcoder<R> {
                 DecoderResult::OutputFull => {}
                 DecoderResult::Malformed(..) => {
                     let name = self.name;
-                    return Err(io::Error::other(format!("the text is not {name}; another --encoding?")));
+                    return Err(io::Error::other(format!(
+                        "the text is not {name}; another --encoding?"
+                    )));
                 }
             }
         }
@@ -121,8 +123,9 @@ mod tests {
     fn decoded(label: &str, bytes: &[u8]) -> io::Result<String> {
         let mut text = String::new();
         // In small pieces, so that characters are cut.
-        let one_by_one =
-            bytes.chunks(1).fold(Box::new(io::empty()) as Box<dyn Read>, |all, byte| Box::new(all.chain(byte)));
+        let one_by_one = bytes
+            .chunks(1)
+            .fold(Box::new(io::empty()) as Box<dyn Read>, |all, byte| Box::new(all.chain(byte)));
         Transcoder::new(one_by_one, label.parse().unwrap()).read_to_string(&mut text)?;
         Ok(text)
     }
@@ -134,8 +137,13 @@ mod tests {
         assert_eq!(decoded("UTF-16BE", b"\0a\0\xe9").unwrap(), "aé");
         assert_eq!(decoded("shift_jis", b"\x83\x65").unwrap(), "テ");
         assert_eq!(decoded("latin1", b"").unwrap(), "");
-        for (label, bytes) in [("utf-16le", &b"\0\xd8a\0"[..]), ("utf-16le", b"a\0b"), ("euc-jp", b"a\xff")] {
-            assert!(decoded(label, bytes).unwrap_err().to_string().contains("--encoding"), "{label}");
+        for (label, bytes) in
+            [("utf-16le", &b"\0\xd8a\0"[..]), ("utf-16le", b"a\0b"), ("euc-jp", b"a\xff")]
+        {
+            assert!(
+                decoded(label, bytes).unwrap_err().to_string().contains("--encoding"),
+                "{label}"
+            );
         }
         assert!("latin-one".parse::<TextEncoding>().is_err());
     }

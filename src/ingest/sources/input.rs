@@ -71,7 +71,10 @@ impl fmt::Debug for Input {
 
 impl fmt::Debug for Opened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opened").field("name", &self.name).field("format", &self.format).finish_non_exhaustive()
+        f.debug_struct("Opened")
+            .field("name", &self.name)
+            .field("format", &self.format)
+            .finish_non_exhaustive()
     }
 }
 
@@ -126,26 +129,32 @@ impl Input {
         &self.name
     }
 
-    /// Bytes of the file as it lies on disk, where they are known: the whole that [`Input::consumed`] counts up to.
+    /// Bytes of the file as it lies on disk, where they are known: the whole that
+    /// [`Input::consumed`] counts up to.
     pub fn size(&self) -> Option<u64> {
         match self.source {
-            Source::Path => std::fs::metadata(&self.name).ok().filter(|m| m.is_file()).map(|m| m.len()),
+            Source::Path => {
+                std::fs::metadata(&self.name).ok().filter(|m| m.is_file()).map(|m| m.len())
+            }
             _ => None,
         }
     }
 
-    /// The count of bytes taken from the input so far (compressed ones, if it is compressed); it goes on counting
-    /// while the opened input is read. A Parquet file read by its path is not counted here.
+    /// The count of bytes taken from the input so far (compressed ones, if it is compressed); it
+    /// goes on counting while the opened input is read. A Parquet file read by its path is not
+    /// counted here.
     pub fn consumed(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.consumed)
     }
 
-    /// XXH3-128 of its bytes as they lie there, once all of them were read. Not for a Parquet file read by its path.
+    /// XXH3-128 of its bytes as they lie there, once all of them were read. Not for a Parquet file
+    /// read by its path.
     pub fn hash(&self) -> Arc<OnceLock<Id>> {
         Arc::clone(&self.hash)
     }
 
-    /// Opens the input, and finds out its compression by its first bytes and its format by those or its name.
+    /// Opens the input, and finds out its compression by its first bytes and its format by those or
+    /// its name.
     pub fn open(self) -> Result<Opened> {
         let Input { name, source, encoding, consumed, hash } = self;
         let is_file = matches!(source, Source::Path) && name.is_file();
@@ -162,7 +171,8 @@ impl Input {
             ))
         })?;
         let plain = decompress(raw, compression).map_err(|e| read_error(&name, e))?;
-        let (head, bytes) = if compression == Compression::None { (head, plain) } else { peek(&name, plain)? };
+        let (head, bytes) =
+            if compression == Compression::None { (head, plain) } else { peek(&name, plain)? };
         let format = find_format(&name, &head)?;
         let path = (is_file && compression == Compression::None).then(|| name.clone());
         let encoding = match format {
@@ -181,7 +191,9 @@ impl Input {
 
 fn open_file(path: &Path) -> Result<File> {
     File::open(path).map_err(|e| match e.kind() {
-        io::ErrorKind::NotFound => Error::NotFound(format!("{}: there is no such file", path.display())),
+        io::ErrorKind::NotFound => {
+            Error::NotFound(format!("{}: there is no such file", path.display()))
+        }
         _ => Error::io(path, e),
     })
 }
@@ -194,20 +206,31 @@ fn peek(name: &Path, mut bytes: Bytes) -> Result<(Vec<u8>, Bytes)> {
     Ok((head.clone(), Box::new(Cursor::new(head).chain(bytes))))
 }
 
-/// An error while reading an input: damage of compressed data is the input's fault, all else the system's.
+/// An error while reading an input: damage of compressed data is the input's fault, all else the
+/// system's.
 pub(super) fn read_error(name: &Path, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
-            Error::InvalidInput(format!("{}: the compressed data are damaged or cut off: {error}", name.display()))
+            Error::InvalidInput(format!(
+                "{}: the compressed data are damaged or cut off: {error}",
+                name.display()
+            ))
         }
         // zstd reports damage without a kind of its own, and without an error number of the system.
-        _ if error.raw_os_error().is_none() => Error::InvalidInput(format!("{}: {error}", name.display())),
+        _ if error.raw_os_error().is_none() => {
+            Error::InvalidInput(format!("{}: {error}", name.display()))
+        }
         _ => Error::io(name, error),
     }
 }
 
 /// Reads until `text` holds `size` bytes; false at the end of the input.
-pub(super) fn fill(name: &Path, bytes: &mut Bytes, text: &mut Vec<u8>, size: usize) -> Result<bool> {
+pub(super) fn fill(
+    name: &Path,
+    bytes: &mut Bytes,
+    text: &mut Vec<u8>,
+    size: usize,
+) -> Result<bool> {
     let before = text.len();
     text.resize(size.max(before), 0);
     let free = text.get_mut(before..).unwrap_or_default();
@@ -216,8 +239,8 @@ pub(super) fn fill(name: &Path, bytes: &mut Bytes, text: &mut Vec<u8>, size: usi
     Ok(text.len() >= size)
 }
 
-/// The positions of the columns that a table can hold. Another one is an error that names it or, with
-/// `skip_unsupported`, named in the second result.
+/// The positions of the columns that a table can hold. Another one is an error that names it or,
+/// with `skip_unsupported`, named in the second result.
 pub(super) fn supported_columns(
     name: &Path,
     schema: &ArrowSchema,
@@ -242,8 +265,8 @@ pub(super) fn supported_columns(
     Ok((columns, skipped))
 }
 
-/// The format by magic number, else by the name without the suffix of its compression, else by the first character:
-/// CSV, unless it is a bracket.
+/// The format by magic number, else by the name without the suffix of its compression, else by the
+/// first character: CSV, unless it is a bracket.
 fn find_format(name: &Path, head: &[u8]) -> Result<Format> {
     if head.starts_with(b"PAR1") {
         return Ok(Format::Parquet);
@@ -303,8 +326,8 @@ impl Read for Counted {
     }
 }
 
-/// The inputs that arguments name: files, `-` for standard input, directories (the files inside, sorted, without
-/// those whose names start with `.` or `_`) and glob patterns.
+/// The inputs that arguments name: files, `-` for standard input, directories (the files inside,
+/// sorted, without those whose names start with `.` or `_`) and glob patterns.
 pub fn expand(arguments: &[String]) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for argument in arguments {
@@ -358,7 +381,8 @@ fn push_directory(directory: &Path, inputs: &mut Vec<Input>) -> Result<()> {
         let mut inside = Vec::new();
         for entry in entries {
             let entry = entry.map_err(|e| Error::io(&path, e))?;
-            let is_link_to_directory = entry.file_type().is_ok_and(|t| t.is_symlink()) && entry.path().is_dir();
+            let is_link_to_directory =
+                entry.file_type().is_ok_and(|t| t.is_symlink()) && entry.path().is_dir();
             let name = entry.file_name();
             let hidden = matches!(name.as_encoded_bytes().first(), Some(b'.' | b'_'));
             if !hidden && !is_link_to_directory {
@@ -369,7 +393,10 @@ fn push_directory(directory: &Path, inputs: &mut Vec<Input>) -> Result<()> {
         waiting.append(&mut inside);
     }
     if inputs.len() == before {
-        return Err(Error::NotFound(format!("{}: there are no files in this directory", directory.display())));
+        return Err(Error::NotFound(format!(
+            "{}: there are no files in this directory",
+            directory.display()
+        )));
     }
     Ok(())
 }

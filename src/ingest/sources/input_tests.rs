@@ -34,7 +34,8 @@ fn compression_is_told_by_the_first_bytes() {
     let mut opened = reader("cut.zst", cut).open().unwrap();
     assert!(opened.bytes.read_to_end(&mut Vec::new()).is_err());
     let cut = members[..members.len() / 2].to_vec();
-    let error = reader("cut.gz", cut).open().unwrap().bytes.read_to_end(&mut Vec::new()).unwrap_err();
+    let error =
+        reader("cut.gz", cut).open().unwrap().bytes.read_to_end(&mut Vec::new()).unwrap_err();
     assert!(matches!(read_error(Path::new("cut.gz"), error), Error::InvalidInput(_)));
 }
 
@@ -56,7 +57,9 @@ type Compress = fn(&[u8]) -> Vec<u8>;
 fn several_streams_and_damage() {
     let text = "a,b\n1,2\n".repeat(1000);
     let zstd: Compress = |text| zstd::encode_all(text, 1).unwrap();
-    for (name, compress) in [("gzip", gzip as Compress), ("zstd", zstd), ("bzip2", bzip2), ("lz4", lz4)] {
+    for (name, compress) in
+        [("gzip", gzip as Compress), ("zstd", zstd), ("bzip2", bzip2), ("lz4", lz4)]
+    {
         let (head, tail) = text.as_bytes().split_at(4321);
         let first = compress(head);
         let both = [first.clone(), compress(b""), compress(tail)].concat();
@@ -76,7 +79,10 @@ fn several_streams_and_damage() {
         });
         // The others have checksums only where their writer wants them.
         let checked = matches!(name, "gzip" | "bzip2");
-        assert!(matches!(read, Err(Error::InvalidInput(_))) || (read.is_ok() && !checked), "{name}: {read:?}");
+        assert!(
+            matches!(read, Err(Error::InvalidInput(_))) || (read.is_ok() && !checked),
+            "{name}: {read:?}"
+        );
     }
     // A text that starts as bzip2 does.
     assert_eq!(content(reader("x", b"BZh9,a\n1,2\n".to_vec())).0, Format::Csv);
@@ -98,10 +104,16 @@ fn formats() {
         assert_eq!(reader(name, bytes.to_vec()).open().unwrap().format, format, "{name} {bytes:?}");
     }
     for (name, bytes) in [("a.feather", &b"FEA1...."[..]), ("a.zip", b"PK\x03\x04")] {
-        assert!(matches!(reader(name, bytes.to_vec()).open(), Err(Error::Unsupported(_))), "{name}");
+        assert!(
+            matches!(reader(name, bytes.to_vec()).open(), Err(Error::Unsupported(_))),
+            "{name}"
+        );
     }
     for name in ["a.parquet", "a.arrow"] {
-        assert!(matches!(reader(name, b"a,b\n".to_vec()).open(), Err(Error::InvalidInput(_))), "{name}");
+        assert!(
+            matches!(reader(name, b"a,b\n".to_vec()).open(), Err(Error::InvalidInput(_))),
+            "{name}"
+        );
     }
 }
 
@@ -116,7 +128,8 @@ fn text_in_other_encodings() {
     let latin = || reader("x.csv", b"a\ncaf\xe9\n".to_vec()).encoded("latin1".parse().unwrap());
     assert_eq!(content(latin()), (Format::Csv, "a\ncafé\n".to_owned()));
     // A mark says more than the option.
-    let marked = reader("x.csv", "\u{feff}é".as_bytes().to_vec()).encoded("latin1".parse().unwrap());
+    let marked =
+        reader("x.csv", "\u{feff}é".as_bytes().to_vec()).encoded("latin1".parse().unwrap());
     assert_eq!(content(marked).1, "\u{feff}é");
 }
 
@@ -130,7 +143,10 @@ fn arguments_expand_in_order() {
     }
     let names = |arguments: &[String]| -> Vec<String> {
         let inputs = expand(arguments).unwrap();
-        inputs.iter().map(|i| i.name().file_name().unwrap().to_string_lossy().into_owned()).collect()
+        inputs
+            .iter()
+            .map(|i| i.name().file_name().unwrap().to_string_lossy().into_owned())
+            .collect()
     };
     let argument = |name: &str| path(name).to_string_lossy().into_owned();
     assert_eq!(names(&[argument("")]), ["a.csv", "b.csv", "odd[1].csv", "c.csv"]);

@@ -1,7 +1,8 @@
 //! One input after the other, the next of them opened while the one at hand is read.
 //!
-//! Opening may take its time: a disk has to find the file, a compressed one is decompressed ahead up to a few blocks,
-//! which is all the memory that this takes. Only plain files are opened early; a pipe is not touched before its turn.
+//! Opening may take its time: a disk has to find the file, a compressed one is decompressed ahead
+//! up to a few blocks, which is all the memory that this takes. Only plain files are opened early;
+//! a pipe is not touched before its turn.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -46,8 +47,11 @@ impl Inputs {
         let Some(input) = self.waiting.pop_front_if(|input| input.size().is_some()) else { return };
         let (to, opened) = sync_channel(1);
         let consumed = input.consumed();
-        // Should nobody want it any more, it is dropped, and with it the file. Without threads, its turn is an error.
-        let _ = std::thread::Builder::new().name("sty-open".into()).spawn(move || to.send(input.open()));
+        // Should nobody want it any more, it is dropped, and with it the file. Without threads, its
+        // turn is an error.
+        let _ = std::thread::Builder::new()
+            .name("sty-open".into())
+            .spawn(move || to.send(input.open()));
         self.opening = Some(Next { consumed, opened });
     }
 }
@@ -58,7 +62,9 @@ impl Iterator for Inputs {
     fn next(&mut self) -> Option<Turn> {
         let (consumed, opened) = match self.opening.take() {
             Some(next) => {
-                let gone = |_| Error::LimitExceeded("an input could not be opened: no thread for it".into());
+                let gone = |_| {
+                    Error::LimitExceeded("an input could not be opened: no thread for it".into())
+                };
                 (next.consumed, next.opened.recv().map_err(gone).flatten())
             }
             None => {

@@ -1,9 +1,10 @@
-//! Where rows come from: files, globs, directories and pipes, compressed or not, as CSV, JSON, Arrow IPC or Parquet.
+//! Where rows come from: files, globs, directories and pipes, compressed or not, as CSV, JSON,
+//! Arrow IPC or Parquet.
 //!
-//! The first station of ingest. [`Input::open`] finds out compression, encoding and format and yields bytes
-//! ([`Inputs`] opens the next input while one is read); [`csv`] and [`json`] cut and parse them into Arrow batches in
-//! three steps that a caller runs in parallel, [`arrow`] reads batches, `parquet` row groups. [`Constants`] are the
-//! columns that an input's path tells.
+//! The first station of ingest. [`Input::open`] finds out compression, encoding and format and
+//! yields bytes ([`Inputs`] opens the next input while one is read); [`csv`] and [`json`] cut and
+//! parse them into Arrow batches in three steps that a caller runs in parallel, [`arrow`] reads
+//! batches, `parquet` row groups. [`Constants`] are the columns that an input's path tells.
 
 mod ahead;
 pub mod arrow;
@@ -19,7 +20,8 @@ pub(in crate::ingest) mod texts;
 
 pub use constants::{Constants, constants};
 pub use csv::{
-    CsvChunk, CsvChunks, CsvColumn, CsvOptions, CsvSchema, infer, parse_chunk, parse_columns, parse_good_rows,
+    CsvChunk, CsvChunks, CsvColumn, CsvOptions, CsvSchema, infer, parse_chunk, parse_columns,
+    parse_good_rows,
 };
 pub use encoding::TextEncoding;
 pub use input::{Bytes, Format, Input, Opened, expand};

@@ -3,8 +3,9 @@
 //! The columns of a row group are dealt out to a few readers of about equal work: writers like
 //! row groups so large that only one of them fits into memory at a time.
 //!
-//! Texts and bytes are read as views: a value of a dictionary is in memory once, however many rows have it. How many
-//! rows a batch has is decided for each row group, by the bytes that its rows take on average.
+//! Texts and bytes are read as views: a value of a dictionary is in memory once, however many rows
+//! have it. How many rows a batch has is decided for each row group, by the bytes that its rows
+//! take on average.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -17,7 +18,8 @@ use arrow_schema::{ArrowError, DataType as ArrowType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder,
 };
 use parquet::basic::Encoding;
 use parquet::errors::ParquetError;
@@ -34,13 +36,14 @@ const BATCH_ROWS: usize = 65_536;
 const BATCH_BYTES: usize = 16 << 20;
 /// Rows of a batch where texts may be of any length for all that the file says.
 const UNKNOWN_ROWS: usize = 256;
-/// Readers of a row group for each thread: more than one, so that those that end early find more to do.
+/// Readers of a row group for each thread: more than one, so that those that end early find more to
+/// do.
 const PARTS_A_THREAD: usize = 2;
 /// What a text takes besides its bytes.
 const VIEW_BYTES: usize = 16;
 
-/// A Parquet file that can be read at any place: the file itself, or a temporary copy of what came through a pipe or
-/// a compressed file, gone when this is dropped.
+/// A Parquet file that can be read at any place: the file itself, or a temporary copy of what came
+/// through a pipe or a compressed file, gone when this is dropped.
 #[derive(Debug)]
 pub struct Spooled {
     /// For messages.
@@ -56,7 +59,8 @@ impl Spooled {
             return Ok(Spooled { name: path, copy: None });
         }
         let mut bytes = opened.bytes;
-        let mut copy = tempfile::NamedTempFile::new().map_err(|e| Error::io(std::env::temp_dir(), e))?;
+        let mut copy =
+            tempfile::NamedTempFile::new().map_err(|e| Error::io(std::env::temp_dir(), e))?;
         std::io::copy(&mut bytes, &mut copy).map_err(|e| read_error(&opened.name, e))?;
         Ok(Spooled { name: opened.name, copy: Some(copy) })
     }
@@ -101,10 +105,13 @@ impl ChunkReader for SharedFile {
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         let mut bytes = Vec::new();
         // As much as there is, whatever the file says of itself.
-        let read =
-            FromPlace { file: Arc::clone(&self.0), at: start }.take(length as u64).read_to_end(&mut bytes)?;
+        let read = FromPlace { file: Arc::clone(&self.0), at: start }
+            .take(length as u64)
+            .read_to_end(&mut bytes)?;
         if read < length {
-            return Err(ParquetError::EOF(format!("{length} bytes at {start} reach beyond the file")));
+            return Err(ParquetError::EOF(format!(
+                "{length} bytes at {start} reach beyond the file"
+            )));
         }
         Ok(bytes.into())
     }
@@ -126,8 +133,8 @@ impl ParquetSource {
     /// `skip_unsupported`, left out and named in the second result.
     pub fn open(spooled: Spooled, skip_unsupported: bool) -> Result<(Self, Vec<String>)> {
         let (file, path) = (SharedFile(Arc::new(spooled.open()?)), spooled.name.as_path());
-        let metadata =
-            ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| bad(path, &e.to_string()))?;
+        let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
+            .map_err(|e| bad(path, &e.to_string()))?;
         let metadata = with_views(metadata);
         let (columns, skipped) = supported_columns(path, metadata.schema(), skip_unsupported)?;
         let columns = Arc::new(columns);
@@ -149,7 +156,9 @@ impl ParquetSource {
     /// Rows of all row groups.
     pub fn rows(&self) -> u64 {
         let groups = self.metadata.metadata().row_groups().iter();
-        groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).fold(0, u64::saturating_add)
+        groups
+            .map(|group| u64::try_from(group.num_rows()).unwrap_or(0))
+            .fold(0, u64::saturating_add)
     }
 
     /// The columns that are read.
@@ -160,7 +169,8 @@ impl ParquetSource {
 
     /// Bytes that a row group takes as Arrow arrays, about.
     pub fn memory_bytes(&self, group: usize) -> usize {
-        let rows = usize::try_from(self.metadata.metadata().row_group(group).num_rows()).unwrap_or(0);
+        let rows =
+            usize::try_from(self.metadata.metadata().row_group(group).num_rows()).unwrap_or(0);
         rows.saturating_mul(self.row_bytes(group))
     }
 
@@ -213,14 +223,17 @@ impl ParquetSource {
     pub fn read(&self, group: usize, threads: usize) -> Result<RowGroup> {
         let mut parts = Vec::new();
         for columns in self.dealt_out(group, threads.saturating_mul(PARTS_A_THREAD)) {
-            let mask = ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied());
-            let reader =
-                ParquetRecordBatchReaderBuilder::new_with_metadata(self.opened.clone(), self.metadata.clone())
-                    .with_row_groups(vec![group])
-                    .with_projection(mask)
-                    .with_batch_size(self.batch_rows(group))
-                    .build()
-                    .map_err(|e| bad(&self.file.name, &e.to_string()))?;
+            let mask =
+                ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied());
+            let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(
+                self.opened.clone(),
+                self.metadata.clone(),
+            )
+            .with_row_groups(vec![group])
+            .with_projection(mask)
+            .with_batch_size(self.batch_rows(group))
+            .build()
+            .map_err(|e| bad(&self.file.name, &e.to_string()))?;
             parts.push(Part { columns, reader });
         }
         Ok(RowGroup { parts, schema: self.schema()?, source: self.clone(), group })
@@ -241,9 +254,11 @@ impl ParquetSource {
         let size = |column: &usize| bytes.get(*column).copied().unwrap_or(0);
         let mut largest_first = self.columns.to_vec();
         largest_first.sort_by_key(|column| std::cmp::Reverse(size(column)));
-        let mut parts: Vec<(i64, Vec<usize>)> = vec![(0, Vec::new()); most.clamp(1, self.columns.len().max(1))];
+        let mut parts: Vec<(i64, Vec<usize>)> =
+            vec![(0, Vec::new()); most.clamp(1, self.columns.len().max(1))];
         for column in largest_first {
-            if let Some((sum, part)) = parts.iter_mut().min_by_key(|(sum, part)| (*sum, part.len())) {
+            if let Some((sum, part)) = parts.iter_mut().min_by_key(|(sum, part)| (*sum, part.len()))
+            {
                 *sum = sum.saturating_add(size(&column));
                 part.push(column);
             }
@@ -285,8 +300,9 @@ impl RowGroup {
             parts.into_par_iter().map(decode).collect::<Result<_>>()?;
         let batches = parts.iter().map(|(_, batches)| batches.len()).max().unwrap_or(0);
         let one = |at| {
-            let of =
-                |(columns, batches): &(Vec<usize>, Vec<RecordBatch>)| (columns.clone(), batches.get(at).cloned());
+            let of = |(columns, batches): &(Vec<usize>, Vec<RecordBatch>)| {
+                (columns.clone(), batches.get(at).cloned())
+            };
             source.joined(group, &schema, parts.iter().map(of))
         };
         (0..batches).map(one).collect()
@@ -319,7 +335,9 @@ impl ParquetSource {
         let (mut columns, mut rows) = (Vec::with_capacity(self.columns.len()), None);
         for (places, batch) in parts {
             let batch = batch.filter(|batch| rows.is_none_or(|rows| rows == batch.num_rows()));
-            let batch = batch.ok_or_else(|| self.bad(group, "its columns do not have the same number of rows"))?;
+            let batch = batch.ok_or_else(|| {
+                self.bad(group, "its columns do not have the same number of rows")
+            })?;
             rows = Some(batch.num_rows());
             columns.extend(places.into_iter().zip(batch.columns().to_vec()));
         }
@@ -336,7 +354,8 @@ impl ParquetSource {
     }
 }
 
-/// The same file with texts and bytes read as views, whatever the program that wrote it had them in.
+/// The same file with texts and bytes read as views, whatever the program that wrote it had them
+/// in.
 fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
     let view = |field: &Arc<Field>| match viewed(field.data_type()) {
         Some(view) => Arc::new(field.as_ref().clone().with_data_type(view)),
@@ -364,7 +383,9 @@ fn width(arrow: &ArrowType) -> Option<usize> {
     match arrow {
         ArrowType::Null => Some(0),
         ArrowType::Boolean => Some(1),
-        ArrowType::FixedSizeBinary(width) => usize::try_from(*width).ok().map(|width| width + VIEW_BYTES),
+        ArrowType::FixedSizeBinary(width) => {
+            usize::try_from(*width).ok().map(|width| width + VIEW_BYTES)
+        }
         other => other.primitive_width(),
     }
 }

@@ -1,8 +1,11 @@
-//! Parquet files as other programs write them: how large their batches are, and what is in memory once.
+//! Parquet files as other programs write them: how large their batches are, and what is in memory
+//! once.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, BinaryArray, DictionaryArray, Int64Array, LargeStringArray, StringArray};
+use arrow_array::{
+    ArrayRef, BinaryArray, DictionaryArray, Int64Array, LargeStringArray, StringArray,
+};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
@@ -58,7 +61,10 @@ fn texts_of_every_layout_are_read_as_views() {
 #[test]
 fn a_text_that_all_rows_share_is_in_memory_once() {
     let long = "x".repeat(1 << 20);
-    let keyed = DictionaryArray::new(vec![0; 1000].into(), Arc::new(StringArray::from(vec![long.as_str()])));
+    let keyed = DictionaryArray::new(
+        vec![0; 1000].into(),
+        Arc::new(StringArray::from(vec![long.as_str()])),
+    );
     let keyed: DictionaryArray<Int32Type> = keyed;
     let file = write(vec![("t", Arc::new(keyed))], WriterProperties::default());
     let source = open(&file);
@@ -70,18 +76,20 @@ fn a_text_that_all_rows_share_is_in_memory_once() {
 
 #[test]
 fn batches_of_wide_rows_have_few_of_them() {
-    let wide: ArrayRef = Arc::new(StringArray::from_iter_values((0..2000).map(|i| format!("{i:020000}"))));
+    let wide: ArrayRef =
+        Arc::new(StringArray::from_iter_values((0..2000).map(|i| format!("{i:020000}"))));
     let narrow: ArrayRef = Arc::new(Int64Array::from_iter_values(0..2000));
     let plain = || WriterProperties::builder().set_dictionary_enabled(false);
     let rows = |columns, properties| read(&open(&write(columns, properties)))[0].num_rows();
     let many = rows(vec![("t", wide.clone()), ("n", narrow.clone())], plain().build());
     assert!((700..900).contains(&many), "{many} rows of 20 KB");
     assert_eq!(rows(vec![("n", narrow)], plain().build()), 2000);
-    // Texts that are stored as what they do not share with the one before are as long as they are; without statistics,
-    // as far as anyone knows.
+    // Texts that are stored as what they do not share with the one before are as long as they are;
+    // without statistics, as far as anyone knows.
     let delta = || plain().set_encoding(Encoding::DELTA_BYTE_ARRAY);
     let many = rows(vec![("t", wide.clone())], delta().build());
     assert!((700..900).contains(&many), "{many} rows of 20 KB");
-    let many = rows(vec![("t", wide)], delta().set_statistics_enabled(EnabledStatistics::None).build());
+    let many =
+        rows(vec![("t", wide)], delta().set_statistics_enabled(EnabledStatistics::None).build());
     assert!((UNKNOWN_ROWS..900).contains(&many), "{many} rows of unknown width");
 }

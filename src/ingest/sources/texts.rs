@@ -7,9 +7,12 @@ use super::csv::split::Field;
 use crate::ingest::text::{Text, time};
 use crate::model::DataType;
 
-/// The values that the texts spell, as in a column of CSV whose type the user has named; or the first row that spells none.
-/// The empty text spells nothing but no bytes.
-pub(in crate::ingest) fn parse_texts(data_type: &DataType, texts: &StringArray) -> Result<ArrayRef, usize> {
+/// The values that the texts spell, as in a column of CSV whose type the user has named; or the
+/// first row that spells none. The empty text spells nothing but no bytes.
+pub(in crate::ingest) fn parse_texts(
+    data_type: &DataType,
+    texts: &StringArray,
+) -> Result<ArrayRef, usize> {
     let rules = Rules { quote: b'"', nulls: Vec::new(), empty_is_null: true };
     let empty = (0..texts.len()).find(|row| texts.is_valid(*row) && texts.value(*row).is_empty());
     if let Some(row) = empty.filter(|_| *data_type != DataType::Binary) {

@@ -1,9 +1,9 @@
 //! Text to values, one field at a time: the parsers that CSV columns and type inference share.
 //!
-//! Every parser takes a slice that *starts* with the field and the field's length: what lies behind the field
-//! lets it load whole machine words without looking at the length first. The `strict` parsers accept only text
-//! from which nothing is lost and that nobody writes for anything else (`007` and `+1` are no numbers); the
-//! lenient ones serve columns whose type the user has named.
+//! Every parser takes a slice that *starts* with the field and the field's length: what lies behind
+//! the field lets it load whole machine words without looking at the length first. The `strict`
+//! parsers accept only text from which nothing is lost and that nobody writes for anything else
+//! (`007` and `+1` are no numbers); the lenient ones serve columns whose type the user has named.
 
 pub mod number;
 pub mod time;

@@ -1,8 +1,8 @@
 //! Integers, floats, decimals and booleans from text.
 //!
-//! Short numbers are taken eight digits at a time in one machine word; a float of up to 18 digits or so is its
-//! digits divided by a power of ten, which is correctly rounded as long as both are exact in a double. All else
-//! goes to `fast_float2`.
+//! Short numbers are taken eight digits at a time in one machine word; a float of up to 18 digits
+//! or so is its digits divided by a power of ten, which is correctly rounded as long as both are
+//! exact in a double. All else goes to `fast_float2`.
 
 use super::Text;
 
@@ -125,8 +125,8 @@ pub fn int128_lenient(text: Text<'_>) -> Option<i128> {
     Some(if negative { -magnitude } else { magnitude })
 }
 
-/// A double, where nothing is lost but digits behind the point: a whole number must be exact, and leading zeros
-/// and `+` make it text.
+/// A double, where nothing is lost but digits behind the point: a whole number must be exact, and
+/// leading zeros and `+` make it text.
 #[inline]
 pub fn float64(text: Text<'_>) -> Option<f64> {
     match float_fast(text) {
@@ -175,8 +175,8 @@ fn cut_dot(word: u64, dot: usize, len: usize) -> (u64, usize) {
     ((word & low) | ((word >> 8) & !low), len - 1)
 }
 
-/// Digits and scale of 9 or more characters, if the digits are exact in a double. A point counts among the first
-/// eight characters only: floats are seldom written otherwise.
+/// Digits and scale of 9 or more characters, if the digits are exact in a double. A point counts
+/// among the first eight characters only: floats are seldom written otherwise.
 #[inline]
 fn long_mantissa(text: Text<'_>) -> Option<(u64, usize)> {
     let (len, word) = (text.len(), text.word(0));
@@ -285,7 +285,8 @@ pub fn boolean(text: Text<'_>) -> Option<bool> {
     }
 }
 
-/// The spellings of a truth value that databases write: `true`, `t`, `yes`, `y`, `on`, `1` and their opposites.
+/// The spellings of a truth value that databases write: `true`, `t`, `yes`, `y`, `on`, `1` and
+/// their opposites.
 pub fn boolean_lenient(text: Text<'_>) -> Option<bool> {
     let lower = text.bytes().trim_ascii().to_ascii_lowercase();
     match lower.as_slice() {

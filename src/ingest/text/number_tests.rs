@@ -2,15 +2,38 @@ use super::*;
 
 #[test]
 fn integers_lose_nothing() {
-    for value in [0, 1, -1, 9, 10, 99_999_999, 100_000_000, 9_999_999_999_999_999, i64::MAX, i64::MIN, -12_345_678]
-    {
+    for value in [
+        0,
+        1,
+        -1,
+        9,
+        10,
+        99_999_999,
+        100_000_000,
+        9_999_999_999_999_999,
+        i64::MAX,
+        i64::MIN,
+        -12_345_678,
+    ] {
         assert_eq!(int64(value.to_string().as_str().into()), Some(value));
         let behind = format!("{value}7,3");
         assert_eq!(int64(Text::new(behind.as_bytes(), behind.len() - 3)), Some(value));
     }
-    for bad in
-        ["", "-", "007", "-007", "+1", " 1", "1 ", "-0", "9223372036854775808", "1.0", "1e3", "12345678x", "0x1"]
-    {
+    for bad in [
+        "",
+        "-",
+        "007",
+        "-007",
+        "+1",
+        " 1",
+        "1 ",
+        "-0",
+        "9223372036854775808",
+        "1.0",
+        "1e3",
+        "12345678x",
+        "0x1",
+    ] {
         assert_eq!(int64(bad.into()), None, "{bad}");
     }
     assert_eq!(uint64("18446744073709551615".into()), Some(u64::MAX));

@@ -1,7 +1,8 @@
-//! Dates, times of day and timestamps from text: `2013-08-01`, `08:14:37.5`, `2013-08-01T08:14:37Z`.
+//! Dates, times of day and timestamps from text: `2013-08-01`, `08:14:37.5`,
+//! `2013-08-01T08:14:37Z`.
 //!
-//! Digits are checked and combined in machine words, as in [`super::number`]; the calendar is the proleptic
-//! Gregorian one of ISO 8601, years 0000 to 9999.
+//! Digits are checked and combined in machine words, as in [`super::number`]; the calendar is the
+//! proleptic Gregorian one of ISO 8601, years 0000 to 9999.
 
 use super::Text;
 use crate::model::TimeUnit;
@@ -48,7 +49,9 @@ fn date_at(text: Text<'_>) -> Option<i32> {
         return None;
     }
     // YYYY, MM and DD side by side.
-    let joined = (head & 0xffff_ffff) | ((head >> 8) & 0x0000_ffff_0000_0000) | (tail & 0xffff_0000_0000_0000);
+    let joined = (head & 0xffff_ffff)
+        | ((head >> 8) & 0x0000_ffff_0000_0000)
+        | (tail & 0xffff_0000_0000_0000);
     let [century, year, month, day] = four_pairs(joined)?;
     days(century * 100 + year, month, day)
 }
@@ -211,7 +214,15 @@ mod tests {
         }
         assert_eq!(date("1970-01-01".into()), Some(0));
         assert_eq!(date("2000-03-01".into()), Some(11_017));
-        for bad in ["2013-8-01", "2013/08/01", "2013-00-10", "2013-13-01", "2013-01-00", "20130801", "2013-08-0x"] {
+        for bad in [
+            "2013-8-01",
+            "2013/08/01",
+            "2013-00-10",
+            "2013-13-01",
+            "2013-01-00",
+            "20130801",
+            "2013-08-0x",
+        ] {
             assert_eq!(date(bad.into()), None, "{bad}");
         }
     }
@@ -226,7 +237,8 @@ mod tests {
         assert_eq!(micros("1969-12-31 23:59:59.999999"), Some(-1));
         assert_eq!(micros("2013-08-01 08:14:37.1234567"), None);
         assert_eq!(
-            instant("2013-08-01 08:14:37.1234567".into()).and_then(|i| i.ticks(TimeUnit::Nanosecond)),
+            instant("2013-08-01 08:14:37.1234567".into())
+                .and_then(|i| i.ticks(TimeUnit::Nanosecond)),
             Some(1_375_344_877_123_456_700)
         );
         for bad in [
@@ -243,12 +255,16 @@ mod tests {
         ] {
             assert_eq!(instant(bad.into()), None, "{bad}");
         }
-        assert_eq!(instant("9999-01-01 00:00:00".into()).and_then(|i| i.ticks(TimeUnit::Nanosecond)), None);
+        assert_eq!(
+            instant("9999-01-01 00:00:00".into()).and_then(|i| i.ticks(TimeUnit::Nanosecond)),
+            None
+        );
     }
 
     #[test]
     fn times_of_day() {
-        let micros = |text: &str| time_of_day(text.into()).and_then(|t| t.ticks(TimeUnit::Microsecond));
+        let micros =
+            |text: &str| time_of_day(text.into()).and_then(|t| t.ticks(TimeUnit::Microsecond));
         assert_eq!(micros("08:14:37"), Some(29_677_000_000));
         assert_eq!(micros("23:59:59.000001"), Some(86_399_000_001));
         assert_eq!(micros("08:14:37Z"), None);

@@ -1,5 +1,6 @@
-//! Numbers that sums of doubles keep apart: infinities, what is no number, and what is so large that some of them together
-//! overflow. Added as they come, they would make a sum depend on the order of the rows: `∞` or not, `NaN` or `-∞`.
+//! Numbers that sums of doubles keep apart: infinities, what is no number, and what is so large
+//! that some of them together overflow. Added as they come, they would make a sum depend on the
+//! order of the rows: `∞` or not, `NaN` or `-∞`.
 
 use std::collections::BTreeMap;
 
@@ -67,9 +68,11 @@ impl Beyond {
     fn total(&self, (sum, lost): (f64, f64)) -> f64 {
         match (self.nans, self.rising, self.falling) {
             (0, 0, 0) => {
-                // The other numbers' digits are lost in the unit: it is used where the whole might overflow.
+                // The other numbers' digits are lost in the unit: it is used where the whole might
+                // overflow.
                 let unit = if self.sum.0.abs() * UNIT <= f64::MAX / 4.0 { 1.0 } else { UNIT };
-                let (mut all, mut all_lost) = (self.sum.0 * (UNIT / unit), self.sum.1 * (UNIT / unit));
+                let (mut all, mut all_lost) =
+                    (self.sum.0 * (UNIT / unit), self.sum.1 * (UNIT / unit));
                 two_sum::add(&mut all, &mut all_lost, sum / unit);
                 (all + (all_lost + lost / unit)) * unit
             }
@@ -109,7 +112,8 @@ impl Beyonds {
         }
     }
 
-    /// The sum of a group whose other numbers are these: their sum, and what rounding has lost of it.
+    /// The sum of a group whose other numbers are these: their sum, and what rounding has lost of
+    /// it.
     pub(super) fn total(&self, group: usize, others: (f64, f64)) -> f64 {
         match self.0.get(&group) {
             Some(beyond) => beyond.total(others),

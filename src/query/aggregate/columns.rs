@@ -42,7 +42,9 @@ impl Rows<'_> {
                     }
                 }
             }
-            (Rows::Single(groups), Map::Same) => counts.iter_mut().take(groups).for_each(|count| *count += 1),
+            (Rows::Single(groups), Map::Same) => {
+                counts.iter_mut().take(groups).for_each(|count| *count += 1)
+            }
             // Memory without groups stays untouched.
             (Rows::Each(rows), map) => each(counts, rows, map, |count, more| {
                 if more > 0 {
@@ -55,7 +57,12 @@ impl Rows<'_> {
 
 /// Calls `merge` with the slot and the value of each group of others.
 #[inline(always)]
-pub(crate) fn each<T: Copy>(slots: &mut [T], others: &[T], map: Map<'_>, merge: impl Fn(&mut T, T)) {
+pub(crate) fn each<T: Copy>(
+    slots: &mut [T],
+    others: &[T],
+    map: Map<'_>,
+    merge: impl Fn(&mut T, T),
+) {
     match map {
         Map::Same => slots.iter_mut().zip(others).for_each(|(slot, other)| merge(slot, *other)),
         Map::To(groups) => {
@@ -74,7 +81,8 @@ pub(crate) fn gather<T: Copy + Default>(slots: &mut Vec<T>, from: &[T], at: &[u3
     slots.extend(at.iter().map(|at| from.get(*at as usize).copied().unwrap_or_default()));
 }
 
-/// Writes words byte by byte of their significance: those that all of them share, most often zeros, compress to nothing.
+/// Writes words byte by byte of their significance: those that all of them share, most often zeros,
+/// compress to nothing.
 pub(crate) fn write_words<T: Pod>(words: &[T], out: &mut Writer) {
     let bytes: &[u8] = bytemuck::cast_slice(words);
     let mut plane = Vec::with_capacity(words.len());

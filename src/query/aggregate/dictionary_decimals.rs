@@ -1,4 +1,5 @@
-//! Dictionaries of doubles as whole numbers, so that columns with one are added up like those stored as decimals.
+//! Dictionaries of doubles as whole numbers, so that columns with one are added up like those
+//! stored as decimals.
 
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
@@ -43,7 +44,8 @@ impl DictionaryDecimals {
             }
             break;
         }
-        let ints: Vec<i64> = std::iter::once(0).chain(values.iter().map(|v| (v * scale).round() as i64)).collect();
+        let ints: Vec<i64> =
+            std::iter::once(0).chain(values.iter().map(|v| (v * scale).round() as i64)).collect();
         let most = ints.iter().map(|int| int.unsigned_abs()).max().unwrap_or(0);
         Some(DictionaryDecimals { ints: Whole::of(ints, most), exponent, most })
     }
@@ -60,8 +62,10 @@ mod tests {
     #[test]
     fn only_decimals() {
         let of = |values: Vec<f64>| {
-            let values: Float64Array = std::iter::once(None).chain(values.into_iter().map(Some)).collect();
-            DictionaryDecimals::of(&(Arc::new(values) as ArrayRef)).map(|found| (found.ints, found.exponent))
+            let values: Float64Array =
+                std::iter::once(None).chain(values.into_iter().map(Some)).collect();
+            DictionaryDecimals::of(&(Arc::new(values) as ArrayRef))
+                .map(|found| (found.ints, found.exponent))
         };
         assert_eq!(of(vec![-2.5, 1.0, 7.25]), Some((Whole::Narrow(vec![0, -250, 100, 725]), 2)));
         let wide = vec![0, -(1 << 40), 3];

@@ -1,4 +1,5 @@
-//! The least or greatest text of each group, as bytes that sort like the values, all in one run of memory.
+//! The least or greatest text of each group, as bytes that sort like the values, all in one run of
+//! memory.
 
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
@@ -51,11 +52,13 @@ impl Extremes {
 
     /// Keeps the better of what a group has and `row`.
     pub(crate) fn offer(&mut self, group: usize, row: &[u8], greatest: bool) {
-        let better = self.get(group).is_none_or(|best| if greatest { row > best } else { row < best });
+        let better =
+            self.get(group).is_none_or(|best| if greatest { row > best } else { row < best });
         let Some(place) = self.places.get_mut(group).filter(|_| better) else { return };
         let Ok(len) = u32::try_from(row.len()) else { return };
         let had = if place.len == u32::MAX { 0 } else { place.len as usize };
-        match self.bytes.get_mut(place.start..place.start + row.len()).filter(|_| row.len() <= had) {
+        match self.bytes.get_mut(place.start..place.start + row.len()).filter(|_| row.len() <= had)
+        {
             Some(room) => {
                 room.copy_from_slice(row);
                 self.unused += had - row.len();

@@ -19,15 +19,20 @@ impl State {
         let missing = |group: &u64| self.missing.as_ref().map_or(0, |missing| of(missing, group));
         let count = |group: &u64| of(rows, group).saturating_sub(missing(group));
         let empty = groups.iter().any(|group| count(group) == 0);
-        let nulls = empty.then(|| groups.iter().map(|group| count(group) > 0).collect::<NullBuffer>());
+        let nulls =
+            empty.then(|| groups.iter().map(|group| count(group) > 0).collect::<NullBuffer>());
         let array: ArrayRef = match &self.kind {
             Kind::Count => Arc::new(groups.iter().map(|g| count(g) as i64).collect::<Int64Array>()),
             Kind::Words(sums) => from_words(pick(sums, groups), nulls, &self.data_type)?,
-            Kind::Distinct(counts) => Arc::new(groups.iter().map(|g| of(counts, g) as i64).collect::<Int64Array>()),
+            Kind::Distinct(counts) => {
+                Arc::new(groups.iter().map(|g| of(counts, g) as i64).collect::<Int64Array>())
+            }
             Kind::Moments { moments, sample, root } => {
                 let variance = |group: &u64| moments.variance(*group as usize, *sample);
                 let root = |v: f64| if *root { v.sqrt() } else { v };
-                Arc::new(groups.iter().map(|group| variance(group).map(root)).collect::<Float64Array>())
+                Arc::new(
+                    groups.iter().map(|group| variance(group).map(root)).collect::<Float64Array>(),
+                )
             }
             Kind::Wide(sums) => {
                 let array = Decimal128Array::new(pick(sums, groups).into(), nulls);
@@ -35,7 +40,8 @@ impl State {
             }
             Kind::Mean(sums) => {
                 let sum = |group: &u64| sums.get(*group as usize).copied().unwrap_or_default();
-                let values: ScalarBuffer<f64> = groups.iter().map(|g| mean(sum(g), count(g))).collect();
+                let values: ScalarBuffer<f64> =
+                    groups.iter().map(|g| mean(sum(g), count(g))).collect();
                 Arc::new(Float64Array::new(values, nulls))
             }
             Kind::Floats { sums, average } => {
@@ -49,12 +55,17 @@ impl State {
                 Arc::new(Float64Array::new(values, nulls))
             }
             Kind::Extreme { best, input: ArrowType::Float64, .. } => {
-                let values: ScalarBuffer<f64> = pick(best, groups).into_iter().map(unordered).collect();
+                let values: ScalarBuffer<f64> =
+                    pick(best, groups).into_iter().map(unordered).collect();
                 Arc::new(Float64Array::new(values, nulls))
             }
             Kind::Extreme { best, input, .. } => {
                 let flip = if *input == ArrowType::UInt64 { i64::MIN } else { 0 };
-                from_words(pick(best, groups).into_iter().map(|w| w ^ flip).collect(), nulls, input)?
+                from_words(
+                    pick(best, groups).into_iter().map(|w| w ^ flip).collect(),
+                    nulls,
+                    input,
+                )?
             }
             Kind::ExtremeRow { best, converter, .. } => rows_of(best, converter, groups)?,
         };
@@ -79,7 +90,8 @@ fn rows_of(best: &Extremes, converter: &RowConverter, groups: &[u64]) -> Result<
         }
     }
     let found = converter.convert_rows(rows).map_err(failed)?;
-    let values = found.first().ok_or_else(|| Error::InvalidInput("no column of extremes".into()))?;
+    let values =
+        found.first().ok_or_else(|| Error::InvalidInput("no column of extremes".into()))?;
     let mut next = 0u32;
     let places: arrow_array::UInt32Array = groups
         .iter()

@@ -1,8 +1,8 @@
 //! Sums of doubles that do not depend on the order of the rows.
 //!
-//! Decimal floats are added as the whole numbers that they are stored as, exactly; everything else in two doubles with
-//! the rounding error kept (Knuth's two-sum), whose result differs from the exact sum by 2⁻¹⁰⁰ or so. What may overflow is
-//! kept apart (`beyond`).
+//! Decimal floats are added as the whole numbers that they are stored as, exactly; everything else
+//! in two doubles with the rounding error kept (Knuth's two-sum), whose result differs from the
+//! exact sum by 2⁻¹⁰⁰ or so. What may overflow is kept apart (`beyond`).
 
 use arrow_buffer::NullBuffer;
 
@@ -96,10 +96,17 @@ impl FloatSums {
         }
     }
 
-    pub(crate) fn add_floats(&mut self, groups: Groups<'_>, values: &[f64], valid: Option<&NullBuffer>) {
+    pub(crate) fn add_floats(
+        &mut self,
+        groups: Groups<'_>,
+        values: &[f64],
+        valid: Option<&NullBuffer>,
+    ) {
         if let (Groups::Same { .. }, Some(valid)) = (groups, valid) {
-            let values: Vec<f64> =
-                neutralised(values, valid, 0, f64::to_bits).into_iter().map(f64::from_bits).collect();
+            let values: Vec<f64> = neutralised(values, valid, 0, f64::to_bits)
+                .into_iter()
+                .map(f64::from_bits)
+                .collect();
             return self.add_floats(groups, &values, None);
         }
         if let (Groups::Same { group, .. }, None) = (groups, valid) {
@@ -124,8 +131,9 @@ impl FloatSums {
         }
     }
 
-    /// Writes to the pages of the sums that rows are about to be added to. To read a fresh page first costs two faults, of
-    /// which the second interrupts all other threads: a third of a first query with millions of groups.
+    /// Writes to the pages of the sums that rows are about to be added to. To read a fresh page
+    /// first costs two faults, of which the second interrupts all other threads: a third of a first
+    /// query with millions of groups.
     fn touch(&mut self, groups: Groups<'_>) {
         const PAGE: usize = 4096 / size_of::<(f64, f64)>();
         // Fewer pages are not worth a look.
@@ -134,18 +142,25 @@ impl FloatSums {
         if pages < 256 {
             return;
         }
-        // An addition in memory is a write from the start. What is added must not be known, or nothing would be.
+        // An addition in memory is a write from the start. What is added must not be known, or
+        // nothing would be.
         let zero = std::hint::black_box(0);
-        let write = |slot: &mut (f64, f64)| slot.0 = f64::from_bits(slot.0.to_bits().wrapping_add(zero));
-        let (least, most) = groups.iter().fold((u32::MAX, 0), |(l, m), group| (l.min(*group), m.max(*group)));
+        let write =
+            |slot: &mut (f64, f64)| slot.0 = f64::from_bits(slot.0.to_bits().wrapping_add(zero));
+        let (least, most) =
+            groups.iter().fold((u32::MAX, 0), |(l, m), group| (l.min(*group), m.max(*group)));
         let (least, most) = (least as usize, (most as usize + 1).min(self.sums.len()));
-        if let Some(near) = self.sums.get_mut(least..most).filter(|near| near.len() / PAGE * 16 <= groups.len()) {
+        if let Some(near) =
+            self.sums.get_mut(least..most).filter(|near| near.len() / PAGE * 16 <= groups.len())
+        {
             near.iter_mut().step_by(PAGE).for_each(write);
             near.last_mut().into_iter().for_each(write);
         } else if self.touched < 4 * pages {
             // Rows from everywhere have been on almost every page soon.
             self.touched += groups.len();
-            groups.iter().for_each(|group| self.sums.get_mut(*group as usize).into_iter().for_each(write));
+            groups
+                .iter()
+                .for_each(|group| self.sums.get_mut(*group as usize).into_iter().for_each(write));
         }
     }
 
@@ -169,7 +184,12 @@ impl FloatSums {
     }
 
     /// What null rows hold must be 0 unless `valid` leaves them out.
-    pub(crate) fn add_decimals(&mut self, groups: Groups<'_>, values: &Decimals, valid: Option<&NullBuffer>) {
+    pub(crate) fn add_decimals(
+        &mut self,
+        groups: Groups<'_>,
+        values: &Decimals,
+        valid: Option<&NullBuffer>,
+    ) {
         let more = values.most.saturating_mul(values.ints.len() as u64);
         if self.exponent != values.exponent || self.used.saturating_add(more) > MOST {
             self.settle();
@@ -180,9 +200,13 @@ impl FloatSums {
         let plus = |slot: &mut i64, v: i64| *slot = slot.wrapping_add(v);
         let plus_narrow = |slot: &mut i64, v: i32| *slot = slot.wrapping_add(i64::from(v));
         match (&values.ints, valid) {
-            (Whole::Narrow(ints), None) => fold_spread(groups, ints, &mut self.pending, plus_narrow, plus),
+            (Whole::Narrow(ints), None) => {
+                fold_spread(groups, ints, &mut self.pending, plus_narrow, plus)
+            }
             (Whole::Wide(ints), None) => fold_spread(groups, ints, &mut self.pending, plus, plus),
-            (Whole::Narrow(ints), valid) => fold(groups, ints, valid, &mut self.pending, plus_narrow),
+            (Whole::Narrow(ints), valid) => {
+                fold(groups, ints, valid, &mut self.pending, plus_narrow)
+            }
             (Whole::Wide(ints), valid) => fold(groups, ints, valid, &mut self.pending, plus),
         }
         for (row, value) in &values.exceptions {
@@ -247,16 +271,21 @@ impl FloatSums {
 
     /// Writes all groups, settled.
     pub(crate) fn write(&self, out: &mut Writer) {
-        let part =
-            |part: fn(&(f64, f64)) -> f64| self.sums.iter().map(part).map(f64::to_bits).collect::<Vec<u64>>();
+        let part = |part: fn(&(f64, f64)) -> f64| {
+            self.sums.iter().map(part).map(f64::to_bits).collect::<Vec<u64>>()
+        };
         write_words(&part(|sum| sum.0), out);
         write_words(&part(|sum| sum.1), out);
         self.beyond.write(out);
     }
 
     pub(crate) fn read(groups: usize, from: &mut Cursor<'_>) -> Result<Self> {
-        let (sums, lost): (Vec<u64>, Vec<u64>) = (read_words(groups, from)?, read_words(groups, from)?);
-        let both = sums.into_iter().zip(lost).map(|(sum, lost)| (f64::from_bits(sum), f64::from_bits(lost)));
+        let (sums, lost): (Vec<u64>, Vec<u64>) =
+            (read_words(groups, from)?, read_words(groups, from)?);
+        let both = sums
+            .into_iter()
+            .zip(lost)
+            .map(|(sum, lost)| (f64::from_bits(sum), f64::from_bits(lost)));
         Ok(FloatSums { sums: both.collect(), beyond: Beyonds::read(from)?, ..FloatSums::default() })
     }
 
@@ -272,8 +301,9 @@ mod tests {
 
     #[test]
     fn order_does_not_matter() {
-        let values: Vec<f64> =
-            (0..10_000).map(|i| f64::from(i * 7919 % 10_007) / 100.0 * 1e3f64.powi(i % 5)).collect();
+        let values: Vec<f64> = (0..10_000)
+            .map(|i| f64::from(i * 7919 % 10_007) / 100.0 * 1e3f64.powi(i % 5))
+            .collect();
         let sum = |values: &[f64]| {
             let mut sums = FloatSums::default();
             sums.grow(1);
@@ -316,13 +346,19 @@ mod tests {
                 let mut out = Writer::new();
                 of(Groups::Words(&vec![1; rows]), left).write(&mut out);
                 let mut halves = of(Groups::Words(&vec![1; rows]), right);
-                halves.merge(&FloatSums::read(2, &mut Cursor::new(out.as_slice())).unwrap(), Map::Same);
+                halves.merge(
+                    &FloatSums::read(2, &mut Cursor::new(out.as_slice())).unwrap(),
+                    Map::Same,
+                );
                 let mut appended = FloatSums::default();
                 appended.append(&halves, &[0, 1]);
                 let same = of(Groups::Same { group: 1, rows }, &values);
                 let each = of(Groups::Words(&vec![1; rows]), &values);
                 for sum in [same, each, halves, appended].map(|sums| sums.sum(1)) {
-                    assert!(sum == expected || (sum.is_nan() && expected.is_nan()), "{values:?}: {sum}");
+                    assert!(
+                        sum == expected || (sum.is_nan() && expected.is_nan()),
+                        "{values:?}: {sum}"
+                    );
                 }
             }
         }
@@ -340,7 +376,11 @@ mod tests {
                 exceptions: vec![(0, 0.5)],
                 most: 1 << 50,
             };
-            sums.add_decimals(Groups::Bytes { codes: &[0, 0, 1], places: &[0, 1] }, &decimals, None);
+            sums.add_decimals(
+                Groups::Bytes { codes: &[0, 0, 1], places: &[0, 1] },
+                &decimals,
+                None,
+            );
         }
         sums.settle();
         assert_eq!(sums.sum(0), 70.0);

@@ -1,4 +1,5 @@
-//! What aggregates add up: the values of an expression for the rows of a slice, in the form that adds fastest.
+//! What aggregates add up: the values of an expression for the rows of a slice, in the form that
+//! adds fastest.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type};
@@ -67,10 +68,16 @@ impl Fetched {
         match &mut self.values {
             Values::Decimals(decimals) => {
                 match &mut decimals.ints {
-                    Whole::Narrow(ints) => blank_unmarked(bytemuck::cast_slice_mut::<_, u32>(ints), marks),
-                    Whole::Wide(ints) => blank_unmarked(bytemuck::cast_slice_mut::<_, u64>(ints), marks),
+                    Whole::Narrow(ints) => {
+                        blank_unmarked(bytemuck::cast_slice_mut::<_, u32>(ints), marks)
+                    }
+                    Whole::Wide(ints) => {
+                        blank_unmarked(bytemuck::cast_slice_mut::<_, u64>(ints), marks)
+                    }
                 }
-                decimals.exceptions.retain(|(row, _)| marks.get(*row).is_some_and(|mark| *mark != 0));
+                decimals
+                    .exceptions
+                    .retain(|(row, _)| marks.get(*row).is_some_and(|mark| *mark != 0));
             }
             Values::Floats(_) => {}
             Values::Words(_) | Values::Wide(_) | Values::Array(_) => self.zeroed = false,
@@ -116,7 +123,11 @@ pub(crate) struct Use {
 }
 
 /// Fetches an expression's values.
-pub(crate) fn fetch(expression: &Expression, slice: &Slice<'_, '_>, wanted: Use) -> Result<Fetched> {
+pub(crate) fn fetch(
+    expression: &Expression,
+    slice: &Slice<'_, '_>,
+    wanted: Use,
+) -> Result<Fetched> {
     if wanted.sums
         && wanted.decimals
         && slice.selected().is_none()
@@ -147,7 +158,8 @@ fn computed((values, valid): (Computed, Option<NullBuffer>), wanted: Use) -> Fet
     Fetched { values, zeroed: wanted.sums && valid.is_some(), valid }
 }
 
-/// Fetches an expression's values for those of the selected rows that `keep`; the others count as null, and cannot fail.
+/// Fetches an expression's values for those of the selected rows that `keep`; the others count as
+/// null, and cannot fail.
 pub(crate) fn fetch_kept(
     expression: &Expression,
     slice: &Slice<'_, '_>,
@@ -180,20 +192,28 @@ pub(crate) fn values_of(array: ArrayRef, wanted: Use) -> Fetched {
             if let Some(valid) = valid.as_ref().filter(|_| wanted.sums) {
                 let mut kept = floats.to_vec();
                 blank(bytemuck::cast_slice_mut::<_, u64>(&mut kept), Some(valid));
-                return Fetched { values: Values::Floats(kept.into()), valid: Some(valid.clone()), zeroed: true };
+                return Fetched {
+                    values: Values::Floats(kept.into()),
+                    valid: Some(valid.clone()),
+                    zeroed: true,
+                };
             }
             Values::Floats(floats.clone())
         }
-        ArrowType::Decimal128(..) => Values::Wide(array.as_primitive::<Decimal128Type>().values().clone()),
-        data_type if is_words(data_type) || *data_type == ArrowType::UInt64 => match to_words(&array) {
-            Some(words) if wanted.sums && valid.is_some() => {
-                let mut kept = words.to_vec();
-                blank(bytemuck::cast_slice_mut::<_, u64>(&mut kept), valid.as_ref());
-                return Fetched { values: Values::Words(kept.into()), valid, zeroed: true };
+        ArrowType::Decimal128(..) => {
+            Values::Wide(array.as_primitive::<Decimal128Type>().values().clone())
+        }
+        data_type if is_words(data_type) || *data_type == ArrowType::UInt64 => {
+            match to_words(&array) {
+                Some(words) if wanted.sums && valid.is_some() => {
+                    let mut kept = words.to_vec();
+                    blank(bytemuck::cast_slice_mut::<_, u64>(&mut kept), valid.as_ref());
+                    return Fetched { values: Values::Words(kept.into()), valid, zeroed: true };
+                }
+                Some(words) => Values::Words(words),
+                None => Values::Array(array),
             }
-            Some(words) => Values::Words(words),
-            None => Values::Array(array),
-        },
+        }
         _ => Values::Array(array),
     };
     Fetched { values, valid, zeroed: false }
@@ -207,13 +227,14 @@ fn stored_decimals(at: usize, slice: &Slice<'_, '_>) -> Result<Option<Fetched>> 
     }
     let Stream::F64(Floats::Alp(alp)) = block.reader().stream() else { return Ok(None) };
     let Some(most) = largest(at, slice, alp.exponent) else { return Ok(None) };
-    let WholeNumbers { ints, exceptions, valid } = WholeNumbers::of(&alp.stored, most, block.reader(), slice)?;
+    let WholeNumbers { ints, exceptions, valid } =
+        WholeNumbers::of(&alp.stored, most, block.reader(), slice)?;
     let decimals = Decimals { ints, exponent: alp.exponent, exceptions, most };
     Ok(Some(Fetched { values: Values::Decimals(decimals), valid, zeroed: true }))
 }
 
-/// The whole numbers that stand for the doubles of a column on a grid of decimals and multiples of a power of two; `None`
-/// of another column.
+/// The whole numbers that stand for the doubles of a column on a grid of decimals and multiples of
+/// a power of two; `None` of another column.
 pub(crate) fn grid_words(at: usize, slice: &Slice<'_, '_>) -> Result<Option<WholeNumbers>> {
     let Some(block) = slice.block.column(at)? else { return Ok(None) };
     let Stream::F64(Floats::Dyadic(dyadic)) = block.reader().stream() else { return Ok(None) };
@@ -233,9 +254,16 @@ pub(crate) struct WholeNumbers {
 
 impl WholeNumbers {
     /// None of the whole numbers is beyond `most`.
-    fn of(stored: &Corrected<'_, f64>, most: u64, reader: &Reader<'_>, slice: &Slice<'_, '_>) -> Result<Self> {
+    fn of(
+        stored: &Corrected<'_, f64>,
+        most: u64,
+        reader: &Reader<'_>,
+        slice: &Slice<'_, '_>,
+    ) -> Result<Self> {
         let mut exceptions = Vec::new();
-        stored.exceptions.apply(&slice.range, |row, word| exceptions.push((row, f64::from_bits(word))))?;
+        stored
+            .exceptions
+            .apply(&slice.range, |row, word| exceptions.push((row, f64::from_bits(word))))?;
         let valid = match reader.validity() {
             Validity::Stream(bools) => Some(NullBuffer::new(bools.decode(slice.range.clone())?)),
             _ => None,
@@ -245,7 +273,9 @@ impl WholeNumbers {
             exceptions.retain(|(row, _)| valid.is_valid(*row));
         }
         let ints = match i32::try_from(most) {
-            Ok(_) => Whole::Narrow(bytemuck::cast_vec(whole::<u32>(stored, slice, valid.as_ref())?)),
+            Ok(_) => {
+                Whole::Narrow(bytemuck::cast_vec(whole::<u32>(stored, slice, valid.as_ref())?))
+            }
             Err(_) => Whole::Wide(bytemuck::cast_vec(whole::<u64>(stored, slice, valid.as_ref())?)),
         };
         Ok(WholeNumbers { ints, exceptions, valid })
@@ -265,8 +295,13 @@ fn whole<W: Word>(
 }
 
 /// The same of a column with a dictionary of decimals.
-fn coded_decimals(at: usize, codes: &Ints<'_, u32>, slice: &Slice<'_, '_>) -> Result<Option<Fetched>> {
-    let (Some(stored), Some(slot)) = (slice.block.stored(at), slice.block.segment.decimals.get(at)) else {
+fn coded_decimals(
+    at: usize,
+    codes: &Ints<'_, u32>,
+    slice: &Slice<'_, '_>,
+) -> Result<Option<Fetched>> {
+    let (Some(stored), Some(slot)) = (slice.block.stored(at), slice.block.segment.decimals.get(at))
+    else {
         return Ok(None);
     };
     if slot.get().is_none() {
@@ -296,7 +331,9 @@ fn looked_up<W: Word>(
         return Err(Error::corrupt(0, "a code that its dictionary does not have"));
     }
     fn each<W: Word, V: Copy + Default>(room: &[W], values: &[V]) -> Vec<V> {
-        room.iter().map(|code| values.get(Word::to_u64(*code) as usize).copied().unwrap_or_default()).collect()
+        room.iter()
+            .map(|code| values.get(Word::to_u64(*code) as usize).copied().unwrap_or_default())
+            .collect()
     }
     let ints = match &dictionary.ints {
         Whole::Narrow(values) => Whole::Narrow(each(&room, values)),
@@ -308,7 +345,12 @@ fn looked_up<W: Word>(
         marked(&marks)
     };
     let valid = (least == null && !room.is_empty()).then(valid);
-    let decimals = Decimals { ints, exponent: dictionary.exponent, exceptions: Vec::new(), most: dictionary.most };
+    let decimals = Decimals {
+        ints,
+        exponent: dictionary.exponent,
+        exceptions: Vec::new(),
+        most: dictionary.most,
+    };
     Ok(Fetched { values: Values::Decimals(decimals), valid, zeroed: true })
 }
 

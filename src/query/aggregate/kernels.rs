@@ -27,7 +27,9 @@ impl Groups<'_> {
     pub(crate) fn at(&self, row: usize) -> usize {
         match self {
             Groups::Same { group, .. } => *group,
-            Groups::Bytes { codes, places } => codes.get(row).map_or(0, |code| place(places, *code)),
+            Groups::Bytes { codes, places } => {
+                codes.get(row).map_or(0, |code| place(places, *code))
+            }
             Groups::Shorts(groups) => groups.get(row).map_or(0, |group| group.at()),
             Groups::Words(groups) => groups.get(row).map_or(0, |group| group.at()),
         }
@@ -58,9 +60,11 @@ impl Group for u32 {
     }
 }
 
-/// Slots up to which counting is spread over several tables, so that a group that repeats does not wait for itself.
+/// Slots up to which counting is spread over several tables, so that a group that repeats does not
+/// wait for itself.
 const SPREAD: usize = 1024;
-/// Codes up to which comparing all rows with each beats a table: a register holds many rows, a table takes one.
+/// Codes up to which comparing all rows with each beats a table: a register holds many rows, a
+/// table takes one.
 const FEW_CODES: usize = 16;
 
 /// Adds the rows of each group to its count.
@@ -71,7 +75,9 @@ pub(crate) fn count(groups: Groups<'_>, counts: &mut [u64]) {
                 *count += rows as u64;
             }
         }
-        Groups::Bytes { codes, places } if places.len() <= FEW_CODES => count_few(codes, places, counts),
+        Groups::Bytes { codes, places } if places.len() <= FEW_CODES => {
+            count_few(codes, places, counts)
+        }
         Groups::Bytes { codes, places } => count_bytes(codes, places, counts),
         Groups::Shorts(groups) if counts.len() <= SPREAD => count_spread(groups, counts),
         Groups::Shorts(groups) => count_plain(groups, counts),
@@ -83,7 +89,8 @@ pub(crate) fn count(groups: Groups<'_>, counts: &mut [u64]) {
 fn count_few(codes: &[u8], places: &[u32], counts: &mut [u64]) {
     let mut left = codes.len() as u64;
     for (code, place) in (0u8..).zip(places) {
-        let found = if usize::from(code) + 1 == places.len() { left } else { occurrences(codes, code) };
+        let found =
+            if usize::from(code) + 1 == places.len() { left } else { occurrences(codes, code) };
         left = left.saturating_sub(found);
         if let Some(count) = counts.get_mut(*place as usize) {
             *count += found;
@@ -162,8 +169,8 @@ fn each_missing(valid: &NullBuffer, mut found: impl FnMut(usize)) {
     }
 }
 
-/// The values as words, with `neutral` in the place of those that are not valid; without a branch, for which rows are
-/// valid is hard to foretell.
+/// The values as words, with `neutral` in the place of those that are not valid; without a branch,
+/// for which rows are valid is hard to foretell.
 #[inline(always)]
 pub(crate) fn neutralised<V: Copy>(
     values: &[V],
@@ -245,21 +252,34 @@ pub(crate) fn fold<S, V: Copy>(
                     .for_each(|(value, _)| add(slot, *value)),
             }
         }
-        Groups::Bytes { codes, places } => each(codes, values, valid, slots, |code| place(places, code), add),
+        Groups::Bytes { codes, places } => {
+            each(codes, values, valid, slots, |code| place(places, code), add)
+        }
         Groups::Shorts(groups) => each(groups, values, valid, slots, Group::at, add),
         Groups::Words(groups) => each(groups, values, valid, slots, Group::at, add),
     }
 }
 
 /// Adds each row's whole number to the sum of its group, without overflow.
-pub(crate) fn add_wide(groups: Groups<'_>, values: &[i64], valid: Option<&NullBuffer>, sums: &mut [i128]) {
+pub(crate) fn add_wide(
+    groups: Groups<'_>,
+    values: &[i64],
+    valid: Option<&NullBuffer>,
+    sums: &mut [i128],
+) {
     match (groups, valid.filter(|valid| valid.null_count() > 0)) {
         (Groups::Same { group, .. }, None) => {
             if let Some(slot) = sums.get_mut(group) {
                 *slot += values.chunks(1 << 20).map(wide_sum).sum::<i128>();
             }
         }
-        (groups, None) => fold_spread(groups, values, sums, |slot, v| *slot += i128::from(v), |slot, v| *slot += v),
+        (groups, None) => fold_spread(
+            groups,
+            values,
+            sums,
+            |slot, v| *slot += i128::from(v),
+            |slot, v| *slot += v,
+        ),
         (groups, valid) => fold(groups, values, valid, sums, |slot, v| *slot += i128::from(v)),
     }
 }
@@ -278,8 +298,8 @@ fn wide_sum(values: &[i64]) -> i128 {
     (i128::from(high) << 32) + i128::from(low) - ((values.len() as i128) << 63)
 }
 
-/// Adds each row's value to the slot of its group, where few groups would wait for their own last addition: rows
-/// take turns between several sets of slots, which `merge` joins.
+/// Adds each row's value to the slot of its group, where few groups would wait for their own last
+/// addition: rows take turns between several sets of slots, which `merge` joins.
 #[inline(always)]
 pub(crate) fn fold_spread<S: Copy + Default, V: Copy>(
     groups: Groups<'_>,
@@ -292,7 +312,9 @@ pub(crate) fn fold_spread<S: Copy + Default, V: Copy>(
         Groups::Bytes { codes, places } if places.len() <= 64 => {
             fold_codes::<S, V, 8, 64>(codes, places, values, slots, add, merge);
         }
-        Groups::Bytes { codes, places } => fold_codes::<S, V, 4, 256>(codes, places, values, slots, add, merge),
+        Groups::Bytes { codes, places } => {
+            fold_codes::<S, V, 4, 256>(codes, places, values, slots, add, merge)
+        }
         Groups::Same { group, .. } => {
             let Some(slot) = slots.get_mut(group) else { return };
             let mut lanes = [S::default(); 8];
@@ -315,7 +337,8 @@ fn fold_eights<S: Copy, V: Copy>(eights: &[[V; 8]], lanes: &mut [S; 8], add: imp
     }
 }
 
-/// The same for codes below a power of two: the more that rows of one code wait for each other, the more sets.
+/// The same for codes below a power of two: the more that rows of one code wait for each other, the
+/// more sets.
 #[inline(always)]
 fn fold_codes<S: Copy + Default, V: Copy, const SETS: usize, const CODES: usize>(
     codes: &[u8],
@@ -343,7 +366,8 @@ fn fold_codes<S: Copy + Default, V: Copy, const SETS: usize, const CODES: usize>
     }
 }
 
-/// Makes room for so many groups. The first room is zero pages of the system, which cost nothing until they are touched.
+/// Makes room for so many groups. The first room is zero pages of the system, which cost nothing
+/// until they are touched.
 pub(crate) fn grow<T: Clone>(slots: &mut Vec<T>, groups: usize, empty: T) {
     if slots.is_empty() {
         *slots = vec![empty; groups];
@@ -358,14 +382,25 @@ mod tests {
 
     #[test]
     fn wide_sums_are_exact() {
-        for values in [&[i64::MAX, i64::MAX, i64::MIN, 3, -1][..], &[i64::MIN; 9], &[i64::MAX; 70], &[], &[-5]] {
+        for values in [
+            &[i64::MAX, i64::MAX, i64::MIN, 3, -1][..],
+            &[i64::MIN; 9],
+            &[i64::MAX; 70],
+            &[],
+            &[-5],
+        ] {
             let sum: i128 = values.iter().copied().map(i128::from).sum();
             let mut sums = [7i128];
             add_wide(Groups::Same { group: 0, rows: values.len() }, values, None, &mut sums);
             assert_eq!(sums, [7 + sum]);
             add_wide(Groups::Shorts(&vec![0; values.len()]), values, None, &mut sums);
             assert_eq!(sums, [7 + 2 * sum]);
-            add_wide(Groups::Bytes { codes: &vec![0; values.len()], places: &[0] }, values, None, &mut sums);
+            add_wide(
+                Groups::Bytes { codes: &vec![0; values.len()], places: &[0] },
+                values,
+                None,
+                &mut sums,
+            );
             assert_eq!(sums, [7 + 3 * sum]);
         }
     }

@@ -1,8 +1,9 @@
 //! Aggregation: the values of rows added to the states of their groups.
 //!
-//! Where this stands on the road of a query: `group` has given each row of a slice the number of its group; here each
-//! aggregate fetches its values once (`input`), adds them slot by slot (`kernels`, `state`), and at the end the states of
-//! all threads are merged and become columns. Sums of floats do not depend on the order (`float_sum`).
+//! Where this stands on the road of a query: `group` has given each row of a slice the number of
+//! its group; here each aggregate fetches its values once (`input`), adds them slot by slot
+//! (`kernels`, `state`), and at the end the states of all threads are merged and become columns.
+//! Sums of floats do not depend on the order (`float_sum`).
 
 mod beyond;
 pub(crate) mod columns;
@@ -63,7 +64,14 @@ impl<'a> Accumulators<'a> {
             });
             states.push((State::new(aggregate)?, input));
         }
-        Ok(Accumulators { aggregates, inputs, states, rows: Vec::new(), single: None, decimals: false })
+        Ok(Accumulators {
+            aggregates,
+            inputs,
+            states,
+            rows: Vec::new(),
+            single: None,
+            decimals: false,
+        })
     }
 
     /// No groups of the same aggregates.
@@ -76,8 +84,9 @@ impl<'a> Accumulators<'a> {
         Ok(Accumulators { single: Some(groups), ..Self::new(&[])? })
     }
 
-    /// For just so many groups, known beforehand. Only these take doubles as the whole numbers that they are stored as:
-    /// sums of decimals and sums of their binary values may differ, and must not do so by how many groups a thread met.
+    /// For just so many groups, known beforehand. Only these take doubles as the whole numbers that
+    /// they are stored as: sums of decimals and sums of their binary values may differ, and must
+    /// not do so by how many groups a thread met.
     pub(crate) fn fixed(aggregates: &'a [Aggregate], groups: usize) -> Result<Self> {
         let mut all = Self::new(aggregates)?;
         all.decimals = groups <= MAX_PENDING;
@@ -120,7 +129,8 @@ impl<'a> Accumulators<'a> {
         self.states.iter_mut().for_each(|(state, _)| state.clear());
     }
 
-    /// Makes each selected row of a slice a group of its own, forgetting what there was. `each` counts up from 0.
+    /// Makes each selected row of a slice a group of its own, forgetting what there was. `each`
+    /// counts up from 0.
     pub(crate) fn separate(&mut self, slice: &Slice<'_, '_>, each: &[u16]) -> Result<()> {
         self.clear();
         self.grow(each.len());
@@ -131,7 +141,8 @@ impl<'a> Accumulators<'a> {
         Ok(())
     }
 
-    /// Appends some groups of others, settled, as groups of their own. Single rows are appended to nothing but such.
+    /// Appends some groups of others, settled, as groups of their own. Single rows are appended to
+    /// nothing but such.
     pub(crate) fn append(&mut self, from: &Accumulators<'_>, at: &[u32]) {
         if self.single.is_none() && self.rows.is_empty() {
             self.single = from.single.map(|_| 0);
@@ -175,15 +186,18 @@ impl<'a> Accumulators<'a> {
         Ok(())
     }
 
-    /// Adds the marked rows of a slice, which are of one group, without a list of them: all rows are taken, and those
-    /// without a mark count as null. False if expressions must not see them, nobody can count them as null, or nobody looks
-    /// at values anyway.
+    /// Adds the marked rows of a slice, which are of one group, without a list of them: all rows
+    /// are taken, and those without a mark count as null. False if expressions must not see them,
+    /// nobody can count them as null, or nobody looks at values anyway.
     pub(crate) fn update_marked(&mut self, slice: &Slice<'_, '_>, group: usize) -> Result<bool> {
         // Arithmetic is not worth it for a minority of the rows.
         let many = slice.len() * 2 > slice.range.len();
-        let sound = |input: &&Expression| input.as_column().is_some() || (many && input.as_arithmetic().is_some());
+        let sound = |input: &&Expression| {
+            input.as_column().is_some() || (many && input.as_arithmetic().is_some())
+        };
         let sound = !self.inputs.is_empty() && self.inputs.iter().all(sound);
-        let Some(marks) = slice.marks().filter(|_| sound && self.aggregates.iter().all(|a| a.filter.is_none()))
+        let Some(marks) =
+            slice.marks().filter(|_| sound && self.aggregates.iter().all(|a| a.filter.is_none()))
         else {
             return Ok(false);
         };
@@ -192,7 +206,8 @@ impl<'a> Accumulators<'a> {
         let marked = marked(marks);
         let mut all = self.fetch(&whole, groups)?;
         for (at, fetched) in all.iter_mut().enumerate() {
-            let sums = self.states.iter().all(|(state, input)| *input != Some(at) || state.only_adds());
+            let sums =
+                self.states.iter().all(|(state, input)| *input != Some(at) || state.only_adds());
             if let Some(fetched) = fetched {
                 fetched.keep(marks, &marked, sums);
             }
@@ -213,7 +228,8 @@ impl<'a> Accumulators<'a> {
     fn update_states(&mut self, slice: &Slice<'_, '_>, groups: Groups<'_>) -> Result<()> {
         let all = self.fetch(slice, groups)?;
         for ((state, input), aggregate) in self.states.iter_mut().zip(self.aggregates) {
-            let filter = aggregate.filter.as_ref().map(|filter| Ok(truth(&slice.evaluate(filter)?)));
+            let filter =
+                aggregate.filter.as_ref().map(|filter| Ok(truth(&slice.evaluate(filter)?)));
             let filter = filter.transpose()?;
             let mut kept = None;
             let mut fetched = input.and_then(|at| all.get(at)?.as_ref());
@@ -230,21 +246,27 @@ impl<'a> Accumulators<'a> {
         Ok(())
     }
 
-    /// The values of each input; `None` where they would change nothing, or cannot be computed for all rows and need not
-    /// be, since each of those that take them has a filter.
+    /// The values of each input; `None` where they would change nothing, or cannot be computed for
+    /// all rows and need not be, since each of those that take them has a filter.
     fn fetch(&self, slice: &Slice<'_, '_>, groups: Groups<'_>) -> Result<Vec<Option<Fetched>>> {
         let one = |(at, input): (usize, &&Expression)| {
-            let takers = self.states.iter().zip(self.aggregates).filter(|((_, input), _)| *input == Some(at));
+            let takers = self
+                .states
+                .iter()
+                .zip(self.aggregates)
+                .filter(|((_, input), _)| *input == Some(at));
             if let (Groups::Same { group, .. }, Some(column)) = (groups, input.as_column())
-                && takers
-                    .clone()
-                    .all(|((state, _), a)| a.filter.is_none() && !state.improves(group, column, slice.block))
+                && takers.clone().all(|((state, _), a)| {
+                    a.filter.is_none() && !state.improves(group, column, slice.block)
+                })
             {
                 return Ok(None);
             }
             let sums = takers.clone().all(|((state, _), _)| state.only_adds());
             match fetch(input, slice, Use { sums, decimals: self.decimals }) {
-                Err(_) if takers.clone().all(|(_, aggregate)| aggregate.filter.is_some()) => Ok(None),
+                Err(_) if takers.clone().all(|(_, aggregate)| aggregate.filter.is_some()) => {
+                    Ok(None)
+                }
                 fetched => fetched.map(Some),
             }
         };
@@ -272,9 +294,16 @@ impl<'a> Accumulators<'a> {
     }
 
     /// Adds values of an aggregate, each so many times, to the only group.
-    pub(crate) fn add_counted(&mut self, aggregate: usize, values: ArrayRef, times: &[u64]) -> Result<()> {
+    pub(crate) fn add_counted(
+        &mut self,
+        aggregate: usize,
+        values: ArrayRef,
+        times: &[u64],
+    ) -> Result<()> {
         match self.states.get_mut(aggregate) {
-            Some((state, _)) => state.add_counted(&values_of(values, Use { sums: true, decimals: false }), times),
+            Some((state, _)) => {
+                state.add_counted(&values_of(values, Use { sums: true, decimals: false }), times)
+            }
             None => Ok(()),
         }
     }

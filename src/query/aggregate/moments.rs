@@ -1,8 +1,10 @@
-//! Variances: the sum of the distances of values from one of their own, and of the squares of these.
+//! Variances: the sum of the distances of values from one of their own, and of the squares of
+//! these.
 //!
-//! Both are kept in two doubles, as sums of floats are, and squares are exact in two doubles, so that what comes out does
-//! not depend on which thread saw which rows: changing the value that distances are taken from loses nothing that one
-//! double could hold. Rows of a slice are added up in single doubles about their own mean where they are of few groups.
+//! Both are kept in two doubles, as sums of floats are, and squares are exact in two doubles, so
+//! that what comes out does not depend on which thread saw which rows: changing the value that
+//! distances are taken from loses nothing that one double could hold. Rows of a slice are added up
+//! in single doubles about their own mean where they are of few groups.
 
 use super::columns::{Map, each, gather, read_words, write_words};
 use super::float_sum::MAX_PENDING;
@@ -49,12 +51,15 @@ impl Moments {
 
     pub(crate) fn add(&mut self, groups: Groups<'_>, values: &[f64], valid: Option<&NullBuffer>) {
         match (groups, valid.filter(|valid| valid.null_count() > 0)) {
-            // Whether groups have codes of a byte depends on memory where they are many, and the last bit must not.
+            // Whether groups have codes of a byte depends on memory where they are many, and the
+            // last bit must not.
             (groups, valid) if self.0.len() > MAX_PENDING || !all_finite(values) => {
                 fold(groups, values, valid, &mut self.0, Slot::add);
             }
             (Groups::Same { group, .. }, None) => self.add_to_one(group, values),
-            (Groups::Same { group, .. }, Some(valid)) => self.add_to_one(group, &kept(values, valid)),
+            (Groups::Same { group, .. }, Some(valid)) => {
+                self.add_to_one(group, &kept(values, valid))
+            }
             (Groups::Bytes { codes, places }, None) => self.add_to_few(codes, places, values),
             (Groups::Bytes { codes, places }, Some(valid)) => {
                 self.add_to_few(&kept(codes, valid), places, &kept(values, valid));
@@ -81,7 +86,12 @@ impl Moments {
         }
     }
 
-    fn add_by_code<const SETS: usize, const CODES: usize>(&mut self, codes: &[u8], places: &[u32], values: &[f64]) {
+    fn add_by_code<const SETS: usize, const CODES: usize>(
+        &mut self,
+        codes: &[u8],
+        places: &[u32],
+        values: &[f64],
+    ) {
         let (mut counts, mut from) = ([0u64; CODES], [0.0; CODES]);
         let all: [u32; CODES] = std::array::from_fn(|code| code as u32);
         let own = all.get(..places.len()).unwrap_or(&all);
@@ -97,7 +107,13 @@ impl Moments {
         for (at, place) in places.iter().enumerate().take(CODES) {
             if let Some(slot) = self.0.get_mut(*place as usize) {
                 let (distances, squares) = ((about[at].0, 0.0), (about[at].1, 0.0));
-                slot.join(Slot { count: counts[at], from: from[at], distances, squares, wild: false });
+                slot.join(Slot {
+                    count: counts[at],
+                    from: from[at],
+                    distances,
+                    squares,
+                    wild: false,
+                });
             }
         }
     }
@@ -263,8 +279,8 @@ fn sums(values: &[f64], from: f64) -> Two {
     (distances.iter().sum(), squares.iter().sum())
 }
 
-/// The same for each code, from a value for each. Rows take turns between several sets, so that those of one code do not
-/// wait for each other.
+/// The same for each code, from a value for each. Rows take turns between several sets, so that
+/// those of one code do not wait for each other.
 fn sums_by_code<const SETS: usize, const CODES: usize>(
     codes: &[u8],
     values: &[f64],
@@ -286,7 +302,9 @@ fn sums_by_code<const SETS: usize, const CODES: usize>(
     for ((set, code), value) in sets.iter_mut().zip(last_codes).zip(last_values) {
         add(set, *code, *value);
     }
-    std::array::from_fn(|code| sets.iter().fold((0.0, 0.0), |sum, set| (sum.0 + set[code].0, sum.1 + set[code].1)))
+    std::array::from_fn(|code| {
+        sets.iter().fold((0.0, 0.0), |sum, set| (sum.0 + set[code].0, sum.1 + set[code].1))
+    })
 }
 
 /// The difference of two doubles, exactly.
@@ -303,7 +321,8 @@ fn sum(a: f64, b: f64) -> Two {
     (sum, (a - (sum - part)) + (b - part))
 }
 
-/// The product of two doubles, exactly (Dekker), without an instruction that not every processor has.
+/// The product of two doubles, exactly (Dekker), without an instruction that not every processor
+/// has.
 #[inline(always)]
 fn product(a: f64, b: f64) -> Two {
     const SPLIT: f64 = 134_217_729.0;
@@ -360,8 +379,9 @@ mod tests {
 
     #[test]
     fn order_and_parts_do_not_matter() {
-        let values: Vec<f64> =
-            (0..10_000).map(|i| f64::from(i * 7919 % 10_007) / 100.0 * 1e3f64.powi(i % 3)).collect();
+        let values: Vec<f64> = (0..10_000)
+            .map(|i| f64::from(i * 7919 % 10_007) / 100.0 * 1e3f64.powi(i % 3))
+            .collect();
         let row_by_row = |values: &[f64]| {
             let mut moments = Moments::default();
             moments.grow(1);
@@ -388,14 +408,17 @@ mod tests {
         assert_eq!(sliced, in_slices(&mut values.chunks(777).rev()));
         assert!((sliced.unwrap() - whole.unwrap()).abs() < 1e-12 * whole.unwrap());
         // By code, with nulls.
-        let (codes, valid): (Vec<u8>, NullBuffer) =
-            ((0..10_000).map(|i| (i % 3) as u8).collect(), (0..10_000).map(|i| i % 7 > 0).collect());
+        let (codes, valid): (Vec<u8>, NullBuffer) = (
+            (0..10_000).map(|i| (i % 3) as u8).collect(),
+            (0..10_000).map(|i| i % 7 > 0).collect(),
+        );
         let mut few = Moments::default();
         few.grow(9);
         few.add(Groups::Bytes { codes: &codes, places: &[5, 0, 8] }, &values, Some(&valid));
         for (code, place) in [5, 0, 8].into_iter().enumerate() {
             let of_code = values.iter().enumerate().filter(|(i, _)| i % 3 == code && i % 7 > 0);
-            let expected = of(&of_code.map(|(_, v)| *v).collect::<Vec<f64>>()).variance(0, false).unwrap();
+            let expected =
+                of(&of_code.map(|(_, v)| *v).collect::<Vec<f64>>()).variance(0, false).unwrap();
             assert!((few.variance(place, false).unwrap() - expected).abs() < 1e-12 * expected);
         }
         let mut written = Writer::new();
@@ -408,7 +431,8 @@ mod tests {
         one.append(&read, &[2, 0]);
         assert_eq!((one.variance(0, true), one.variance(1, true)), (whole, None));
         let mean = values.iter().sum::<f64>() / values.len() as f64;
-        let plain = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64;
+        let plain =
+            values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64;
         assert!((whole.unwrap() - plain).abs() < 1e-9 * plain, "{whole:?} {plain}");
     }
 }

@@ -108,7 +108,9 @@ impl State {
         let kind = match (aggregate.function, input) {
             _ if aggregate.distinct => return distinct(aggregate),
             (AggregateFunction::Count, _) => Kind::Count,
-            (AggregateFunction::Sum, Some(ArrowType::Int64 | ArrowType::UInt64)) => Kind::Words(Vec::new()),
+            (AggregateFunction::Sum, Some(ArrowType::Int64 | ArrowType::UInt64)) => {
+                Kind::Words(Vec::new())
+            }
             (AggregateFunction::Sum, Some(ArrowType::Decimal128(..))) => Kind::Wide(Vec::new()),
             (AggregateFunction::Sum, Some(ArrowType::Float64)) => {
                 Kind::Floats { sums: FloatSums::default(), average: false }
@@ -137,32 +139,40 @@ impl State {
         Ok(State { kind, missing: None, data_type: aggregate.data_type.clone() })
     }
 
-    /// Whether values of a column in a block may change what a group has; only if this is an extreme, and the block has
-    /// none beyond it, they do not.
+    /// Whether values of a column in a block may change what a group has; only if this is an
+    /// extreme, and the block has none beyond it, they do not.
     pub(crate) fn improves(&self, group: usize, column: usize, block: &OpenBlock<'_>) -> bool {
         let (best, greatest, input) = match &self.kind {
             Kind::Extreme { best, greatest, input } => (best, greatest, input),
             Kind::ExtremeRow { best, greatest, converter } => {
-                let stored = block.stored(column).filter(|stored| stored.data_type().to_arrow() == self.data_type);
+                let stored = block
+                    .stored(column)
+                    .filter(|stored| stored.data_type().to_arrow() == self.data_type);
                 let stats = stored.and_then(|stored| stored.block_stats(block.work.block));
-                let bound = stats.and_then(|stats| if *greatest { stats.max.as_ref() } else { stats.min.as_ref() });
+                let bound =
+                    stats.and_then(
+                        |stats| if *greatest { stats.max.as_ref() } else { stats.min.as_ref() },
+                    );
                 let parser = converter.parser();
                 let row = best.get(group).map(|row| parser.parse(row));
                 let known = row.and_then(|row| converter.convert_rows([row]).ok());
                 let known = known.and_then(|columns| wordless(columns.first()?)?);
                 return match bound.zip(known) {
                     // A bound that is no value itself is beyond all values.
-                    Some((bound, known)) => bound.value.total_cmp(&known).is_none_or(|order| match greatest {
-                        true => order.is_gt(),
-                        false => order.is_lt(),
-                    }),
+                    Some((bound, known)) => {
+                        bound.value.total_cmp(&known).is_none_or(|order| match greatest {
+                            true => order.is_gt(),
+                            false => order.is_lt(),
+                        })
+                    }
                     None => true,
                 };
             }
             _ => return true,
         };
         let stored = block.stored(column).filter(|stored| stored.data_type().to_arrow() == *input);
-        let (Some(best), Some(stats)) = (best.get(group), stored.and_then(|s| s.block_stats(block.work.block)))
+        let (Some(best), Some(stats)) =
+            (best.get(group), stored.and_then(|s| s.block_stats(block.work.block)))
         else {
             return true;
         };
@@ -198,11 +208,14 @@ impl State {
 
     /// Bytes that it holds.
     pub(crate) fn memory(&self) -> usize {
-        let missing = self.missing.as_ref().map_or(0, |missing| missing.capacity() * size_of::<u64>());
+        let missing =
+            self.missing.as_ref().map_or(0, |missing| missing.capacity() * size_of::<u64>());
         missing
             + match &self.kind {
                 Kind::Count => 0,
-                Kind::Words(best) | Kind::Extreme { best, .. } => best.capacity() * size_of::<i64>(),
+                Kind::Words(best) | Kind::Extreme { best, .. } => {
+                    best.capacity() * size_of::<i64>()
+                }
                 Kind::Distinct(counts) => counts.capacity() * size_of::<u64>(),
                 Kind::Moments { moments, .. } => moments.memory(),
                 Kind::Wide(sums) | Kind::Mean(sums) => sums.capacity() * size_of::<i128>(),
@@ -271,9 +284,15 @@ impl State {
             (Kind::Wide(sums) | Kind::Mean(sums), Values::Wide(values)) => {
                 fold(groups, values, valid, sums, |slot, v| *slot = slot.wrapping_add(v));
             }
-            (Kind::Floats { sums, .. }, Values::Floats(values)) => sums.add_floats(groups, values, valid),
-            (Kind::Floats { sums, .. }, Values::Decimals(values)) => sums.add_decimals(groups, values, valid),
-            (Kind::Moments { moments, .. }, Values::Floats(values)) => moments.add(groups, values, valid),
+            (Kind::Floats { sums, .. }, Values::Floats(values)) => {
+                sums.add_floats(groups, values, valid)
+            }
+            (Kind::Floats { sums, .. }, Values::Decimals(values)) => {
+                sums.add_decimals(groups, values, valid)
+            }
+            (Kind::Moments { moments, .. }, Values::Floats(values)) => {
+                moments.add(groups, values, valid)
+            }
             (Kind::Extreme { best, greatest, input }, Values::Words(values)) => {
                 let flip = if *input == ArrowType::UInt64 { i64::MIN } else { 0 };
                 extremes(groups, values, valid, best, *greatest, |v| v ^ flip);
@@ -288,7 +307,11 @@ impl State {
                         let decimals = Decimal128Array::new(wide.clone(), fetched.valid.clone());
                         Arc::new(decimals.with_data_type(self.data_type.clone()))
                     }
-                    _ => return Err(Error::InvalidInput("values of another kind than declared".into())),
+                    _ => {
+                        return Err(Error::InvalidInput(
+                            "values of another kind than declared".into(),
+                        ));
+                    }
                 };
                 let rows = converter.convert_columns(&[array]).map_err(failed)?;
                 for (at, row) in rows.iter().enumerate() {
@@ -303,10 +326,16 @@ impl State {
         Ok(())
     }
 
-    /// Adds values, each so many times, to the only group: for sums, means and counts alone, as `value_counts` chooses them.
+    /// Adds values, each so many times, to the only group: for sums, means and counts alone, as
+    /// `value_counts` chooses them.
     pub(crate) fn add_counted(&mut self, values: &Fetched, times: &[u64]) -> Result<()> {
         if let Some(valid) = &values.valid {
-            let nulls = times.iter().zip(valid).filter(|(_, valid)| !valid).map(|(times, _)| times).sum::<u64>();
+            let nulls = times
+                .iter()
+                .zip(valid)
+                .filter(|(_, valid)| !valid)
+                .map(|(times, _)| times)
+                .sum::<u64>();
             if let Some(missing) = self.missing.get_or_insert_with(|| vec![0]).first_mut() {
                 *missing += nulls;
             }
@@ -316,24 +345,30 @@ impl State {
         match (&mut self.kind, &values.values) {
             (Kind::Count, _) => {}
             (Kind::Words(sums), Values::Words(values)) => {
-                let product = |(at, times): (usize, u64)| values.get(at).map(|v| v.wrapping_mul(times as i64));
+                let product = |(at, times): (usize, u64)| {
+                    values.get(at).map(|v| v.wrapping_mul(times as i64))
+                };
                 let sum = counted.filter_map(product).fold(0, i64::wrapping_add);
                 sums.iter_mut().take(1).for_each(|slot| *slot = slot.wrapping_add(sum));
             }
             (Kind::Mean(sums), Values::Words(values)) => {
-                let product =
-                    |(at, times): (usize, u64)| values.get(at).map(|v| i128::from(*v) * i128::from(times));
+                let product = |(at, times): (usize, u64)| {
+                    values.get(at).map(|v| i128::from(*v) * i128::from(times))
+                };
                 let sum = counted.filter_map(product).sum::<i128>();
                 sums.iter_mut().take(1).for_each(|slot| *slot += sum);
             }
             (Kind::Wide(sums) | Kind::Mean(sums), Values::Wide(values)) => {
-                let product = |(at, times): (usize, u64)| values.get(at).map(|v| v.wrapping_mul(times.into()));
+                let product = |(at, times): (usize, u64)| {
+                    values.get(at).map(|v| v.wrapping_mul(times.into()))
+                };
                 let sum = counted.filter_map(product).fold(0, i128::wrapping_add);
                 sums.iter_mut().take(1).for_each(|slot| *slot = slot.wrapping_add(sum));
             }
             (Kind::Floats { sums, .. }, Values::Floats(values)) => {
-                counted
-                    .for_each(|(at, times)| sums.add_times(0, values.get(at).copied().unwrap_or_default(), times));
+                counted.for_each(|(at, times)| {
+                    sums.add_times(0, values.get(at).copied().unwrap_or_default(), times)
+                });
             }
             _ => return Err(Error::InvalidInput("values of another kind than declared".into())),
         }
@@ -360,13 +395,19 @@ impl State {
             Rows::Each(more).add_to(self.missing.get_or_insert_with(|| vec![0; groups]), map);
         }
         match (&mut self.kind, &other.kind) {
-            (Kind::Words(sums), Kind::Words(more)) => each(sums, more, map, |a, b| *a = a.wrapping_add(b)),
+            (Kind::Words(sums), Kind::Words(more)) => {
+                each(sums, more, map, |a, b| *a = a.wrapping_add(b))
+            }
             (Kind::Wide(sums), Kind::Wide(more)) | (Kind::Mean(sums), Kind::Mean(more)) => {
                 each(sums, more, map, |a, b| *a = a.wrapping_add(b))
             }
             (Kind::Floats { sums, .. }, Kind::Floats { sums: more, .. }) => sums.merge(more, map),
-            (Kind::Distinct(counts), Kind::Distinct(more)) => each(counts, more, map, |a, b| *a += b),
-            (Kind::Moments { moments, .. }, Kind::Moments { moments: more, .. }) => moments.merge(more, map),
+            (Kind::Distinct(counts), Kind::Distinct(more)) => {
+                each(counts, more, map, |a, b| *a += b)
+            }
+            (Kind::Moments { moments, .. }, Kind::Moments { moments: more, .. }) => {
+                moments.merge(more, map)
+            }
             (Kind::Extreme { best, greatest: true, .. }, Kind::Extreme { best: more, .. }) => {
                 each(best, more, map, |a, b| *a = (*a).max(b));
             }
@@ -384,7 +425,8 @@ impl State {
         }
     }
 
-    /// Appends some groups of another state, settled, as groups of their own, to so many that there are.
+    /// Appends some groups of another state, settled, as groups of their own, to so many that there
+    /// are.
     pub(crate) fn append(&mut self, other: &State, groups: usize, at: &[u32]) {
         if self.missing.is_some() || other.missing.is_some() {
             let missing = self.missing.get_or_insert_with(|| vec![0; groups]);
@@ -395,14 +437,20 @@ impl State {
         }
         match (&mut self.kind, &other.kind) {
             (Kind::Words(slots), Kind::Words(more))
-            | (Kind::Extreme { best: slots, .. }, Kind::Extreme { best: more, .. }) => gather(slots, more, at),
+            | (Kind::Extreme { best: slots, .. }, Kind::Extreme { best: more, .. }) => {
+                gather(slots, more, at)
+            }
             (Kind::Wide(slots), Kind::Wide(more)) | (Kind::Mean(slots), Kind::Mean(more)) => {
                 gather(slots, more, at)
             }
             (Kind::Floats { sums, .. }, Kind::Floats { sums: more, .. }) => sums.append(more, at),
             (Kind::Distinct(counts), Kind::Distinct(more)) => gather(counts, more, at),
-            (Kind::Moments { moments, .. }, Kind::Moments { moments: more, .. }) => moments.append(more, at),
-            (Kind::ExtremeRow { best, .. }, Kind::ExtremeRow { best: more, .. }) => best.append(more, at),
+            (Kind::Moments { moments, .. }, Kind::Moments { moments: more, .. }) => {
+                moments.append(more, at)
+            }
+            (Kind::ExtremeRow { best, .. }, Kind::ExtremeRow { best: more, .. }) => {
+                best.append(more, at)
+            }
             _ => {}
         }
     }
@@ -429,7 +477,9 @@ impl State {
         self.missing = if from.u8()? > 0 { Some(read_words(groups, from)?) } else { None };
         match &mut self.kind {
             Kind::Count => {}
-            Kind::Words(slots) | Kind::Extreme { best: slots, .. } => *slots = read_words(groups, from)?,
+            Kind::Words(slots) | Kind::Extreme { best: slots, .. } => {
+                *slots = read_words(groups, from)?
+            }
             Kind::Distinct(counts) => *counts = read_words(groups, from)?,
             Kind::Moments { moments, .. } => *moments = Moments::read(groups, from)?,
             Kind::Wide(sums) | Kind::Mean(sums) => *sums = read_words(groups, from)?,
@@ -450,9 +500,16 @@ impl State {
 fn distinct(aggregate: &Aggregate) -> Result<State> {
     let counts = aggregate.function == AggregateFunction::Count && aggregate.input.is_some();
     if !counts || aggregate.filter.is_some() {
-        return Err(Error::Unsupported(format!("{:?} of distinct values in a fragment", aggregate.function)));
+        return Err(Error::Unsupported(format!(
+            "{:?} of distinct values in a fragment",
+            aggregate.function
+        )));
     }
-    Ok(State { kind: Kind::Distinct(Vec::new()), missing: None, data_type: aggregate.data_type.clone() })
+    Ok(State {
+        kind: Kind::Distinct(Vec::new()),
+        missing: None,
+        data_type: aggregate.data_type.clone(),
+    })
 }
 
 fn extreme(greatest: bool, input: ArrowType) -> Result<Kind> {

@@ -11,7 +11,8 @@ use crate::query::words::ordered;
 /// Beyond this, neighbours are not told apart.
 const MOST: f64 = 5e14;
 
-/// A comparison with a constant, on whole numbers; rows with a value of their own are compared by it.
+/// A comparison with a constant, on whole numbers; rows with a value of their own are compared by
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DecimalRange {
     pub(crate) range: WordRange,
@@ -20,7 +21,8 @@ pub(crate) struct DecimalRange {
     high: i64,
 }
 
-/// The inclusive range of words of [`ordered`] for which a comparison with a constant is true, where −0.0 is 0.0.
+/// The inclusive range of words of [`ordered`] for which a comparison with a constant is true,
+/// where −0.0 is 0.0.
 pub(super) fn ordered_range(comparison: Comparison, value: f64) -> Option<(i64, i64)> {
     let word = ordered(value + 0.0);
     Some(match comparison {
@@ -35,13 +37,22 @@ pub(super) fn ordered_range(comparison: Comparison, value: f64) -> Option<(i64, 
 
 impl DecimalRange {
     /// The range that a predicate is on a column of decimals, if it is a comparison.
-    pub(crate) fn of(predicate: &Predicate, column: &Column, at: usize, block: &OpenBlock<'_>) -> Option<Self> {
-        let Predicate::Compare { operand, comparison, value: Scalar::Float(value) } = predicate else {
+    pub(crate) fn of(
+        predicate: &Predicate,
+        column: &Column,
+        at: usize,
+        block: &OpenBlock<'_>,
+    ) -> Option<Self> {
+        let Predicate::Compare { operand, comparison, value: Scalar::Float(value) } = predicate
+        else {
             return None;
         };
         let same = operand.column == column.id && operand.data_type == DataType::Float64;
         let stored = block.stored(at)?;
-        if !same || column.data_type != DataType::Float64 || *stored.data_type() != DataType::Float64 {
+        if !same
+            || column.data_type != DataType::Float64
+            || *stored.data_type() != DataType::Float64
+        {
             return None;
         }
         let Stream::F64(floats) = block.column(at).ok()??.reader().stream() else { return None };
@@ -117,7 +128,8 @@ impl<'b, 'a> Words<'b, 'a> {
         }
     }
 
-    /// The last word whose value is below `value`, and the first whose value is above it; `near` is about there.
+    /// The last word whose value is below `value`, and the first whose value is above it; `near` is
+    /// about there.
     fn around(self, value: f64, near: i64) -> Option<(i64, i64)> {
         let below = (near - 3..=near + 3).rev().find(|int| self.decimal(*int) < value)?;
         let above = (near - 3..=near + 3).find(|int| self.decimal(*int) > value)?;

@@ -1,8 +1,9 @@
-//! Marks: which rows of a slice pass so far, as one byte a row or, where few are left, as a list of rows; conditions on
-//! codes and whole numbers leave fewer.
+//! Marks: which rows of a slice pass so far, as one byte a row or, where few are left, as a list of
+//! rows; conditions on codes and whole numbers leave fewer.
 //!
-//! A condition looks at all rows of a slice in the narrowest words that hold them; if few rows are left, at those only;
-//! and if it holds for nothing but the outliers of a frame, only at its patches.
+//! A condition looks at all rows of a slice in the narrowest words that hold them; if few rows are
+//! left, at those only; and if it holds for nothing but the outliers of a frame, only at its
+//! patches.
 
 use super::decimals::DecimalRange;
 use super::range::WordRange;
@@ -77,12 +78,24 @@ impl Marks {
     }
 
     /// Rows whose dictionary code lies from `low` to `high`.
-    pub(crate) fn codes(&mut self, slice: &Slice<'_, '_>, at: usize, low: u32, high: u32) -> Result<()> {
+    pub(crate) fn codes(
+        &mut self,
+        slice: &Slice<'_, '_>,
+        at: usize,
+        low: u32,
+        high: u32,
+    ) -> Result<()> {
         let Some(codes) = codes_of(slice, at)?.filter(|_| low <= high) else {
             return self.nulls(slice, low == 0 && low <= high);
         };
-        let most = slice.block.stored(at).and_then(|c| c.record().dictionary).map_or(0, |d| d.values);
-        let range = WordRange { base: 0, span: u64::from(most), low: u64::from(low), high: u64::from(high) };
+        let most =
+            slice.block.stored(at).and_then(|c| c.record().dictionary).map_or(0, |d| d.values);
+        let range = WordRange {
+            base: 0,
+            span: u64::from(most),
+            low: u64::from(low),
+            high: u64::from(high),
+        };
         self.range(slice, codes, &range)
     }
 
@@ -108,9 +121,15 @@ impl Marks {
     }
 
     /// Rows whose value lies in a range.
-    pub(crate) fn words(&mut self, slice: &Slice<'_, '_>, at: usize, range: &WordRange) -> Result<()> {
+    pub(crate) fn words(
+        &mut self,
+        slice: &Slice<'_, '_>,
+        at: usize,
+        range: &WordRange,
+    ) -> Result<()> {
         let block = slice.block.column(at)?;
-        let Some(reader) = block.map(|block| block.reader()).filter(|_| range.low <= range.high) else {
+        let Some(reader) = block.map(|block| block.reader()).filter(|_| range.low <= range.high)
+        else {
             return self.nulls(slice, false);
         };
         match reader.stream() {
@@ -125,10 +144,18 @@ impl Marks {
     }
 
     /// Rows whose decimal lies in a range.
-    pub(crate) fn decimals(&mut self, slice: &Slice<'_, '_>, at: usize, decimals: &DecimalRange) -> Result<()> {
+    pub(crate) fn decimals(
+        &mut self,
+        slice: &Slice<'_, '_>,
+        at: usize,
+        decimals: &DecimalRange,
+    ) -> Result<()> {
         let block = slice.block.column(at)?;
-        let Some(reader) = block.map(|block| block.reader()) else { return self.nulls(slice, false) };
-        let floats = if let Stream::F64(floats) = reader.stream() { floats.ordered_ints() } else { None };
+        let Some(reader) = block.map(|block| block.reader()) else {
+            return self.nulls(slice, false);
+        };
+        let floats =
+            if let Stream::F64(floats) = reader.stream() { floats.ordered_ints() } else { None };
         let Some(Corrected { ints, exceptions }) = floats else {
             return Err(Error::InvalidInput("a range of what are no decimals".into()));
         };
@@ -155,7 +182,9 @@ impl Marks {
         negated: bool,
     ) -> Result<()> {
         let block = slice.block.column(at)?;
-        let Some(reader) = block.map(|block| block.reader()) else { return self.nulls(slice, false) };
+        let Some(reader) = block.map(|block| block.reader()) else {
+            return self.nulls(slice, false);
+        };
         let Stream::Bytes(strings) = reader.stream() else {
             return Err(Error::InvalidInput("a pattern on what are no texts".into()));
         };
@@ -224,7 +253,12 @@ impl Marks {
         Ok(())
     }
 
-    fn range<W: Word>(&mut self, slice: &Slice<'_, '_>, ints: &Ints<'_, W>, range: &WordRange) -> Result<()> {
+    fn range<W: Word>(
+        &mut self,
+        slice: &Slice<'_, '_>,
+        ints: &Ints<'_, W>,
+        range: &WordRange,
+    ) -> Result<()> {
         let (rows, base, span) = (slice.range.clone(), range.base as u64, range.high - range.low);
         // Values of 8 to 32 bits count by their sign only where they are made wider.
         let signed = range.base < 0;
@@ -232,10 +266,14 @@ impl Marks {
             self.mark_all(slice);
             return Ok(());
         }
-        let bounds =
-            (i128::from(range.base) + i128::from(range.low), i128::from(range.base) + i128::from(range.high));
+        let bounds = (
+            i128::from(range.base) + i128::from(range.low),
+            i128::from(range.base) + i128::from(range.high),
+        );
         if self.state == State::Rows {
-            let all = ints.packed_bits().map_or(usize::MAX, |bits| rows.len() * bits.div_ceil(8) as usize);
+            let all = ints
+                .packed_bits()
+                .map_or(usize::MAX, |bits| rows.len() * bits.div_ceil(8) as usize);
             if self.rows.len() * FETCH > all {
                 self.marks.resize(rows.len(), 0);
                 if ints.mark_within(rows, bounds, signed, false, &mut self.marks)? {
@@ -244,7 +282,9 @@ impl Marks {
                     return Ok(());
                 }
             }
-            let distance = |v: W| if signed { Word::to_i64(v) as u64 } else { Word::to_u64(v) }.wrapping_sub(base);
+            let distance = |v: W| {
+                if signed { Word::to_i64(v) as u64 } else { Word::to_u64(v) }.wrapping_sub(base)
+            };
             return self.keep(slice, ints, |v| distance(v).wrapping_sub(range.low) <= span);
         }
         if range.is_of_outliers(ints, signed) {
@@ -278,15 +318,25 @@ impl Marks {
     }
 
     /// A range in which only outliers may lie.
-    fn outliers<W: Word>(&mut self, slice: &Slice<'_, '_>, ints: &Ints<'_, W>, range: &WordRange) -> Result<()> {
+    fn outliers<W: Word>(
+        &mut self,
+        slice: &Slice<'_, '_>,
+        ints: &Ints<'_, W>,
+        range: &WordRange,
+    ) -> Result<()> {
         let Marks { state, marks, rows, .. } = self;
         let low = W::from_u64((range.base as u64).wrapping_add(range.low));
         rows.clear();
-        ints.outliers_within(slice.range.clone(), low, W::from_u64(range.high - range.low), |row| {
-            if *state == State::All || marks.get(row).is_some_and(|mark| *mark != 0) {
-                rows.push(row as u32);
-            }
-        })?;
+        ints.outliers_within(
+            slice.range.clone(),
+            low,
+            W::from_u64(range.high - range.low),
+            |row| {
+                if *state == State::All || marks.get(row).is_some_and(|mark| *mark != 0) {
+                    rows.push(row as u32);
+                }
+            },
+        )?;
         *state = State::Rows;
         Ok(())
     }

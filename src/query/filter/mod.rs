@@ -1,10 +1,13 @@
 //! Filtering on encoded data: which rows of a slice pass.
 //!
-//! Where this stands on the road of a query: `scan` has left the blocks in which rows may match; here each condition is
-//! judged once more by the block's zone map (often it holds for all rows), then in the cheapest form that it has:
+//! Where this stands on the road of a query: `scan` has left the blocks in which rows may match;
+//! here each condition is judged once more by the block's zone map (often it holds for all rows),
+//! then in the cheapest form that it has:
 //!
-//! 1. a range of dictionary codes or of whole numbers, compared in the narrowest word that holds them;
-//! 2. a set of dictionary codes, after the condition was evaluated once for each value of the dictionary;
+//! 1. a range of dictionary codes or of whole numbers, compared in the narrowest word that holds
+//!    them;
+//! 2. a set of dictionary codes, after the condition was evaluated once for each value of the
+//!    dictionary;
 //! 3. a pattern on the bytes of texts that have no dictionary;
 //! 4. the condition itself over decoded columns, for the rows that the others have left.
 //!
@@ -38,8 +41,8 @@ pub(crate) struct Filter<'a> {
     pub(crate) conditions: &'a [Condition],
     /// The columns that expressions name by position.
     pub(crate) columns: &'a [Column],
-    /// As [`OpenSegment::on_codes`](super::scan::OpenSegment::on_codes), for the conditions that come after those of the
-    /// segment.
+    /// As [`OpenSegment::on_codes`](super::scan::OpenSegment::on_codes), for the conditions that
+    /// come after those of the segment.
     pub(crate) on_codes: &'a [OnceLock<OnCodes>],
 }
 
@@ -73,8 +76,13 @@ pub(crate) struct Tests<'f> {
 }
 
 impl<'f> Filter<'f> {
-    /// What rows of a block have to pass, in the order that has been quickest so far; `None` if none can.
-    pub(crate) fn tests(&self, block: &OpenBlock<'f>, tally: &mut Tally) -> Result<Option<Tests<'f>>> {
+    /// What rows of a block have to pass, in the order that has been quickest so far; `None` if
+    /// none can.
+    pub(crate) fn tests(
+        &self,
+        block: &OpenBlock<'f>,
+        tally: &mut Tally,
+    ) -> Result<Option<Tests<'f>>> {
         let (mut tests, mut proven) = (Vec::new(), Vec::new());
         let mut out = |statistic: Statistic, number: usize| {
             block.count_pruned(statistic, Some(number), &mut tally.counters);
@@ -102,11 +110,20 @@ impl<'f> Filter<'f> {
         Ok(Some(Tests { tests }))
     }
 
-    fn test(&self, number: usize, condition: &'f Condition, block: &OpenBlock<'f>) -> Result<Option<Test<'f>>> {
-        let Some(at) = condition.expression.only_input() else { return Ok(Some(Test::General(condition))) };
+    fn test(
+        &self,
+        number: usize,
+        condition: &'f Condition,
+        block: &OpenBlock<'f>,
+    ) -> Result<Option<Test<'f>>> {
+        let Some(at) = condition.expression.only_input() else {
+            return Ok(Some(Test::General(condition)));
+        };
         match self.on_codes(number, condition, at, block)? {
             OnCodes::Range(low, high) if low > high => return Ok(None),
-            OnCodes::Range(low, high) => return Ok(Some(Test::Codes { at, low: *low, high: *high })),
+            OnCodes::Range(low, high) => {
+                return Ok(Some(Test::Codes { at, low: *low, high: *high }));
+            }
             OnCodes::Set(set) => return Ok(Some(Test::CodeSet { at, set })),
             OnCodes::No => {}
         }
@@ -125,7 +142,8 @@ impl<'f> Filter<'f> {
     ) -> Result<&'f OnCodes> {
         static NO: OnCodes = OnCodes::No;
         let known = &block.segment.on_codes;
-        // What came later may soon be something else: a dictionary must be worth it for the one block.
+        // What came later may soon be something else: a dictionary must be worth it for the one
+        // block.
         let (slot, most) = match number.checked_sub(known.len()) {
             None => (known.get(number), block.segment.segment.rows() / 2),
             Some(later) => (self.on_codes.get(later), block.rows as u64),
@@ -139,15 +157,26 @@ impl<'f> Filter<'f> {
     }
 
     /// What a condition is on a dictionary of at most so many values.
-    fn judge_codes(&self, condition: &Condition, at: usize, block: &OpenBlock<'_>, most: u64) -> Result<OnCodes> {
-        let (Some(stored), Some(column)) = (block.stored(at), self.columns.get(at)) else { return Ok(OnCodes::No) };
+    fn judge_codes(
+        &self,
+        condition: &Condition,
+        at: usize,
+        block: &OpenBlock<'_>,
+        most: u64,
+    ) -> Result<OnCodes> {
+        let (Some(stored), Some(column)) = (block.stored(at), self.columns.get(at)) else {
+            return Ok(OnCodes::No);
+        };
         let Some(dictionary) = stored.dictionary()? else { return Ok(OnCodes::No) };
         // As many values as rows: those of the rows that are left are fewer.
         if dictionary.len() as u64 > most {
             return Ok(OnCodes::No);
         }
-        let Ok(values) = arrow_cast::cast(dictionary, &column.data_type.to_arrow()) else { return Ok(OnCodes::No) };
-        // An error may be due to a value that no row has, or none of those that the other conditions leave.
+        let Ok(values) = arrow_cast::cast(dictionary, &column.data_type.to_arrow()) else {
+            return Ok(OnCodes::No);
+        };
+        // An error may be due to a value that no row has, or none of those that the other
+        // conditions leave.
         let Ok(outcomes) = condition.expression.evaluate(&[values], dictionary.len()) else {
             return Ok(OnCodes::No);
         };
@@ -179,7 +208,12 @@ fn in_order<'f>(
 
 impl<'f> Test<'f> {
     /// A predicate as a pattern, if it is one on this column of a block.
-    fn like(predicate: &'f Predicate, column: &Column, at: usize, block: &OpenBlock<'_>) -> Option<Self> {
+    fn like(
+        predicate: &'f Predicate,
+        column: &Column,
+        at: usize,
+        block: &OpenBlock<'_>,
+    ) -> Option<Self> {
         let (predicate, negated) = match predicate {
             Predicate::Not(inner) => (&**inner, true),
             predicate => (predicate, false),
@@ -202,8 +236,17 @@ impl<'f> Test<'f> {
             Test::CodeSet { .. } => return Ok(4.0),
             Test::Like { .. } => return Ok(256.0),
             Test::Codes { at, low, high } => {
-                let values = block.stored(*at).and_then(|c| c.record().dictionary).map_or(0, |d| d.values);
-                (*at, WordRange { base: 0, span: values.into(), low: (*low).into(), high: (*high).into() })
+                let values =
+                    block.stored(*at).and_then(|c| c.record().dictionary).map_or(0, |d| d.values);
+                (
+                    *at,
+                    WordRange {
+                        base: 0,
+                        span: values.into(),
+                        low: (*low).into(),
+                        high: (*high).into(),
+                    },
+                )
             }
             Test::Words { at, range } => (*at, *range),
             Test::Decimals { at, range } => (*at, range.range),
@@ -223,7 +266,12 @@ impl<'f> Test<'f> {
     }
 
     /// A predicate as a range of numbers, if it is one on this column of a block.
-    fn range(predicate: &Predicate, column: &Column, at: usize, block: &OpenBlock<'_>) -> Option<Self> {
+    fn range(
+        predicate: &Predicate,
+        column: &Column,
+        at: usize,
+        block: &OpenBlock<'_>,
+    ) -> Option<Self> {
         let words = WordRange::of(predicate, column, at, block);
         if let Some(range) = words.or_else(|| WordRange::of_bits(predicate, column, at, block)) {
             return Some(Test::Words { at, range });
@@ -235,8 +283,8 @@ impl<'f> Test<'f> {
     }
 }
 
-/// Leaves only rows selected for which a predicate on a column is true, where it is a range of numbers and no rows were
-/// left out before; else the slice stays as it is.
+/// Leaves only rows selected for which a predicate on a column is true, where it is a range of
+/// numbers and no rows were left out before; else the slice stays as it is.
 pub(crate) fn narrow(
     predicate: &Predicate,
     column: &Column,
@@ -249,14 +297,21 @@ pub(crate) fn narrow(
     }
     match Test::range(predicate, column, at, slice.block) {
         // It is nobody's condition: nothing counts it.
-        Some(test) => Tests { tests: vec![(usize::MAX, test)] }.apply(slice, marks, &mut Tally::default()),
+        Some(test) => {
+            Tests { tests: vec![(usize::MAX, test)] }.apply(slice, marks, &mut Tally::default())
+        }
         None => Ok(()),
     }
 }
 
 impl Tests<'_> {
     /// Leaves the rows of a slice that pass selected.
-    pub(crate) fn apply(&self, slice: &mut Slice<'_, '_>, marks: &mut Marks, tally: &mut Tally) -> Result<()> {
+    pub(crate) fn apply(
+        &self,
+        slice: &mut Slice<'_, '_>,
+        marks: &mut Marks,
+        tally: &mut Tally,
+    ) -> Result<()> {
         marks.clear();
         let mut rows_in = slice.len();
         for (number, test) in &self.tests {
@@ -284,13 +339,20 @@ impl Tests<'_> {
                 break;
             }
             let holds = truth(&slice.evaluate(&condition.expression)?);
-            tally.counters.tested(*number, rows_in, rows_in - holds.null_count(), tally.clock.lap());
+            tally.counters.tested(
+                *number,
+                rows_in,
+                rows_in - holds.null_count(),
+                tally.clock.lap(),
+            );
             if holds.null_count() == 0 {
                 continue;
             }
             let rows = match slice.selected() {
                 None => holds.valid_indices().map(|row| row as u32).collect(),
-                Some(selected) => holds.valid_indices().filter_map(|i| selected.get(i).copied()).collect(),
+                Some(selected) => {
+                    holds.valid_indices().filter_map(|i| selected.get(i).copied()).collect()
+                }
             };
             slice.select(rows);
         }

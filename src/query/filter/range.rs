@@ -28,8 +28,14 @@ pub(crate) struct WordRange {
 }
 
 impl WordRange {
-    /// The range that a predicate is, if it is exactly one on a column of whole numbers stored as they are.
-    pub(crate) fn of(predicate: &Predicate, column: &Column, at: usize, block: &OpenBlock<'_>) -> Option<Self> {
+    /// The range that a predicate is, if it is exactly one on a column of whole numbers stored as
+    /// they are.
+    pub(crate) fn of(
+        predicate: &Predicate,
+        column: &Column,
+        at: usize,
+        block: &OpenBlock<'_>,
+    ) -> Option<Self> {
         let stored = block.stored(at)?;
         let same = *stored.data_type() == column.data_type
             || (stored.data_type().is_integer() && column.data_type.is_integer());
@@ -37,7 +43,10 @@ impl WordRange {
             return None;
         }
         let reader = block.column(at).ok()??.reader();
-        if !matches!(reader.stream(), Stream::W8(_) | Stream::W16(_) | Stream::W32(_) | Stream::W64(_)) {
+        if !matches!(
+            reader.stream(),
+            Stream::W8(_) | Stream::W16(_) | Stream::W32(_) | Stream::W64(_)
+        ) {
             return None;
         }
         let stats = stored.block_stats(block.work.block)?;
@@ -59,9 +68,9 @@ impl WordRange {
             Some(Stream::W32(ints) | Stream::Codes(ints)) => self.is_of_outliers(ints, signed),
             Some(Stream::W64(ints)) => self.is_of_outliers(ints, signed),
             Some(Stream::F64(Floats::Bits(bits))) => self.is_of_outliers(&bits.words, signed),
-            Some(Stream::F64(floats)) => {
-                floats.ordered_ints().is_some_and(|stored| self.is_of_outliers(&stored.ints, signed))
-            }
+            Some(Stream::F64(floats)) => floats
+                .ordered_ints()
+                .is_some_and(|stored| self.is_of_outliers(&stored.ints, signed)),
             _ => false,
         };
         match self.span {
@@ -79,15 +88,16 @@ impl WordRange {
         ints.only_outliers(base + i128::from(self.low), base + i128::from(self.high), signed)
     }
 
-    /// The range of bits that a comparison is on doubles that are stored by their bits, none of them negative: those
-    /// sort as the values do.
+    /// The range of bits that a comparison is on doubles that are stored by their bits, none of
+    /// them negative: those sort as the values do.
     pub(crate) fn of_bits(
         predicate: &Predicate,
         column: &Column,
         at: usize,
         block: &OpenBlock<'_>,
     ) -> Option<Self> {
-        let Predicate::Compare { operand, comparison, value: Scalar::Float(value) } = predicate else {
+        let Predicate::Compare { operand, comparison, value: Scalar::Float(value) } = predicate
+        else {
             return None;
         };
         let same = operand.column == column.id && operand.data_type == DataType::Float64;
@@ -101,14 +111,17 @@ impl WordRange {
         if !same || column.data_type != DataType::Float64 {
             return None;
         }
-        let Stream::F64(Floats::Bits(_)) = block.column(at).ok()??.reader().stream() else { return None };
+        let Stream::F64(Floats::Bits(_)) = block.column(at).ok()??.reader().stream() else {
+            return None;
+        };
         let (low, high) = ordered_range(*comparison, *value)?;
         Some(WordRange::between(low.into(), high.into(), base, top))
     }
 
     /// Values from `low` to `high` of a block whose values lie from `base` to `top`.
     pub(crate) fn between(low: i128, high: i128, base: i64, top: i64) -> Self {
-        let distance = |v: i128| v.saturating_sub(i128::from(base)).clamp(0, i128::from(u64::MAX)) as u64;
+        let distance =
+            |v: i128| v.saturating_sub(i128::from(base)).clamp(0, i128::from(u64::MAX)) as u64;
         let span = distance(i128::from(top));
         if high < i128::from(base) || low > i128::from(top) || low > high {
             return WordRange { base, span, low: 1, high: 0 };
@@ -117,8 +130,8 @@ impl WordRange {
     }
 }
 
-/// The inclusive range of dictionary codes for which a comparison is true; it is empty where the first is
-/// above the last. `None` where the predicate is not one, or the column has no dictionary.
+/// The inclusive range of dictionary codes for which a comparison is true; it is empty where the
+/// first is above the last. `None` where the predicate is not one, or the column has no dictionary.
 pub(super) fn codes(
     predicate: &Predicate,
     column: &Column,
@@ -128,7 +141,9 @@ pub(super) fn codes(
     let stored = block.stored(at).filter(|stored| *stored.data_type() == column.data_type)?;
     let (operand, comparison, value) = match predicate {
         Predicate::Compare { operand, comparison, value } => (operand, comparison, value),
-        Predicate::IsNull(id) if *id == column.id && stored.record().dictionary.is_some() => return Some((0, 0)),
+        Predicate::IsNull(id) if *id == column.id && stored.record().dictionary.is_some() => {
+            return Some((0, 0));
+        }
         _ => return None,
     };
     if operand.column != column.id || operand.data_type != column.data_type {
@@ -142,7 +157,10 @@ pub(super) fn codes(
             let values = dictionary.as_primitive_opt::<Float64Type>()?.values().get(1..)?;
             let value = normal(*value);
             let order = |v: &f64| normal(*v).total_cmp(&value);
-            (values.partition_point(|v| order(v).is_lt()), values.partition_point(|v| order(v).is_le()))
+            (
+                values.partition_point(|v| order(v).is_lt()),
+                values.partition_point(|v| order(v).is_le()),
+            )
         }
         Scalar::Int(value) if is_words(dictionary.data_type()) => {
             let words = to_words(dictionary)?;

@@ -44,10 +44,21 @@ impl Bits {
         if digits.product <= WATCHED {
             // Null is not counted, and not waited for.
             let null = digits.last_null().into_iter().flat_map(|null| null..digits.product);
-            null.step_by(digits.last_domain().max(1) as usize).for_each(|null| set(&mut seen, null));
+            null.step_by(digits.last_domain().max(1) as usize)
+                .for_each(|null| set(&mut seen, null));
         }
         let (bytes, words, places) = (Vec::new(), Vec::new(), Vec::new());
-        Bits { digits, seen, full: false, all, known: None, bytes, words, places, room: Room::default() }
+        Bits {
+            digits,
+            seen,
+            full: false,
+            all,
+            known: None,
+            bytes,
+            words,
+            places,
+            room: Room::default(),
+        }
     }
 
     /// Bytes that bits for so many groups and codes take.
@@ -136,15 +147,15 @@ impl Worker for Bits {
             return Ok(());
         }
         self.look(slice)?;
-        self.full =
-            self.digits.product <= WATCHED && count(&self.seen, 0..self.digits.product) == self.digits.product;
+        self.full = self.digits.product <= WATCHED
+            && count(&self.seen, 0..self.digits.product) == self.digits.product;
         Ok(())
     }
 }
 
 impl Bits {
-    /// What says that no row of a block has a value that was not seen yet, where there is one group. All that a dictionary
-    /// has is seen at once where all rows come.
+    /// What says that no row of a block has a value that was not seen yet, where there is one
+    /// group. All that a dictionary has is seen at once where all rows come.
     pub(crate) fn knows(&mut self, block: &OpenBlock<'_>) -> Option<Statistic> {
         if self.known == Some(block.work.segment) {
             return Some(Statistic::Dictionary);
@@ -173,7 +184,9 @@ impl Bits {
             set(&mut self.seen, number);
             return Ok(());
         }
-        if let Some((codes, places)) = local.bytes(slice, &mut self.bytes, &mut self.places, &mut self.room)? {
+        if let Some((codes, places)) =
+            local.bytes(slice, &mut self.bytes, &mut self.places, &mut self.room)?
+        {
             mark(codes, places, &mut self.seen);
             return Ok(());
         }
@@ -191,8 +204,9 @@ mod tests {
     #[test]
     fn bits_of_ranges_are_counted() {
         let bits = [u64::MAX, 0b1011, 0, u64::MAX];
-        let plain =
-            |range: std::ops::Range<u64>| range.filter(|at| bits[(at / 64) as usize] >> (at % 64) & 1 > 0).count();
+        let plain = |range: std::ops::Range<u64>| {
+            range.filter(|at| bits[(at / 64) as usize] >> (at % 64) & 1 > 0).count()
+        };
         for start in 0..256 {
             for end in start..=256 {
                 assert_eq!(count(&bits, start..end), plain(start..end) as u64, "{start}..{end}");

@@ -1,5 +1,5 @@
-//! Codes of expressions over a column, once for each whole number that stands for a value and not for each row: distances
-//! to a hundredth are few thousand numbers, whatever is computed of them.
+//! Codes of expressions over a column, once for each whole number that stands for a value and not
+//! for each row: distances to a hundredth are few thousand numbers, whatever is computed of them.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,8 +16,8 @@ use crate::model::{DataType, Scalar};
 use crate::query::scan::{Memo, OpenBlock};
 use crate::query::slice::Slice;
 
-/// The code of an expression for each whole number that stands for a value: those behind the decimals of a block or
-/// segment, from the least one on, or the codes of a dictionary.
+/// The code of an expression for each whole number that stands for a value: those behind the
+/// decimals of a block or segment, from the least one on, or the codes of a dictionary.
 #[derive(Debug)]
 pub(crate) struct CodeMap {
     /// Decimals per unit; `None` of a dictionary.
@@ -29,8 +29,8 @@ pub(crate) struct CodeMap {
 /// The maps of a segment, each with the address of its expression.
 pub(crate) type CodeMaps = Mutex<Vec<(usize, Arc<CodeMap>)>>;
 
-/// Appends the codes (words less `bias`) of all rows of a slice to `out`; false, with nothing appended, where the block
-/// does not store few whole numbers.
+/// Appends the codes (words less `bias`) of all rows of a slice to `out`; false, with nothing
+/// appended, where the block does not store few whole numbers.
 pub(super) fn write<T: Word>(
     key: &Expression,
     at: usize,
@@ -46,7 +46,9 @@ pub(super) fn write<T: Word>(
     };
     match block.reader().stream() {
         Stream::Codes(ints) => {
-            let Some(map) = map(None, &|| of_dictionary(key, at, bias, slice.block)) else { return Ok(false) };
+            let Some(map) = map(None, &|| of_dictionary(key, at, bias, slice.block)) else {
+                return Ok(false);
+            };
             map.look_up(ints, slice.range.clone(), out)?;
         }
         Stream::F64(Floats::Alp(alp)) => {
@@ -63,7 +65,8 @@ pub(super) fn write<T: Word>(
     Ok(true)
 }
 
-/// The codes of the dictionary of a block's segment, null's first; `None` if there is none, or it is too large.
+/// The codes of the dictionary of a block's segment, null's first; `None` if there is none, or it
+/// is too large.
 pub(super) fn of_block(
     key: &Expression,
     at: usize,
@@ -71,7 +74,9 @@ pub(super) fn of_block(
     block: &OpenBlock<'_>,
 ) -> Result<Option<Arc<CodeMap>>> {
     match block.column(at)?.map(|column| column.reader().stream()) {
-        Some(Stream::Codes(_)) => Ok(of_segment(key, None, block, &|| of_dictionary(key, at, bias, block))),
+        Some(Stream::Codes(_)) => {
+            Ok(of_segment(key, None, block, &|| of_dictionary(key, at, bias, block)))
+        }
         _ => Ok(None),
     }
 }
@@ -107,7 +112,12 @@ impl CodeMap {
         Arc::clone(&self.codes)
     }
 
-    fn look_up<W: Word, T: Word>(&self, ints: &Ints<'_, W>, rows: Range<usize>, out: &mut Vec<T>) -> Result<()> {
+    fn look_up<W: Word, T: Word>(
+        &self,
+        ints: &Ints<'_, W>,
+        rows: Range<usize>,
+        out: &mut Vec<T>,
+    ) -> Result<()> {
         if self.codes.len() <= 1 << u16::BITS {
             self.look_up_in::<W, T, u16>(ints, rows, out)
         } else {
@@ -153,7 +163,9 @@ fn evaluate(key: &Expression, values: ArrayRef, bias: i64) -> Result<Vec<i64>> {
     let rows = values.len();
     let results = key.evaluate(&[values], rows)?;
     let word = |(at, word): (usize, &i64)| if results.is_null(at) { bias } else { *word };
-    Ok(words_of(&results).map(|words| words.iter().enumerate().map(word).collect()).unwrap_or_default())
+    Ok(words_of(&results)
+        .map(|words| words.iter().enumerate().map(word).collect())
+        .unwrap_or_default())
 }
 
 /// Words as codes, unless one is too large.
@@ -161,7 +173,8 @@ fn codes(words: &[i64], bias: i64) -> Option<Arc<[u32]>> {
     words.iter().map(|word| u32::try_from(word.wrapping_sub(bias)).ok()).collect()
 }
 
-/// `None` if the segment has more whole numbers than are worth it, or the expression fails for one of them.
+/// `None` if the segment has more whole numbers than are worth it, or the expression fails for one
+/// of them.
 fn of_decimals(
     key: &Expression,
     at: usize,

@@ -48,8 +48,11 @@ enum Meaning {
 
 impl CodedColumn {
     pub(super) fn of(at: usize, column: &Column, survivors: &Survivors) -> Result<Option<Self>> {
-        let stored: Vec<Option<&segment::Column>> =
-            survivors.segments.iter().map(|s| s.columns.get(at).and_then(Option::as_deref)).collect();
+        let stored: Vec<Option<&segment::Column>> = survivors
+            .segments
+            .iter()
+            .map(|s| s.columns.get(at).and_then(Option::as_deref))
+            .collect();
         if is_words(&column.data_type.to_arrow()) {
             return Self::of_words(at, column, &stored);
         }
@@ -65,7 +68,9 @@ impl CodedColumn {
         let Some((range, nulls)) = bounds(&column.data_type, stored) else { return Ok(None) };
         let Some(domain) = domain(&range, nulls) else { return Ok(None) };
         // Dictionaries are translated to codes of 32 bits.
-        if u32::try_from(domain).is_err() && stored.iter().flatten().any(|c| c.record().dictionary.is_some()) {
+        if u32::try_from(domain).is_err()
+            && stored.iter().flatten().any(|c| c.record().dictionary.is_some())
+        {
             return Self::of_dictionaries(at, column, stored);
         }
         let mut maps = Vec::with_capacity(stored.len());
@@ -96,8 +101,13 @@ impl CodedColumn {
     ) -> Result<Option<Self>> {
         let data_type = column.data_type.to_arrow();
         let has_values = |c: &&segment::Column| c.stats().nulls < c.stats().rows;
-        let described: Option<Vec<_>> =
-            stored.iter().flatten().copied().filter(has_values).map(|c| c.record().dictionary).collect();
+        let described: Option<Vec<_>> = stored
+            .iter()
+            .flatten()
+            .copied()
+            .filter(has_values)
+            .map(|c| c.record().dictionary)
+            .collect();
         let Some(described) = described else { return Ok(None) };
         if described.iter().map(|d| u64::from(d.values)).sum::<u64>() > MAX_UNITED {
             return Ok(None);
@@ -109,7 +119,8 @@ impl CodedColumn {
         let mut maps = Vec::with_capacity(stored.len());
         let mut loses_sign = false;
         for column in stored {
-            let Some((column, dictionary)) = column.and_then(|c| Some((c, c.record().dictionary?))) else {
+            let Some((column, dictionary)) = column.and_then(|c| Some((c, c.record().dictionary?)))
+            else {
                 maps.push(None);
                 continue;
             };
@@ -118,7 +129,8 @@ impl CodedColumn {
                 continue;
             }
             let Some(values) = column.dictionary()? else { return Ok(None) };
-            let values = arrow_cast::cast(values, &data_type).map_err(|e| Error::corrupt(0, e.to_string()))?;
+            let values = arrow_cast::cast(values, &data_type)
+                .map_err(|e| Error::corrupt(0, e.to_string()))?;
             loses_sign |= has_negative_zero(&values);
             let map: Arc<[u32]> = union.intern(&values)?.into();
             known.insert(dictionary.hash, Arc::clone(&map));
@@ -149,7 +161,9 @@ impl CodedColumn {
     /// The code of all rows of a block that is stored as one value.
     pub(super) fn constant(&self, block: &OpenBlock<'_>) -> Result<Option<u64>> {
         let reader = match block.column(self.at)? {
-            Some(column) if !matches!(column.reader().validity(), Validity::Nothing) => column.reader(),
+            Some(column) if !matches!(column.reader().validity(), Validity::Nothing) => {
+                column.reader()
+            }
             _ => return Ok(Some(0)),
         };
         if matches!(reader.validity(), Validity::Stream(_)) {
@@ -163,7 +177,9 @@ impl CodedColumn {
             Some(if signed { Word::to_i64(value) as u64 } else { Word::to_u64(value) })
         }
         Ok(match reader.stream() {
-            Stream::Bool(Bools::Constant { value, .. }) => Some(u64::from(*value).wrapping_sub(bias)),
+            Stream::Bool(Bools::Constant { value, .. }) => {
+                Some(u64::from(*value).wrapping_sub(bias))
+            }
             Stream::W8(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
             Stream::W16(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
             Stream::W32(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
@@ -182,7 +198,9 @@ impl CodedColumn {
             return Some(Possible::Dictionary(Arc::clone(map)));
         }
         let stats = block.stored(self.at)?.block_stats(block.work.block)?;
-        let (Meaning::From(_), Some((min, max))) = (&self.meaning, limits_of(stats)) else { return None };
+        let (Meaning::From(_), Some((min, max))) = (&self.meaning, limits_of(stats)) else {
+            return None;
+        };
         let code = |value: i64| (value as u64).wrapping_sub(self.bias());
         Some(Possible::Range(code(min), code(max)))
     }
@@ -212,10 +230,17 @@ impl CodedColumn {
     }
 
     /// Appends the codes of rows of a block.
-    pub(super) fn write<T: Word>(&self, block: &OpenBlock<'_>, rows: Range<usize>, out: &mut Vec<T>) -> Result<()> {
+    pub(super) fn write<T: Word>(
+        &self,
+        block: &OpenBlock<'_>,
+        rows: Range<usize>,
+        out: &mut Vec<T>,
+    ) -> Result<()> {
         let len = rows.len();
         let reader = match block.column(self.at)? {
-            Some(column) if !matches!(column.reader().validity(), Validity::Nothing) => column.reader(),
+            Some(column) if !matches!(column.reader().validity(), Validity::Nothing) => {
+                column.reader()
+            }
             _ => {
                 out.resize(len, T::default());
                 return Ok(());
@@ -242,7 +267,8 @@ impl CodedColumn {
         within(out, self.domain)
     }
 
-    /// Appends the dictionary codes of a slice's rows, or the column's codes where the segment has no dictionary.
+    /// Appends the dictionary codes of a slice's rows, or the column's codes where the segment has
+    /// no dictionary.
     pub(super) fn write_raw(&self, slice: &Slice<'_, '_>, out: &mut Vec<u8>) -> Result<()> {
         let block = slice.block;
         match block.column(self.at)?.map(|column| column.reader().stream()) {
@@ -290,8 +316,9 @@ fn is_signed(data_type: &DataType) -> bool {
     matches!(data_type.physical(), Physical::Word { signed: true, .. })
 }
 
-/// Least and greatest value (inclusive, as signed words) of a column over segments, and whether there are nulls; `None`
-/// where bounds are unknown or the segments do not store the table's values as they are.
+/// Least and greatest value (inclusive, as signed words) of a column over segments, and whether
+/// there are nulls; `None` where bounds are unknown or the segments do not store the table's values
+/// as they are.
 fn bounds(table: &DataType, stored: &[Option<&segment::Column>]) -> Option<(Range<i64>, bool)> {
     let (mut low, mut high, mut nulls) = (i64::MAX, i64::MIN, false);
     for column in stored {
@@ -304,7 +331,8 @@ fn bounds(table: &DataType, stored: &[Option<&segment::Column>]) -> Option<(Rang
         if stats.nulls == stats.rows {
             continue;
         }
-        let same = column.data_type() == table || (column.data_type().is_integer() && table.is_integer());
+        let same =
+            column.data_type() == table || (column.data_type().is_integer() && table.is_integer());
         let (min, max) = limits_of(stats)?;
         if !same {
             return None;

@@ -1,13 +1,15 @@
-//! Codes of a key: small numbers for its values, the same in all segments, without a look at every row.
+//! Codes of a key: small numbers for its values, the same in all segments, without a look at every
+//! row.
 //!
 //! * a column with a dictionary: the place in the union of the dictionaries;
 //! * whole numbers, dates, times, booleans: the distance from the minimum that zone maps give;
 //! * decimals: the distance of the whole numbers that stand for them (see `decimal_column`);
-//! * an expression over one such column of few values, or several: it is evaluated once for each of them, or each combination;
-//! * an expression of which it is known between what numbers it lies (a part of a date, a remainder, a CASE as the number of
-//!   its branch): the distance from the least;
-//! * an expression that keeps order: the distance from its value at the minimum; a block in which it has one value
-//!   (the year of a day's rows) is not decoded at all.
+//! * an expression over one such column of few values, or several: it is evaluated once for each of
+//!   them, or each combination;
+//! * an expression of which it is known between what numbers it lies (a part of a date, a
+//!   remainder, a CASE as the number of its branch): the distance from the least;
+//! * an expression that keeps order: the distance from its value at the minimum; a block in which
+//!   it has one value (the year of a day's rows) is not decoded at all.
 //!
 //! Where a key may be null, code 0 is null.
 
@@ -52,15 +54,16 @@ pub(crate) enum Coding {
         /// The value of each code.
         values: ArrayRef,
     },
-    /// An expression over several coded columns: its code for each combination of their codes, the last column's next to
-    /// each other.
+    /// An expression over several coded columns: its code for each combination of their codes, the
+    /// last column's next to each other.
     Combined {
         sources: Vec<CodedColumn>,
         codes: Vec<u32>,
         /// The value of each code.
         values: ArrayRef,
     },
-    /// An expression of whole numbers of which it is known between what they lie: the distance from the least.
+    /// An expression of whole numbers of which it is known between what they lie: the distance from
+    /// the least.
     Ranged {
         expression: Expression,
         input: Option<usize>,
@@ -91,7 +94,8 @@ pub(crate) enum Possible {
 }
 
 impl Coding {
-    /// How to code `key` over what is to be read; `None` if there is no small code. `all`: every row is needed.
+    /// How to code `key` over what is to be read; `None` if there is no small code. `all`: every
+    /// row is needed.
     pub(crate) fn of(
         key: &Expression,
         columns: &[Column],
@@ -149,7 +153,9 @@ impl Coding {
 
     /// The code of null, if there is one.
     pub(crate) fn null(&self) -> Option<u64> {
-        let among = |values: &ArrayRef| (0..values.len()).find(|at| values.is_null(*at)).map(|at| at as u64);
+        let among = |values: &ArrayRef| {
+            (0..values.len()).find(|at| values.is_null(*at)).map(|at| at as u64)
+        };
         match self {
             Coding::Constant(value) => among(value),
             Coding::Column(column) => column.has_null().then_some(0),
@@ -164,18 +170,26 @@ impl Coding {
         match self {
             Coding::Constant(value) => take(value, &vec![0; codes.len()]),
             Coding::Column(column) => column.values(codes),
-            Coding::Mapped { values, .. } | Coding::Combined { values, .. } => take(values, &narrow(codes)),
-            Coding::Ranged { stands_for: KeyValues::Choice(values), .. } => take(values, &narrow(codes)),
+            Coding::Mapped { values, .. } | Coding::Combined { values, .. } => {
+                take(values, &narrow(codes))
+            }
+            Coding::Ranged { stands_for: KeyValues::Choice(values), .. } => {
+                take(values, &narrow(codes))
+            }
             Coding::Ranged { low, nulls, stands_for, .. } => {
                 let words = from_codes(codes, *low, *nulls);
                 let null = *nulls && codes.contains(&0);
                 let nulls = null.then(|| NullBuffer::from_iter(codes.iter().map(|c| *c != 0)));
                 match data_type {
                     ArrowType::Float64 => {
-                        let places =
-                            if let KeyValues::Decimals(places) = stands_for { i32::from(*places) } else { 0 };
+                        let places = if let KeyValues::Decimals(places) = stands_for {
+                            i32::from(*places)
+                        } else {
+                            0
+                        };
                         let power = 10f64.powi(places);
-                        let floats: ScalarBuffer<f64> = words.iter().map(|w| *w as f64 / power).collect();
+                        let floats: ScalarBuffer<f64> =
+                            words.iter().map(|w| *w as f64 / power).collect();
                         Ok(Arc::new(arrow_array::Float64Array::new(floats, nulls)))
                     }
                     _ => from_words(words, nulls, data_type),
@@ -199,7 +213,9 @@ impl Coding {
                     let code = source.constant(block)?.filter(|code| *code < source.domain);
                     place = place.zip(code).map(|(place, code)| place * source.domain + code);
                 }
-                place.and_then(|place| codes.get(usize::try_from(place).ok()?)).map(|code| u64::from(*code))
+                place
+                    .and_then(|place| codes.get(usize::try_from(place).ok()?))
+                    .map(|code| u64::from(*code))
             }
             Coding::Ranged { expression, input: Some(input), low, nulls, .. } => {
                 folded(expression, *input, low.wrapping_sub(i64::from(*nulls)), block)
@@ -212,7 +228,8 @@ impl Coding {
         }
     }
 
-    /// The codes that rows of a block may have, null's aside, as far as that shows without a look at them.
+    /// The codes that rows of a block may have, null's aside, as far as that shows without a look
+    /// at them.
     pub(crate) fn possible(&self, block: &OpenBlock<'_>) -> Result<Option<Possible>> {
         Ok(match self {
             Coding::Column(column) => column.possible(block),
@@ -220,20 +237,23 @@ impl Coding {
                 if !matches!(stands_for, KeyValues::Choice(_)) =>
             {
                 let bias = low.wrapping_sub(i64::from(*nulls));
-                code_map::of_block(expression, *input, bias, block)?.map(|map| Possible::Dictionary(map.codes()))
+                code_map::of_block(expression, *input, bias, block)?
+                    .map(|map| Possible::Dictionary(map.codes()))
             }
             _ => None,
         })
     }
 
-    /// The code of each digit that [`Coding::write_digits`] writes for rows of a block; `None` if these are codes already.
+    /// The code of each digit that [`Coding::write_digits`] writes for rows of a block; `None` if
+    /// these are codes already.
     pub(crate) fn table(&self, block: &OpenBlock<'_>) -> Result<Option<Cow<'_, [u32]>>> {
         Ok(match self {
             Coding::Column(column) => column.map_of(block)?.map(Cow::Borrowed),
             Coding::Mapped { source, codes, .. } => Some(match source.map_of(block)? {
                 None => Cow::Borrowed(codes.as_slice()),
                 Some(map) => {
-                    let code = |place: &u32| codes.get(*place as usize).copied().ok_or_else(unknown);
+                    let code =
+                        |place: &u32| codes.get(*place as usize).copied().ok_or_else(unknown);
                     Cow::Owned(map.iter().map(code).collect::<Result<_>>()?)
                 }
             }),
@@ -241,8 +261,14 @@ impl Coding {
         })
     }
 
-    /// Appends the digits of a slice's rows to `out`, which is empty: `raw` ones are to be looked up in the table.
-    pub(crate) fn write_digits(&self, raw: bool, slice: &Slice<'_, '_>, out: &mut Vec<u8>) -> Result<()> {
+    /// Appends the digits of a slice's rows to `out`, which is empty: `raw` ones are to be looked
+    /// up in the table.
+    pub(crate) fn write_digits(
+        &self,
+        raw: bool,
+        slice: &Slice<'_, '_>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         match self {
             Coding::Column(column) | Coding::Mapped { source: column, .. } if raw => {
                 column.write_raw(slice, out)?;
@@ -253,7 +279,8 @@ impl Coding {
         }
     }
 
-    /// Appends the codes of a slice's rows, selected or not, to `out`, which is empty. Each is below the domain.
+    /// Appends the codes of a slice's rows, selected or not, to `out`, which is empty. Each is
+    /// below the domain.
     pub(crate) fn write<T: Word>(&self, slice: &Slice<'_, '_>, out: &mut Vec<T>) -> Result<()> {
         let rows = slice.range.len();
         match self {
@@ -266,8 +293,9 @@ impl Coding {
                 let mut raw: Vec<u16> = Vec::with_capacity(rows);
                 source.write(slice.block, slice.range.clone(), &mut raw)?;
                 compact(&mut raw, slice);
-                let code =
-                    |c: &u16| codes.get(usize::from(*c)).map_or(T::default(), |c| T::from_u64(u64::from(*c)));
+                let code = |c: &u16| {
+                    codes.get(usize::from(*c)).map_or(T::default(), |c| T::from_u64(u64::from(*c)))
+                };
                 out.extend(raw.iter().map(code));
             }
             Coding::Combined { sources, codes, .. } => {
@@ -282,7 +310,9 @@ impl Coding {
                         .for_each(|(place, code)| *place = *place * domain + u32::from(*code));
                 }
                 compact(&mut places, slice);
-                let code = |c: &u32| codes.get(*c as usize).map_or(T::default(), |c| T::from_u64(u64::from(*c)));
+                let code = |c: &u32| {
+                    codes.get(*c as usize).map_or(T::default(), |c| T::from_u64(u64::from(*c)))
+                };
                 out.extend(places.iter().map(code));
             }
             Coding::Ranged { expression, input, low, nulls, domain, stands_for } => {
@@ -300,7 +330,8 @@ impl Coding {
                     return within(out, *domain);
                 }
                 let array = slice.evaluate(expression)?;
-                let words = words_of(&array).ok_or_else(|| Error::InvalidInput("a key without words".into()))?;
+                let words = words_of(&array)
+                    .ok_or_else(|| Error::InvalidInput("a key without words".into()))?;
                 out.extend(words.iter().map(|w| T::from_u64(w.wrapping_sub(bias) as u64)));
                 blank(out, array.nulls());
                 // The truncated code can look right where the true one is not.
@@ -320,7 +351,11 @@ impl Coding {
 }
 
 /// Makes the codes of null rows 0.
-pub(super) fn blank_unset<T: Word>(codes: &mut [T], valid: &Bools<'_>, rows: Range<usize>) -> Result<()> {
+pub(super) fn blank_unset<T: Word>(
+    codes: &mut [T],
+    valid: &Bools<'_>,
+    rows: Range<usize>,
+) -> Result<()> {
     valid.each_unset(rows, |unset| {
         if let Some(codes) = codes.get_mut(unset) {
             codes.fill(T::default());

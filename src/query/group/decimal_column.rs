@@ -1,5 +1,6 @@
-//! Columns of decimal doubles as keys: amounts, distances, rates. What a block stores as a whole number, or a dictionary
-//! holds as one, needs no hash: its distance from the least is a small number.
+//! Columns of decimal doubles as keys: amounts, distances, rates. What a block stores as a whole
+//! number, or a dictionary holds as one, needs no hash: its distance from the least is a small
+//! number.
 
 use std::collections::HashSet;
 
@@ -56,8 +57,8 @@ impl Function for Scaled {
 }
 
 impl DecimalColumn {
-    /// `None` if some block may hold anything else. All blocks of the column are looked at, which is worth it where their
-    /// rows are needed anyway.
+    /// `None` if some block may hold anything else. All blocks of the column are looked at, which
+    /// is worth it where their rows are needed anyway.
     pub(super) fn of(at: usize, column: &Column, survivors: &Survivors) -> Result<Option<Self>> {
         if column.data_type != DataType::Float64 {
             return Ok(None);
@@ -69,14 +70,19 @@ impl DecimalColumn {
         for work in (0..).map_while(|at| walk.take(at)) {
             let Some(segment) = survivors.segments.get(work.segment) else { return Ok(None) };
             let Some(stored) = segment.columns.get(at).and_then(Option::as_deref) else { continue };
-            let Some(places) = exponent_of(at, segment, stored, work.block, &mut known)? else { return Ok(None) };
+            let Some(places) = exponent_of(at, segment, stored, work.block, &mut known)? else {
+                return Ok(None);
+            };
             exponent = exponent.max(places);
             if let Some((min, max)) = bounds(&stored.stats().min, &stored.stats().max) {
                 (low, high) = (low.min(min), high.max(max));
             }
         }
         let power = 10f64.powi(i32::from(exponent));
-        if low > high || (high - low) * power >= MOST as f64 || low.abs().max(high.abs()) * power > 1e15 {
+        if low > high
+            || (high - low) * power >= MOST as f64
+            || low.abs().max(high.abs()) * power > 1e15
+        {
             return Ok(None);
         }
         let (low, high) = ((low * power).round() as i64, (high * power).round() as i64);
@@ -89,8 +95,8 @@ impl DecimalColumn {
     }
 }
 
-/// Appends the codes (whole numbers less `bias`) of all rows of a slice to `out`; false, with nothing appended, where the block
-/// does not store the whole numbers of its decimals.
+/// Appends the codes (whole numbers less `bias`) of all rows of a slice to `out`; false, with
+/// nothing appended, where the block does not store the whole numbers of its decimals.
 pub(super) fn write<T: Word>(
     places: u8,
     at: usize,
@@ -149,14 +155,19 @@ fn exponent_of(
     }
     match reader.stream() {
         Stream::Null => Ok(Some(0)),
-        Stream::F64(Floats::Alp(alp)) if alp.stored.exceptions.len() * ROWS_AN_EXCEPTION <= reader.rows() => {
-            let Some((min, max)) = bounds(&stored.stats().min, &stored.stats().max) else { return Ok(None) };
+        Stream::F64(Floats::Alp(alp))
+            if alp.stored.exceptions.len() * ROWS_AN_EXCEPTION <= reader.rows() =>
+        {
+            let Some((min, max)) = bounds(&stored.stats().min, &stored.stats().max) else {
+                return Ok(None);
+            };
             if !is_exact(alp, min, max, known) {
                 return Ok(None);
             }
             let mut places = Some(alp.exponent);
             alp.stored.exceptions.apply(&(0..reader.rows()), |_, word| {
-                places = places.and_then(|places| Some(places.max(places_of(f64::from_bits(word))?)));
+                places =
+                    places.and_then(|places| Some(places.max(places_of(f64::from_bits(word))?)));
             })?;
             Ok(places)
         }
@@ -174,16 +185,23 @@ fn places_of(value: f64) -> Option<u8> {
     (0..=MOST_PLACES).find(is_near)
 }
 
-/// Whether all whole numbers from that of `min` to that of `max` stand for the doubles nearest to their decimals.
-fn is_exact(alp: &Alp<'_, f64>, min: f64, max: f64, known: &mut HashSet<(u8, u8, i64, i64)>) -> bool {
+/// Whether all whole numbers from that of `min` to that of `max` stand for the doubles nearest to
+/// their decimals.
+fn is_exact(
+    alp: &Alp<'_, f64>,
+    min: f64,
+    max: f64,
+    known: &mut HashSet<(u8, u8, i64, i64)>,
+) -> bool {
     let power = 10f64.powi(i32::from(alp.exponent));
     if (max - min) * power >= MOST as f64 || min.abs().max(max.abs()) * power > 1e15 {
         return false;
     }
     let (least, greatest) = ((min * power).round() as i64, (max * power).round() as i64);
     let (exponent, head) = (alp.exponent, alp.head_bits());
-    let covers =
-        |&(e, h, low, high): &(u8, u8, i64, i64)| e == exponent && h == head && low <= least && high >= greatest;
+    let covers = |&(e, h, low, high): &(u8, u8, i64, i64)| {
+        e == exponent && h == head && low <= least && high >= greatest
+    };
     if known.iter().any(covers) {
         return true;
     }
@@ -195,7 +213,9 @@ fn is_exact(alp: &Alp<'_, f64>, min: f64, max: f64, known: &mut HashSet<(u8, u8,
 
 fn bounds(min: &Option<Bound>, max: &Option<Bound>) -> Option<(f64, f64)> {
     match (&min.as_ref()?.value, &max.as_ref()?.value) {
-        (Scalar::Float(min), Scalar::Float(max)) if !min.is_nan() && !max.is_nan() => Some((*min, *max)),
+        (Scalar::Float(min), Scalar::Float(max)) if !min.is_nan() && !max.is_nan() => {
+            Some((*min, *max))
+        }
         _ => None,
     }
 }

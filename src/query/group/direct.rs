@@ -20,9 +20,13 @@ pub(crate) struct Digits {
 
 impl Digits {
     /// The codings back if a key has none, or the numbers would not fit 64 bits.
-    pub(crate) fn of(keys: &[Expression], codings: Vec<Option<Coding>>) -> Result<Self, Vec<Option<Coding>>> {
-        let product =
-            codings.iter().try_fold(1u64, |product, coding| product.checked_mul(coding.as_ref()?.domain()));
+    pub(crate) fn of(
+        keys: &[Expression],
+        codings: Vec<Option<Coding>>,
+    ) -> Result<Self, Vec<Option<Coding>>> {
+        let product = codings
+            .iter()
+            .try_fold(1u64, |product, coding| product.checked_mul(coding.as_ref()?.domain()));
         let Some(product) = product else { return Err(codings) };
         let types = keys.iter().map(|key| key.data_type.clone());
         Ok(Digits { codings: codings.into_iter().flatten().zip(types).collect(), product })
@@ -38,7 +42,8 @@ impl Digits {
         self.codings.last().and_then(|(coding, _)| coding.null())
     }
 
-    /// The only key's codes that rows of a block may have, null's aside; `None` where unknown, or there are more keys.
+    /// The only key's codes that rows of a block may have, null's aside; `None` where unknown, or
+    /// there are more keys.
     pub(crate) fn possible(&self, block: &OpenBlock<'_>) -> Result<Option<Possible>> {
         match self.codings.as_slice() {
             [(only, _)] => only.possible(block),
@@ -100,8 +105,8 @@ impl Local<'_> {
         self.varying.is_empty().then_some(self.base)
     }
 
-    /// Codes of a byte that tell the rows of a slice apart, and the number that each of them stands for; `None` if there
-    /// are too many.
+    /// Codes of a byte that tell the rows of a slice apart, and the number that each of them stands
+    /// for; `None` if there are too many.
     pub(crate) fn bytes<'o>(
         &self,
         slice: &Slice<'_, '_>,
@@ -118,20 +123,23 @@ impl Local<'_> {
             if digits.saturating_mul(places.len() as u64) > 1 << u8::BITS {
                 return Ok(None);
             }
-            if table.as_ref().is_some_and(|t| t.iter().any(|code| u64::from(*code) >= coding.domain())) {
+            if table
+                .as_ref()
+                .is_some_and(|t| t.iter().any(|code| u64::from(*code) >= coding.domain()))
+            {
                 // Where statistics are wrong, `numbers` refuses the rows.
                 return Ok(None);
             }
             let place = |digit: u64| match &table {
-                Some(table) => table.get(digit as usize).map_or(0, |code| (u64::from(*code) * weight) as u32),
+                Some(table) => {
+                    table.get(digit as usize).map_or(0, |code| (u64::from(*code) * weight) as u32)
+                }
                 None => (digit * weight) as u32,
             };
             let befores = std::mem::take(places);
-            places.extend(
-                befores
-                    .iter()
-                    .flat_map(|before| (0..digits).map(|digit| before + place(digit)).collect::<Vec<u32>>()),
-            );
+            places.extend(befores.iter().flat_map(|before| {
+                (0..digits).map(|digit| before + place(digit)).collect::<Vec<u32>>()
+            }));
             let raw = table.is_some();
             if i == 0 {
                 coding.write_digits(raw, slice, codes)?;
@@ -147,7 +155,12 @@ impl Local<'_> {
     }
 
     /// Appends the number of each row of a slice to `out`, which is empty. `T` holds all numbers.
-    pub(crate) fn numbers<T: Word>(&self, slice: &Slice<'_, '_>, out: &mut Vec<T>, room: &mut Room) -> Result<()> {
+    pub(crate) fn numbers<T: Word>(
+        &self,
+        slice: &Slice<'_, '_>,
+        out: &mut Vec<T>,
+        room: &mut Room,
+    ) -> Result<()> {
         weigh(self.varying.iter().rev().copied(), self.base, slice, out, room)
     }
 }
@@ -176,7 +189,9 @@ fn weigh<'c, T: Word>(
         match coding.domain() {
             0..=0x100 => add(out, read(coding, slice, &mut room.bytes)?, weight, base),
             0x101..=0x1_0000 => add(out, read(coding, slice, &mut room.shorts)?, weight, base),
-            0x1_0001..=0x1_0000_0000 => add(out, read(coding, slice, &mut room.words)?, weight, base),
+            0x1_0001..=0x1_0000_0000 => {
+                add(out, read(coding, slice, &mut room.words)?, weight, base)
+            }
             _ => add(out, read(coding, slice, &mut room.longs)?, weight, base),
         }
         base = T::default();
@@ -196,7 +211,11 @@ pub(crate) struct Room {
     longs: Vec<u64>,
 }
 
-fn read<'r, D: Word>(coding: &Coding, slice: &Slice<'_, '_>, room: &'r mut Vec<D>) -> Result<&'r [D]> {
+fn read<'r, D: Word>(
+    coding: &Coding,
+    slice: &Slice<'_, '_>,
+    room: &'r mut Vec<D>,
+) -> Result<&'r [D]> {
     room.clear();
     coding.write(slice, room)?;
     Ok(room)

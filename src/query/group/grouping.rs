@@ -72,7 +72,9 @@ fn reserved<'a>(
     context: &'a Context<'a>,
 ) -> Result<Vec<Reservation<'a>>> {
     let mut all = Vec::new();
-    if let (Way::Direct(digits), true) = (way, aggregates.iter().any(|aggregate| aggregate.distinct)) {
+    if let (Way::Direct(digits), true) =
+        (way, aggregates.iter().any(|aggregate| aggregate.distinct))
+    {
         let bytes = Accumulators::new(aggregates)?.bytes_a_group() * digits.product as usize;
         for _ in 0..context.pool.current_num_threads().min(survivors.work.len().max(1)) {
             let mut one = Reservation::new(context);
@@ -92,13 +94,19 @@ fn way(
     context: &Context<'_>,
 ) -> Result<Way> {
     Ok(match keying(fragment, keys, survivors)? {
-        Keying::Digits(digits) if is_direct(digits.product, aggregates, survivors, context)? => Way::Direct(digits),
+        Keying::Digits(digits) if is_direct(digits.product, aggregates, survivors, context)? => {
+            Way::Direct(digits)
+        }
         keying => Way::Hashed(Arc::new(keying)),
     })
 }
 
 /// The form that keys take in a hash table.
-pub(super) fn keying(fragment: &Fragment, keys: &[Expression], survivors: &Survivors) -> Result<Keying> {
+pub(super) fn keying(
+    fragment: &Fragment,
+    keys: &[Expression],
+    survivors: &Survivors,
+) -> Result<Keying> {
     let all = fragment.conditions.is_empty();
     let codings = keys.iter().map(|key| Coding::of(key, &fragment.columns, survivors, all));
     let codings: Vec<Option<Coding>> = codings.collect::<Result<_>>()?;
@@ -112,9 +120,14 @@ pub(super) fn keying(fragment: &Fragment, keys: &[Expression], survivors: &Survi
     })
 }
 
-/// Whether a direct index of so many groups is worth its memory, and there is that memory. Of few groups there is, so that
-/// whether sums are those of decimals does not depend on memory.
-fn is_direct(product: u64, aggregates: &[Aggregate], survivors: &Survivors, context: &Context<'_>) -> Result<bool> {
+/// Whether a direct index of so many groups is worth its memory, and there is that memory. Of few
+/// groups there is, so that whether sums are those of decimals does not depend on memory.
+fn is_direct(
+    product: u64,
+    aggregates: &[Aggregate],
+    survivors: &Survivors,
+    context: &Context<'_>,
+) -> Result<bool> {
     let rows: u64 = survivors.segments.iter().map(|s| s.segment.rows()).sum();
     if product == 1 {
         return Ok(true);
@@ -124,7 +137,9 @@ fn is_direct(product: u64, aggregates: &[Aggregate], survivors: &Survivors, cont
     }
     let threads = context.pool.current_num_threads().min(survivors.work.len().max(1));
     let states = Accumulators::new(aggregates)?;
-    let fits = || Reservation::new(context).grow(states.bytes_a_group() * product as usize * threads).is_ok();
+    let fits = || {
+        Reservation::new(context).grow(states.bytes_a_group() * product as usize * threads).is_ok()
+    };
     Ok(product <= MAX_PENDING as u64 || (!states.hold_texts() && fits()))
 }
 
@@ -143,13 +158,17 @@ fn direct<'a>(
         let known = reserved.lock().unwrap_or_else(PoisonError::into_inner).pop();
         known.unwrap_or_else(|| Reservation::new(context))
     };
-    let value_counts = if alone { value_counts(fragment, aggregates, survivors)? } else { Vec::new() };
+    let value_counts =
+        if alone { value_counts(fragment, aggregates, survivors)? } else { Vec::new() };
     let groups = || {
         let slots = Slots::new(Arc::clone(&digits), aggregates, reservation())?;
         WithCounts::new(slots, &value_counts, context)
     };
-    let only_sets = alone && aggregates.iter().all(|aggregate| aggregate.distinct && aggregate.filter.is_none());
-    let make = || Ok(WithSets { groups: groups()?, alone: only_sets, sets: workers(sets, &spill, context)? });
+    let only_sets = alone
+        && aggregates.iter().all(|aggregate| aggregate.distinct && aggregate.filter.is_none());
+    let make = || {
+        Ok(WithSets { groups: groups()?, alone: only_sets, sets: workers(sets, &spill, context)? })
+    };
     let done = each_slice(fragment, survivors, &survivors.work, context, make)?;
     let (slots, of_sets) = taken_apart(done, sets.len());
     let mut slots = slots.into_iter();
@@ -177,7 +196,8 @@ fn hashed<'a>(
     let spill = Arc::new(Spill::new(context.temp_dir));
     let like = Part { keys: keying.none(), states: Accumulators::new(aggregates)? };
     let groups = || Hashed::new(Arc::clone(&keying), Arc::clone(&spill), &like, context);
-    let make = || Ok(WithSets { groups: groups()?, alone: false, sets: workers(sets, &spill, context)? });
+    let make =
+        || Ok(WithSets { groups: groups()?, alone: false, sets: workers(sets, &spill, context)? });
     let done = each_slice(fragment, survivors, &survivors.work, context, make)?;
     let (mut hashed, of_sets) = taken_apart(done, sets.len());
     for (set, workers) in sets.iter().zip(of_sets) {
@@ -196,12 +216,19 @@ fn hashed<'a>(
 }
 
 /// A worker for each set.
-fn workers<'a>(sets: &[Set], spill: &Arc<Spill>, context: &'a Context<'a>) -> Result<Vec<SetWorker<'a>>> {
+fn workers<'a>(
+    sets: &[Set],
+    spill: &Arc<Spill>,
+    context: &'a Context<'a>,
+) -> Result<Vec<SetWorker<'a>>> {
     sets.iter().map(|set| set.worker(spill, context)).collect()
 }
 
 /// The groups of all threads, and for each set what all threads have seen.
-fn taken_apart<'a, W>(workers: Vec<WithSets<'a, W>>, sets: usize) -> (Vec<W>, Vec<Vec<SetWorker<'a>>>) {
+fn taken_apart<'a, W>(
+    workers: Vec<WithSets<'a, W>>,
+    sets: usize,
+) -> (Vec<W>, Vec<Vec<SetWorker<'a>>>) {
     let mut groups = Vec::with_capacity(workers.len());
     let mut of_sets: Vec<Vec<SetWorker<'a>>> = (0..sets).map(|_| Vec::new()).collect();
     for worker in workers {

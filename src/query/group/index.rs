@@ -1,13 +1,15 @@
-//! The hash index behind all tables of groups: where the group of a key is, found by the hash of the key.
+//! The hash index behind all tables of groups: where the group of a key is, found by the hash of
+//! the key.
 //!
-//! A slot holds the low half of a hash and the number of a group, so that growing reads no key, and a key is compared
-//! only where 32 bits agree. The high half of hashes is left to the radix partitions: within one of them it is the same
-//! for all keys.
+//! A slot holds the low half of a hash and the number of a group, so that growing reads no key, and
+//! a key is compared only where 32 bits agree. The high half of hashes is left to the radix
+//! partitions: within one of them it is the same for all keys.
 
 /// Open addressing with linear probing.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    /// The low half of the hash, then the group plus one; 0 where there is none. A power of two of them, or none.
+    /// The low half of the hash, then the group plus one; 0 where there is none. A power of two of
+    /// them, or none.
     slots: Vec<u64>,
     /// Groups that there is room for.
     room: usize,
@@ -52,10 +54,15 @@ impl Index {
         }
     }
 
-    /// The group of a key with this hash, for which `is_it` tells by its number; else `next`, which is then the key's.
-    /// There must be room for it.
+    /// The group of a key with this hash, for which `is_it` tells by its number; else `next`, which
+    /// is then the key's. There must be room for it.
     #[inline(always)]
-    pub(crate) fn find_or_insert(&mut self, hash: u64, next: u32, mut is_it: impl FnMut(u32) -> bool) -> u32 {
+    pub(crate) fn find_or_insert(
+        &mut self,
+        hash: u64,
+        next: u32,
+        mut is_it: impl FnMut(u32) -> bool,
+    ) -> u32 {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         loop {

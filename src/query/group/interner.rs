@@ -22,7 +22,12 @@ impl Interner {
     pub(crate) fn new(data_type: &ArrowType) -> Result<Self> {
         let converter = RowConverter::new(vec![SortField::new(data_type.clone())]);
         let converter = converter.map_err(|e| Error::Unsupported(e.to_string()))?;
-        Ok(Interner { converter, known: Keys::Bytes(Bytes::default()), index: Index::default(), parts: Vec::new() })
+        Ok(Interner {
+            converter,
+            known: Keys::Bytes(Bytes::default()),
+            index: Index::default(),
+            parts: Vec::new(),
+        })
     }
 
     /// How many values there are, null among them.
@@ -33,10 +38,12 @@ impl Interner {
     pub(crate) fn intern(&mut self, values: &ArrayRef) -> Result<Vec<u32>> {
         let failed = |e: arrow_schema::ArrowError| Error::InvalidInput(e.to_string());
         let values = &one_zero(values);
-        let converted = self.converter.convert_columns(std::slice::from_ref(values)).map_err(failed)?;
+        let converted =
+            self.converter.convert_columns(std::slice::from_ref(values)).map_err(failed)?;
         let mut rows = Bytes::default();
         converted.iter().for_each(|row| rows.push(row.as_ref()));
-        let (rows, mut hashes, mut codes) = (Keys::Bytes(rows), Vec::new(), Vec::with_capacity(values.len()));
+        let (rows, mut hashes, mut codes) =
+            (Keys::Bytes(rows), Vec::new(), Vec::with_capacity(values.len()));
         rows.hashes(&mut hashes);
         let mut next = self.known.len() as u32;
         self.known.find(&mut self.index, &rows, &hashes, &mut codes)?;

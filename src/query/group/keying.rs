@@ -1,4 +1,5 @@
-//! From the rows of a slice to keys that are hashed, and back from such keys to columns of the answer.
+//! From the rows of a slice to keys that are hashed, and back from such keys to columns of the
+//! answer.
 
 use std::sync::Arc;
 
@@ -86,15 +87,24 @@ impl Keying {
     }
 
     /// The keys of the selected rows of a slice, in place of what `keys` had.
-    pub(crate) fn write(&self, slice: &Slice<'_, '_>, keys: &mut Keys, rooms: &mut Rooms) -> Result<()> {
+    pub(crate) fn write(
+        &self,
+        slice: &Slice<'_, '_>,
+        keys: &mut Keys,
+        rooms: &mut Rooms,
+    ) -> Result<()> {
         keys.clear();
         match (self, keys) {
             (Keying::Pair(pair), keys) => pair.write(slice, keys, rooms),
             (Keying::Digits(digits), Keys::Narrow(keys)) => {
                 digits.of_block(slice.block)?.numbers(slice, keys, &mut rooms.digits)
             }
-            (Keying::Packed(packed), Keys::Narrow(keys)) => packed.write(slice, keys, &mut rooms.words),
-            (Keying::Packed(packed), Keys::Wide(keys)) => packed.write(slice, keys, &mut rooms.words),
+            (Keying::Packed(packed), Keys::Narrow(keys)) => {
+                packed.write(slice, keys, &mut rooms.words)
+            }
+            (Keying::Packed(packed), Keys::Wide(keys)) => {
+                packed.write(slice, keys, &mut rooms.words)
+            }
             (Keying::Text(key), Keys::Bytes(keys)) => {
                 texts(&slice.evaluate(key)?, keys);
                 Ok(())
@@ -111,14 +121,22 @@ impl Keying {
     }
 
     /// The columns of some keys, which follow each other.
-    pub(crate) fn columns(&self, keys: &Keys, range: std::ops::Range<usize>) -> Result<Vec<ArrayRef>> {
+    pub(crate) fn columns(
+        &self,
+        keys: &Keys,
+        range: std::ops::Range<usize>,
+    ) -> Result<Vec<ArrayRef>> {
         match (self, keys) {
-            (Keying::Digits(digits), Keys::Narrow(keys)) => digits.keys(keys.get(range).unwrap_or_default()),
+            (Keying::Digits(digits), Keys::Narrow(keys)) => {
+                digits.keys(keys.get(range).unwrap_or_default())
+            }
             (Keying::Packed(packed), Keys::Narrow(keys)) => {
                 let wide = keys.get(range).unwrap_or_default().iter().map(|key| u128::from(*key));
                 packed.keys(&wide.collect::<Vec<u128>>())
             }
-            (Keying::Packed(packed), Keys::Wide(keys)) => packed.keys(keys.get(range).unwrap_or_default()),
+            (Keying::Packed(packed), Keys::Wide(keys)) => {
+                packed.keys(keys.get(range).unwrap_or_default())
+            }
             (Keying::Text(key), Keys::Bytes(keys)) => {
                 let values = range.map(|at| match keys.get(at) {
                     [1, text @ ..] => Some(text),

@@ -104,7 +104,9 @@ impl Keys {
             Keys::Wide(keys) => {
                 out.extend(keys.iter().map(|key| hash(*key as u64 ^ hash((*key >> 64) as u64))));
             }
-            Keys::Bytes(keys) => out.extend((0..keys.ends.len()).map(|at| STATE.hash_one(keys.get(at)))),
+            Keys::Bytes(keys) => {
+                out.extend((0..keys.ends.len()).map(|at| STATE.hash_one(keys.get(at))))
+            }
         }
     }
 
@@ -113,12 +115,15 @@ impl Keys {
         match (self, from) {
             (Keys::Narrow(keys), Keys::Narrow(from)) => gather(keys, from, at),
             (Keys::Wide(keys), Keys::Wide(from)) => gather(keys, from, at),
-            (Keys::Bytes(keys), Keys::Bytes(from)) => at.iter().for_each(|at| keys.push(from.get(*at as usize))),
+            (Keys::Bytes(keys), Keys::Bytes(from)) => {
+                at.iter().for_each(|at| keys.push(from.get(*at as usize)))
+            }
             _ => {}
         }
     }
 
-    /// Appends to `groups` where each of the other's keys stands among these; those not yet there are appended.
+    /// Appends to `groups` where each of the other's keys stands among these; those not yet there
+    /// are appended.
     pub(crate) fn find(
         &mut self,
         index: &mut Index,
@@ -128,16 +133,22 @@ impl Keys {
     ) -> Result<()> {
         let most = self.len().saturating_add(other.len());
         if u32::try_from(most).is_err() {
-            return Err(Error::LimitExceeded("more than 2³² groups in one part of a hash table".into()));
+            return Err(Error::LimitExceeded(
+                "more than 2³² groups in one part of a hash table".into(),
+            ));
         }
         match (self, other) {
-            (Keys::Narrow(known), Keys::Narrow(keys)) => find_words(known, index, keys, hashes, groups),
+            (Keys::Narrow(known), Keys::Narrow(keys)) => {
+                find_words(known, index, keys, hashes, groups)
+            }
             (Keys::Wide(known), Keys::Wide(keys)) => find_words(known, index, keys, hashes, groups),
             (Keys::Bytes(known), Keys::Bytes(keys)) => {
                 for (at, hash) in hashes.iter().enumerate() {
                     let (key, next) = (keys.get(at), known.ends.len());
                     index.reserve(next + 1);
-                    let group = index.find_or_insert(*hash, next as u32, |group| known.get(group as usize) == key);
+                    let group = index.find_or_insert(*hash, next as u32, |group| {
+                        known.get(group as usize) == key
+                    });
                     if group as usize == next {
                         known.push(key);
                     }
@@ -197,7 +208,8 @@ fn find_words<T: Copy + PartialEq>(
         }
         let next = known.len();
         index.reserve(next + 1);
-        let group = index.find_or_insert(*hash, next as u32, |group| known.get(group as usize) == Some(key));
+        let group = index
+            .find_or_insert(*hash, next as u32, |group| known.get(group as usize) == Some(key));
         if group as usize == next {
             known.push(*key);
         }

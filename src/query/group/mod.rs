@@ -1,7 +1,8 @@
 //! Grouping: rows → numbers of groups.
 //!
-//! Where this stands on the road of a query: after `filter` has selected rows, this folder gives each the number of its
-//! group, and `aggregate` adds its values there. How is chosen once for a query, from dictionaries and zone maps:
+//! Where this stands on the road of a query: after `filter` has selected rows, this folder gives
+//! each the number of its group, and `aggregate` adds its values there. How is chosen once for a
+//! query, from dictionaries and zone maps:
 //!
 //! | keys | way | file |
 //! | --- | --- | --- |
@@ -9,13 +10,15 @@
 //! | all are numbers that fit 128 bits together | a hash table of such numbers | `packed`, `worker` |
 //! | anything | a hash table of the keys as bytes | `keying`, `worker` |
 //!
-//! Codes mean the same in every segment (`coding`), so that the states of threads are merged slot by slot.
+//! Codes mean the same in every segment (`coding`), so that the states of threads are merged slot
+//! by slot.
 //!
-//! Where distinct values of groups are counted, `sets` has the pairs of a group and a value beside the groups: as bits
-//! (`bits`) where both have few codes, else in hash tables (`pair`), into which decimals come once only (`sieve`), and adds
-//! the counts to the groups at the end.
+//! Where distinct values of groups are counted, `sets` has the pairs of a group and a value beside
+//! the groups: as bits (`bits`) where both have few codes, else in hash tables (`pair`), into which
+//! decimals come once only (`sieve`), and adds the counts to the groups at the end.
 //!
-//! Sums of expressions over one column of few values are computed from how often each of these occurs (`value_counts`).
+//! Sums of expressions over one column of few values are computed from how often each of these
+//! occurs (`value_counts`).
 //!
 //! Hash tables stay small. What they cannot hold moves to radix partitions:
 //!

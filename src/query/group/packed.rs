@@ -1,4 +1,5 @@
-//! Keys packed side by side into the bits of one number: those with codes, and any whole numbers, times and floats.
+//! Keys packed side by side into the bits of one number: those with codes, and any whole numbers,
+//! times and floats.
 
 use std::ops::{BitOr, Shl};
 use std::sync::Arc;
@@ -98,7 +99,9 @@ impl Packed {
                         }
                         Some(valid) => {
                             push(out, valid.iter().map(u64::from), 1);
-                            let word = |(word, valid): (&i64, bool)| if valid { *word as u64 & mask } else { 0 };
+                            let word = |(word, valid): (&i64, bool)| {
+                                if valid { *word as u64 & mask } else { 0 }
+                            };
                             room.extend(words.iter().zip(valid).map(word));
                         }
                     }
@@ -124,13 +127,19 @@ impl Packed {
             };
             keys.push(match &field.form {
                 Form::Coded(coding) => {
-                    let codes: Vec<u64> = numbers.iter().map(|number| bits(number, below, field.bits)).collect();
+                    let codes: Vec<u64> =
+                        numbers.iter().map(|number| bits(number, below, field.bits)).collect();
                     coding.values(&codes, &field.data_type)?
                 }
                 Form::Word(_) => {
-                    let words = numbers.iter().map(|number| bits(number, below, field.bits - 1) as i64).collect();
-                    let valid: BooleanBuffer =
-                        numbers.iter().map(|number| bits(number, below + field.bits - 1, 1) > 0).collect();
+                    let words = numbers
+                        .iter()
+                        .map(|number| bits(number, below, field.bits - 1) as i64)
+                        .collect();
+                    let valid: BooleanBuffer = numbers
+                        .iter()
+                        .map(|number| bits(number, below + field.bits - 1, 1) > 0)
+                        .collect();
                     from_words(words, some_null(valid), &field.data_type)?
                 }
                 Form::Float(_) => {
@@ -175,7 +184,10 @@ fn push<N: Number>(numbers: &mut [N], below: impl Iterator<Item = u64>, bits: u3
         numbers.iter_mut().zip(below).for_each(|(number, below)| *number = N::from(below));
         return;
     }
-    numbers.iter_mut().zip(below).for_each(|(number, below)| *number = (*number << bits) | N::from(below));
+    numbers
+        .iter_mut()
+        .zip(below)
+        .for_each(|(number, below)| *number = (*number << bits) | N::from(below));
 }
 
 fn floats(array: &ArrayRef, out: &mut Vec<u64>) {
@@ -186,7 +198,9 @@ fn floats(array: &ArrayRef, out: &mut Vec<u64>) {
             NULL_DOUBLE
         }
         _ => {
-            out.extend(array.as_primitive::<Float32Type>().values().iter().map(|v| u64::from(v.to_bits())));
+            out.extend(
+                array.as_primitive::<Float32Type>().values().iter().map(|v| u64::from(v.to_bits())),
+            );
             NULL_FLOAT
         }
     };
@@ -202,7 +216,10 @@ fn from_floats(words: impl Iterator<Item = u64> + Clone, double: bool) -> ArrayR
     let valid = some_null(words.clone().map(|word| word != null).collect());
     match double {
         true => Arc::new(Float64Array::new(words.map(f64::from_bits).collect(), valid)),
-        false => Arc::new(Float32Array::new(words.map(|word| f32::from_bits(word as u32)).collect(), valid)),
+        false => Arc::new(Float32Array::new(
+            words.map(|word| f32::from_bits(word as u32)).collect(),
+            valid,
+        )),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Keys of a group and one of its values: what is told apart where distinct values of groups are counted.
+//! Keys of a group and one of its values: what is told apart where distinct values of groups are
+//! counted.
 
 use std::sync::Arc;
 
@@ -56,9 +57,15 @@ impl Pair {
     }
 
     /// Appends the pair of each selected row to `keys`, which are none.
-    pub(crate) fn write(&self, slice: &Slice<'_, '_>, keys: &mut Keys, rooms: &mut Rooms) -> Result<()> {
+    pub(crate) fn write(
+        &self,
+        slice: &Slice<'_, '_>,
+        keys: &mut Keys,
+        rooms: &mut Rooms,
+    ) -> Result<()> {
         let Some(group) = &self.group else { return self.value.write(slice, keys, rooms) };
-        let (mut groups, mut values) = rooms.parts.take().unwrap_or_else(|| (group.none(), self.value.none()));
+        let (mut groups, mut values) =
+            rooms.parts.take().unwrap_or_else(|| (group.none(), self.value.none()));
         group.write(slice, &mut groups, rooms)?;
         self.value.write(slice, &mut values, rooms)?;
         let joined = self.join(&groups, &values, keys);
@@ -68,14 +75,28 @@ impl Pair {
 
     fn join(&self, groups: &Keys, values: &Keys, keys: &mut Keys) -> Result<()> {
         match (self.form, groups, values, keys) {
-            (Form::Narrow(bits), Keys::Narrow(groups), Keys::Narrow(values), Keys::Narrow(keys)) => {
-                let beside = |(group, value): (&u64, &u64)| group.checked_shl(bits).unwrap_or(0) | value;
+            (
+                Form::Narrow(bits),
+                Keys::Narrow(groups),
+                Keys::Narrow(values),
+                Keys::Narrow(keys),
+            ) => {
+                let beside =
+                    |(group, value): (&u64, &u64)| group.checked_shl(bits).unwrap_or(0) | value;
                 keys.extend(groups.iter().zip(values).map(beside));
             }
-            (Form::Wide(bits), Keys::Narrow(a), Keys::Narrow(b), Keys::Wide(keys)) => beside(a, b, bits, keys),
-            (Form::Wide(bits), Keys::Narrow(a), Keys::Wide(b), Keys::Wide(keys)) => beside(a, b, bits, keys),
-            (Form::Wide(bits), Keys::Wide(a), Keys::Narrow(b), Keys::Wide(keys)) => beside(a, b, bits, keys),
-            (Form::Wide(bits), Keys::Wide(a), Keys::Wide(b), Keys::Wide(keys)) => beside(a, b, bits, keys),
+            (Form::Wide(bits), Keys::Narrow(a), Keys::Narrow(b), Keys::Wide(keys)) => {
+                beside(a, b, bits, keys)
+            }
+            (Form::Wide(bits), Keys::Narrow(a), Keys::Wide(b), Keys::Wide(keys)) => {
+                beside(a, b, bits, keys)
+            }
+            (Form::Wide(bits), Keys::Wide(a), Keys::Narrow(b), Keys::Wide(keys)) => {
+                beside(a, b, bits, keys)
+            }
+            (Form::Wide(bits), Keys::Wide(a), Keys::Wide(b), Keys::Wide(keys)) => {
+                beside(a, b, bits, keys)
+            }
             (Form::Bytes, groups, values, Keys::Bytes(keys)) => {
                 for at in 0..groups.len().min(values.len()) {
                     let group = put(groups, at, keys);
@@ -100,7 +121,9 @@ impl Pair {
             (Form::Narrow(bits), Keys::Narrow(keys), Keys::Narrow(found)) => {
                 let mask = u64::MAX.checked_shr(u64::BITS - bits).unwrap_or(0);
                 let valid = |key: &&u64| Some(u128::from(**key & mask)) != null;
-                found.extend(keys.iter().filter(valid).map(|key| key.checked_shr(bits).unwrap_or(0)));
+                found.extend(
+                    keys.iter().filter(valid).map(|key| key.checked_shr(bits).unwrap_or(0)),
+                );
             }
             (Form::Wide(bits), Keys::Wide(keys), found) => {
                 let mask = u128::MAX.checked_shr(u128::BITS - bits).unwrap_or(0);
@@ -131,7 +154,9 @@ impl Pair {
         match keys {
             Keys::Narrow(keys) => keys.iter().filter(|key| Some(u128::from(**key)) != null).count(),
             Keys::Wide(keys) => keys.iter().filter(|key| Some(**key) != null).count(),
-            Keys::Bytes(keys) => (0..keys.len()).filter(|at| self.is_valid(keys.get(*at), null)).count(),
+            Keys::Bytes(keys) => {
+                (0..keys.len()).filter(|at| self.is_valid(keys.get(*at), null)).count()
+            }
         }
     }
 
@@ -150,8 +175,14 @@ fn another_kind() -> Error {
 }
 
 /// Groups in the bits above those of values.
-fn beside<G: Copy + Into<u128>, V: Copy + Into<u128>>(groups: &[G], values: &[V], bits: u32, out: &mut Vec<u128>) {
-    let beside = |(group, value): (&G, &V)| (*group).into().checked_shl(bits).unwrap_or(0) | (*value).into();
+fn beside<G: Copy + Into<u128>, V: Copy + Into<u128>>(
+    groups: &[G],
+    values: &[V],
+    bits: u32,
+    out: &mut Vec<u128>,
+) {
+    let beside =
+        |(group, value): (&G, &V)| (*group).into().checked_shl(bits).unwrap_or(0) | (*value).into();
     out.extend(groups.iter().zip(values).map(beside));
 }
 

@@ -1,5 +1,6 @@
-//! Groups and rows sorted into radix partitions by bits of the hash of their keys: what falls into different partitions
-//! never meets, so that partitions are merged one by one, by any thread, each in a table that stays within the caches.
+//! Groups and rows sorted into radix partitions by bits of the hash of their keys: what falls into
+//! different partitions never meets, so that partitions are merged one by one, by any thread, each
+//! in a table that stays within the caches.
 
 use super::spill::{Place, Spill};
 use super::table::{Part, Table};
@@ -7,7 +8,8 @@ use crate::error::Result;
 
 /// Partitions of one level.
 pub(crate) const FAN: usize = 256;
-/// Each level looks at eight more bits, from the highest down; the low half of a hash is the index's.
+/// Each level looks at eight more bits, from the highest down; the low half of a hash is the
+/// index's.
 pub(crate) const LEVELS: u32 = 4;
 /// Groups of a part before it is closed.
 const PART_GROUPS: usize = 1024;
@@ -77,8 +79,8 @@ pub(crate) struct Partitions<'a> {
     /// Groups in memory.
     pub(crate) groups: usize,
     order: Vec<u32>,
-    /// Empty parts with the room that spilled ones took: an allocator gives memory back to the system only in time, and
-    /// until then fresh memory is taken beside it.
+    /// Empty parts with the room that spilled ones took: an allocator gives memory back to the
+    /// system only in time, and until then fresh memory is taken beside it.
     spare: Spare<'a>,
 }
 
@@ -177,10 +179,14 @@ impl<'a> Partitions<'a> {
         self.closed + self.spare.bytes + self.all.iter().map(open).sum::<usize>()
     }
 
-    /// Merges the groups of the same key within each partition, if a first partition shows that it pays.
+    /// Merges the groups of the same key within each partition, if a first partition shows that it
+    /// pays.
     pub(crate) fn merge(&mut self) -> Result<()> {
-        let groups = |partition: &Partition<'_>| partition.parts.iter().map(Part::len).sum::<usize>();
-        let Some(largest) = (0..self.all.len()).max_by_key(|at| self.all.get(*at).map_or(0, groups)) else {
+        let groups =
+            |partition: &Partition<'_>| partition.parts.iter().map(Part::len).sum::<usize>();
+        let Some(largest) =
+            (0..self.all.len()).max_by_key(|at| self.all.get(*at).map_or(0, groups))
+        else {
             return Ok(());
         };
         let mut table = Table::like(&self.like)?;
@@ -194,8 +200,8 @@ impl<'a> Partitions<'a> {
         Ok(())
     }
 
-    /// Merges the groups of one partition that are in memory; how many there were, and are. What takes them has the room of
-    /// those that they came from.
+    /// Merges the groups of one partition that are in memory; how many there were, and are. What
+    /// takes them has the room of those that they came from.
     fn merge_one(&mut self, at: usize, table: &mut Table<'a>) -> Result<(usize, usize)> {
         let Some(partition) = self.all.get_mut(at) else { return Ok((0, 0)) };
         let mut before = 0;
@@ -215,11 +221,14 @@ impl<'a> Partitions<'a> {
         Ok((before, all.len()))
     }
 
-    /// Writes everything to the file, merged where that pays, and keeps at most so many bytes of room for what comes.
+    /// Writes everything to the file, merged where that pays, and keeps at most so many bytes of
+    /// room for what comes.
     pub(crate) fn spill(&mut self, spill: &Spill, room: usize) -> Result<()> {
         self.merge()?;
         let spare = &mut self.spare;
-        self.all.iter_mut().try_for_each(|partition| partition.spill_each(spill, |part| spare.keep(part)))?;
+        self.all
+            .iter_mut()
+            .try_for_each(|partition| partition.spill_each(spill, |part| spare.keep(part)))?;
         spare.cut(room);
         self.recount();
         Ok(())
@@ -228,7 +237,11 @@ impl<'a> Partitions<'a> {
     fn recount(&mut self) {
         let parts = || self.all.iter().map(|partition| partition.parts.as_slice());
         self.groups = parts().flatten().map(Part::len).sum();
-        self.closed = parts().filter_map(<[_]>::split_last).flat_map(|(_, closed)| closed).map(Part::memory).sum();
+        self.closed = parts()
+            .filter_map(<[_]>::split_last)
+            .flat_map(|(_, closed)| closed)
+            .map(Part::memory)
+            .sum();
     }
 
     /// The partitions, one by one.

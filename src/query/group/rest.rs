@@ -1,6 +1,7 @@
-//! The groups that are still to come out: made into columns step by step, so that the answer is never whole in memory
-//! beside the groups. Partitions are merged as they are asked for, several at a time, in parallel; one that is too large
-//! for the memory there is, is split by more bits of the hash.
+//! The groups that are still to come out: made into columns step by step, so that the answer is
+//! never whole in memory beside the groups. Partitions are merged as they are asked for, several at
+//! a time, in parallel; one that is too large for the memory there is, is split by more bits of the
+//! hash.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -76,15 +77,19 @@ impl SlotsLeft<'_> {
         let starts: Vec<usize> = (start..self.done).step_by(STEP_SLOTS).collect();
         let batch = |start: &usize| {
             let live = |(_, rows): &(u64, &u64)| self.alone || **rows > 0;
-            let rows = self.states.rows.get(*start..slots.min(start + STEP_SLOTS)).unwrap_or_default();
-            let groups: Vec<u64> = (*start as u64..).zip(rows).filter(live).map(|(at, _)| at).collect();
+            let rows =
+                self.states.rows.get(*start..slots.min(start + STEP_SLOTS)).unwrap_or_default();
+            let groups: Vec<u64> =
+                (*start as u64..).zip(rows).filter(live).map(|(at, _)| at).collect();
             let mut columns = self.digits.keys(&groups)?;
             columns.extend(self.states.finish(&groups)?);
             Ok(columns)
         };
         let batches = match starts.as_slice() {
             [only] => vec![batch(only)?],
-            _ => self.context.pool.install(|| starts.par_iter().map(batch).collect::<Result<_>>())?,
+            _ => {
+                self.context.pool.install(|| starts.par_iter().map(batch).collect::<Result<_>>())?
+            }
         };
         if self.done == slots {
             self.states.clear();
@@ -106,7 +111,8 @@ pub(crate) struct PartitionsLeft<'a> {
     held: Reservation<'a>,
     /// For the tables and the answer of the step that is out.
     step: Reservation<'a>,
-    /// Empty tables with the room that former partitions took: fresh memory costs more than filling it.
+    /// Empty tables with the room that former partitions took: fresh memory costs more than filling
+    /// it.
     tables: Mutex<Vec<Table<'a>>>,
 }
 
@@ -147,7 +153,10 @@ impl<'a> PartitionsLeft<'a> {
     }
 
     /// What `make` makes of the next partitions, merged; `None` when there are no more.
-    pub(crate) fn step<T: Send>(&mut self, make: impl Fn(&Part<'a>) -> Result<T> + Sync) -> Result<Option<Vec<T>>> {
+    pub(crate) fn step<T: Send>(
+        &mut self,
+        make: impl Fn(&Part<'a>) -> Result<T> + Sync,
+    ) -> Result<Option<Vec<T>>> {
         self.step.shrink(usize::MAX);
         let step = self.take_step()?;
         if step.is_empty() {
@@ -161,7 +170,9 @@ impl<'a> PartitionsLeft<'a> {
         let made: Vec<T> = match step.len() {
             1 => step.into_iter().map(|one| this.merged(one, &make)).collect::<Result<_>>()?,
             _ => {
-                let merged = || step.into_par_iter().map(|one| this.merged(one, &make)).collect::<Result<_>>();
+                let merged = || {
+                    step.into_par_iter().map(|one| this.merged(one, &make)).collect::<Result<_>>()
+                };
                 self.context.pool.install(merged)?
             }
         };
@@ -194,8 +205,9 @@ impl<'a> PartitionsLeft<'a> {
         Ok(step)
     }
 
-    /// Spills partitions, those first that are merged last, until so many bytes can be reserved for a step; false if even
-    /// then they cannot. `kept` bytes of what is held are not among the partitions left.
+    /// Spills partitions, those first that are merged last, until so many bytes can be reserved for
+    /// a step; false if even then they cannot. `kept` bytes of what is held are not among the
+    /// partitions left.
     fn make_room(&mut self, needed: usize, kept: usize) -> Result<bool> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let mut held: usize = kept + self.left.iter().map(Partition::memory).sum::<usize>();
@@ -237,7 +249,11 @@ impl<'a> PartitionsLeft<'a> {
     }
 
     /// Merges a partition, and makes something of it.
-    fn merged<T>(&self, partition: Partition<'a>, make: impl Fn(&Part<'a>) -> Result<T>) -> Result<T> {
+    fn merged<T>(
+        &self,
+        partition: Partition<'a>,
+        make: impl Fn(&Part<'a>) -> Result<T>,
+    ) -> Result<T> {
         let all = partition.groups();
         let mut parts = partition.parts.into_iter();
         let used = self.tables.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -264,7 +280,8 @@ impl<'a> PartitionsLeft<'a> {
 /// Bytes that merging a partition takes at most, and its answer.
 fn needed(partition: &Partition<'_>) -> usize {
     let groups = partition.groups();
-    // Counts of rows, which single rows do not have; vectors that double while they are copied; columns of the answer.
+    // Counts of rows, which single rows do not have; vectors that double while they are copied;
+    // columns of the answer.
     Index::memory_of(groups) + (partition.size() + groups * size_of::<u64>()) * 3
 }
 
@@ -298,7 +315,11 @@ fn one_by_one<'a>(workers: Vec<Hashed<'a>>, held: &mut Reservation<'a>) -> Vec<P
         parts.push(part);
     }
     parts.retain(|part| part.len() > 0);
-    if parts.is_empty() { Vec::new() } else { vec![Partition { level: 0, parts, places: Vec::new() }] }
+    if parts.is_empty() {
+        Vec::new()
+    } else {
+        vec![Partition { level: 0, parts, places: Vec::new() }]
+    }
 }
 
 /// The partitions of all threads, each with the parts of the one with the same number.

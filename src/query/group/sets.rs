@@ -1,8 +1,10 @@
-//! Distinct values of groups: which pairs of a group and a value there are, beside the groups themselves.
+//! Distinct values of groups: which pairs of a group and a value there are, beside the groups
+//! themselves.
 //!
-//! Each input of which distinct values are counted has a set: a bit for each pair where the codes of both are few, else a
-//! hash table with the pairs as keys, which moves to partitions and files as groups do. When all rows have been seen, the
-//! pairs of a set, each there once, are counted by group, and the counts are added to the groups' other states.
+//! Each input of which distinct values are counted has a set: a bit for each pair where the codes
+//! of both are few, else a hash table with the pairs as keys, which moves to partitions and files
+//! as groups do. When all rows have been seen, the pairs of a set, each there once, are counted by
+//! group, and the counts are added to the groups' other states.
 
 use std::sync::Arc;
 
@@ -46,7 +48,8 @@ enum Form {
     Hashed(Arc<Keying>, Option<Arc<Sieve>>),
 }
 
-/// The sets that aggregates need, and what is reserved for those that cannot be spilled, for all threads.
+/// The sets that aggregates need, and what is reserved for those that cannot be spilled, for all
+/// threads.
 pub(crate) fn sets<'a>(
     fragment: &Fragment,
     keys: &[Expression],
@@ -56,7 +59,8 @@ pub(crate) fn sets<'a>(
     context: &'a Context<'a>,
 ) -> Result<(Vec<Set>, Reservation<'a>)> {
     let mut inputs: Vec<(&Expression, Vec<usize>)> = Vec::new();
-    for (at, aggregate) in aggregates.iter().enumerate().filter(|(_, aggregate)| aggregate.distinct) {
+    for (at, aggregate) in aggregates.iter().enumerate().filter(|(_, aggregate)| aggregate.distinct)
+    {
         let Some(input) = &aggregate.input else { continue };
         match inputs.iter_mut().find(|(known, _)| known.is_same(input)) {
             Some((_, takers)) => takers.push(at),
@@ -88,7 +92,12 @@ impl Room<'_> {
         if bits <= FEW_BITS {
             return true;
         }
-        let most = self.context.limits.direct.saturating_mul(BITS_A_SLOT).min(self.rows.saturating_mul(BITS_A_ROW));
+        let most = self
+            .context
+            .limits
+            .direct
+            .saturating_mul(BITS_A_SLOT)
+            .min(self.rows.saturating_mul(BITS_A_ROW));
         bits <= most && self.reservation.grow(Bits::memory_of(bits) * self.threads).is_ok()
     }
 }
@@ -136,18 +145,28 @@ pub(crate) struct WithSets<'a, W> {
 }
 
 impl Set {
-    pub(crate) fn worker<'a>(&self, spill: &Arc<Spill>, context: &'a Context<'a>) -> Result<SetWorker<'a>> {
+    pub(crate) fn worker<'a>(
+        &self,
+        spill: &Arc<Spill>,
+        context: &'a Context<'a>,
+    ) -> Result<SetWorker<'a>> {
         Ok(match &self.form {
             Form::Bits(digits, all) => SetWorker::Bits(Bits::new(Arc::clone(digits), *all)),
             Form::Hashed(keying, sieve) => {
-                let worker = Hashed::new(Arc::clone(keying), Arc::clone(spill), &no_states(keying)?, context)?;
+                let worker = Hashed::new(
+                    Arc::clone(keying),
+                    Arc::clone(spill),
+                    &no_states(keying)?,
+                    context,
+                )?;
                 let sifter = sieve.as_ref().map(|sieve| Sifter::new(Arc::clone(sieve), context));
                 SetWorker::Hashed(Box::new(worker), sifter)
             }
         })
     }
 
-    /// Calls `found` with keys of groups, each at most once a call, and how many values each of them has.
+    /// Calls `found` with keys of groups, each at most once a call, and how many values each of
+    /// them has.
     pub(crate) fn counts<'a>(
         &self,
         workers: Vec<SetWorker<'a>>,
@@ -170,7 +189,8 @@ impl Set {
         let Form::Hashed(keying, _) = &self.form else { return Ok(()) };
         let Keying::Pair(pair) = &**keying else { return Ok(()) };
         let (held, parts) = left(hashed, context)?;
-        let mut pairs = PartitionsLeft::new(Arc::clone(spill), context, no_states(keying)?, parts, held);
+        let mut pairs =
+            PartitionsLeft::new(Arc::clone(spill), context, no_states(keying)?, parts, held);
         while let Some(made) = pairs.step(|part| counted(pair, part))? {
             made.into_iter().try_for_each(|(groups, counts)| found(groups, counts))?;
         }

@@ -1,8 +1,9 @@
-//! Rows whose pair of a group and a decimal a thread has seen before, told by a bit for each: most amounts of money and most
-//! coordinates repeat, and need not be made doubles, hashed and looked for to be the same again.
+//! Rows whose pair of a group and a decimal a thread has seen before, told by a bit for each: most
+//! amounts of money and most coordinates repeat, and need not be made doubles, hashed and looked
+//! for to be the same again.
 //!
-//! A bit stands for a whole number under one way to make doubles of such, so that two rows with the same bit have the
-//! same double. Whatever has no bit goes on.
+//! A bit stands for a whole number under one way to make doubles of such, so that two rows with the
+//! same bit have the same double. Whatever has no bit goes on.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -94,17 +95,21 @@ impl Sieve {
                 continue;
             }
             let bound = |bound: &Option<crate::block::Bound>| match bound.as_ref()?.value {
-                Scalar::Float(v) if v.is_finite() && *stored.data_type() == DataType::Float64 => Some(v),
+                Scalar::Float(v) if v.is_finite() && *stored.data_type() == DataType::Float64 => {
+                    Some(v)
+                }
                 _ => None,
             };
             range = range.start.min(bound(&stats.min)?)..range.end.max(bound(&stats.max)?);
         }
         let most = MAX_BITS.min(context.limits.direct);
-        let fits = range.start <= range.end && groups.as_ref().is_none_or(|groups| groups.product < most);
+        let fits =
+            range.start <= range.end && groups.as_ref().is_none_or(|groups| groups.product < most);
         fits.then(|| Sieve { value: value.clone(), at, groups, range, most })
     }
 
-    /// What the rows of a slice store, if that are whole numbers, and how the block makes doubles of them.
+    /// What the rows of a slice store, if that are whole numbers, and how the block makes doubles
+    /// of them.
     fn stored(&self, slice: &Slice<'_, '_>) -> Result<Option<(Way, WholeNumbers)>> {
         let whole = Slice::new(slice.block, slice.range.clone());
         let head = match slice.block.column(self.at)?.map(|column| column.reader().stream()) {
@@ -121,8 +126,13 @@ impl Sieve {
         else {
             return Ok(None);
         };
-        let way = head.map_or(Way::Dictionary(decimals.exponent), |head| Way::Decimals(decimals.exponent, head));
-        Ok(Some((way, WholeNumbers { ints: decimals.ints, exceptions: decimals.exceptions, valid })))
+        let way = head.map_or(Way::Dictionary(decimals.exponent), |head| {
+            Way::Decimals(decimals.exponent, head)
+        });
+        Ok(Some((
+            way,
+            WholeNumbers { ints: decimals.ints, exceptions: decimals.exceptions, valid },
+        )))
     }
 }
 
@@ -181,8 +191,12 @@ impl<'a> Sifter<'a> {
         let is_exception = |row: usize| valid.as_ref().is_none_or(|valid| valid.is_valid(row));
         let values = seen.span as usize;
         let rows = match &stored.ints {
-            Whole::Narrow(ints) => seen.look(ints, slice.selected(), &self.numbers, &other, is_exception),
-            Whole::Wide(ints) => seen.look(ints, slice.selected(), &self.numbers, &other, is_exception),
+            Whole::Narrow(ints) => {
+                seen.look(ints, slice.selected(), &self.numbers, &other, is_exception)
+            }
+            Whole::Wide(ints) => {
+                seen.look(ints, slice.selected(), &self.numbers, &other, is_exception)
+            }
         };
         self.rows = (self.rows.0 + slice.len(), self.rows.1 + rows.len());
         // Where there may be many values, they cannot repeat before that many rows.
@@ -198,8 +212,10 @@ impl<'a> Sifter<'a> {
             return Some(known);
         }
         let scale = way.scale();
-        let (low, high) =
-            ((self.sieve.range.start * scale).floor() - 2.0, (self.sieve.range.end * scale).ceil() + 2.0);
+        let (low, high) = (
+            (self.sieve.range.start * scale).floor() - 2.0,
+            (self.sieve.range.end * scale).ceil() + 2.0,
+        );
         let groups = self.sieve.groups.as_ref().map_or(1, |groups| groups.product);
         let span = high - low + 1.0;
         let fits = low.abs() < 1e15 && span * groups as f64 <= self.sieve.most as f64;
@@ -213,8 +229,9 @@ impl<'a> Sifter<'a> {
 }
 
 impl Seen {
-    /// The rows, of those selected, whose bits were not yet set, and the exceptions. `numbers` are the groups of those
-    /// selected, none where there is one; `other` rows have no bit, but for null go on.
+    /// The rows, of those selected, whose bits were not yet set, and the exceptions. `numbers` are
+    /// the groups of those selected, none where there is one; `other` rows have no bit, but for
+    /// null go on.
     fn look<T: Copy + Into<i64>>(
         &mut self,
         ints: &[T],
@@ -246,8 +263,14 @@ impl Seen {
         };
         let group = |at: usize| numbers.get(at).copied().unwrap_or(0);
         match selected {
-            None if numbers.is_empty() => ints.iter().enumerate().for_each(|(row, int)| one(row, 0, *int)),
-            None => ints.iter().zip(numbers).enumerate().for_each(|(row, (int, group))| one(row, *group, *int)),
+            None if numbers.is_empty() => {
+                ints.iter().enumerate().for_each(|(row, int)| one(row, 0, *int))
+            }
+            None => ints
+                .iter()
+                .zip(numbers)
+                .enumerate()
+                .for_each(|(row, (int, group))| one(row, *group, *int)),
             Some(selected) => {
                 for (at, row) in selected.iter().enumerate() {
                     if let Some(int) = ints.get(*row as usize) {

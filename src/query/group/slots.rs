@@ -49,7 +49,10 @@ impl<'a> Slots<'a> {
     }
 
     /// The groups of this thread and of others, and what is reserved for them.
-    pub(crate) fn merged(mut self, others: impl Iterator<Item = Slots<'a>>) -> (Accumulators<'a>, Reservation<'a>) {
+    pub(crate) fn merged(
+        mut self,
+        others: impl Iterator<Item = Slots<'a>>,
+    ) -> (Accumulators<'a>, Reservation<'a>) {
         for mut other in others {
             other.states.settle();
             self.states.merge(&other.states, Map::Same);
@@ -83,10 +86,14 @@ impl Worker for Slots<'_> {
             if self.states.update_marked(slice, group as usize)? {
                 return Ok(());
             }
-            return self.states.update(slice, Groups::Same { group: group as usize, rows: slice.len() });
+            return self
+                .states
+                .update(slice, Groups::Same { group: group as usize, rows: slice.len() });
         }
         let room = &mut self.room;
-        let groups = if let Some((codes, places)) = local.bytes(slice, &mut self.bytes, &mut self.places, room)? {
+        let groups = if let Some((codes, places)) =
+            local.bytes(slice, &mut self.bytes, &mut self.places, room)?
+        {
             Groups::Bytes { codes, places }
         } else if self.digits.product <= 1 << 16 {
             self.shorts.clear();

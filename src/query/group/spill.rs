@@ -9,7 +9,8 @@ use crate::bytes::{Cursor, Writer, checksum_holds};
 use crate::disk::TemporaryFile;
 use crate::error::{Error, Result};
 
-/// What one run of a fragment has spilled: one file, made when the first part is written, gone with the run.
+/// What one run of a fragment has spilled: one file, made when the first part is written, gone with
+/// the run.
 #[derive(Debug)]
 pub(crate) struct Spill {
     directory: PathBuf,
@@ -78,8 +79,8 @@ impl Spill {
         if !checksum_holds(crc32fast::hash(&bytes), place.checksum) {
             return Err(damaged("a temporary file holds other bytes than were written"));
         }
-        let plain =
-            lz4_flex::block::decompress_size_prepended(&bytes).map_err(|error| damaged(&error.to_string()))?;
+        let plain = lz4_flex::block::decompress_size_prepended(&bytes)
+            .map_err(|error| damaged(&error.to_string()))?;
         like.read(&mut Cursor::new(&plain)).map_err(|error| error.at(&self.directory, place.start))
     }
 }

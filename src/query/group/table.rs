@@ -73,7 +73,12 @@ pub(crate) struct Table<'a> {
 impl<'a> Table<'a> {
     /// Without groups, of the kind of a part.
     pub(crate) fn like(part: &Part<'a>) -> Result<Self> {
-        Ok(Table { index: Index::default(), part: part.none()?, hashes: Vec::new(), map: Vec::new() })
+        Ok(Table {
+            index: Index::default(),
+            part: part.none()?,
+            hashes: Vec::new(),
+            map: Vec::new(),
+        })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -105,7 +110,12 @@ impl<'a> Table<'a> {
     }
 
     /// Adds the selected rows of a slice to the groups of their keys.
-    pub(crate) fn update(&mut self, slice: &Slice<'_, '_>, keys: &Keys, hashes: &[u64]) -> Result<()> {
+    pub(crate) fn update(
+        &mut self,
+        slice: &Slice<'_, '_>,
+        keys: &Keys,
+        hashes: &[u64],
+    ) -> Result<()> {
         self.find(keys, hashes)?;
         self.part.states.update(slice, Groups::Words(&self.map))
     }

@@ -1,5 +1,6 @@
-//! Sums of an expression over one column of few values: it is computed once for each value, and not for each row. How often
-//! each value occurs is all that is asked of the rows, and is counted once for all expressions over the column.
+//! Sums of an expression over one column of few values: it is computed once for each value, and not
+//! for each row. How often each value occurs is all that is asked of the rows, and is counted once
+//! for all expressions over the column.
 
 use std::sync::Arc;
 
@@ -46,12 +47,17 @@ pub(crate) fn value_counts(
     let mut value_counts = Vec::new();
     for (at, takers) in columns {
         let Some(column) = fragment.columns.get(at) else { continue };
-        let stored = survivors.segments.iter().filter_map(|segment| segment.columns.get(at)?.as_deref());
-        if stored.filter_map(|column| column.record().dictionary).any(|known| u64::from(known.values) > most) {
+        let stored =
+            survivors.segments.iter().filter_map(|segment| segment.columns.get(at)?.as_deref());
+        if stored
+            .filter_map(|column| column.record().dictionary)
+            .any(|known| u64::from(known.values) > most)
+        {
             continue;
         }
         let key = [Expression::column(at, column)];
-        let coding = Coding::of(&key[0], &fragment.columns, survivors, fragment.conditions.is_empty())?;
+        let coding =
+            Coding::of(&key[0], &fragment.columns, survivors, fragment.conditions.is_empty())?;
         if coding.as_ref().is_some_and(|coding| coding.domain() <= most && coding.is_exact())
             && let Ok(digits) = Digits::of(&key, vec![coding])
         {
@@ -69,7 +75,11 @@ fn of_column(aggregate: &Aggregate) -> Option<usize> {
     );
     // Columns themselves are added as they are stored.
     let input = aggregate.input.as_ref().filter(|input| input.function.is_some())?;
-    if adds && !aggregate.distinct && aggregate.filter.is_none() { input.only_input() } else { None }
+    if adds && !aggregate.distinct && aggregate.filter.is_none() {
+        input.only_input()
+    } else {
+        None
+    }
 }
 
 /// One thread's groups, and how often values occur where these are one.
@@ -85,8 +95,13 @@ impl<'a> WithCounts<'a> {
         context: &'a Context<'a>,
     ) -> Result<Self> {
         value_counts.iter().for_each(|column| slots.leave(&column.takers));
-        let counts = |column: &ValueCounts| Slots::new(Arc::clone(&column.digits), &[], Reservation::new(context));
-        Ok(WithCounts { slots, value_counts: value_counts.iter().map(counts).collect::<Result<_>>()? })
+        let counts = |column: &ValueCounts| {
+            Slots::new(Arc::clone(&column.digits), &[], Reservation::new(context))
+        };
+        Ok(WithCounts {
+            slots,
+            value_counts: value_counts.iter().map(counts).collect::<Result<_>>()?,
+        })
     }
 
     /// The groups of this thread and of others, and what is reserved for them.
@@ -131,11 +146,16 @@ impl ValueCounts {
         aggregates: &[Aggregate],
         states: &mut Accumulators<'_>,
     ) -> Result<()> {
-        let (codes, rows): (Vec<u64>, Vec<u64>) =
-            (0..).zip(&counted.rows).filter(|(_, rows)| **rows > 0).map(|(code, rows)| (code, *rows)).unzip();
+        let (codes, rows): (Vec<u64>, Vec<u64>) = (0..)
+            .zip(&counted.rows)
+            .filter(|(_, rows)| **rows > 0)
+            .map(|(code, rows)| (code, *rows))
+            .unzip();
         let values = self.digits.keys(&codes)?;
         for taker in &self.takers {
-            if let Some(input) = aggregates.get(*taker).and_then(|aggregate| aggregate.input.as_ref()) {
+            if let Some(input) =
+                aggregates.get(*taker).and_then(|aggregate| aggregate.input.as_ref())
+            {
                 // Of values that occur: what fails for one of them fails for a row.
                 states.add_counted(*taker, input.evaluate(&values, codes.len())?, &rows)?;
             }

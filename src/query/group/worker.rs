@@ -1,5 +1,6 @@
-//! One thread's groups by a hash table that stays within the caches: when it is full, its groups move to radix partitions;
-//! where it hardly joined any rows, rows go there directly; and when memory is short, the partitions go to a file.
+//! One thread's groups by a hash table that stays within the caches: when it is full, its groups
+//! move to radix partitions; where it hardly joined any rows, rows go there directly; and when
+//! memory is short, the partitions go to a file.
 
 use std::sync::Arc;
 
@@ -136,7 +137,11 @@ impl Worker for Hashed<'_> {
         if !self.separate {
             self.table.update(slice, &self.slice.keys, &self.hashes)?;
             self.rows += slice.len();
-            return if self.table.len() >= self.limits.in_table { self.empty_table() } else { Ok(()) };
+            return if self.table.len() >= self.limits.in_table {
+                self.empty_table()
+            } else {
+                Ok(())
+            };
         }
         while self.each.len() < slice.len() {
             self.each.push(self.each.len() as u16);

@@ -1,6 +1,7 @@
-//! Sorted segments in chains: within each, one segment comes after the other, so that a chain is a sorted sequence and a
-//! merge of all chains is the sorted table. Of a table that was compacted there is one, of one to which each night adds rows
-//! that overlap with those of the night before, about as many as overlap at any one point.
+//! Sorted segments in chains: within each, one segment comes after the other, so that a chain is a
+//! sorted sequence and a merge of all chains is the sorted table. Of a table that was compacted
+//! there is one, of one to which each night adds rows that overlap with those of the night before,
+//! about as many as overlap at any one point.
 
 use std::cmp::Ordering;
 
@@ -27,10 +28,12 @@ struct Range {
     last: Bound,
 }
 
-/// The chains of a table by these keys; `None` if some segment is not sorted by them, or there would be too many.
+/// The chains of a table by these keys; `None` if some segment is not sorted by them, or there
+/// would be too many.
 ///
-/// That a segment is sorted by the first key was measured when it was written; that it is by the others follows from the table's
-/// arrangement. Segments of a narrower type than the table's keep their order in it: no type widens to one that turns it.
+/// That a segment is sorted by the first key was measured when it was written; that it is by the
+/// others follows from the table's arrangement. Segments of a narrower type than the table's keep
+/// their order in it: no type widens to one that turns it.
 pub(crate) fn chains(snapshot: &Snapshot, keys: &[SortKey]) -> Result<Option<Chains>> {
     let Some(key) = keys.first() else { return Ok(None) };
     let known = snapshot.column_stats(key.column)?;
@@ -40,11 +43,15 @@ pub(crate) fn chains(snapshot: &Snapshot, keys: &[SortKey]) -> Result<Option<Cha
     let (mut rising, mut falling) = (true, true);
     let mut ranges = Vec::with_capacity(known.len());
     for (number, known) in known.into_iter().enumerate() {
-        let Some(known) = known.filter(|known| known.data_type == data_type) else { return Ok(None) };
+        let Some(known) = known.filter(|known| known.data_type == data_type) else {
+            return Ok(None);
+        };
         let stats = known.stats;
         rising &= stats.order.ascending;
         falling &= stats.order.descending;
-        let Some((min, max)) = stats.min.zip(stats.max).filter(|_| stats.nulls == 0 && stats.nans == 0) else {
+        let Some((min, max)) =
+            stats.min.zip(stats.max).filter(|_| stats.nulls == 0 && stats.nans == 0)
+        else {
             return Ok(None);
         };
         let (first, last) = if key.descending { (max, min) } else { (min, max) };
@@ -54,8 +61,11 @@ pub(crate) fn chains(snapshot: &Snapshot, keys: &[SortKey]) -> Result<Option<Cha
     let unmeasured = data_type == DataType::Bool;
     let (with, against) = if key.descending { (falling, rising) } else { (rising, falling) };
     let sort_by = &snapshot.root().arrangement.sort_by;
-    let opposite =
-        |key: &SortKey| SortKey { column: key.column, descending: !key.descending, nulls_first: !key.nulls_first };
+    let opposite = |key: &SortKey| SortKey {
+        column: key.column,
+        descending: !key.descending,
+        nulls_first: !key.nulls_first,
+    };
     let promised = |keys: &[SortKey]| sort_by.starts_with(keys);
     let proven = |measured: bool, keys: &[SortKey]| match (unmeasured, keys) {
         (false, [_]) => measured,
@@ -124,7 +134,10 @@ mod tests {
         assert_eq!(of(&ranges, false, true), Some(vec![vec![1, 2, 0, 4], vec![3]]));
         assert_eq!(of(&ranges, false, false), Some(vec![vec![1, 0, 4], vec![2, 3]]));
         assert_eq!(of(&ranges, true, true), Some(vec![vec![4, 3, 2, 1], vec![0]]));
-        assert_eq!(of(&[(0, 9); MAX_CHAINS], false, true).map(|chains| chains.len()), Some(MAX_CHAINS));
+        assert_eq!(
+            of(&[(0, 9); MAX_CHAINS], false, true).map(|chains| chains.len()),
+            Some(MAX_CHAINS)
+        );
         assert_eq!(of(&[(0, 9); MAX_CHAINS + 1], false, true), None);
     }
 }

@@ -14,14 +14,15 @@ use crate::model::{DataType, Scalar};
 use crate::segment;
 use crate::store::ColumnStats;
 
-/// Words that sort as the first two keys do, as far as they are known: rows whose ranks are above those of another come
-/// after it.
+/// Words that sort as the first two keys do, as far as they are known: rows whose ranks are above
+/// those of another come after it.
 pub(super) type Ranks = (i64, i64);
 
 /// Of rows that may be anything.
 pub(super) const ANY: i64 = i64::MIN;
 
-/// The second key counts only where the first rank tells the first key: the extremes stand for null, too, or for anything.
+/// The second key counts only where the first rank tells the first key: the extremes stand for
+/// null, too, or for anything.
 pub(super) fn pair(first: i64, second: i64) -> Ranks {
     if first == i64::MIN || first == i64::MAX { (first, ANY) } else { (first, second) }
 }
@@ -39,12 +40,18 @@ pub(crate) fn best_of_segment(by: &OrderBy, stats: &[Option<ColumnStats>], numbe
 pub(super) fn ranks(key: &ArrayRef, by: &OrderBy) -> Option<Vec<i64>> {
     let turn = if by.descending { -1 } else { 0 };
     let mut ranks: Vec<i64> = match key.data_type() {
-        ArrowType::Float64 => {
-            key.as_primitive::<Float64Type>().values().iter().map(|v| float_rank(*v) ^ turn).collect()
-        }
-        ArrowType::Float32 => {
-            key.as_primitive::<Float32Type>().values().iter().map(|v| float_rank((*v).into()) ^ turn).collect()
-        }
+        ArrowType::Float64 => key
+            .as_primitive::<Float64Type>()
+            .values()
+            .iter()
+            .map(|v| float_rank(*v) ^ turn)
+            .collect(),
+        ArrowType::Float32 => key
+            .as_primitive::<Float32Type>()
+            .values()
+            .iter()
+            .map(|v| float_rank((*v).into()) ^ turn)
+            .collect(),
         ArrowType::UInt64 => to_words(key)?.iter().map(|v| v ^ i64::MIN ^ turn).collect(),
         _ => to_words(key)?.iter().map(|v| v ^ turn).collect(),
     };
@@ -66,7 +73,8 @@ fn float_rank(value: f64) -> i64 {
 
 /// Whether [`ranks`] knows keys of the type.
 pub(super) fn is_ranked(data_type: &ArrowType) -> bool {
-    is_words(data_type) || matches!(data_type, ArrowType::UInt64 | ArrowType::Float32 | ArrowType::Float64)
+    is_words(data_type)
+        || matches!(data_type, ArrowType::UInt64 | ArrowType::Float32 | ArrowType::Float64)
 }
 
 pub(super) fn null_rank(by: &OrderBy) -> i64 {
@@ -74,13 +82,21 @@ pub(super) fn null_rank(by: &OrderBy) -> i64 {
 }
 
 /// No row of the block has lower ranks.
-pub(super) fn best_ranks(order: &[OrderBy], columns: &[Option<Arc<segment::Column>>], block: usize) -> Ranks {
+pub(super) fn best_ranks(
+    order: &[OrderBy],
+    columns: &[Option<Arc<segment::Column>>],
+    block: usize,
+) -> Ranks {
     let best = |at: usize| order.get(at).map_or(ANY, |by| best_of_block(by, columns, block));
     pair(best(0), best(1))
 }
 
 /// No row of the block has a lower rank.
-pub(crate) fn best_of_block(by: &OrderBy, columns: &[Option<Arc<segment::Column>>], block: usize) -> i64 {
+pub(crate) fn best_of_block(
+    by: &OrderBy,
+    columns: &[Option<Arc<segment::Column>>],
+    block: usize,
+) -> i64 {
     let Some(at) = by.expression.as_column() else { return ANY };
     if !is_ranked(&by.expression.data_type) {
         return ANY;
@@ -118,10 +134,18 @@ pub(super) fn best_rank(by: &OrderBy, stats: &Stats, stored: &DataType) -> i64 {
 }
 
 /// Where the first key has no ranks: about how early its best value stands in the order.
-pub(super) fn first_guess(order: &[OrderBy], columns: &[Option<Arc<segment::Column>>], block: usize) -> i64 {
-    let Some((by, at)) = order.first().and_then(|by| Some((by, by.expression.as_column()?))) else { return 0 };
-    let stats = columns.get(at).and_then(Option::as_deref).and_then(|column| column.block_stats(block));
-    let bound = stats.and_then(|stats| if by.descending { stats.max.as_ref() } else { stats.min.as_ref() });
+pub(super) fn first_guess(
+    order: &[OrderBy],
+    columns: &[Option<Arc<segment::Column>>],
+    block: usize,
+) -> i64 {
+    let Some((by, at)) = order.first().and_then(|by| Some((by, by.expression.as_column()?))) else {
+        return 0;
+    };
+    let stats =
+        columns.get(at).and_then(Option::as_deref).and_then(|column| column.block_stats(block));
+    let bound =
+        stats.and_then(|stats| if by.descending { stats.max.as_ref() } else { stats.min.as_ref() });
     let rising = match bound.map(|bound| &bound.value) {
         Some(Scalar::Bytes(bytes)) => {
             let mut first = [0; 8];

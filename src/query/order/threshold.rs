@@ -1,4 +1,5 @@
-//! The threshold: what a row must not exceed to be worth a look, as far as the rows found so far tell.
+//! The threshold: what a row must not exceed to be worth a look, as far as the rows found so far
+//! tell.
 
 use std::cmp::Ordering;
 
@@ -16,7 +17,8 @@ use crate::model::Scalar;
 pub(super) struct Threshold {
     /// Rows of higher ranks are not.
     pub(super) ranks: Ranks,
-    /// Of a first key without ranks: its value, or null, beside which the first rank of the row itself is 0.
+    /// Of a first key without ranks: its value, or null, beside which the first rank of the row
+    /// itself is 0.
     pub(super) key: Option<Option<Scalar>>,
 }
 
@@ -53,9 +55,13 @@ fn beside(key: &Option<Scalar>, other: &Option<Scalar>, by: &OrderBy) -> Orderin
     }
 }
 
-/// How the keys of rows that have no ranks of their own stand beside another key; `None` for types that are no keys of
-/// thresholds.
-pub(super) fn ranks_beside(keys: &ArrayRef, key: &Option<Scalar>, by: &OrderBy) -> Option<Vec<i64>> {
+/// How the keys of rows that have no ranks of their own stand beside another key; `None` for types
+/// that are no keys of thresholds.
+pub(super) fn ranks_beside(
+    keys: &ArrayRef,
+    key: &Option<Scalar>,
+    by: &OrderBy,
+) -> Option<Vec<i64>> {
     let Some(key) = key else {
         let value = if by.nulls_first { 1 } else { -1 };
         return Some((0..keys.len()).map(|at| if keys.is_null(at) { 0 } else { value }).collect());
@@ -67,9 +73,11 @@ pub(super) fn ranks_beside(keys: &ArrayRef, key: &Option<Scalar>, by: &OrderBy) 
             let keys = keys.as_string_view().iter();
             keys.map(|text| text.map_or(null, |text| turn(text.as_bytes().cmp(key)))).collect()
         }
-        (ArrowType::BinaryView, Scalar::Bytes(key)) => {
-            keys.as_binary_view().iter().map(|bytes| bytes.map_or(null, |bytes| turn(bytes.cmp(key)))).collect()
-        }
+        (ArrowType::BinaryView, Scalar::Bytes(key)) => keys
+            .as_binary_view()
+            .iter()
+            .map(|bytes| bytes.map_or(null, |bytes| turn(bytes.cmp(key))))
+            .collect(),
         (ArrowType::Decimal128(..), Scalar::Int(key)) => {
             let keys = keys.as_primitive::<Decimal128Type>().iter();
             keys.map(|int| int.map_or(null, |int| turn(int.cmp(key)))).collect()

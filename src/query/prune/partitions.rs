@@ -1,7 +1,8 @@
 //! Segments ruled out by the values of their partition's keys, which stand in its path.
 //!
-//! Statistics say most of a partition: a filter on a column, or on a function that keeps its order, needs nothing else. This is
-//! for the others: `WHERE id % 16 = 3` on a table partitioned by `id % 16`, and `WHERE id = 35`, which implies it.
+//! Statistics say most of a partition: a filter on a column, or on a function that keeps its order,
+//! needs nothing else. This is for the others: `WHERE id % 16 = 3` on a table partitioned by `id %
+//! 16`, and `WHERE id = 35`, which implies it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ pub fn key_column(key: usize) -> ColumnId {
     ColumnId(u32::try_from(key).unwrap_or(u32::MAX))
 }
 
-/// For each segment, the part of a conjunction over keys ([`key_column`]) that no row of its partition can meet.
+/// For each segment, the part of a conjunction over keys ([`key_column`]) that no row of its
+/// partition can meet.
 pub(crate) fn ruled_out_by_partition(
     predicate: &Predicate,
     keys: &[PartitionKey],
@@ -37,7 +39,11 @@ pub(crate) fn ruled_out_by_partition(
         }
     }
     let paths: Vec<Vec<Named>> = runs.iter().map(|(path, _)| parse_path(path)).collect();
-    let known = keys.iter().enumerate().map(|(at, key)| values(at, key, &paths)).collect::<Result<Vec<_>>>()?;
+    let known = keys
+        .iter()
+        .enumerate()
+        .map(|(at, key)| values(at, key, &paths))
+        .collect::<Result<Vec<_>>>()?;
     let mut all = Vec::with_capacity(entries.len());
     for (run, (_, count)) in runs.iter().enumerate() {
         let mut evidence = |column: ColumnId| {
@@ -54,22 +60,29 @@ pub(crate) fn ruled_out_by_partition(
 /// A key of a path, and its value.
 type Named = (Vec<u8>, Option<Vec<u8>>);
 
-/// The value of a key in each partition, as the statistics of one row; `None` where its text is not understood.
+/// The value of a key in each partition, as the statistics of one row; `None` where its text is not
+/// understood.
 fn values(at: usize, key: &PartitionKey, paths: &[Vec<Named>]) -> Result<Vec<Option<Stats>>> {
-    let of = |path: &Vec<Named>| path.get(at).filter(|(name, _)| **name == *key.name.as_bytes()).cloned();
-    let found: Vec<Option<Option<Vec<u8>>>> = paths.iter().map(|path| of(path).map(|(_, value)| value)).collect();
-    let bytes: ArrayRef = Arc::new(found.iter().map(|value| value.clone().flatten()).collect::<BinaryArray>());
+    let of = |path: &Vec<Named>| {
+        path.get(at).filter(|(name, _)| **name == *key.name.as_bytes()).cloned()
+    };
+    let found: Vec<Option<Option<Vec<u8>>>> =
+        paths.iter().map(|path| of(path).map(|(_, value)| value)).collect();
+    let bytes: ArrayRef =
+        Arc::new(found.iter().map(|value| value.clone().flatten()).collect::<BinaryArray>());
     // What does not convert becomes null, which it is not.
     let named = if key.data_type == DataType::Binary {
         Ok(Arc::clone(&bytes))
     } else {
         arrow_cast::cast(&bytes, &ArrowType::Utf8)
     };
-    let Ok(values) = named.and_then(|named| arrow_cast::cast(&named, &key.data_type.to_arrow())) else {
+    let Ok(values) = named.and_then(|named| arrow_cast::cast(&named, &key.data_type.to_arrow()))
+    else {
         return Ok(vec![None; paths.len()]);
     };
     let stats = |row: usize| -> Result<Option<Stats>> {
-        let is_known = found.get(row).is_some_and(Option::is_some) && values.is_null(row) == bytes.is_null(row);
+        let is_known = found.get(row).is_some_and(Option::is_some)
+            && values.is_null(row) == bytes.is_null(row);
         let known = is_known.then(|| one(&values, row, &key.data_type)).transpose()?;
         // The sign of NaN is not in its text.
         Ok(known.filter(|stats| stats.nans == 0))

@@ -4,8 +4,8 @@ use super::*;
 use crate::block::{Bound, Order};
 use crate::expr::Pattern;
 
-/// One nullable column of each kind that compares differently, with rows drawn from few values so that equality,
-/// prefixes and constants happen.
+/// One nullable column of each kind that compares differently, with rows drawn from few values so
+/// that equality, prefixes and constants happen.
 fn column(kind: u8) -> BoxedStrategy<(DataType, Vec<Option<Scalar>>)> {
     let value: BoxedStrategy<Scalar> = scalar(kind);
     let data_type = kind_type(kind);
@@ -49,7 +49,9 @@ fn stats(rows: &[Option<Scalar>], loosen: bool) -> Stats {
     let nans = values.iter().filter(|v| matches!(v, Scalar::Float(f) if f.is_nan())).count() as u64;
     let bound = |value: Option<&Scalar>, up: bool| {
         value.cloned().map(|value| match (loosen, value) {
-            (true, Scalar::Int(v)) => Bound { value: Scalar::Int(if up { v + 1 } else { v - 1 }), exact: false },
+            (true, Scalar::Int(v)) => {
+                Bound { value: Scalar::Int(if up { v + 1 } else { v - 1 }), exact: false }
+            }
             (true, Scalar::Bytes(v)) if up => {
                 Bound { value: Scalar::Bytes([&v[..], b"\0"].concat().into()), exact: false }
             }
@@ -74,19 +76,19 @@ fn leaf(kind: u8) -> BoxedStrategy<Predicate> {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
     let operand = Operand { column: ColumnId(u32::from(kind)), data_type: kind_type(kind) };
     let (a, b, c) = (operand.clone(), operand.clone(), operand);
-    let comparison = proptest::sample::select(vec![Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual]);
-    let compare = (comparison, scalar(kind)).prop_map(move |(comparison, value)| Predicate::Compare {
-        operand: a.clone(),
-        comparison,
-        value,
+    let comparison =
+        proptest::sample::select(vec![Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual]);
+    let compare = (comparison, scalar(kind)).prop_map(move |(comparison, value)| {
+        Predicate::Compare { operand: a.clone(), comparison, value }
     });
     let among = proptest::collection::vec(scalar(kind), 0..3)
         .prop_map(move |values| Predicate::In { operand: b.clone(), values });
     let texts = vec!["", "a", "ab", "b", "\u{10ffff}", "a%", "%", "%b", "a_%", "b%b%"];
-    let pattern = (proptest::sample::select(texts), any::<bool>()).prop_map(move |(text, starts)| {
-        let make = if starts { Pattern::starts_with } else { Pattern::like };
-        Predicate::Like { operand: c.clone(), pattern: make(text.as_bytes()) }
-    });
+    let pattern =
+        (proptest::sample::select(texts), any::<bool>()).prop_map(move |(text, starts)| {
+            let make = if starts { Pattern::starts_with } else { Pattern::like };
+            Predicate::Like { operand: c.clone(), pattern: make(text.as_bytes()) }
+        });
     let null = Just(Predicate::IsNull(ColumnId(u32::from(kind))));
     let constant = outcome().prop_map(Predicate::Constant);
     if kind == 2 {
@@ -105,14 +107,21 @@ fn predicate() -> impl Strategy<Value = Predicate> {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..3).prop_map(Predicate::And),
             proptest::collection::vec(inner.clone(), 0..3).prop_map(Predicate::Or),
-            (inner.clone(), outcome()).prop_map(|(p, expected)| Predicate::Is(Box::new(p), expected)),
+            (inner.clone(), outcome())
+                .prop_map(|(p, expected)| Predicate::Is(Box::new(p), expected)),
             inner.prop_map(|p| Predicate::Not(Box::new(p))),
         ]
     })
 }
 
-/// The predicate for one row, by the definition. `bitwise` is how IN treats zeros, `unknown` what Unknown comes to.
-fn holds(predicate: &Predicate, row: &[Option<Scalar>; 3], bitwise: bool, unknown: Outcome) -> Outcome {
+/// The predicate for one row, by the definition. `bitwise` is how IN treats zeros, `unknown` what
+/// Unknown comes to.
+fn holds(
+    predicate: &Predicate,
+    row: &[Option<Scalar>; 3],
+    bitwise: bool,
+    unknown: Outcome,
+) -> Outcome {
     let truth = |yes: bool| if yes { Outcome::True } else { Outcome::False };
     let value = |column: ColumnId| row[column.0 as usize].as_ref();
     let recurse = |p: &Predicate| holds(p, row, bitwise, unknown);
@@ -152,9 +161,9 @@ fn holds(predicate: &Predicate, row: &[Option<Scalar>; 3], bitwise: bool, unknow
         Predicate::Is(inner, expected) => truth(recurse(inner) == *expected),
         Predicate::Not(inner) => recurse(inner).negated(),
         Predicate::And(all) => all.iter().fold(Outcome::True, |sum, p| sum.and(recurse(p))),
-        Predicate::Or(all) => {
-            all.iter().fold(Outcome::False, |sum, p| sum.negated().and(recurse(p).negated()).negated())
-        }
+        Predicate::Or(all) => all
+            .iter()
+            .fold(Outcome::False, |sum, p| sum.negated().and(recurse(p).negated()).negated()),
     }
 }
 
@@ -206,7 +215,12 @@ fn judge(data_type: DataType, stats: &Stats, predicate: &Predicate) -> Verdict {
 #[test]
 fn prunes_what_it_should() {
     let exact = |value| Some(Bound { value, exact: true });
-    let ints = Stats { rows: 9, min: exact(Scalar::Int(10)), max: exact(Scalar::Int(20)), ..Stats::default() };
+    let ints = Stats {
+        rows: 9,
+        min: exact(Scalar::Int(10)),
+        max: exact(Scalar::Int(20)),
+        ..Stats::default()
+    };
     let compare = |data_type: DataType, comparison, value| Predicate::Compare {
         operand: Operand { column: ColumnId(0), data_type },
         comparison,

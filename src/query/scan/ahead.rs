@@ -1,9 +1,10 @@
 //! Asking the disk for what is about to be read.
 //!
-//! A mapping reads nothing that was not asked for, and a touch of what is not there waits for one page. So each block of a
-//! column is asked for as a whole before it is opened, and those of the next blocks while earlier ones are worked on:
-//! then a cold run waits for bandwidth, not for one round trip after the other. What the page cache holds already costs
-//! a fiftieth of the time that reading it takes.
+//! A mapping reads nothing that was not asked for, and a touch of what is not there waits for one
+//! page. So each block of a column is asked for as a whole before it is opened, and those of the
+//! next blocks while earlier ones are worked on: then a cold run waits for bandwidth, not for one
+//! round trip after the other. What the page cache holds already costs a fiftieth of the time that
+//! reading it takes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -29,7 +30,8 @@ pub(crate) struct Ahead {
 impl Ahead {
     /// Of `columns` columns, of which those of `output` are read where rows meet the conditions.
     pub(crate) fn of(conditions: &[Condition], output: impl Iterator<Item = usize>) -> Self {
-        let mut first: Vec<usize> = conditions.iter().flat_map(|c| c.expression.inputs.iter().copied()).collect();
+        let mut first: Vec<usize> =
+            conditions.iter().flat_map(|c| c.expression.inputs.iter().copied()).collect();
         first.sort_unstable();
         first.dedup();
         let mut then: Vec<usize> = output.filter(|at| first.binary_search(at).is_err()).collect();
@@ -50,7 +52,8 @@ impl Ahead {
 
     /// The other columns, if rows pass in at least half of the blocks.
     fn others(&self) -> &[usize] {
-        let (passed, tested) = (self.passed.load(Ordering::Relaxed), self.tested.load(Ordering::Relaxed));
+        let (passed, tested) =
+            (self.passed.load(Ordering::Relaxed), self.tested.load(Ordering::Relaxed));
         if tested > 0 && passed * 2 >= tested { &self.then } else { &[] }
     }
 
@@ -90,10 +93,18 @@ impl<'a> Walk<'a> {
         let asked = self.asked.load(Ordering::Relaxed);
         let to = self.blocks.len().min(asked + AHEAD);
         // Of two who see that it is time, one asks.
-        let claim = |to| self.asked.compare_exchange(asked, to, Ordering::Relaxed, Ordering::Relaxed);
+        let claim =
+            |to| self.asked.compare_exchange(asked, to, Ordering::Relaxed, Ordering::Relaxed);
         if at + LEAST >= asked && asked < to && claim(to).is_ok() {
-            for next in self.blocks.get(asked..to).unwrap_or_default().chunk_by(|a, b| a.segment == b.segment) {
-                if let Some(segment) = next.first().and_then(|work| self.survivors.segments.get(work.segment)) {
+            for next in self
+                .blocks
+                .get(asked..to)
+                .unwrap_or_default()
+                .chunk_by(|a, b| a.segment == b.segment)
+            {
+                if let Some(segment) =
+                    next.first().and_then(|work| self.survivors.segments.get(work.segment))
+                {
                     self.ahead.ask(segment, next.iter().map(|work| work.block));
                 }
             }

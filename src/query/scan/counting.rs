@@ -1,7 +1,7 @@
 //! What of the open blocks was read and decoded, once a block, for [`Counters`].
 //!
-//! A block may be looked at more than once in a run: the first rows of an order come back for their other columns.
-//! Flags in the open segment see to it that nothing counts twice.
+//! A block may be looked at more than once in a run: the first rows of an order come back for their
+//! other columns. Flags in the open segment see to it that nothing counts twice.
 
 use std::sync::atomic::Ordering;
 
@@ -37,7 +37,8 @@ impl OpenBlock<'_> {
         // Texts of a dictionary are views of it.
         let is_view = array.data_type().primitive_width().is_none()
             && self.stored(at).is_some_and(|column| column.record().dictionary.is_some());
-        let bytes = if is_view { array.len() * size_of::<u128>() } else { array.get_buffer_memory_size() };
+        let bytes =
+            if is_view { array.len() * size_of::<u128>() } else { array.get_buffer_memory_size() };
         let mut decoded = self.decoded.get();
         decoded.values += values as u64;
         decoded.fetched += fetched as u64;
@@ -54,11 +55,21 @@ impl OpenBlock<'_> {
     }
 
     /// Counts a block of which no row needed a look.
-    pub(crate) fn count_pruned(&self, statistic: Statistic, condition: Option<usize>, counters: &mut Counters) {
+    pub(crate) fn count_pruned(
+        &self,
+        statistic: Statistic,
+        condition: Option<usize>,
+        counters: &mut Counters,
+    ) {
         let opened = counters.bytes_read;
         self.count_opened(counters);
-        let bytes = self.segment.block_bytes(self.work.block).saturating_sub(counters.bytes_read - opened);
-        counters.prune(statistic, condition, Pruned { segments: 0, blocks: 1, rows: self.rows as u64, bytes });
+        let bytes =
+            self.segment.block_bytes(self.work.block).saturating_sub(counters.bytes_read - opened);
+        counters.prune(
+            statistic,
+            condition,
+            Pruned { segments: 0, blocks: 1, rows: self.rows as u64, bytes },
+        );
     }
 
     /// Counts the columns that were opened since, each once in a run, and what was decoded of them.
@@ -69,7 +80,8 @@ impl OpenBlock<'_> {
             if let Some(Some(_)) = slot.get()
                 && self.segment.is_new(place)
             {
-                counters.bytes_read += self.stored(at).map_or(0, |column| column.block_bytes(self.work.block));
+                counters.bytes_read +=
+                    self.stored(at).map_or(0, |column| column.block_bytes(self.work.block));
             }
             let dictionary = self.stored(at).map_or(0, segment::Column::decoded_dictionary_bytes);
             if dictionary > 0 && self.segment.is_new(1 + at) {

@@ -12,8 +12,8 @@ const MAX_DEPTH: usize = 64;
 /// Expressions of more steps are left to DataFusion.
 const MAX_STEPS: usize = 128;
 
-/// The steps of an expression over a table of this schema, whose inputs are the columns at `inputs`; `None` unless all of it
-/// is arithmetic over doubles or over whole numbers of 64 bits.
+/// The steps of an expression over a table of this schema, whose inputs are the columns at
+/// `inputs`; `None` unless all of it is arithmetic over doubles or over whole numbers of 64 bits.
 pub(crate) fn to_arithmetic(expr: &Expr, schema: &Schema, inputs: &[usize]) -> Option<Arithmetic> {
     let inputs = Inputs { schema, inputs };
     // A column or a literal alone takes no steps.
@@ -48,7 +48,8 @@ struct Inputs<'a> {
 }
 
 impl Inputs<'_> {
-    /// Where the number of an expression of this type comes from, its steps added to those that are there.
+    /// Where the number of an expression of this type comes from, its steps added to those that are
+    /// there.
     fn source<T: Number>(
         &self,
         expr: &Expr,
@@ -67,7 +68,9 @@ impl Inputs<'_> {
                 if DataType::from_arrow(field.data_type()).as_ref() == Some(data_type) =>
             {
                 match plain(expr) {
-                    Expr::Column(name) => self.input(&name.name, |stored| takes_in(data_type, stored)),
+                    Expr::Column(name) => {
+                        self.input(&name.name, |stored| takes_in(data_type, stored))
+                    }
                     _ => None,
                 }
             }
@@ -78,7 +81,9 @@ impl Inputs<'_> {
                     Theirs::Multiply => Operator::Multiply,
                     Theirs::Divide if *data_type == DataType::Float64 => Operator::Divide,
                     Theirs::Divide if is_divisor(right) => Operator::Divide,
-                    Theirs::Modulo if *data_type == DataType::Int64 && is_divisor(right) => Operator::Remainder,
+                    Theirs::Modulo if *data_type == DataType::Int64 && is_divisor(right) => {
+                        Operator::Remainder
+                    }
                     _ => return None,
                 };
                 let left = self.source(left, steps, data_type, literal, depth + 1)?;

@@ -1,5 +1,5 @@
-//! DataFusion's errors as ours, and back: the six kinds survive the way through its operators, and messages carry
-//! the place in the statement but none of the wrapping.
+//! DataFusion's errors as ours, and back: the six kinds survive the way through its operators, and
+//! messages carry the place in the statement but none of the wrapping.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -76,9 +76,10 @@ fn from_shared(error: &DataFusionError) -> Error {
 
 fn told_again(error: &Error) -> Error {
     match error {
-        Error::Io { path, source } => {
-            Error::Io { path: path.clone(), source: std::io::Error::new(source.kind(), source.to_string()) }
-        }
+        Error::Io { path, source } => Error::Io {
+            path: path.clone(),
+            source: std::io::Error::new(source.kind(), source.to_string()),
+        },
         Error::Corrupt { file, offset, what } => {
             Error::Corrupt { file: file.clone(), offset: *offset, what: what.clone() }
         }
@@ -119,8 +120,8 @@ fn prefix(error: &DataFusionError) -> String {
     whole.strip_suffix(&*message).map(str::to_owned).unwrap_or_default()
 }
 
-/// What helps, and the last line of the pool's message, which says who asked for how much; lines before it list the
-/// operators that hold most.
+/// What helps, and the last line of the pool's message, which says who asked for how much; lines
+/// before it list the operators that hold most.
 fn memory_message(whole: &str) -> String {
     let lines = whole.trim_end();
     let asked = lines.rsplit_once("\nError: ").map_or(lines, |(_, asked)| asked);
@@ -176,7 +177,10 @@ pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// The name most like `wanted`, if one is like it.
-pub(crate) fn suggestion<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn suggestion<'a>(
+    wanted: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
     let lower = wanted.to_lowercase();
     let near = |name: &&str| distance(&lower, &name.to_lowercase());
     names.min_by_key(near).filter(|name| near(name) <= (wanted.chars().count() / 3).max(1))
@@ -203,8 +207,13 @@ fn distance(a: &str, b: &str) -> usize {
 /// Adds the place in the statement, unless the message has it.
 fn located(error: Error, diagnostic: &Diagnostic) -> Error {
     match (error, diagnostic.span) {
-        (Error::InvalidInput(what), Some(span)) if !what.contains("Line: ") && !what.contains("(line ") => {
-            Error::InvalidInput(format!("{what} (line {}, column {})", span.start.line, span.start.column))
+        (Error::InvalidInput(what), Some(span))
+            if !what.contains("Line: ") && !what.contains("(line ") =>
+        {
+            Error::InvalidInput(format!(
+                "{what} (line {}, column {})",
+                span.start.line, span.start.column
+            ))
         }
         (error, _) => error,
     }

@@ -15,8 +15,8 @@ use crate::expr::Function;
 #[derive(Debug)]
 pub(crate) struct Compiled {
     physical: Arc<dyn PhysicalExpr>,
-    /// Its inputs, in order, then what parts give; all of it nullable, for functions are tried on null, and on what no
-    /// row has, whatever the table forbids.
+    /// Its inputs, in order, then what parts give; all of it nullable, for functions are tried on
+    /// null, and on what no row has, whatever the table forbids.
     schema: SchemaRef,
     /// Parts of it that are computed in another way, each of one input.
     parts: Vec<(usize, Arc<dyn Function>)>,
@@ -28,11 +28,13 @@ impl Compiled {
     pub(crate) fn new(physical: Arc<dyn PhysicalExpr>, schema: &Schema) -> DataFusionResult<Self> {
         let data_type = physical.data_type(schema)?;
         let nullable = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
-        let schema = Arc::new(Schema::new(schema.fields().iter().map(nullable).collect::<Vec<FieldRef>>()));
+        let schema =
+            Arc::new(Schema::new(schema.fields().iter().map(nullable).collect::<Vec<FieldRef>>()));
         Ok(Compiled { physical, schema, parts: Vec::new(), data_type })
     }
 
-    /// With the last columns of the schema computed by functions of one input each, given by its place.
+    /// With the last columns of the schema computed by functions of one input each, given by its
+    /// place.
     pub(crate) fn with_parts(self, parts: Vec<(usize, Arc<dyn Function>)>) -> Self {
         Compiled { parts, ..self }
     }
@@ -48,8 +50,9 @@ impl Function for Compiled {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let mut columns = inputs.to_vec();
         for (input, part) in &self.parts {
-            let input =
-                inputs.get(*input).ok_or_else(|| Error::InvalidInput(format!("there is no input {input}")))?;
+            let input = inputs
+                .get(*input)
+                .ok_or_else(|| Error::InvalidInput(format!("there is no input {input}")))?;
             columns.push(part.evaluate(std::slice::from_ref(input), rows)?);
         }
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options);
@@ -59,7 +62,8 @@ impl Function for Compiled {
         if *values.data_type() == self.data_type {
             return Ok(values);
         }
-        // Simplified, round() of a decimal may have another scale than it had when CASE was given its type.
+        // Simplified, round() of a decimal may have another scale than it had when CASE was given
+        // its type.
         arrow_cast::cast(&values, &self.data_type).map_err(|error| from_datafusion(error.into()))
     }
 }
@@ -77,9 +81,13 @@ mod tests {
         let schema = Schema::new(vec![Field::new("a", DataType::Int32, false)]);
         let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new("a", 0));
         let compiled = Compiled::new(Arc::clone(&column), &schema).unwrap();
-        assert_eq!(compiled.evaluate(&[new_null_array(&DataType::Int32, 2)], 2).unwrap().null_count(), 2);
+        assert_eq!(
+            compiled.evaluate(&[new_null_array(&DataType::Int32, 2)], 2).unwrap().null_count(),
+            2
+        );
         let is_null = Compiled::new(Arc::new(IsNullExpr::new(column)), &schema).unwrap();
-        let found = is_null.evaluate(&[Arc::new(Int32Array::from(vec![Some(1), None]))], 2).unwrap();
+        let found =
+            is_null.evaluate(&[Arc::new(Int32Array::from(vec![Some(1), None]))], 2).unwrap();
         assert_eq!(found.to_data(), BooleanArray::from(vec![false, true]).to_data());
     }
 }

@@ -1,5 +1,5 @@
-//! Filters as predicates over zone maps. What has no counterpart becomes [`Predicate::Unknown`], and is left to
-//! DataFusion, which evaluates the whole filter again on the rows that are left.
+//! Filters as predicates over zone maps. What has no counterpart becomes [`Predicate::Unknown`],
+//! and is left to DataFusion, which evaluates the whole filter again on the rows that are left.
 
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -64,7 +64,9 @@ impl Columns<'_> {
 fn unqualified(expr: &Expr) -> Option<Expr> {
     let plain = expr.clone().transform(|expr| {
         Ok(match expr {
-            Expr::Column(name) => Transformed::yes(Expr::Column(Column::new_unqualified(name.name))),
+            Expr::Column(name) => {
+                Transformed::yes(Expr::Column(Column::new_unqualified(name.name)))
+            }
             other => Transformed::no(other),
         })
     });
@@ -92,9 +94,11 @@ impl Lowering<'_> {
             Expr::Alias(alias) => inner(&alias.expr),
             Expr::Literal(value, _) => truth(value),
             Expr::Column(_) => match self.operand(expr) {
-                Some(operand) if operand.data_type == DataType::Bool => {
-                    Predicate::Compare { operand, comparison: Comparison::Equal, value: Scalar::Int(1) }
-                }
+                Some(operand) if operand.data_type == DataType::Bool => Predicate::Compare {
+                    operand,
+                    comparison: Comparison::Equal,
+                    value: Scalar::Int(1),
+                },
                 _ => Predicate::Unknown,
             },
             Expr::Not(of) => not(inner(of)),
@@ -142,11 +146,12 @@ impl Lowering<'_> {
     }
 
     fn binary(&self, binary: &BinaryExpr) -> Predicate {
-        let (operand, constant, flipped) = match (self.operand(&binary.left), self.operand(&binary.right)) {
-            (Some(operand), None) => (operand, constant(&binary.right), false),
-            (None, Some(operand)) => (operand, constant(&binary.left), true),
-            _ => return Predicate::Unknown,
-        };
+        let (operand, constant, flipped) =
+            match (self.operand(&binary.left), self.operand(&binary.right)) {
+                (Some(operand), None) => (operand, constant(&binary.right), false),
+                (None, Some(operand)) => (operand, constant(&binary.left), true),
+                _ => return Predicate::Unknown,
+            };
         let Some(constant) = constant else { return Predicate::Unknown };
         match binary.op {
             Operator::IsDistinctFrom => not(not_distinct(operand, constant)),
@@ -178,12 +183,18 @@ impl Lowering<'_> {
         for item in &list.list {
             match constant(item) {
                 Some(Constant::Null) => null = true,
-                Some(Constant::Value(value, data_type)) if data_type == operand.data_type => values.push(value),
+                Some(Constant::Value(value, data_type)) if data_type == operand.data_type => {
+                    values.push(value)
+                }
                 _ => return Predicate::Unknown,
             }
         }
         let found = Predicate::In { operand, values };
-        let found = if null { Predicate::Or(vec![found, Predicate::Constant(Outcome::Null)]) } else { found };
+        let found = if null {
+            Predicate::Or(vec![found, Predicate::Constant(Outcome::Null)])
+        } else {
+            found
+        };
         if list.negated { not(found) } else { found }
     }
 
@@ -202,7 +213,11 @@ impl Lowering<'_> {
             return Predicate::Unknown;
         }
         let found = match pattern.iter().any(|byte| matches!(byte, b'%' | b'_')) {
-            false => Predicate::Compare { operand, comparison: Comparison::Equal, value: Scalar::Bytes(pattern) },
+            false => Predicate::Compare {
+                operand,
+                comparison: Comparison::Equal,
+                value: Scalar::Bytes(pattern),
+            },
             true => Predicate::Like { operand, pattern: Pattern::like(&pattern) },
         };
         if like.negated { not(found) } else { found }
@@ -225,7 +240,9 @@ fn constant(expr: &Expr) -> Option<Constant> {
     match expr {
         Expr::Alias(alias) => constant(&alias.expr),
         Expr::Literal(value, _) if value.is_null() => Some(Constant::Null),
-        Expr::Literal(value, _) => to_scalar(value).map(|(value, data_type)| Constant::Value(value, data_type)),
+        Expr::Literal(value, _) => {
+            to_scalar(value).map(|(value, data_type)| Constant::Value(value, data_type))
+        }
         _ => None,
     }
 }
@@ -265,7 +282,9 @@ fn compare(operand: Operand, comparison: Comparison, constant: Constant) -> Pred
 fn not_distinct(operand: Operand, constant: Constant) -> Predicate {
     match constant {
         Constant::Null => Predicate::IsNull(operand.column),
-        constant => Predicate::Is(Box::new(compare(operand, Comparison::Equal, constant)), Outcome::True),
+        constant => {
+            Predicate::Is(Box::new(compare(operand, Comparison::Equal, constant)), Outcome::True)
+        }
     }
 }
 
@@ -277,7 +296,12 @@ mod tests {
     use crate::model::ColumnId;
 
     fn schema() -> Schema {
-        Schema::from_names([("a", DataType::Int32), ("t", DataType::Utf8), ("f", DataType::Float32)]).unwrap()
+        Schema::from_names([
+            ("a", DataType::Int32),
+            ("t", DataType::Utf8),
+            ("f", DataType::Float32),
+        ])
+        .unwrap()
     }
 
     #[test]
@@ -316,7 +340,10 @@ mod tests {
         assert_eq!(
             lower(col("a").in_list(vec![lit(1_i32), lit(ScalarValue::Int32(None))], true)),
             not(Predicate::Or(vec![
-                Predicate::In { operand: operand(0, DataType::Int32), values: vec![Scalar::Int(1)] },
+                Predicate::In {
+                    operand: operand(0, DataType::Int32),
+                    values: vec![Scalar::Int(1)]
+                },
                 Predicate::Constant(Outcome::Null)
             ]))
         );

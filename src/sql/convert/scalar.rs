@@ -4,7 +4,8 @@ use datafusion::scalar::ScalarValue;
 
 use crate::model::{DataType, Scalar, TimeUnit};
 
-/// A literal as a scalar and the type in which it counts; `None` for null and for types that no column has.
+/// A literal as a scalar and the type in which it counts; `None` for null and for types that no
+/// column has.
 pub(crate) fn to_scalar(value: &ScalarValue) -> Option<(Scalar, DataType)> {
     use ScalarValue as V;
     let data_type = DataType::from_arrow(&value.data_type())?;
@@ -12,9 +13,10 @@ pub(crate) fn to_scalar(value: &ScalarValue) -> Option<(Scalar, DataType)> {
         V::Boolean(Some(v)) => Scalar::Int(i128::from(*v)),
         V::Int8(Some(v)) => Scalar::Int(i128::from(*v)),
         V::Int16(Some(v)) => Scalar::Int(i128::from(*v)),
-        V::Int32(Some(v)) | V::Date32(Some(v)) | V::Time32Second(Some(v)) | V::Time32Millisecond(Some(v)) => {
-            Scalar::Int(i128::from(*v))
-        }
+        V::Int32(Some(v))
+        | V::Date32(Some(v))
+        | V::Time32Second(Some(v))
+        | V::Time32Millisecond(Some(v)) => Scalar::Int(i128::from(*v)),
         V::Int64(Some(v))
         | V::Time64Microsecond(Some(v))
         | V::Time64Nanosecond(Some(v))
@@ -29,20 +31,27 @@ pub(crate) fn to_scalar(value: &ScalarValue) -> Option<(Scalar, DataType)> {
         V::Decimal128(Some(v), _, _) => Scalar::Int(*v),
         V::Float32(Some(v)) => Scalar::Float(f64::from(*v)),
         V::Float64(Some(v)) => Scalar::Float(*v),
-        V::Utf8(Some(v)) | V::LargeUtf8(Some(v)) | V::Utf8View(Some(v)) => Scalar::Bytes(v.as_bytes().into()),
-        V::Binary(Some(v)) | V::LargeBinary(Some(v)) | V::BinaryView(Some(v)) => Scalar::Bytes(v.as_slice().into()),
+        V::Utf8(Some(v)) | V::LargeUtf8(Some(v)) | V::Utf8View(Some(v)) => {
+            Scalar::Bytes(v.as_bytes().into())
+        }
+        V::Binary(Some(v)) | V::LargeBinary(Some(v)) | V::BinaryView(Some(v)) => {
+            Scalar::Bytes(v.as_slice().into())
+        }
         _ => return None,
     };
     Some((scalar, data_type))
 }
 
-/// A stored value as DataFusion's, in the Arrow type of the column; `None` if it is none of this type's.
+/// A stored value as DataFusion's, in the Arrow type of the column; `None` if it is none of this
+/// type's.
 pub(crate) fn from_scalar(value: &Scalar, data_type: &DataType) -> Option<ScalarValue> {
     use ScalarValue as V;
     Some(match (data_type, value) {
         (DataType::Float32, Scalar::Float(v)) => V::Float32(Some(*v as f32)),
         (DataType::Float64, Scalar::Float(v)) => V::Float64(Some(*v)),
-        (DataType::Utf8, Scalar::Bytes(v)) => V::Utf8View(Some(std::str::from_utf8(v).ok()?.to_owned())),
+        (DataType::Utf8, Scalar::Bytes(v)) => {
+            V::Utf8View(Some(std::str::from_utf8(v).ok()?.to_owned()))
+        }
         (DataType::Binary, Scalar::Bytes(v)) => V::BinaryView(Some(v.to_vec())),
         (data_type, Scalar::Int(v)) => from_int(*v, data_type)?,
         _ => return None,
@@ -72,10 +81,18 @@ fn from_int(value: i128, data_type: &DataType) -> Option<ScalarValue> {
                 TimeUnit::Nanosecond => V::TimestampNanosecond(value, zone),
             }
         }
-        DataType::Time { unit: TimeUnit::Second } => V::Time32Second(Some(i32::try_from(value).ok()?)),
-        DataType::Time { unit: TimeUnit::Millisecond } => V::Time32Millisecond(Some(i32::try_from(value).ok()?)),
-        DataType::Time { unit: TimeUnit::Microsecond } => V::Time64Microsecond(Some(i64::try_from(value).ok()?)),
-        DataType::Time { unit: TimeUnit::Nanosecond } => V::Time64Nanosecond(Some(i64::try_from(value).ok()?)),
+        DataType::Time { unit: TimeUnit::Second } => {
+            V::Time32Second(Some(i32::try_from(value).ok()?))
+        }
+        DataType::Time { unit: TimeUnit::Millisecond } => {
+            V::Time32Millisecond(Some(i32::try_from(value).ok()?))
+        }
+        DataType::Time { unit: TimeUnit::Microsecond } => {
+            V::Time64Microsecond(Some(i64::try_from(value).ok()?))
+        }
+        DataType::Time { unit: TimeUnit::Nanosecond } => {
+            V::Time64Nanosecond(Some(i64::try_from(value).ok()?))
+        }
         _ => return None,
     })
 }

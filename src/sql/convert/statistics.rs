@@ -1,7 +1,8 @@
-//! What the manifest knows, as DataFusion's statistics: with exact ones `count`, `min`, `max` and `sum` read no data.
+//! What the manifest knows, as DataFusion's statistics: with exact ones `count`, `min`, `max` and
+//! `sum` read no data.
 //!
-//! "Exact" is said only where DataFusion's own operators would find the same value. Bounds of text are prefixes in the
-//! manifest; where a table has few segments, their records say the rest.
+//! "Exact" is said only where DataFusion's own operators would find the same value. Bounds of text
+//! are prefixes in the manifest; where a table has few segments, their records say the rest.
 
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Statistics};
@@ -58,8 +59,9 @@ fn of_column(stats: &Stats, data_type: &DataType) -> ColumnStatistics {
         null_count: Precision::Exact(usize::try_from(stats.nulls).unwrap_or(usize::MAX)),
         min_value: bound(&stats.min),
         max_value: bound(&stats.max),
-        // Joins hand the sums of their sides on as if each row were met once, and a sum over a join is then answered by them.
-        // Sums over a table alone are answered by the manifest all the same, in a fragment.
+        // Joins hand the sums of their sides on as if each row were met once, and a sum over a join
+        // is then answered by them. Sums over a table alone are answered by the manifest all the
+        // same, in a fragment.
         sum_value: Precision::Absent,
         distinct_count: Precision::Absent,
         byte_size: Precision::Absent,

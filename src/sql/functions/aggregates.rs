@@ -1,10 +1,12 @@
-//! Aggregate functions in place of DataFusion's (55.2), each with one part of it put right and the rest as it is.
+//! Aggregate functions in place of DataFusion's (55.2), each with one part of it put right and the
+//! rest as it is.
 //!
-//! Where this stands on the road of a query: a session registers them under the names of those whose place they take.
-//! What is put right is in `extremes`, `percentiles` and `sliding`.
+//! Where this stands on the road of a query: a session registers them under the names of those
+//! whose place they take. What is put right is in `extremes`, `percentiles` and `sliding`.
 //!
-//! Here is also what rows in the opposite order need: where two windows of a query differ in nothing but that, DataFusion
-//! computes one of them backwards, and `string_agg` and `array_agg` then gave their values backwards, too.
+//! Here is also what rows in the opposite order need: where two windows of a query differ in
+//! nothing but that, DataFusion computes one of them backwards, and `string_agg` and `array_agg`
+//! then gave their values backwards, too.
 
 use std::sync::Arc;
 
@@ -21,19 +23,21 @@ use datafusion::functions_aggregate::median::median_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::percentile_cont::percentile_cont_udaf;
 use datafusion::functions_aggregate::regr::{
-    regr_avgx_udaf, regr_avgy_udaf, regr_intercept_udaf, regr_r2_udaf, regr_slope_udaf, regr_sxx_udaf,
-    regr_sxy_udaf, regr_syy_udaf,
+    regr_avgx_udaf, regr_avgy_udaf, regr_intercept_udaf, regr_r2_udaf, regr_slope_udaf,
+    regr_sxx_udaf, regr_sxy_udaf, regr_syy_udaf,
 };
 use datafusion::functions_aggregate::stddev::{stddev_pop_udaf, stddev_udaf};
 use datafusion::functions_aggregate::string_agg::string_agg_udaf;
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::functions_aggregate::variance::{var_pop_udaf, var_samp_udaf};
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
+use datafusion::logical_expr::function::{
+    AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs,
+};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, Expr, GroupsAccumulator, Operator, ReversedUDAF,
-    SetMonotonicity, Signature, StatisticsArgs,
+    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, Expr, GroupsAccumulator, Operator,
+    ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs,
 };
 
 use crate::sql::functions::extremes;
@@ -123,7 +127,10 @@ impl AggregateUDFImpl for Ours {
         self.of.is_nullable()
     }
 
-    fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> DataFusionResult<Box<dyn Accumulator>> {
+    fn accumulator(
+        &self,
+        arguments: AccumulatorArgs<'_>,
+    ) -> DataFusionResult<Box<dyn Accumulator>> {
         match self.kind {
             Kind::Percentile => percentiles::accumulator(&self.of, arguments),
             // An aggregate has an order of its own if its rows come backwards, a window has none.
@@ -147,18 +154,25 @@ impl AggregateUDFImpl for Ours {
         arguments: AccumulatorArgs<'_>,
     ) -> DataFusionResult<Box<dyn GroupsAccumulator>> {
         match self.kind {
-            Kind::Extreme { greatest } => extremes::groups_accumulator(&self.of, greatest, arguments),
+            Kind::Extreme { greatest } => {
+                extremes::groups_accumulator(&self.of, greatest, arguments)
+            }
             Kind::Percentile => percentiles::groups_accumulator(&self.of, arguments),
             _ => self.of.create_groups_accumulator(arguments),
         }
     }
 
-    fn create_sliding_accumulator(&self, arguments: AccumulatorArgs<'_>) -> DataFusionResult<Box<dyn Accumulator>> {
+    fn create_sliding_accumulator(
+        &self,
+        arguments: AccumulatorArgs<'_>,
+    ) -> DataFusionResult<Box<dyn Accumulator>> {
         match self.kind {
             Kind::Percentile => return percentiles::accumulator(&self.of, arguments),
             Kind::Total(of) if is_of_floats(&arguments) => return Ok(sliding::totals(of)),
             Kind::Moment(of) if is_of_floats(&arguments) => return Ok(sliding::moments(of)),
-            Kind::Mergeable if !arguments.is_distinct => return sliding::merged(&self.of, arguments),
+            Kind::Mergeable if !arguments.is_distinct => {
+                return sliding::merged(&self.of, arguments);
+            }
             Kind::Mergeable => {}
             Kind::Sequence if arguments.is_reversed => {}
             Kind::Extreme { .. } | Kind::Total(_) | Kind::Moment(_) | Kind::Sequence => {
@@ -176,7 +190,9 @@ impl AggregateUDFImpl for Ours {
         beneficial: bool,
     ) -> DataFusionResult<Option<Arc<dyn AggregateUDFImpl>>> {
         let of = self.of.as_ref().clone().with_beneficial_ordering(beneficial)?;
-        Ok(of.map(|of| Arc::new(Ours { of: Arc::new(of), kind: self.kind }) as Arc<dyn AggregateUDFImpl>))
+        Ok(of.map(|of| {
+            Arc::new(Ours { of: Arc::new(of), kind: self.kind }) as Arc<dyn AggregateUDFImpl>
+        }))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -191,7 +207,8 @@ impl AggregateUDFImpl for Ours {
             if let Expr::AggregateFunction(function) = &mut simple {
                 let greatest = function.func.name() == max_udaf().name();
                 if greatest || function.func.name() == min_udaf().name() {
-                    let ours = Ours { of: Arc::clone(&function.func), kind: Kind::Extreme { greatest } };
+                    let ours =
+                        Ours { of: Arc::clone(&function.func), kind: Kind::Extreme { greatest } };
                     function.func = Arc::new(AggregateUDF::from(ours));
                 }
             }
@@ -207,7 +224,13 @@ impl AggregateUDFImpl for Ours {
         literal: &Expr,
         argument_is_left: bool,
     ) -> DataFusionResult<Option<Expr>> {
-        self.of.inner().simplify_expr_op_literal(function, argument, operator, literal, argument_is_left)
+        self.of.inner().simplify_expr_op_literal(
+            function,
+            argument,
+            operator,
+            literal,
+            argument_is_left,
+        )
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
@@ -253,5 +276,6 @@ impl AggregateUDFImpl for Ours {
 }
 
 fn is_of_floats(arguments: &AccumulatorArgs<'_>) -> bool {
-    !arguments.is_distinct && arguments.expr_fields.iter().all(|value| *value.data_type() == DataType::Float64)
+    !arguments.is_distinct
+        && arguments.expr_fields.iter().all(|value| *value.data_type() == DataType::Float64)
 }

@@ -1,6 +1,8 @@
-//! `year(x)`, `month(x)` and the like: other names for `date_part('year', x)`, as DuckDB, Spark and MySQL have them.
+//! `year(x)`, `month(x)` and the like: other names for `date_part('year', x)`, as DuckDB, Spark and
+//! MySQL have them.
 //!
-//! They are gone once an expression is simplified, so that nothing further down the road knows them.
+//! They are gone once an expression is simplified, so that nothing further down the road knows
+//! them.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{exec_err, plan_err};
@@ -12,14 +14,24 @@ use datafusion::logical_expr::{
 };
 
 /// The parts that have a function of their own, each under the name that `date_part` knows it by.
-const PARTS: [&str; 10] =
-    ["year", "quarter", "month", "week", "day", "hour", "minute", "second", "dayofweek", "dayofyear"];
+const PARTS: [&str; 10] = [
+    "year",
+    "quarter",
+    "month",
+    "week",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "dayofweek",
+    "dayofyear",
+];
 
 /// All of them.
 pub(in crate::sql) fn all() -> impl Iterator<Item = ScalarUDF> {
-    PARTS
-        .into_iter()
-        .map(|part| ScalarUDF::from(PartOf { part, signature: Signature::any(1, Volatility::Immutable) }))
+    PARTS.into_iter().map(|part| {
+        ScalarUDF::from(PartOf { part, signature: Signature::any(1, Volatility::Immutable) })
+    })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -50,20 +62,33 @@ impl ScalarUDFImpl for PartOf {
 
     fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
         match of {
-            [DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) | DataType::Null] => Ok(DataType::Int32),
-            [DataType::Time32(_) | DataType::Time64(_)] if matches!(self.part, "hour" | "minute" | "second") => {
+            [DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) | DataType::Null] => {
+                Ok(DataType::Int32)
+            }
+            [DataType::Time32(_) | DataType::Time64(_)]
+                if matches!(self.part, "hour" | "minute" | "second") =>
+            {
                 Ok(DataType::Int32)
             }
             [other] => {
-                plan_err!("{}() takes a date or a timestamp, not {other}; cast it: {0}(x::timestamp)", self.part)
+                plan_err!(
+                    "{}() takes a date or a timestamp, not {other}; cast it: {0}(x::timestamp)",
+                    self.part
+                )
             }
             _ => plan_err!("{}() takes one argument", self.part),
         }
     }
 
-    fn simplify(&self, args: Vec<Expr>, _: &SimplifyContext) -> DataFusionResult<ExprSimplifyResult> {
+    fn simplify(
+        &self,
+        args: Vec<Expr>,
+        _: &SimplifyContext,
+    ) -> DataFusionResult<ExprSimplifyResult> {
         match <[Expr; 1]>::try_from(args) {
-            Ok([of]) => Ok(ExprSimplifyResult::Simplified(date_part().call(vec![lit(self.known_as()), of]))),
+            Ok([of]) => {
+                Ok(ExprSimplifyResult::Simplified(date_part().call(vec![lit(self.known_as()), of])))
+            }
             Err(args) => Ok(ExprSimplifyResult::Original(args)),
         }
     }

@@ -1,8 +1,9 @@
 //! `min` and `max` of floats by group, the same for every order of the rows.
 //!
-//! DataFusion's (55.2) compare floats with `<`: a NaN takes the place of whatever is there and gives way to whatever comes next,
-//! so that a group's extreme depends on the order of its rows; and a maximum of nothing but -∞ is the least finite number.
-//! Without groups, in windows and in ORDER BY, NaN is the greatest value: here, too. All else is DataFusion's.
+//! DataFusion's (55.2) compare floats with `<`: a NaN takes the place of whatever is there and
+//! gives way to whatever comes next, so that a group's extreme depends on the order of its rows;
+//! and a maximum of nothing but -∞ is the least finite number. Without groups, in windows and in
+//! ORDER BY, NaN is the greatest value: here, too. All else is DataFusion's.
 
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_schema::DataType;
@@ -24,20 +25,40 @@ pub(in crate::sql) fn groups_accumulator(
     let of = arguments.return_field.data_type();
     Ok(match (of, greatest) {
         (DataType::Float64, true) => {
-            let keep = |kept: &mut f64, new: f64| *kept = if new.total_cmp(kept).is_gt() { new } else { *kept };
-            Box::new(PrimitiveGroupsAccumulator::<Float64Type, _>::new(of, keep).with_starting_value(FIRST.1))
+            let keep = |kept: &mut f64, new: f64| {
+                *kept = if new.total_cmp(kept).is_gt() { new } else { *kept }
+            };
+            Box::new(
+                PrimitiveGroupsAccumulator::<Float64Type, _>::new(of, keep)
+                    .with_starting_value(FIRST.1),
+            )
         }
         (DataType::Float64, false) => {
-            let keep = |kept: &mut f64, new: f64| *kept = if new.total_cmp(kept).is_lt() { new } else { *kept };
-            Box::new(PrimitiveGroupsAccumulator::<Float64Type, _>::new(of, keep).with_starting_value(LAST.1))
+            let keep = |kept: &mut f64, new: f64| {
+                *kept = if new.total_cmp(kept).is_lt() { new } else { *kept }
+            };
+            Box::new(
+                PrimitiveGroupsAccumulator::<Float64Type, _>::new(of, keep)
+                    .with_starting_value(LAST.1),
+            )
         }
         (DataType::Float32, true) => {
-            let keep = |kept: &mut f32, new: f32| *kept = if new.total_cmp(kept).is_gt() { new } else { *kept };
-            Box::new(PrimitiveGroupsAccumulator::<Float32Type, _>::new(of, keep).with_starting_value(FIRST.0))
+            let keep = |kept: &mut f32, new: f32| {
+                *kept = if new.total_cmp(kept).is_gt() { new } else { *kept }
+            };
+            Box::new(
+                PrimitiveGroupsAccumulator::<Float32Type, _>::new(of, keep)
+                    .with_starting_value(FIRST.0),
+            )
         }
         (DataType::Float32, false) => {
-            let keep = |kept: &mut f32, new: f32| *kept = if new.total_cmp(kept).is_lt() { new } else { *kept };
-            Box::new(PrimitiveGroupsAccumulator::<Float32Type, _>::new(of, keep).with_starting_value(LAST.0))
+            let keep = |kept: &mut f32, new: f32| {
+                *kept = if new.total_cmp(kept).is_lt() { new } else { *kept }
+            };
+            Box::new(
+                PrimitiveGroupsAccumulator::<Float32Type, _>::new(of, keep)
+                    .with_starting_value(LAST.0),
+            )
         }
         _ => return function.create_groups_accumulator(arguments),
     })

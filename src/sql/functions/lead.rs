@@ -1,13 +1,15 @@
 //! `lead` and `lag`, where nulls are ignored, rows are limited, or the offset is null.
 //!
-//! DataFusion's (55.2) take a partition row by row as it comes. A `lead` that ignores nulls loses count there: a null that comes
-//! into reach is never counted, and an offset of 0 gives the default for a null. Over a whole partition they are right, and
-//! such a `lead` has to wait for the end of its partition anyway. So does a `lag` by a negative offset, or one over rows that
-//! come in the opposite order, which is a `lead`.
+//! DataFusion's (55.2) take a partition row by row as it comes. A `lead` that ignores nulls loses
+//! count there: a null that comes into reach is never counted, and an offset of 0 gives the default
+//! for a null. Over a whole partition they are right, and such a `lead` has to wait for the end of
+//! its partition anyway. So does a `lag` by a negative offset, or one over rows that come in the
+//! opposite order, which is a `lead`.
 //!
-//! They also tell the rule that takes a LIMIT below a window how many rows more they need, but know neither of nulls, nor of
-//! negative offsets, nor of the opposite order: here, a limit passes a `lag` that looks back, and nothing else. And an offset
-//! that is null is taken for 0: here, its answer is null. All else is DataFusion's.
+//! They also tell the rule that takes a LIMIT below a window how many rows more they need, but know
+//! neither of nulls, nor of negative offsets, nor of the opposite order: here, a limit passes a
+//! `lag` that looks back, and nothing else. And an offset that is null is taken for 0: here, its
+//! answer is null. All else is DataFusion's.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,9 +19,12 @@ use arrow_schema::FieldRef;
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
-use datafusion::logical_expr::function::{ExpressionArgs, PartitionEvaluatorArgs, WindowUDFFieldArgs};
+use datafusion::logical_expr::function::{
+    ExpressionArgs, PartitionEvaluatorArgs, WindowUDFFieldArgs,
+};
 use datafusion::logical_expr::{
-    Documentation, LimitEffect, PartitionEvaluator, ReversedUDWF, Signature, WindowUDF, WindowUDFImpl,
+    Documentation, LimitEffect, PartitionEvaluator, ReversedUDWF, Signature, WindowUDF,
+    WindowUDFImpl,
 };
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Literal, lit};
@@ -96,7 +101,8 @@ fn literal(expr: &Arc<dyn PhysicalExpr>) -> Option<&ScalarValue> {
     expr.downcast_ref::<Literal>().map(Literal::value)
 }
 
-/// What gives null for every row: no partition reaches as far, and the default is a null of its type.
+/// What gives null for every row: no partition reaches as far, and the default is a null of its
+/// type.
 fn nothing(
     of: &WindowUDF,
     value: &Arc<dyn PhysicalExpr>,
@@ -124,7 +130,8 @@ struct AtOnce {
 }
 
 impl PartitionEvaluator for AtOnce {
-    /// The range ends with the partition, so that DataFusion waits for all rows and drops none early.
+    /// The range ends with the partition, so that DataFusion waits for all rows and drops none
+    /// early.
     fn get_range(&self, row: usize, rows: usize) -> DataFusionResult<Range<usize>> {
         Ok(row..rows)
     }
@@ -133,13 +140,19 @@ impl PartitionEvaluator for AtOnce {
         self.of.evaluate_all(values, rows)
     }
 
-    fn evaluate(&mut self, values: &[ArrayRef], range: &Range<usize>) -> DataFusionResult<ScalarValue> {
+    fn evaluate(
+        &mut self,
+        values: &[ArrayRef],
+        range: &Range<usize>,
+    ) -> DataFusionResult<ScalarValue> {
         let answer = match self.answer.take() {
             Some(answer) => answer,
             None => self.of.evaluate_all(values, range.end)?,
         };
         if range.start >= answer.len() {
-            return Err(DataFusionError::Internal("a partition has grown after its end".to_owned()));
+            return Err(DataFusionError::Internal(
+                "a partition has grown after its end".to_owned(),
+            ));
         }
         let value = ScalarValue::try_from_array(&answer, range.start);
         self.answer = Some(answer);
@@ -195,17 +208,29 @@ mod tests {
     fn ignores_nulls() {
         let [lead, lag] = all();
         for nulls in 0..1_u32 << 7 {
-            let values: Vec<_> = (0..7_i64).map(|row| (nulls >> row & 1 == 0).then_some(row)).collect();
+            let values: Vec<_> =
+                (0..7_i64).map(|row| (nulls >> row & 1 == 0).then_some(row)).collect();
             let array: ArrayRef = Arc::new(Int64Array::from(values.clone()));
             for offset in -3..=3 {
                 for (function, sign) in [(&lead, 1), (&lag, -1)] {
                     let of = |value| ScalarValue::Int64(value);
                     let arguments = [of(None), of(Some(offset)), of(Some(-1))];
-                    let expected: Vec<_> = (0..7).map(|row| expected(&values, row, offset * sign)).collect();
+                    let expected: Vec<_> =
+                        (0..7).map(|row| expected(&values, row, offset * sign)).collect();
                     let streamed = row_by_row(evaluator(function, &arguments).as_mut(), &array);
-                    assert_eq!(streamed, expected, "{} by {offset} over {values:?}", function.name());
-                    let at_once = evaluator(function, &arguments).evaluate_all(&[Arc::clone(&array)], 7).unwrap();
-                    assert_eq!(at_once.as_primitive::<Int64Type>().iter().collect::<Vec<_>>(), expected);
+                    assert_eq!(
+                        streamed,
+                        expected,
+                        "{} by {offset} over {values:?}",
+                        function.name()
+                    );
+                    let at_once = evaluator(function, &arguments)
+                        .evaluate_all(&[Arc::clone(&array)], 7)
+                        .unwrap();
+                    assert_eq!(
+                        at_once.as_primitive::<Int64Type>().iter().collect::<Vec<_>>(),
+                        expected
+                    );
                 }
             }
         }
@@ -216,7 +241,8 @@ mod tests {
         let [lead, lag] = all();
         let array: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
         for function in [&lead, &lag] {
-            let arguments = [ScalarValue::Int64(None), ScalarValue::Int64(None), ScalarValue::Int64(Some(7))];
+            let arguments =
+                [ScalarValue::Int64(None), ScalarValue::Int64(None), ScalarValue::Int64(Some(7))];
             let answer = row_by_row(evaluator(function, &arguments).as_mut(), &array);
             assert_eq!(answer, [None; 3]);
         }
@@ -231,7 +257,9 @@ mod tests {
         };
         assert!(passes(&lag, &by(2)) && passes(&lag, &by(2)[..1]));
         assert!(!passes(&lag, &by(-1)) && !passes(&lead, &by(1)) && !passes(&lead, &by(1)[..1]));
-        let ReversedUDWF::Reversed(reversed) = lag.reverse_expr() else { panic!("lag can be reversed") };
+        let ReversedUDWF::Reversed(reversed) = lag.reverse_expr() else {
+            panic!("lag can be reversed")
+        };
         assert!(!passes(&reversed, &by(2)));
     }
 }

@@ -1,4 +1,5 @@
-//! Functions and aggregates in place of those of DataFusion that answer wrongly or slowly, and those that it lacks.
+//! Functions and aggregates in place of those of DataFusion that answer wrongly or slowly, and
+//! those that it lacks.
 
 pub(in crate::sql) mod aggregates;
 pub(in crate::sql) mod dates;

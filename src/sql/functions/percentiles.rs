@@ -1,9 +1,9 @@
 //! `percentile_cont` (`quantile_cont`) and `median` of floats, as exact as floats are.
 //!
-//! DataFusion's (55.2) keep six digits of how far between two values a percentile lies, give NaN between two equal infinities
-//! and beside -∞, and an infinity where the difference of two values (in `median`, their sum) is none of the numbers.
-//! Accumulators of ours stand around DataFusion's, whose state is a list of all values, and find the answer in that list.
-//! All else is DataFusion's.
+//! DataFusion's (55.2) keep six digits of how far between two values a percentile lies, give NaN
+//! between two equal infinities and beside -∞, and an infinity where the difference of two values
+//! (in `median`, their sum) is none of the numbers. Accumulators of ours stand around DataFusion's,
+//! whose state is a list of all values, and find the answer in that list. All else is DataFusion's.
 
 use std::sync::Arc;
 
@@ -16,7 +16,9 @@ use arrow_schema::{DataType, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::logical_expr::function::AccumulatorArgs;
-use datafusion::logical_expr::{Accumulator, AggregateUDF, ColumnarValue, EmitTo, GroupsAccumulator};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, ColumnarValue, EmitTo, GroupsAccumulator,
+};
 use datafusion::physical_expr::PhysicalExpr;
 
 /// The accumulator that stands for that of a function, `percentile_cont` or `median`.
@@ -53,7 +55,8 @@ struct Place {
 }
 
 impl Place {
-    /// `None` where the values are not floats: the median of decimals is a decimal, and DataFusion's.
+    /// `None` where the values are not floats: the median of decimals is a decimal, and
+    /// DataFusion's.
     fn of(arguments: &AccumulatorArgs<'_>) -> DataFusionResult<Option<Place>> {
         if !arguments.expr_fields.first().is_some_and(|value| value.data_type().is_floating()) {
             return Ok(None);
@@ -68,8 +71,10 @@ impl Place {
         let last = values.len().checked_sub(1)?;
         let rank = self.at * last as f64;
         let share = rank - rank.floor();
-        let order = |a: &f64, b: &f64| if self.descending { b.total_cmp(a) } else { a.total_cmp(b) };
-        let (_, value, after) = values.select_nth_unstable_by((rank.floor() as usize).min(last), order);
+        let order =
+            |a: &f64, b: &f64| if self.descending { b.total_cmp(a) } else { a.total_cmp(b) };
+        let (_, value, after) =
+            values.select_nth_unstable_by((rank.floor() as usize).min(last), order);
         let next = after.iter().copied().filter(|_| share > 0.0).min_by(order);
         Some(next.map_or(*value, |next| between(*value, next, share)))
     }
@@ -97,7 +102,8 @@ fn between(from: f64, to: f64, share: f64) -> f64 {
     if step.is_finite() {
         from + step * share
     } else {
-        // An infinity stays one, unless the other end is the opposite infinity. Neither product of numbers overflows.
+        // An infinity stays one, unless the other end is the opposite infinity. Neither product of
+        // numbers overflows.
         from * (1.0 - share) + to * share
     }
 }
@@ -105,7 +111,8 @@ fn between(from: f64, to: f64, share: f64) -> f64 {
 /// The answers for some lists of values, in the type of the values.
 fn answers(state: &ArrayRef, place: Place) -> DataFusionResult<ArrayRef> {
     let lists = state.as_list_opt::<i32>().ok_or_else(no_list)?;
-    let mut values = cast(lists.values(), &DataType::Float64)?.as_primitive::<Float64Type>().values().to_vec();
+    let mut values =
+        cast(lists.values(), &DataType::Float64)?.as_primitive::<Float64Type>().values().to_vec();
     let mut found = Float64Builder::with_capacity(lists.len());
     for bounds in lists.offsets().windows(2) {
         let [from, to] = bounds else { continue };
@@ -131,7 +138,8 @@ struct Values {
 }
 
 impl Values {
-    /// A window asks time and again, with other values each time: what an answer took away is put back before these come.
+    /// A window asks time and again, with other values each time: what an answer took away is put
+    /// back before these come.
     fn put_back(&mut self) -> DataFusionResult<()> {
         self.taken.take().map_or(Ok(()), |taken| self.of.merge_batch(&[taken]))
     }
@@ -204,7 +212,12 @@ impl GroupsAccumulator for GroupValues {
         self.of.state(emit_to)
     }
 
-    fn merge_batch(&mut self, values: &[ArrayRef], groups: &[usize], count: usize) -> DataFusionResult<()> {
+    fn merge_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        count: usize,
+    ) -> DataFusionResult<()> {
         self.of.merge_batch(values, groups, count)
     }
 

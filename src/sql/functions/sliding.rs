@@ -1,13 +1,16 @@
-//! Aggregates of the rows in a moving frame of a window, without a trace of the rows that have left it.
+//! Aggregates of the rows in a moving frame of a window, without a trace of the rows that have left
+//! it.
 //!
-//! Where this stands on the road of a query: accumulators of `aggregates`. DataFusion's (55.2) take a row that leaves out of
-//! what they have summed up. Of floats, that leaves its rounding behind: 1 is nothing beside 1e20, a NaN or an infinity
-//! never goes away, and the deviation of equal values is not 0. Bits united by XOR are 0 in place of null once all have gone,
-//! and some aggregates cannot be taken back at all, so that a moving frame is refused.
+//! Where this stands on the road of a query: accumulators of `aggregates`. DataFusion's (55.2) take
+//! a row that leaves out of what they have summed up. Of floats, that leaves its rounding behind: 1
+//! is nothing beside 1e20, a NaN or an infinity never goes away, and the deviation of equal values
+//! is not 0. Bits united by XOR are 0 in place of null once all have gone, and some aggregates
+//! cannot be taken back at all, so that a moving frame is refused.
 //!
-//! A frame is a queue. It is kept here as two stacks: in front, each row with the aggregate of it and those that
-//! follow it in front; behind, the aggregate of the rows that came later. Both together are the answer, a row that leaves
-//! is the top of the front, and when the front is empty, the rows behind are turned over into it: twice per row in all.
+//! A frame is a queue. It is kept here as two stacks: in front, each row with the aggregate of it
+//! and those that follow it in front; behind, the aggregate of the rows that came later. Both
+//! together are the answer, a row that leaves is the top of the front, and when the front is empty,
+//! the rows behind are turned over into it: twice per row in all.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -40,7 +43,10 @@ pub(in crate::sql) fn merged(
     Ok(Box::new(Sliding(Merged::new(of, arguments)?)))
 }
 
-pub(in crate::sql) fn recomputed(of: &Arc<AggregateUDF>, arguments: AccumulatorArgs<'_>) -> Box<dyn Accumulator> {
+pub(in crate::sql) fn recomputed(
+    of: &Arc<AggregateUDF>,
+    arguments: AccumulatorArgs<'_>,
+) -> Box<dyn Accumulator> {
     let accumulators = Accumulators::new(of, arguments);
     Box::new(Sliding(Recomputed { accumulators, batches: VecDeque::new(), left: 0 }))
 }
@@ -162,8 +168,8 @@ pub(in crate::sql) enum Moment {
     Products,
 }
 
-/// What there is to know of some pairs of floats: their number, means, and the squares and products of the distances
-/// from these. Of an aggregate of one argument, both are the same.
+/// What there is to know of some pairs of floats: their number, means, and the squares and products
+/// of the distances from these. Of an aggregate of one argument, both are the same.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moments {
     count: u64,
@@ -219,17 +225,25 @@ impl Part for Moments {
     fn answer(self, of: Moment) -> Option<f64> {
         let count = self.count as f64;
         let known = |least: u64, answer: f64| (self.count >= least).then_some(answer);
-        let by = |sample: bool, sum: f64| known(1 + u64::from(sample), sum / (count - f64::from(u8::from(sample))));
+        let by = |sample: bool, sum: f64| {
+            known(1 + u64::from(sample), sum / (count - f64::from(u8::from(sample))))
+        };
         let (var_x, var_y, covar) = (self.xx / count, self.yy / count, self.xy / count);
         match of {
-            Moment::Variance { sample: false } | Moment::Deviation { sample: false } if self.count == 1 => {
+            Moment::Variance { sample: false } | Moment::Deviation { sample: false }
+                if self.count == 1 =>
+            {
                 Some(0.0)
             }
             Moment::Variance { sample } => by(sample, self.xx),
             Moment::Deviation { sample } => by(sample, self.xx).map(f64::sqrt),
             Moment::Covariance { sample } => by(sample, self.xy),
             Moment::Correlation if self.x.is_nan() && self.y.is_nan() => Some(f64::NAN),
-            Moment::Correlation if self.x.is_nan() || self.y.is_nan() || var_x == 0.0 || var_y == 0.0 => None,
+            Moment::Correlation
+                if self.x.is_nan() || self.y.is_nan() || var_x == 0.0 || var_y == 0.0 =>
+            {
+                None
+            }
             Moment::Correlation => known(2, covar / var_x.sqrt() / var_y.sqrt()),
             Moment::Slope | Moment::Intercept | Moment::R2 if var_x == 0.0 => None,
             Moment::Slope => known(2, covar / var_x),
@@ -298,7 +312,8 @@ impl<P: Part> Frame for Floats<P> {
     }
 
     fn bytes(&self) -> usize {
-        self.front.capacity() * size_of::<P>() + self.behind.capacity() * size_of::<Option<P::Row>>()
+        self.front.capacity() * size_of::<P>()
+            + self.behind.capacity() * size_of::<Option<P::Row>>()
     }
 }
 
@@ -365,12 +380,13 @@ impl Frame for Merged {
     }
 }
 
-/// Aggregates that have nothing for it but to look at all rows of the frame each time: lists, and distinct values.
+/// Aggregates that have nothing for it but to look at all rows of the frame each time: lists, and
+/// distinct values.
 #[derive(Debug)]
 struct Recomputed {
     accumulators: Accumulators,
-    /// The arguments, in the order in which they came. As they do so row by row, those that follow a batch
-    /// with no more rows than they have become one with it, but for the first.
+    /// The arguments, in the order in which they came. As they do so row by row, those that follow
+    /// a batch with no more rows than they have become one with it, but for the first.
     batches: VecDeque<Vec<ArrayRef>>,
     /// How many rows of the first batch have left.
     left: usize,
@@ -383,8 +399,11 @@ impl Recomputed {
         let rest = || self.batches.iter().skip(1);
         let united = |(column, values): (usize, &ArrayRef)| {
             let still_in = values.slice(self.left, values.len() - self.left);
-            let parts: Vec<&dyn Array> =
-                [&still_in].into_iter().chain(rest().map(|batch| &batch[column])).map(AsRef::as_ref).collect();
+            let parts: Vec<&dyn Array> = [&still_in]
+                .into_iter()
+                .chain(rest().map(|batch| &batch[column]))
+                .map(AsRef::as_ref)
+                .collect();
             let all = concat(&parts)?;
             if self.accumulators.is_reversed { backwards(&all) } else { Ok(all) }
         };
@@ -402,7 +421,9 @@ impl Frame for Recomputed {
             && let Some(last) = self.batches.pop_back_if(|last| rows_of(last) <= rows_of(&new))
         {
             let pairs = last.iter().zip(&new);
-            new = pairs.map(|(last, new)| Ok(concat(&[last, new])?)).collect::<DataFusionResult<_>>()?;
+            new = pairs
+                .map(|(last, new)| Ok(concat(&[last, new])?))
+                .collect::<DataFusionResult<_>>()?;
         }
         self.batches.push_back(new);
         Ok(())
@@ -533,7 +554,9 @@ mod tests {
                 if row >= 3 {
                     floats.retract_batch(&[column.slice(row - 3, 1)]).unwrap();
                 }
-                let ScalarValue::Float64(answer) = floats.evaluate().unwrap() else { panic!("floats") };
+                let ScalarValue::Float64(answer) = floats.evaluate().unwrap() else {
+                    panic!("floats")
+                };
                 answers.push(answer);
             }
             floats.retract_batch(&[column.slice(6, 3)]).unwrap();

@@ -1,9 +1,12 @@
-//! Functions of texts in place of DataFusion's (55.2), each with one argument put right and the rest as it is.
+//! Functions of texts in place of DataFusion's (55.2), each with one argument put right and the
+//! rest as it is.
 //!
-//! Where this stands on the road of a query: a session registers them under the names of those whose place they take.
+//! Where this stands on the road of a query: a session registers them under the names of those
+//! whose place they take.
 //!
-//! - `regexp_replace`: in the replacement, `\1` is a group, `\&` and `\0` the match, `\\` a backslash, and all else
-//!   itself, as in PostgreSQL. DataFusion gives `$1` and `${1}` a meaning, too, and takes `\10` for the tenth group.
+//! - `regexp_replace`: in the replacement, `\1` is a group, `\&` and `\0` the match, `\\` a
+//!   backslash, and all else itself, as in PostgreSQL. DataFusion gives `$1` and `${1}` a meaning,
+//!   too, and takes `\10` for the tenth group.
 //! - `encode`: 'base64' is padded, as in PostgreSQL and DuckDB. `decode` takes it with and without.
 
 use std::sync::Arc;
@@ -15,7 +18,8 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::functions::encoding::encode;
 use datafusion::functions::regex::regexp_replace;
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature,
 };
 use datafusion::scalar::ScalarValue;
 
@@ -58,7 +62,8 @@ impl Argument {
     }
 }
 
-/// What Rust's regexes replace with, after DataFusion has made groups of backslashes with digits behind them.
+/// What Rust's regexes replace with, after DataFusion has made groups of backslashes with digits
+/// behind them.
 fn replacement(text: &str) -> String {
     let mut replacement = String::with_capacity(text.len());
     let mut rest = text.chars();
@@ -97,14 +102,17 @@ fn corrected(argument: Argument, value: &ColumnarValue) -> DataFusionResult<Colu
         ColumnarValue::Scalar(ScalarValue::LargeUtf8(value)) => ScalarValue::LargeUtf8(text(value)),
         ColumnarValue::Scalar(ScalarValue::Utf8View(value)) => ScalarValue::Utf8View(text(value)),
         ColumnarValue::Scalar(_) => return Ok(value.clone()),
-        ColumnarValue::Array(array) => return Ok(ColumnarValue::Array(corrected_array(argument, array)?)),
+        ColumnarValue::Array(array) => {
+            return Ok(ColumnarValue::Array(corrected_array(argument, array)?));
+        }
     };
     Ok(ColumnarValue::Scalar(scalar))
 }
 
 fn corrected_array(argument: Argument, array: &ArrayRef) -> DataFusionResult<ArrayRef> {
     let texts = arrow_cast::cast(array, &DataType::Utf8)?;
-    let corrected = as_string_array(&texts)?.iter().map(|text| text.map(|text| argument.corrected(text)));
+    let corrected =
+        as_string_array(&texts)?.iter().map(|text| text.map(|text| argument.corrected(text)));
     Ok(arrow_cast::cast(&corrected.collect::<StringArray>(), array.data_type())?)
 }
 
@@ -129,7 +137,10 @@ impl ScalarUDFImpl for Ours {
         self.of.return_field_from_args(of)
     }
 
-    fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+    fn invoke_with_args(
+        &self,
+        mut arguments: ScalarFunctionArgs,
+    ) -> DataFusionResult<ColumnarValue> {
         if let Some(value) = arguments.args.get_mut(self.argument.place()) {
             *value = corrected(self.argument, value)?;
         }

@@ -33,11 +33,16 @@ pub struct SqlExpressions {
 
 impl Default for SqlExpressions {
     fn default() -> Self {
-        let mut state = SessionStateBuilder::new_with_default_features().with_config(dialect::configured()).build();
+        let mut state = SessionStateBuilder::new_with_default_features()
+            .with_config(dialect::configured())
+            .build();
         // Others stay DataFusion's: what they say of a row decides where it has been stored.
         for function in dates::all().chain([zones::function(), times::truncation()]) {
             // Registering gives back what it replaces.
-            let _ = datafusion::execution::FunctionRegistry::register_udf(&mut state, Arc::new(function));
+            let _ = datafusion::execution::FunctionRegistry::register_udf(
+                &mut state,
+                Arc::new(function),
+            );
         }
         SqlExpressions { state }
     }
@@ -51,7 +56,9 @@ impl std::fmt::Debug for SqlExpressions {
 
 impl Compile for SqlExpressions {
     fn compile(&self, expression: &str, columns: &[Column]) -> Result<partition::Compiled> {
-        let fields = columns.iter().map(|column| Field::new(&*column.name, column.data_type.to_arrow(), true));
+        let fields = columns
+            .iter()
+            .map(|column| Field::new(&*column.name, column.data_type.to_arrow(), true));
         let schema = ArrowSchema::new(fields.collect::<Vec<_>>());
         let known = DFSchema::try_from(schema).map_err(from_datafusion)?;
         Ok(self.simplified(expression, &known)?.1)
@@ -71,7 +78,8 @@ impl SqlExpressions {
         precedence::correct(&mut parsed.expr);
         quantified::as_lists(&mut parsed.expr);
         zones::as_function(&mut parsed.expr);
-        let logical = self.state.create_logical_expr_from_sql_expr(parsed, known).map_err(from_datafusion)?;
+        let logical =
+            self.state.create_logical_expr_from_sql_expr(parsed, known).map_err(from_datafusion)?;
         if logical.is_volatile() {
             return Err(Error::InvalidInput(format!(
                 "'{expression}' is not the same each time it is computed, so it cannot say where a row belongs"
@@ -92,7 +100,11 @@ pub(in crate::sql) fn compile(
 }
 
 /// An expression of a statement as the rules of a session leave it.
-pub(in crate::sql) fn simplify_own(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<Expr> {
+pub(in crate::sql) fn simplify_own(
+    expression: Expr,
+    schema: &DFSchema,
+    state: &SessionState,
+) -> Result<Expr> {
     let prepared = || {
         let expression = rounding::marked(expression, schema)?.data;
         let expression = decimals::beside(expression, schema)?.data;
@@ -113,7 +125,11 @@ fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result
 }
 
 /// What the analyzer rules of a session make of an expression, simplified.
-fn corrected(expression: Expr, schema: &DFSchema, simplifier: &ExprSimplifier) -> DataFusionResult<Expr> {
+fn corrected(
+    expression: Expr,
+    schema: &DFSchema,
+    simplifier: &ExprSimplifier,
+) -> DataFusionResult<Expr> {
     let expression = intervals::by_length(expression, schema)?.data;
     let expression = times::exact(expression, schema)?.data;
     let expression = decimals::twice(expression)?.data;
@@ -126,11 +142,17 @@ fn corrected(expression: Expr, schema: &DFSchema, simplifier: &ExprSimplifier) -
     Ok(zeros::with_both(simplifier.simplify(expression)?)?.data)
 }
 
-fn compile_simplified(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<partition::Compiled> {
+fn compile_simplified(
+    expression: Expr,
+    schema: &DFSchema,
+    state: &SessionState,
+) -> Result<partition::Compiled> {
     let physical = state.create_physical_expr(expression, schema).map_err(from_datafusion)?;
-    let mut inputs: Vec<usize> = collect_columns(&physical).iter().map(|column| column.index()).collect();
+    let mut inputs: Vec<usize> =
+        collect_columns(&physical).iter().map(|column| column.index()).collect();
     inputs.sort_unstable();
-    let schema = schema.as_arrow().project(&inputs).map_err(|error| from_datafusion(error.into()))?;
+    let schema =
+        schema.as_arrow().project(&inputs).map_err(|error| from_datafusion(error.into()))?;
     let schema = Arc::new(schema);
     let physical = reassign_expr_columns(physical, &schema).map_err(from_datafusion)?;
     let compiled = Compiled::new(physical, &schema).map_err(from_datafusion)?;

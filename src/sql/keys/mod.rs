@@ -1,4 +1,5 @@
-//! Expressions that tables are partitioned by, compiled as queries understand them, and filters over them.
+//! Expressions that tables are partitioned by, compiled as queries understand them, and filters
+//! over them.
 
 pub(in crate::sql) mod expressions;
 pub(in crate::sql) mod partition_keys;

@@ -1,5 +1,5 @@
-//! What a filter says of partition keys: the expressions that a table is partitioned by, found in filters, and the values that
-//! they have where a filter names those of their column.
+//! What a filter says of partition keys: the expressions that a table is partitioned by, found in
+//! filters, and the values that they have where a filter names those of their column.
 
 use std::sync::{Arc, OnceLock};
 
@@ -50,7 +50,8 @@ impl PartitionKeys {
         }
         let operands: Vec<&KeyOperand> = self.0.iter().map(|key| &key.operand).collect();
         let direct = to_key_predicate(filter, &operands);
-        let implied = self.0.iter().filter(|key| key.of.is_some()).map(|key| key.implied(filter, 0));
+        let implied =
+            self.0.iter().filter(|key| key.of.is_some()).map(|key| key.implied(filter, 0));
         let parts = std::iter::once(direct).chain(implied).filter(|part| !part.is_opaque());
         match parts.collect::<Vec<_>>() {
             none if none.is_empty() => Predicate::Unknown,
@@ -60,27 +61,41 @@ impl PartitionKeys {
 }
 
 impl Key {
-    fn of(number: usize, key: &PartitionKey, schema: &Schema, expressions: &SqlExpressions) -> Option<Key> {
+    fn of(
+        number: usize,
+        key: &PartitionKey,
+        schema: &Schema,
+        expressions: &SqlExpressions,
+    ) -> Option<Key> {
         let find = |id| schema.columns().iter().find(|column| column.id == id);
         let columns: Vec<(&Arc<str>, &Column)> =
             key.columns.iter().map(|(name, id)| Some((name, find(*id)?))).collect::<Option<_>>()?;
-        let field = |(name, column): &(&Arc<str>, &Column)| Field::new(&***name, column.data_type.to_arrow(), true);
+        let field = |(name, column): &(&Arc<str>, &Column)| {
+            Field::new(&***name, column.data_type.to_arrow(), true)
+        };
         let known = ArrowSchema::new(columns.iter().map(field).collect::<Vec<_>>());
         let (expression, compiled) =
             expressions.simplified(&key.expression, &DFSchema::try_from(known).ok()?).ok()?;
         // The columns may have other names by now.
         let renamed = expression.transform(|expr| {
             Ok(match &expr {
-                Expr::Column(name) => match columns.iter().find(|(known, _)| ***known == *name.name) {
-                    Some((_, column)) => Transformed::yes(Expr::Column(Name::new_unqualified(&*column.name))),
-                    None => Transformed::no(expr),
-                },
+                Expr::Column(name) => {
+                    match columns.iter().find(|(known, _)| ***known == *name.name) {
+                        Some((_, column)) => {
+                            Transformed::yes(Expr::Column(Name::new_unqualified(&*column.name)))
+                        }
+                        None => Transformed::no(expr),
+                    }
+                }
                 _ => Transformed::no(expr),
             })
         });
         let data_type = DataType::from_arrow(&compiled.data_type)?;
-        // The key may be of a version that gave timestamps another unit; numbers of one are none of the other.
-        if matches!(data_type, DataType::Timestamp { .. } | DataType::Time { .. }) && data_type != key.data_type {
+        // The key may be of a version that gave timestamps another unit; numbers of one are none of
+        // the other.
+        if matches!(data_type, DataType::Timestamp { .. } | DataType::Time { .. })
+            && data_type != key.data_type
+        {
             return None;
         }
         let operand = Operand { column: key_column(number), data_type };
@@ -91,7 +106,8 @@ impl Key {
         Some(Key { operand: KeyOperand { expression: renamed.ok()?.data, operand }, of })
     }
 
-    /// What follows for the key where a filter, which must be true of a row, names the values of its column.
+    /// What follows for the key where a filter, which must be true of a row, names the values of
+    /// its column.
     fn implied(&self, filter: &Expr, depth: usize) -> Predicate {
         if depth > MAX_DEPTH {
             return Predicate::Unknown;
@@ -125,10 +141,15 @@ impl Key {
     }
 
     /// The key of rows in which the column has one of these values; null is none.
-    fn of_values<'v>(&self, name: &Name, values: impl Iterator<Item = &'v ScalarValue>) -> Predicate {
+    fn of_values<'v>(
+        &self,
+        name: &Name,
+        values: impl Iterator<Item = &'v ScalarValue>,
+    ) -> Predicate {
         let found = self.of.as_ref().filter(|(column, _)| *column.name == *name.name);
         let of_one = |(column, function): &(Column, Arc<dyn Function>)| -> Option<Predicate> {
-            let values: Vec<ScalarValue> = values.filter(|value| !value.is_null()).cloned().collect();
+            let values: Vec<ScalarValue> =
+                values.filter(|value| !value.is_null()).cloned().collect();
             if values.is_empty() {
                 return None;
             }

@@ -1,7 +1,8 @@
 //! What the names in a statement mean: tables of the store, views of the session, files.
 //!
-//! Views are planned anew when what they name has changed (`views`). Only tables that a statement names are opened, once for the statement, so that all its scans of one table see the
-//! same generation.
+//! Views are planned anew when what they name has changed (`views`). Only tables that a statement
+//! names are opened, once for the statement, so that all its scans of one table see the same
+//! generation.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,7 +60,10 @@ impl Tables {
     }
 
     /// Says where the session's state is found.
-    pub(crate) fn belong_to(&self, state: impl Fn() -> Option<SessionState> + Send + Sync + 'static) {
+    pub(crate) fn belong_to(
+        &self,
+        state: impl Fn() -> Option<SessionState> + Send + Sync + 'static,
+    ) {
         // Set once, when the session is made; a second time changes nothing.
         let _ = self.state.set(Box::new(state));
     }
@@ -88,8 +92,9 @@ impl Tables {
         lock(&self.pinned).clear();
     }
 
-    /// Lets go of a table of the store that is about to change: its old files go with the commit only if nobody reads them.
-    /// Views hold on to what they scan, and are planned again when they are next used.
+    /// Lets go of a table of the store that is about to change: its old files go with the commit
+    /// only if nobody reads them. Views hold on to what they scan, and are planned again when they
+    /// are next used.
     pub(crate) fn release(&self, table: &str) {
         self.begin_statement();
         lock(&self.tables).remove(table);
@@ -142,11 +147,18 @@ impl Tables {
     }
 
     /// A view with the newest generations of its tables; an external table as it is.
-    async fn current(&self, name: &str, view: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
+    async fn current(
+        &self,
+        name: &str,
+        view: Arc<dyn TableProvider>,
+    ) -> Result<Arc<dyn TableProvider>> {
         let definition = lock(&self.definitions).get(name).cloned();
-        let (Some(mut definition), Some(state)) = (definition, self.state()) else { return Ok(view) };
+        let (Some(mut definition), Some(state)) = (definition, self.state()) else {
+            return Ok(view);
+        };
         let changes = self.changes.load(Ordering::Relaxed);
-        if definition.changes == changes && scans_newest(view.as_ref(), |table| self.stored(table))? {
+        if definition.changes == changes && scans_newest(view.as_ref(), |table| self.stored(table))?
+        {
             return Ok(view);
         }
         let view = match definition.plan(&state).await {
@@ -173,7 +185,13 @@ impl Tables {
     }
 
     /// Remembers what a view was made from.
-    pub(crate) fn define(&self, name: &str, statement: Statement, parameters: &Parameters, names: Vec<String>) {
+    pub(crate) fn define(
+        &self,
+        name: &str,
+        statement: Statement,
+        parameters: &Parameters,
+        names: Vec<String>,
+    ) {
         let changes = self.changes.load(Ordering::Relaxed);
         let definition = Definition { statement, parameters: parameters.clone(), names, changes };
         lock(&self.definitions).insert(name.to_owned(), definition);
@@ -214,16 +232,19 @@ impl Tables {
         lock(&self.session).contains_key(name)
     }
 
-    /// The newest generation of a table of the store; the same for the whole statement, and the one that an earlier
-    /// statement opened, if it still is that.
+    /// The newest generation of a table of the store; the same for the whole statement, and the one
+    /// that an earlier statement opened, if it still is that.
     fn stored(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
         let Some(name) = self.stored_name(name)? else { return self.stored_at(name) };
         if let Some(table) = lock(&self.pinned).get(&name) {
             return Ok(Some(Arc::clone(table)));
         }
-        let Some(table) = self.store.as_ref().map(|store| store.table(&name)).transpose()? else { return Ok(None) };
+        let Some(table) = self.store.as_ref().map(|store| store.table(&name)).transpose()? else {
+            return Ok(None);
+        };
         let Some(generation) = table.generation()? else { return Ok(None) };
-        let known = lock(&self.tables).get(&name).filter(|(known, _)| *known == generation).cloned();
+        let known =
+            lock(&self.tables).get(&name).filter(|(known, _)| *known == generation).cloned();
         let table = match known {
             Some((_, table)) => table,
             None => {
@@ -240,7 +261,9 @@ impl Tables {
 
     /// A generation that is still kept, named as in `"trips@12"`.
     fn stored_at(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
-        let parts = name.rsplit_once('@').and_then(|(table, number)| Some((table, number.parse::<u64>().ok()?)));
+        let parts = name
+            .rsplit_once('@')
+            .and_then(|(table, number)| Some((table, number.parse::<u64>().ok()?)));
         let Some((table, generation)) = parts else { return Ok(None) };
         let Some(table) = self.stored_name(table)? else { return Ok(None) };
         if let Some(known) = lock(&self.pinned).get(name) {
@@ -254,8 +277,8 @@ impl Tables {
         Ok(Some(table))
     }
 
-    /// The table that a name means: the one of just this name, or else the only one that differs in case alone, since
-    /// SQL folds names that are not quoted.
+    /// The table that a name means: the one of just this name, or else the only one that differs in
+    /// case alone, since SQL folds names that are not quoted.
     pub(crate) fn stored_name(&self, name: &str) -> Result<Option<String>> {
         let Some(store) = &self.store else { return Ok(None) };
         match store.has_table(name) {
@@ -274,7 +297,8 @@ impl Tables {
     /// Every name but those of files.
     fn names(&self) -> Vec<String> {
         let stored = self.store.as_ref().and_then(|store| store.tables().ok()).unwrap_or_default();
-        let mut names: Vec<String> = stored.into_iter().chain(lock(&self.session).keys().cloned()).collect();
+        let mut names: Vec<String> =
+            stored.into_iter().chain(lock(&self.session).keys().cloned()).collect();
         names.sort();
         names.dedup();
         names
@@ -285,7 +309,9 @@ impl Tables {
         let names = self.names();
         let hint = match suggestion(name, names.iter().map(String::as_str)) {
             Some(near) if near.to_lowercase() != *near => {
-                format!("did you mean \"{near}\"? Names with upper-case letters go in double quotes")
+                format!(
+                    "did you mean \"{near}\"? Names with upper-case letters go in double quotes"
+                )
             }
             Some(near) => format!("did you mean {near}?"),
             None if names.is_empty() => {
@@ -330,13 +356,16 @@ impl SchemaProvider for Tables {
     fn deregister_table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
         let removed = self.forget(name);
         if removed.is_none() && self.stored_name(name).map_err(external)?.is_some() {
-            return Err(external(Error::InvalidInput(format!("{name} is a table of the store, not a view"))));
+            return Err(external(Error::InvalidInput(format!(
+                "{name} is a table of the store, not a view"
+            ))));
         }
         Ok(removed)
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        lock(&self.session).contains_key(name) || self.stored_name(name).is_ok_and(|found| found.is_some())
+        lock(&self.session).contains_key(name)
+            || self.stored_name(name).is_ok_and(|found| found.is_some())
     }
 }
 

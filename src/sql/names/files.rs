@@ -1,8 +1,8 @@
 //! Files as tables: `FROM 'x.csv'`, `FROM 'y.parquet'`, `FROM 'logs/*.jsonl'`, `FROM '-'`.
 //!
-//! A name is taken for a file when it has a known ending (or is `-`, the standard input); whether the file exists
-//! is asked then. CSV, TSV and JSON, also compressed, go through the reader of ingest (`text`); Parquet and Arrow are
-//! read by DataFusion.
+//! A name is taken for a file when it has a known ending (or is `-`, the standard input); whether
+//! the file exists is asked then. CSV, TSV and JSON, also compressed, go through the reader of
+//! ingest (`text`); Parquet and Arrow are read by DataFusion.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,9 @@ use datafusion::datasource::default_table_source::provider_as_source;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
-use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::datasource::listing::{
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
+};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
@@ -36,7 +38,9 @@ enum Kind {
 
 fn kind(name: &str) -> Option<Kind> {
     let lower = name.to_ascii_lowercase();
-    let packed = [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".lz4"].iter().find_map(|end| lower.strip_suffix(end));
+    let packed = [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".lz4"]
+        .iter()
+        .find_map(|end| lower.strip_suffix(end));
     let (_, ending) = packed.unwrap_or(&lower).rsplit_once('.')?;
     Some(match ending {
         "csv" | "tsv" | "tab" | "txt" | "json" | "jsonl" | "ndjson" => Kind::Text,
@@ -69,7 +73,10 @@ pub(crate) async fn open(
         }
     };
     let listed = async {
-        let urls = paths.iter().map(|path| ListingTableUrl::parse(url(path))).collect::<Result<Vec<_>, _>>()?;
+        let urls = paths
+            .iter()
+            .map(|path| ListingTableUrl::parse(url(path)))
+            .collect::<Result<Vec<_>, _>>()?;
         let options = ListingOptions::new(format).with_file_extension("");
         let mut schemas = Vec::with_capacity(urls.len());
         for url in &urls {
@@ -77,15 +84,18 @@ pub(crate) async fn open(
         }
         let schema = Arc::new(Schema::try_merge(schemas)?);
         let config = ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options);
-        let table: Arc<dyn TableProvider> = Arc::new(ListingTable::try_new(config.with_schema(schema))?);
+        let table: Arc<dyn TableProvider> =
+            Arc::new(ListingTable::try_new(config.with_schema(schema))?);
         if kind == Kind::Arrow { without_dictionaries(table) } else { Ok(table) }
     };
     listed.await.map(Some).map_err(|error| about(name, from_datafusion(error)))
 }
 
-/// A table whose columns are no dictionaries: values of those of an Arrow file may be null, and DataFusion (55.2) makes empty
-/// texts of such nulls where it casts to views.
-fn without_dictionaries(table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>, DataFusionError> {
+/// A table whose columns are no dictionaries: values of those of an Arrow file may be null, and
+/// DataFusion (55.2) makes empty texts of such nulls where it casts to views.
+fn without_dictionaries(
+    table: Arc<dyn TableProvider>,
+) -> Result<Arc<dyn TableProvider>, DataFusionError> {
     let schema = table.schema();
     let is_coded = |data_type: &DataType| matches!(data_type, DataType::Dictionary(..));
     if !schema.fields().iter().any(|field| is_coded(field.data_type())) {
@@ -93,10 +103,14 @@ fn without_dictionaries(table: Arc<dyn TableProvider>) -> Result<Arc<dyn TablePr
     }
     let column = |name: &String| Expr::Column(Column::from_name(name));
     let exprs = schema.fields().iter().map(|field| match field.data_type() {
-        DataType::Dictionary(_, value) => cast(column(field.name()), value.as_ref().clone()).alias(field.name()),
+        DataType::Dictionary(_, value) => {
+            cast(column(field.name()), value.as_ref().clone()).alias(field.name())
+        }
         _ => column(field.name()),
     });
-    let plan = LogicalPlanBuilder::scan("file", provider_as_source(table), None)?.project(exprs)?.build()?;
+    let plan = LogicalPlanBuilder::scan("file", provider_as_source(table), None)?
+        .project(exprs)?
+        .build()?;
     Ok(Arc::new(ViewTable::new(plan, None)))
 }
 
@@ -109,7 +123,8 @@ fn expand(name: &str) -> Result<Vec<PathBuf>> {
     if !name.contains(['*', '?', '[']) {
         return missing("");
     }
-    let pattern = glob::glob(name).map_err(|error| Error::InvalidInput(format!("pattern {name}: {error}")))?;
+    let pattern = glob::glob(name)
+        .map_err(|error| Error::InvalidInput(format!("pattern {name}: {error}")))?;
     let mut paths = Vec::new();
     for path in pattern {
         let path = path.map_err(|error| {
@@ -132,7 +147,9 @@ fn url(path: &Path) -> String {
     let mut url = String::from("file://");
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
-            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => url.push(char::from(*byte)),
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                url.push(char::from(*byte))
+            }
             other => url.push_str(&format!("%{other:02X}")),
         }
     }

@@ -16,11 +16,14 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Adds `name=value`. The value's type is read from its text: an integer, a float (a decimal, where that would not keep all
-    /// digits), `true` or `false`, `null`, and else text. Quotes make text of anything: `id="'007'"`. An integer with a leading zero is text, as in ingest.
+    /// Adds `name=value`. The value's type is read from its text: an integer, a float (a decimal,
+    /// where that would not keep all digits), `true` or `false`, `null`, and else text. Quotes make
+    /// text of anything: `id="'007'"`. An integer with a leading zero is text, as in ingest.
     pub fn add(&mut self, assignment: &str) -> Result<()> {
         let Some((name, text)) = assignment.split_once('=') else {
-            return Err(Error::InvalidInput(format!("parameter '{assignment}' is not of the form name=value")));
+            return Err(Error::InvalidInput(format!(
+                "parameter '{assignment}' is not of the form name=value"
+            )));
         };
         let name = name.trim().trim_start_matches('$');
         let plain = |c: char| c.is_alphanumeric() || c == '_';
@@ -84,9 +87,11 @@ fn exact(text: &str) -> Option<ScalarValue> {
     if is_kept(digits) {
         return None;
     }
-    let count =
-        u8::try_from(digits.bytes().filter(u8::is_ascii_digit).count()).ok().filter(|count| *count <= 38)?;
-    let scale = i8::try_from(digits.split_once('.').map_or(0, |(_, fraction)| fraction.len())).ok()?;
+    let count = u8::try_from(digits.bytes().filter(u8::is_ascii_digit).count())
+        .ok()
+        .filter(|count| *count <= 38)?;
+    let scale =
+        i8::try_from(digits.split_once('.').map_or(0, |(_, fraction)| fraction.len())).ok()?;
     Some(ScalarValue::Decimal128(Some(decimal(text.into(), count, scale)?), count, scale))
 }
 
@@ -101,7 +106,10 @@ mod tests {
             ("5", ScalarValue::Int64(Some(5))),
             ("-5", ScalarValue::Int64(Some(-5))),
             ("18446744073709551615", ScalarValue::UInt64(Some(u64::MAX))),
-            ("-18446744073709551616", ScalarValue::Decimal128(Some(-18_446_744_073_709_551_616), 20, 0)),
+            (
+                "-18446744073709551616",
+                ScalarValue::Decimal128(Some(-18_446_744_073_709_551_616), 20, 0),
+            ),
             ("1234567890123456.78", ScalarValue::Decimal128(Some(123_456_789_012_345_678), 18, 2)),
             ("1e3", ScalarValue::Float64(Some(1000.0))),
             ("0.5", ScalarValue::Float64(Some(0.5))),

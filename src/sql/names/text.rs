@@ -1,10 +1,11 @@
-//! CSV, TSV and JSON files, and the standard input, as tables: the reader and the inference of ingest, so that a query over
-//! a file and over the table made from it see the same columns, types and values.
+//! CSV, TSV and JSON files, and the standard input, as tables: the reader and the inference of
+//! ingest, so that a query over a file and over the table made from it see the same columns, types
+//! and values.
 //!
-//! A plan needs its types before the first row is read. Of files up to [`WHOLE_FILE_BYTES`] (a sixteenth of it where
-//! compressed) the whole is parsed for its types, as ingest would; of larger ones and of the standard input the first
-//! rows decide, and a later value that does not fit is an error that names it. So is a key of JSON that comes later, where all
-//! columns are asked for.
+//! A plan needs its types before the first row is read. Of files up to [`WHOLE_FILE_BYTES`] (a
+//! sixteenth of it where compressed) the whole is parsed for its types, as ingest would; of larger
+//! ones and of the standard input the first rows decide, and a later value that does not fit is an
+//! error that names it. So is a key of JSON that comes later, where all columns are asked for.
 
 mod exec;
 mod formats;
@@ -58,7 +59,8 @@ enum Source {
 type Stdin = Arc<Mutex<Option<Chunks>>>;
 
 impl TextTable {
-    /// Opens files that exist, or with `None` the standard input, and finds their types. What is taken for granted is noted.
+    /// Opens files that exist, or with `None` the standard input, and finds their types. What is
+    /// taken for granted is noted.
     pub(crate) fn open(
         paths: Option<&[PathBuf]>,
         threads: usize,
@@ -77,7 +79,9 @@ impl TextTable {
             }
             Some(paths) => {
                 for path in paths {
-                    let Some((chunks, mut schema)) = sample(Input::path(path), &columns)? else { continue };
+                    let Some((chunks, mut schema)) = sample(Input::path(path), &columns)? else {
+                        continue;
+                    };
                     if is_small(path)? {
                         schema.widen_over(chunks, threads)?;
                     } else {
@@ -89,9 +93,14 @@ impl TextTable {
                 }
             }
         }
-        let fields: Vec<Field> =
-            columns.iter().map(|(name, data_type)| Field::new(&**name, data_type.to_arrow(), true)).collect();
-        let inputs = inputs.into_iter().map(|(source, schema)| TextInput::new(source, schema, &columns)).collect();
+        let fields: Vec<Field> = columns
+            .iter()
+            .map(|(name, data_type)| Field::new(&**name, data_type.to_arrow(), true))
+            .collect();
+        let inputs = inputs
+            .into_iter()
+            .map(|(source, schema)| TextInput::new(source, schema, &columns))
+            .collect();
         Ok(TextTable { schema: Arc::new(Schema::new(fields)), inputs })
     }
 }
@@ -171,7 +180,8 @@ impl TableProvider for TextTable {
         let columns = projection.cloned().unwrap_or_else(|| (0..all).collect());
         let schema = Arc::new(self.schema.project(&columns)?);
         // Whoever wants the first rows alone does not want to hear of an error behind them.
-        let partitions = if limit.is_some() { 1 } else { state.config().target_partitions().max(1) };
+        let partitions =
+            if limit.is_some() { 1 } else { state.config().target_partitions().max(1) };
         let complete = (0..all).all(|at| columns.contains(&at));
         Ok(Arc::new(TextExec::new(self.inputs.clone(), columns, complete, schema, partitions)))
     }

@@ -1,8 +1,8 @@
 //! Views of a session: the statement that made each, planned again when what it names has changed.
 //!
-//! A plan holds on to the generation of each table that it scans. A view's plan is kept as long as these are the newest
-//! and no other view was made or dropped; else its statement is planned anew, so that a view shows what a query in its
-//! place would show.
+//! A plan holds on to the generation of each table that it scans. A view's plan is kept as long as
+//! these are the newest and no other view was made or dropped; else its statement is planned anew,
+//! so that a view shows what a query in its place would show.
 
 use std::sync::Arc;
 
@@ -45,11 +45,15 @@ pub(in crate::sql) struct Definition {
 
 impl Definition {
     /// The view as its statement would make it now.
-    pub(in crate::sql) async fn plan(&self, state: &SessionState) -> Result<Arc<dyn TableProvider>> {
+    pub(in crate::sql) async fn plan(
+        &self,
+        state: &SessionState,
+    ) -> Result<Arc<dyn TableProvider>> {
         let plan = assignments::plan(state, &self.statement, &mut Stars::default()).await;
         let mut plan = plan.map_err(from_datafusion)?;
         if !self.parameters.is_empty() {
-            plan = plan.with_param_values(self.parameters.to_datafusion()).map_err(from_datafusion)?;
+            plan =
+                plan.with_param_values(self.parameters.to_datafusion()).map_err(from_datafusion)?;
         }
         let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = plan else {
             return Err(Error::Unsupported("a view's statement is none that makes a view".into()));
@@ -59,9 +63,11 @@ impl Definition {
     }
 }
 
-/// The plan of a view with the types that its columns have. Rules that must come before types are coerced come before.
+/// The plan of a view with the types that its columns have. Rules that must come before types are
+/// coerced come before.
 pub(in crate::sql) fn coerced(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
-    // What coercion makes of floats beside decimals is put right at once, while it can be told from casts of the user's.
+    // What coercion makes of floats beside decimals is put right at once, while it can be told from
+    // casts of the user's.
     let rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
         Arc::new(Intervals),
         Arc::new(MarkCasts),
@@ -96,7 +102,11 @@ pub(in crate::sql) fn scans_newest(
             let newest = newest(scanned.snapshot().table_name());
             all = newest.map(|newest| newest.is_some_and(|newest| Arc::ptr_eq(&newest, &scanned)));
         }
-        Ok(if matches!(all, Ok(true)) { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+        Ok(if matches!(all, Ok(true)) {
+            TreeNodeRecursion::Continue
+        } else {
+            TreeNodeRecursion::Stop
+        })
     });
     visited.map_err(from_datafusion)?;
     all

@@ -1,7 +1,9 @@
-//! From optimized to physical plans: fragments for our executor, the rest for DataFusion's operators.
+//! From optimized to physical plans: fragments for our executor, the rest for DataFusion's
+//! operators.
 //!
-//! Where this stands on the road of a query: `lower` puts fragments into a plan once DataFusion's logical rules are done with it,
-//! here, so that whatever leads to a physical plan (a statement, EXPLAIN, EXPLAIN ANALYZE) passes through it.
+//! Where this stands on the road of a query: `lower` puts fragments into a plan once DataFusion's
+//! logical rules are done with it, here, so that whatever leads to a physical plan (a statement,
+//! EXPLAIN, EXPLAIN ANALYZE) passes through it.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! Semi and anti joins over keys that repeat: each key once.
 //!
-//! Where this stands on the road of a query: the last logical rule. DataFusion's hash join (55.2) lets a row meet all its partners, also
-//! where one says enough, so that `k IN (SELECT k …)` over 8 values in 150,000 rows takes 14 s. Where the manifest says
-//! that a key's values repeat often, they are grouped first, which our executor does while it reads.
+//! Where this stands on the road of a query: the last logical rule. DataFusion's hash join (55.2)
+//! lets a row meet all its partners, also where one says enough, so that `k IN (SELECT k …)` over 8
+//! values in 150,000 rows takes 14 s. Where the manifest says that a key's values repeat often,
+//! they are grouped first, which our executor does while it reads.
 
 use std::sync::Arc;
 
@@ -30,22 +31,34 @@ impl OptimizerRule for EachKeyOnce {
         Some(ApplyOrder::TopDown)
     }
 
-    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> DataFusionResult<Transformed<LogicalPlan>> {
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _: &dyn OptimizerConfig,
+    ) -> DataFusionResult<Transformed<LogicalPlan>> {
         let LogicalPlan::Join(join) = plan else { return Ok(Transformed::no(plan)) };
-        let keys = |side: fn(&(Expr, Expr)) -> &Expr| join.on.iter().map(side).cloned().collect::<Vec<Expr>>();
+        let keys = |side: fn(&(Expr, Expr)) -> &Expr| {
+            join.on.iter().map(side).cloned().collect::<Vec<Expr>>()
+        };
         let (input, keys) = match join.join_type {
             _ if join.filter.is_some() => return Ok(Transformed::no(LogicalPlan::Join(join))),
             JoinType::LeftSemi | JoinType::LeftAnti => (&join.right, keys(|(_, right)| right)),
             JoinType::RightSemi | JoinType::RightAnti => (&join.left, keys(|(left, _)| left)),
             _ => return Ok(Transformed::no(LogicalPlan::Join(join))),
         };
-        let Some(columns) = keys.iter().map(Expr::try_as_col).collect::<Option<Vec<&Column>>>() else {
+        let Some(columns) = keys.iter().map(Expr::try_as_col).collect::<Option<Vec<&Column>>>()
+        else {
             return Ok(Transformed::no(LogicalPlan::Join(join)));
         };
-        if columns.is_empty() || !columns.iter().all(|column| repeats(input, column, columns.len())) {
+        if columns.is_empty() || !columns.iter().all(|column| repeats(input, column, columns.len()))
+        {
             return Ok(Transformed::no(LogicalPlan::Join(join)));
         }
-        let grouped = Arc::new(LogicalPlan::Aggregate(Aggregate::try_new(Arc::clone(input), keys, Vec::new())?));
+        let grouped = Arc::new(LogicalPlan::Aggregate(Aggregate::try_new(
+            Arc::clone(input),
+            keys,
+            Vec::new(),
+        )?));
         let (left, right) = match join.join_type {
             JoinType::LeftSemi | JoinType::LeftAnti => (join.left, grouped),
             _ => (grouped, join.right),
@@ -54,8 +67,8 @@ impl OptimizerRule for EachKeyOnce {
     }
 }
 
-/// Whether a column comes from a table of the store, and is one of so few values that `keys` such columns together
-/// repeat often.
+/// Whether a column comes from a table of the store, and is one of so few values that `keys` such
+/// columns together repeat often.
 fn repeats(plan: &LogicalPlan, column: &Column, keys: usize) -> bool {
     match plan {
         LogicalPlan::Filter(filter) => repeats(&filter.input, column, keys),
@@ -71,12 +84,15 @@ fn repeats(plan: &LogicalPlan, column: &Column, keys: usize) -> bool {
             while let Some(Expr::Alias(alias)) = expr {
                 expr = Some(&alias.expr);
             }
-            expr.and_then(Expr::try_as_col).is_some_and(|below| repeats(&projection.input, below, keys))
+            expr.and_then(Expr::try_as_col)
+                .is_some_and(|below| repeats(&projection.input, below, keys))
         }
         LogicalPlan::TableScan(scan) => {
             let Some(provider) = store_provider(scan) else { return false };
             let snapshot = provider.table.snapshot();
-            let Some(known) = snapshot.schema().columns().iter().find(|known| *known.name == *column.name) else {
+            let Some(known) =
+                snapshot.schema().columns().iter().find(|known| *known.name == *column.name)
+            else {
                 return false;
             };
             let Ok(Some(values)) = snapshot.distinct_values(known.id) else { return false };

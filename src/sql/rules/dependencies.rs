@@ -1,19 +1,23 @@
 //! Which columns are believed to depend on others.
 //!
-//! DataFusion (55.2, `aggregate_functional_dependencies`) takes every column of an aggregate to depend on a key of it that is
-//! unique in one of the tables below, as if there were no other tables joined to that one. Then it leaves out sort
-//! keys, group keys, a DISTINCT or a join that do matter, and adds group keys to a GROUP BY
-//! when the statement is planned. Nothing else tells it of dependencies here, since tables of a store have no primary keys.
+//! DataFusion (55.2, `aggregate_functional_dependencies`) takes every column of an aggregate to
+//! depend on a key of it that is unique in one of the tables below, as if there were no other
+//! tables joined to that one. Then it leaves out sort keys, group keys, a DISTINCT or a join that
+//! do matter, and adds group keys to a GROUP BY when the statement is planned. Nothing else tells
+//! it of dependencies here, since tables of a store have no primary keys.
 //!
-//! Where this stands on the road of a query: [`OwnKeys`] is the first analyzer rule, and takes the keys away that no
-//! statement has; [`ForgetDependencies`] stands before the logical rules that are misled.
+//! Where this stands on the road of a query: [`OwnKeys`] is the first analyzer rule, and takes the
+//! keys away that no statement has; [`ForgetDependencies`] stands before the logical rules that are
+//! misled.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, FunctionalDependencies, get_target_functional_dependencies};
+use datafusion::common::{
+    Column, DFSchema, FunctionalDependencies, get_target_functional_dependencies,
+};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
@@ -21,8 +25,12 @@ use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 use crate::sql::walks::{rewrite_nodes, rewrite_plan};
 
 /// The logical rules that go by dependencies.
-pub(in crate::sql) const MISLED: [&str; 4] =
-    ["replace_distinct_aggregate", "eliminate_join", "eliminate_duplicated_expr", "optimize_projections"];
+pub(in crate::sql) const MISLED: [&str; 4] = [
+    "replace_distinct_aggregate",
+    "eliminate_join",
+    "eliminate_duplicated_expr",
+    "optimize_projections",
+];
 
 /// Leaves an aggregate the keys that its statement gives it.
 #[derive(Debug)]
@@ -53,7 +61,8 @@ impl AnalyzerRule for OwnKeys {
 fn is_misled(plan: &LogicalPlan) -> DataFusionResult<bool> {
     let mut misled = false;
     plan.apply_with_subqueries(|node| {
-        misled |= matches!(node, LogicalPlan::Aggregate(aggregate) if has_any(aggregate.input.schema()));
+        misled |=
+            matches!(node, LogicalPlan::Aggregate(aggregate) if has_any(aggregate.input.schema()));
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(misled)
@@ -63,17 +72,23 @@ fn has_any(schema: &DFSchema) -> bool {
     !schema.functional_dependencies().is_empty()
 }
 
-/// Removes added keys from a plan whose parent reads only the columns `asked`, or all columns if that is `None`.
+/// Removes added keys from a plan whose parent reads only the columns `asked`, or all columns if
+/// that is `None`.
 fn own_keys(plan: LogicalPlan, asked: Option<HashSet<Column>>) -> DataFusionResult<LogicalPlan> {
     let plan = match (plan, &asked) {
-        (LogicalPlan::Aggregate(aggregate), Some(asked)) => LogicalPlan::Aggregate(kept(aggregate, asked)?),
+        (LogicalPlan::Aggregate(aggregate), Some(asked)) => {
+            LogicalPlan::Aggregate(kept(aggregate, asked)?)
+        }
         (plan, _) => plan,
     };
-    let passes = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_));
+    let passes =
+        matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_));
     let selects = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
     let below = match asked {
         Some(mut asked) if passes => {
-            plan.expressions().iter().for_each(|expr| asked.extend(expr.column_refs().into_iter().cloned()));
+            plan.expressions()
+                .iter()
+                .for_each(|expr| asked.extend(expr.column_refs().into_iter().cloned()));
             Some(asked)
         }
         _ if selects => Some(
@@ -84,7 +99,8 @@ fn own_keys(plan: LogicalPlan, asked: Option<HashSet<Column>>) -> DataFusionResu
         ),
         _ => None,
     };
-    let rewritten = plan.map_children(|child| own_keys(child, below.clone()).map(Transformed::yes))?;
+    let rewritten =
+        plan.map_children(|child| own_keys(child, below.clone()).map(Transformed::yes))?;
     rewritten.data.recompute_schema()
 }
 
@@ -110,7 +126,9 @@ fn kept(aggregate: Aggregate, asked: &HashSet<Column>) -> DataFusionResult<Aggre
     };
     let all = aggregate.group_expr.len();
     match (all - added..all).find_map(written) {
-        Some(own) if !own.is_empty() => Aggregate::try_new(aggregate.input, own, aggregate.aggr_expr),
+        Some(own) if !own.is_empty() => {
+            Aggregate::try_new(aggregate.input, own, aggregate.aggr_expr)
+        }
         _ => Ok(aggregate),
     }
 }
@@ -124,7 +142,11 @@ impl OptimizerRule for ForgetDependencies {
         "forget_dependencies"
     }
 
-    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> DataFusionResult<Transformed<LogicalPlan>> {
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _: &dyn OptimizerConfig,
+    ) -> DataFusionResult<Transformed<LogicalPlan>> {
         forget(plan)
     }
 }
@@ -138,7 +160,8 @@ pub(in crate::sql) fn forget(plan: LogicalPlan) -> DataFusionResult<Transformed<
         Ok(match node.recompute_schema()? {
             LogicalPlan::Aggregate(mut aggregate) => {
                 let schema = aggregate.schema.as_ref().clone();
-                aggregate.schema = Arc::new(schema.with_functional_dependencies(FunctionalDependencies::empty())?);
+                aggregate.schema =
+                    Arc::new(schema.with_functional_dependencies(FunctionalDependencies::empty())?);
                 Transformed::yes(LogicalPlan::Aggregate(aggregate))
             }
             other => Transformed::yes(other),

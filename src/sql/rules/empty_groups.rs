@@ -1,8 +1,9 @@
 //! Conditions that read no column stay above an aggregate which has a row for no rows.
 //!
-//! DataFusion's logical rule `push_down_filter` (55.2) takes every condition below an aggregate whose columns are all group keys,
-//! and so those without columns too: `(SELECT count(*) FROM t HAVING (SELECT false))` then counts nothing, and has a row
-//! where it should have none. Of an aggregate without keys, or with an empty grouping set, such conditions are kept.
+//! DataFusion's logical rule `push_down_filter` (55.2) takes every condition below an aggregate
+//! whose columns are all group keys, and so those without columns too: `(SELECT count(*) FROM t
+//! HAVING (SELECT false))` then counts nothing, and has a row where it should have none. Of an
+//! aggregate without keys, or with an empty grouping set, such conditions are kept.
 
 use std::sync::Arc;
 
@@ -40,10 +41,13 @@ impl OptimizerRule for AboveEmptyGroups {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> DataFusionResult<Transformed<LogicalPlan>> {
-        if !matches!(&plan, LogicalPlan::Filter(filter) if has_row_for_none(below_filters(&filter.input))) {
+        if !matches!(&plan, LogicalPlan::Filter(filter) if has_row_for_none(below_filters(&filter.input)))
+        {
             return self.0.rewrite(plan, config);
         }
-        let Some((conditions, input)) = filtered(&plan) else { return self.0.rewrite(plan, config) };
+        let Some((conditions, input)) = filtered(&plan) else {
+            return self.0.rewrite(plan, config);
+        };
         let (constant, others): (Vec<Expr>, Vec<Expr>) =
             conditions.into_iter().partition(|condition| condition.column_refs().is_empty());
         match (conjunction(constant), conjunction(others)) {
@@ -51,9 +55,9 @@ impl OptimizerRule for AboveEmptyGroups {
             (Some(_), None) => Ok(Transformed::no(plan)),
             (Some(constant), Some(others)) => {
                 let below = LogicalPlan::Filter(Filter::try_new(others, Arc::clone(input))?);
-                self.0
-                    .rewrite(below, config)?
-                    .map_data(|below| Filter::try_new(constant, below.into()).map(LogicalPlan::Filter))
+                self.0.rewrite(below, config)?.map_data(|below| {
+                    Filter::try_new(constant, below.into()).map(LogicalPlan::Filter)
+                })
             }
         }
     }

@@ -1,8 +1,9 @@
 //! Filters that give some of their columns, below projections that compute from these.
 //!
-//! Where this stands on the road of a query: a physical rule before DataFusion's last `ProjectionPushdown`. That rule (55.2)
-//! swaps such a filter with the projection above it as if the projection read the filter's input: it fails, or takes one column for
-//! another where both have one name. Here the filter gives all of its columns again, and a projection above it
+//! Where this stands on the road of a query: a physical rule before DataFusion's last
+//! `ProjectionPushdown`. That rule (55.2) swaps such a filter with the projection above it as if
+//! the projection read the filter's input: it fails, or takes one column for another where both
+//! have one name. Here the filter gives all of its columns again, and a projection above it
 //! selects. DataFusion's rule then puts the two together.
 
 use std::sync::Arc;
@@ -38,8 +39,12 @@ impl PhysicalOptimizerRule for SelectAboveFilters {
 }
 
 fn taken_apart(node: Plan) -> DataFusionResult<Transformed<Plan>> {
-    let filter = node.downcast_ref::<ProjectionExec>().and_then(|above| above.input().downcast_ref::<FilterExec>());
-    let Some((filter, selected)) = filter.and_then(|filter| Some((filter, filter.projection().as_ref()?))) else {
+    let filter = node
+        .downcast_ref::<ProjectionExec>()
+        .and_then(|above| above.input().downcast_ref::<FilterExec>());
+    let Some((filter, selected)) =
+        filter.and_then(|filter| Some((filter, filter.projection().as_ref()?)))
+    else {
         return Ok(Transformed::no(node));
     };
     let whole = FilterExecBuilder::from(filter).apply_projection(None)?.build()?;
@@ -48,6 +53,7 @@ fn taken_apart(node: Plan) -> DataFusionResult<Transformed<Plan>> {
         let name = schema.field(*at).name();
         ProjectionExpr { expr: Arc::new(Column::new(name, *at)), alias: name.clone() }
     };
-    let select = ProjectionExec::try_new(selected.iter().map(column).collect::<Vec<_>>(), Arc::new(whole))?;
+    let select =
+        ProjectionExec::try_new(selected.iter().map(column).collect::<Vec<_>>(), Arc::new(whole))?;
     replace_children_if_necessary(node, vec![Arc::new(select)]).map(Transformed::yes)
 }

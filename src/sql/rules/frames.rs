@@ -1,10 +1,12 @@
 //! Frames of windows that DataFusion cannot compute or computes wrongly.
 //!
-//! Where this stands on the road of a query: an analyzer rule before types are coerced, after `syntax::frames` has written frames
-//! out. DataFusion (55.2) asks for frames in `RANGE` how far apart two keys are, which bytes and times of day do not tell,
-//! although none needs to know; the frame in `GROUPS` is the same, and asks only which rows are peers. And where a bound lies
-//! some way from the key, it may lie beyond the numbers of the key's type. DataFusion then takes it for the edge of the partition,
-//! and the nulls that stand there for a part of the frame; in decimals, it is a number like others.
+//! Where this stands on the road of a query: an analyzer rule before types are coerced, after
+//! `syntax::frames` has written frames out. DataFusion (55.2) asks for frames in `RANGE` how far
+//! apart two keys are, which bytes and times of day do not tell, although none needs to know; the
+//! frame in `GROUPS` is the same, and asks only which rows are peers. And where a bound lies some
+//! way from the key, it may lie beyond the numbers of the key's type. DataFusion then takes it for
+//! the edge of the partition, and the nulls that stand there for a part of the frame; in decimals,
+//! it is a number like others.
 
 use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType};
 use datafusion::common::config::ConfigOptions;
@@ -32,7 +34,9 @@ impl AnalyzerRule for FramesOfPeers {
             if !matches!(node, LogicalPlan::Window(_)) {
                 return Ok(Transformed::no(node));
             }
-            rewrite_expressions(node, |expr, schema| rewrite_up(expr, |expr| Ok(written(expr, schema))))
+            rewrite_expressions(node, |expr, schema| {
+                rewrite_up(expr, |expr| Ok(written(expr, schema)))
+            })
         };
         Ok(rewrite_plan(plan, rewrite)?.data)
     }
@@ -45,8 +49,9 @@ impl AnalyzerRule for FramesOfPeers {
 fn written(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Expr::WindowFunction(mut window) = expr else { return Transformed::no(expr) };
     let key = window.params.order_by.first().and_then(|key| key.expr.get_type(schema).ok());
-    let changed =
-        key.is_some_and(|key| of_peers(&mut window.params, &key) || with_wide_key(&mut window.params, &key));
+    let changed = key.is_some_and(|key| {
+        of_peers(&mut window.params, &key) || with_wide_key(&mut window.params, &key)
+    });
     Transformed::new_transformed(Expr::WindowFunction(window), changed)
 }
 
@@ -65,7 +70,9 @@ fn of_peers(window: &mut WindowFunctionParams, key: &DataType) -> bool {
 /// The key as a decimal, where a bound lies some way from an integer.
 fn with_wide_key(window: &mut WindowFunctionParams, key: &DataType) -> bool {
     let frame = &window.window_frame;
-    let whole = [&frame.start_bound, &frame.end_bound].iter().all(|bound| is_fixed(bound) || is_whole(bound));
+    let whole = [&frame.start_bound, &frame.end_bound]
+        .iter()
+        .all(|bound| is_fixed(bound) || is_whole(bound));
     let moves = !is_fixed(&frame.start_bound) || !is_fixed(&frame.end_bound);
     let [order] = window.order_by.as_mut_slice() else { return false };
     if frame.units != WindowFrameUnits::Range || !key.is_integer() || !whole || !moves {
@@ -79,7 +86,9 @@ fn with_wide_key(window: &mut WindowFunctionParams, key: &DataType) -> bool {
 fn is_fixed(bound: &WindowFrameBound) -> bool {
     match bound {
         WindowFrameBound::CurrentRow => true,
-        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => distance.is_null(),
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => {
+            distance.is_null()
+        }
     }
 }
 
@@ -87,11 +96,14 @@ fn is_fixed(bound: &WindowFrameBound) -> bool {
 fn is_whole(bound: &WindowFrameBound) -> bool {
     match bound {
         WindowFrameBound::Preceding(ScalarValue::Utf8(Some(distance)))
-        | WindowFrameBound::Following(ScalarValue::Utf8(Some(distance))) => distance.parse::<u64>().is_ok(),
+        | WindowFrameBound::Following(ScalarValue::Utf8(Some(distance))) => {
+            distance.parse::<u64>().is_ok()
+        }
         _ => false,
     }
 }
 
 fn has_no_distance(key: &DataType) -> bool {
-    key.is_binary() || matches!(key, DataType::Time32(_) | DataType::Time64(_) | DataType::FixedSizeBinary(_))
+    key.is_binary()
+        || matches!(key, DataType::Time32(_) | DataType::Time64(_) | DataType::FixedSizeBinary(_))
 }

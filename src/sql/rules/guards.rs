@@ -1,9 +1,10 @@
 //! Conditions of a CASE that keep its branches from failing.
 //!
-//! Where this stands on the road of a query: a part of the analyzer rule of `opaque`. DataFusion (55.2) makes a CASE of
-//! booleans, and one of constants that is compared with a constant, a chain of AND and OR, and coalesce a CASE. A chain
-//! computes all its parts for all rows, so that `CASE WHEN x <> 0 THEN 10 / x > 1 ELSE false END` divides by zero. Where a
-//! part may fail that a condition stands before, `CASE WHEN …` becomes `CASE true WHEN …`, which stays a CASE.
+//! Where this stands on the road of a query: a part of the analyzer rule of `opaque`. DataFusion
+//! (55.2) makes a CASE of booleans, and one of constants that is compared with a constant, a chain
+//! of AND and OR, and coalesce a CASE. A chain computes all its parts for all rows, so that `CASE
+//! WHEN x <> 0 THEN 10 / x > 1 ELSE false END` divides by zero. Where a part may fail that a
+//! condition stands before, `CASE WHEN …` becomes `CASE true WHEN …`, which stays a CASE.
 
 use arrow_schema::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -17,10 +18,13 @@ use crate::sql::walks::{has_part, is_comparison};
 const NEVER_FAIL: [&str; 6] =
     ["array_has", "array_max", "array_min", "array_position", "cardinality", "make_array"];
 
-/// Whether an expression has parts that only some rows may reach, and that may fail as far as it shows without types.
+/// Whether an expression has parts that only some rows may reach, and that may fail as far as it
+/// shows without types.
 pub(in crate::sql) fn may_guard(expr: &Expr) -> bool {
     match expr {
-        Expr::Case(case) => case.expr.is_none() && behind_conditions(case).any(|part| may_fail(part, None)),
+        Expr::Case(case) => {
+            case.expr.is_none() && behind_conditions(case).any(|part| may_fail(part, None))
+        }
         Expr::ScalarFunction(function) => {
             is_coalesce(function) && function.args.iter().skip(1).any(|part| may_fail(part, None))
         }
@@ -39,7 +43,9 @@ pub(in crate::sql) fn guarded(expr: Expr, schema: &DFSchema) -> Transformed<Expr
         _ => None,
     };
     match case.filter(|case| is_at_risk(case, schema)) {
-        Some(case) => Transformed::yes(Expr::Case(Case { expr: Some(Box::new(lit(true))), ..case })),
+        Some(case) => {
+            Transformed::yes(Expr::Case(Case { expr: Some(Box::new(lit(true))), ..case }))
+        }
         None => Transformed::no(expr),
     }
 }
@@ -52,7 +58,8 @@ fn is_at_risk(case: &Case, schema: &DFSchema) -> bool {
         return behind_conditions(case).any(fails);
     }
     let is_constant = |result: &Expr| !result.any_column_refs();
-    case.when_then_expr.iter().skip(1).any(|(when, _)| fails(when)) && results(case).all(is_constant)
+    case.when_then_expr.iter().skip(1).any(|(when, _)| fails(when))
+        && results(case).all(is_constant)
 }
 
 fn results(case: &Case) -> impl Iterator<Item = &Expr> {
@@ -70,7 +77,8 @@ fn is_coalesce(function: &ScalarFunction) -> bool {
 
 /// What `coalesce`, `nvl` and `nvl2` are.
 fn as_case(function: &ScalarFunction) -> Option<Case> {
-    let when = |value: &Expr, then: &Expr| (Box::new(value.clone().is_not_null()), Box::new(then.clone()));
+    let when =
+        |value: &Expr, then: &Expr| (Box::new(value.clone().is_not_null()), Box::new(then.clone()));
     let (when_then_expr, last) = match (function.name(), function.args.as_slice()) {
         ("nvl2", [value, then, last]) => (vec![when(value, then)], last),
         ("nvl2", _) | (_, [] | [_]) => return None,
@@ -79,7 +87,8 @@ fn as_case(function: &ScalarFunction) -> Option<Case> {
     Some(Case { expr: None, when_then_expr, else_expr: Some(Box::new(last.clone())) })
 }
 
-/// Whether there may be a row for which an expression has no value. Without a schema, what depends on types may fail.
+/// Whether there may be a row for which an expression has no value. Without a schema, what depends
+/// on types may fail.
 fn may_fail(expr: &Expr, schema: Option<&DFSchema>) -> bool {
     has_part(expr, |part| !never_fails(part, schema))
 }
@@ -154,14 +163,19 @@ fn fits(from: &DataType, to: &DataType) -> bool {
         Decimal128(precision, scale) | Decimal256(precision, scale) => {
             Some((i16::from(*precision) - i16::from(*scale), *scale))
         }
-        integer if integer.is_integer() => Some((integer.primitive_width().map_or(20, most_digits), 0)),
+        integer if integer.is_integer() => {
+            Some((integer.primitive_width().map_or(20, most_digits), 0))
+        }
         _ => None,
     };
     match (from, to) {
-        (from, to) if from == to || from.is_null() || matches!(to, Utf8 | LargeUtf8 | Utf8View) => true,
+        (from, to) if from == to || from.is_null() || matches!(to, Utf8 | LargeUtf8 | Utf8View) => {
+            true
+        }
         (from, to) if to.is_floating() => from.is_numeric() || *from == Boolean,
         (from, to) if from.is_integer() && to.is_integer() => {
-            from.primitive_width() < to.primitive_width() && (to.is_signed_integer() || from.is_unsigned_integer())
+            from.primitive_width() < to.primitive_width()
+                && (to.is_signed_integer() || from.is_unsigned_integer())
         }
         (from, to) if to.is_decimal() => {
             digits(from).zip(digits(to)).is_some_and(|(from, to)| from.0 <= to.0 && from.1 <= to.1)

@@ -1,9 +1,10 @@
 //! Keeps the limits of top-k sorts above window functions.
 //!
-//! Where this stands on the road of a query: around the physical rule that decides what has to be sorted and spread over
-//! threads. DataFusion's (55.2) takes such a sort away where it finds late that a window below gives the order anyway, and
-//! forgets the limit with it, or hands it down below the window. Where the rule has done so, it runs once more
-//! over a plan that knows nothing of the orders below such sorts, so that each has to stay where it is.
+//! Where this stands on the road of a query: around the physical rule that decides what has to be
+//! sorted and spread over threads. DataFusion's (55.2) takes such a sort away where it finds late
+//! that a window below gives the order anyway, and forgets the limit with it, or hands it down
+//! below the window. Where the rule has done so, it runs once more over a plan that knows nothing
+//! of the orders below such sorts, so that each has to stay where it is.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,14 +24,16 @@ use crate::sql::rules::null_rows::NullRowsExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// The limits over windows in a plan, and how many there are of each: of so many rows, over so many windows, as the rule
-/// neither adds windows nor takes any away.
+/// The limits over windows in a plan, and how many there are of each: of so many rows, over so many
+/// windows, as the rule neither adds windows nor takes any away.
 #[derive(Default)]
 struct Limits(HashMap<(usize, usize), usize>);
 
 /// The rule, by which no limit is lost.
 #[derive(Debug)]
-pub(in crate::sql) struct KeepLimits(pub(in crate::sql) Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+pub(in crate::sql) struct KeepLimits(
+    pub(in crate::sql) Arc<dyn PhysicalOptimizerRule + Send + Sync>,
+);
 
 impl PhysicalOptimizerRule for KeepLimits {
     fn optimize(&self, plan: Plan, config: &ConfigOptions) -> DataFusionResult<Plan> {
@@ -67,8 +70,9 @@ impl Limits {
         self.0.iter().all(|(limit, count)| there.get(limit).is_some_and(|there| there >= count))
     }
 
-    /// Notes those of a plan, and gives its number of windows and the limit that its rows came through last.
-    /// Above a limit, there may be nodes that repeat it: a projection, the merge of sorted threads.
+    /// Notes those of a plan, and gives its number of windows and the limit that its rows came
+    /// through last. Above a limit, there may be nodes that repeat it: a projection, the merge of
+    /// sorted threads.
     fn note(&mut self, node: &Plan) -> (usize, Option<usize>) {
         let below: Vec<_> = node.children().into_iter().map(|child| self.note(child)).collect();
         let windows = below.iter().map(|(windows, _)| windows).sum();
@@ -81,7 +85,10 @@ impl Limits {
             return (windows, last);
         }
         let Some(limit) = node.fetch() else {
-            return (windows, last.filter(|_| matches!(node.cardinality_effect(), CardinalityEffect::Equal)));
+            return (
+                windows,
+                last.filter(|_| matches!(node.cardinality_effect(), CardinalityEffect::Equal)),
+            );
         };
         if windows > 0 && (node.is::<SortExec>() || last != Some(limit)) {
             *self.0.entry((limit, windows)).or_default() += 1;

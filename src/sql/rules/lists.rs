@@ -1,10 +1,12 @@
-//! Lists of values that several conditions hold against one expression, united before DataFusion does it wrongly.
+//! Lists of values that several conditions hold against one expression, united before DataFusion
+//! does it wrongly.
 //!
-//! Where this stands on the road of a query: an analyzer rule, before DataFusion's logical rules. Those (55.2,
-//! `expr_simplifier.rs`) make one list of `x IN (…) AND x IN (…)` and the like by comparing the members as expressions. They
-//! forget that the result is null where x is (`NOT (x IN (1) AND x IN (2))`), that a list may have a null, and that
-//! members which are columns can be equal although they are not the same. Here members that are no constants become
-//! comparisons of their own, and lists of constants that meet are united for good.
+//! Where this stands on the road of a query: an analyzer rule, before DataFusion's logical rules.
+//! Those (55.2, `expr_simplifier.rs`) make one list of `x IN (…) AND x IN (…)` and the like by
+//! comparing the members as expressions. They forget that the result is null where x is (`NOT (x IN
+//! (1) AND x IN (2))`), that a list may have a null, and that members which are columns can be
+//! equal although they are not the same. Here members that are no constants become comparisons of
+//! their own, and lists of constants that meet are united for good.
 
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
@@ -62,7 +64,10 @@ pub(in crate::sql) fn united(expr: Expr) -> DataFusionResult<Transformed<Expr>> 
 /// A list of constants, and comparisons with what else was in it.
 fn split(list: InList) -> Transformed<Expr> {
     let is_constant = |member: &Expr| matches!(member, Expr::Literal(value, _) if !value.is_null());
-    if list.list.iter().all(is_constant) || list.expr.is_volatile() || list.list.iter().any(Expr::is_volatile) {
+    if list.list.iter().all(is_constant)
+        || list.expr.is_volatile()
+        || list.list.iter().any(Expr::is_volatile)
+    {
         return Transformed::no(Expr::InList(list));
     }
     let InList { expr, list, negated } = list;
@@ -72,8 +77,8 @@ fn split(list: InList) -> Transformed<Expr> {
         member if negated => expr.as_ref().clone().not_eq(member),
         member => expr.as_ref().clone().eq(member),
     };
-    let constants =
-        (!constants.is_empty()).then(|| Expr::InList(InList { expr: expr.clone(), list: constants, negated }));
+    let constants = (!constants.is_empty())
+        .then(|| Expr::InList(InList { expr: expr.clone(), list: constants, negated }));
     let parts = constants.into_iter().chain(others.into_iter().map(compare));
     let op = if negated { Operator::And } else { Operator::Or };
     let whole = joined(op, parts.collect()).unwrap_or_else(|| lit(negated));
@@ -104,7 +109,8 @@ fn meet(op: Operator, parts: Vec<Expr>) -> Vec<Expr> {
         match all.iter_mut().find(|known| known.expr == *list.expr) {
             Some(known) => known.add(op, list.clone()),
             None => {
-                let mut lists = Lists { expr: *list.expr.clone(), within: None, without: None, count: 0 };
+                let mut lists =
+                    Lists { expr: *list.expr.clone(), within: None, without: None, count: 0 };
                 lists.add(op, list.clone());
                 all.push(lists);
             }
@@ -125,7 +131,8 @@ impl Lists {
         self.count += 1;
         let members = list.list.into_iter().map(one_zero).collect::<Vec<_>>();
         let known = if list.negated { &mut self.without } else { &mut self.within };
-        // Of an AND of lists all must hold it, of lists that must not hold it none may; of an OR it is the other way round.
+        // Of an AND of lists all must hold it, of lists that must not hold it none may; of an OR it
+        // is the other way round.
         let common = list.negated == (op == Operator::Or);
         match known {
             None => *known = Some(members),
@@ -142,17 +149,21 @@ impl Lists {
 
     fn condition(self, op: Operator) -> Expr {
         let Lists { expr, within, without, .. } = self;
-        let list =
-            |list: Vec<Expr>, negated: bool| Expr::InList(InList { expr: expr.clone().into(), list, negated });
+        let list = |list: Vec<Expr>, negated: bool| {
+            Expr::InList(InList { expr: expr.clone().into(), list, negated })
+        };
         let unknown = || lit(ScalarValue::Boolean(None));
         match (within, without) {
             (Some(within), without) => {
                 let without = without.unwrap_or_default();
-                let rest: Vec<Expr> = within.into_iter().filter(|member| !without.contains(member)).collect();
+                let rest: Vec<Expr> =
+                    within.into_iter().filter(|member| !without.contains(member)).collect();
                 // False, but null for null.
                 if rest.is_empty() { expr.is_null().and(unknown()) } else { list(rest, false) }
             }
-            (None, Some(without)) if without.is_empty() && op == Operator::Or => expr.is_not_null().or(unknown()),
+            (None, Some(without)) if without.is_empty() && op == Operator::Or => {
+                expr.is_not_null().or(unknown())
+            }
             (None, without) => list(without.unwrap_or_default(), true),
         }
     }
@@ -182,13 +193,16 @@ fn is_negated_list(expr: &Expr) -> bool {
     matches!(expr, Expr::InList(list) if list.negated)
 }
 
-/// The parts of a chain of OR, each as an expression and constants of which it may be one; `None` for other parts.
+/// The parts of a chain of OR, each as an expression and constants of which it may be one; `None`
+/// for other parts.
 fn members(expr: &Expr) -> impl Iterator<Item = Option<(&Expr, &[Expr])>> {
     let mut left = vec![expr];
     std::iter::from_fn(move || {
         loop {
             match left.pop()? {
-                Expr::BinaryExpr(chain) if chain.op == Operator::Or => left.extend([&*chain.right, &*chain.left]),
+                Expr::BinaryExpr(chain) if chain.op == Operator::Or => {
+                    left.extend([&*chain.right, &*chain.left])
+                }
                 Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
                     return Some(match (left.as_ref(), right.as_ref()) {
                         (Expr::Literal(..), Expr::Literal(..)) => None,
@@ -243,6 +257,7 @@ fn flattened(chain: BinaryExpr) -> Vec<Expr> {
 }
 
 fn joined(op: Operator, parts: Vec<Expr>) -> Option<Expr> {
-    let join = |left: Expr, right: Expr| Expr::BinaryExpr(BinaryExpr::new(left.into(), op, right.into()));
+    let join =
+        |left: Expr, right: Expr| Expr::BinaryExpr(BinaryExpr::new(left.into(), op, right.into()));
     parts.into_iter().reduce(join)
 }

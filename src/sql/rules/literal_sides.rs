@@ -1,10 +1,11 @@
 //! Literals that are compared with a column, brought to its right side.
 //!
-//! Where this stands on the road of a query: a logical rule behind the one that simplifies expressions. Of several bounds of a
-//! column, DataFusion (55.2, `simplify_predicates.rs`) keeps the narrowest when it pushes filters down. Where a bound comes
-//! twice, once with the column itself and once without, it takes the wrong one if the literal stands on the left, as it does
-//! where it had to be computed first: of `x <= DATE '2024-01-01' AND DATE '2024-01-01' > x` the first is left. It also takes
-//! -0.0 for less than 0.0, though columns do not know the difference.
+//! Where this stands on the road of a query: a logical rule behind the one that simplifies
+//! expressions. Of several bounds of a column, DataFusion (55.2, `simplify_predicates.rs`) keeps
+//! the narrowest when it pushes filters down. Where a bound comes twice, once with the column
+//! itself and once without, it takes the wrong one if the literal stands on the left, as it does
+//! where it had to be computed first: of `x <= DATE '2024-01-01' AND DATE '2024-01-01' > x` the
+//! first is left. It also takes -0.0 for less than 0.0, though columns do not know the difference.
 
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::Transformed;
@@ -30,7 +31,11 @@ impl OptimizerRule for LiteralsRight {
         Some(ApplyOrder::TopDown)
     }
 
-    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> DataFusionResult<Transformed<LogicalPlan>> {
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _: &dyn OptimizerConfig,
+    ) -> DataFusionResult<Transformed<LogicalPlan>> {
         rewrite_where(plan, is_turned, |expr, _| rewrite_up(expr, |expr| Ok(turned(expr))))
     }
 }

@@ -1,7 +1,7 @@
 //! Rules over plans, before and in place of those of DataFusion that answer wrongly.
 //!
-//! Where this stands on the road of a query: analyzer rules before types are coerced and after, logical rules, physical rules,
-//! in the order in which `session` lists them.
+//! Where this stands on the road of a query: analyzer rules before types are coerced and after,
+//! logical rules, physical rules, in the order in which `session` lists them.
 
 pub(in crate::sql) mod decorrelate;
 pub(in crate::sql) mod dependencies;

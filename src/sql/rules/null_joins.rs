@@ -1,11 +1,14 @@
-//! Joins in which nulls are equal, left as they are by rules that would take nulls for equal in other conditions too.
+//! Joins in which nulls are equal, left as they are by rules that would take nulls for equal in
+//! other conditions too.
 //!
-//! `a IS NOT DISTINCT FROM b` becomes a join in which nulls are equal, for all of its keys. DataFusion's logical rules
-//! `extract_equijoin_predicate` and `eliminate_cross_join` (55.2) make keys of further equalities, of the WHERE above or of a
-//! join beside it, and these would then hold for nulls.
+//! `a IS NOT DISTINCT FROM b` becomes a join in which nulls are equal, for all of its keys.
+//! DataFusion's logical rules `extract_equijoin_predicate` and `eliminate_cross_join` (55.2) make
+//! keys of further equalities, of the WHERE above or of a join beside it, and these would then hold
+//! for nulls.
 //!
-//! `eliminate_cross_join` also forgets a key that is computed of several tables: in `a JOIN (b JOIN c …) ON a.x = b.y + c.z` it
-//! joins the tables one after the other, and finds none for which the key would do.
+//! `eliminate_cross_join` also forgets a key that is computed of several tables: in `a JOIN (b JOIN
+//! c …) ON a.x = b.y + c.z` it joins the tables one after the other, and finds none for which the
+//! key would do.
 
 use std::sync::Arc;
 
@@ -25,7 +28,9 @@ impl UnlessNullsAreEqual {
         rule: Arc<dyn OptimizerRule + Send + Sync>,
     ) -> Arc<dyn OptimizerRule + Send + Sync> {
         match rule.name() {
-            "extract_equijoin_predicate" | "eliminate_cross_join" => Arc::new(UnlessNullsAreEqual(rule)),
+            "extract_equijoin_predicate" | "eliminate_cross_join" => {
+                Arc::new(UnlessNullsAreEqual(rule))
+            }
             _ => rule,
         }
     }
@@ -49,7 +54,8 @@ impl OptimizerRule for UnlessNullsAreEqual {
             // The rule sees this node alone.
             Some(_) => takes_nulls_for_equal(&plan),
             None => plan.exists(|node| {
-                Ok(is_inner(node) && (takes_nulls_for_equal(node) || has_key_of_several_tables(node)))
+                Ok(is_inner(node)
+                    && (takes_nulls_for_equal(node) || has_key_of_several_tables(node)))
             })?,
         };
         if spoilt { Ok(Transformed::no(plan)) } else { self.0.rewrite(plan, config) }
@@ -66,7 +72,8 @@ fn has_key_of_several_tables(plan: &LogicalPlan) -> bool {
     let of_several = |key: &Expr| {
         let columns = key.column_refs();
         let first = columns.iter().next().and_then(|column| column.relation.as_ref());
-        columns.len() > 1 && (first.is_none() || columns.iter().any(|column| column.relation.as_ref() != first))
+        columns.len() > 1
+            && (first.is_none() || columns.iter().any(|column| column.relation.as_ref() != first))
     };
     join.on.iter().any(|(left, right)| of_several(left) || of_several(right))
 }

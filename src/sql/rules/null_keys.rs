@@ -1,16 +1,19 @@
 //! Keys of joins that are nothing but nulls, with a type.
 //!
-//! Where this stands on the road of a query: an analyzer rule, after types are coerced and subqueries have become
-//! joins. In `SELECT NULL, … INTERSECT SELECT NULL, …`, which becomes a join, a column has no other type than null. Of
-//! arrays of that type, DataFusion's hash join (55.2) counts no nulls, and hands the other side a filter that leaves
-//! out the rows that have them, although nulls are equal there. Of any other type it counts them.
+//! Where this stands on the road of a query: an analyzer rule, after types are coerced and
+//! subqueries have become joins. In `SELECT NULL, … INTERSECT SELECT NULL, …`, which becomes a
+//! join, a column has no other type than null. Of arrays of that type, DataFusion's hash join
+//! (55.2) counts no nulls, and hands the other side a filter that leaves out the rows that have
+//! them, although nulls are equal there. Of any other type it counts them.
 
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, NullEquality};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator, cast, lit};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator, cast, lit,
+};
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up, rewrite_where};
@@ -21,7 +24,8 @@ pub(in crate::sql) struct TypedNullKeys;
 
 impl AnalyzerRule for TypedNullKeys {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        let in_keys = any_node(&plan, |node| matches!(node, LogicalPlan::Join(join) if has_null_keys(join)));
+        let in_keys =
+            any_node(&plan, |node| matches!(node, LogicalPlan::Join(join) if has_null_keys(join)));
         if !in_keys && !any_expression(&plan, is_distinction) {
             return Ok(plan);
         }
@@ -45,8 +49,9 @@ fn is_null(expr: &Expr, schema: &DFSchema) -> bool {
 
 /// Whether nulls are equal in a join that has keys without another type.
 fn has_null_keys(join: &Join) -> bool {
-    let are_null =
-        |(left, right): &(Expr, Expr)| is_null(left, join.left.schema()) && is_null(right, join.right.schema());
+    let are_null = |(left, right): &(Expr, Expr)| {
+        is_null(left, join.left.schema()) && is_null(right, join.right.schema())
+    };
     join.null_equality == NullEquality::NullEqualsNull && join.on.iter().any(are_null)
 }
 

@@ -1,13 +1,15 @@
 //! What is known of rows, forgotten where rows of nulls join them.
 //!
-//! Where this stands on the road of a query: a physical rule before DataFusion decides what has to be sorted. An outer join
-//! adds rows of nulls to a side, and grouping sets make nulls of keys. DataFusion (55.2) takes what it knows of the rows
-//! below for known above, too: that a column is one constant, that two are equal, or their order. `ORDER BY one, a` then goes by
-//! `a` alone where `one` is 1 or null, and so do the orders of windows and groups. Here a [`NullRowsExec`] stands in between,
-//! which hands rows on and knows nothing of them.
+//! Where this stands on the road of a query: a physical rule before DataFusion decides what has to
+//! be sorted. An outer join adds rows of nulls to a side, and grouping sets make nulls of keys.
+//! DataFusion (55.2) takes what it knows of the rows below for known above, too: that a column is
+//! one constant, that two are equal, or their order. `ORDER BY one, a` then goes by `a` alone where
+//! `one` is 1 or null, and so do the orders of windows and groups. Here a [`NullRowsExec`] stands
+//! in between, which hands rows on and knows nothing of them.
 //!
-//! It also stands below windows whose rows have equal or constant columns: of a partition by several such columns, DataFusion
-//! does not find the order again that it has made, and refuses the plan.
+//! It also stands below windows whose rows have equal or constant columns: of a partition by
+//! several such columns, DataFusion does not find the order again that it has made, and refuses the
+//! plan.
 
 use std::fmt;
 use std::sync::Arc;
@@ -79,8 +81,12 @@ fn join_type(node: &Plan) -> Option<JoinType> {
 }
 
 fn is_window_over_equals(node: &Plan) -> bool {
-    let bounded = node.downcast_ref::<BoundedWindowAggExec>().map(|window| (window.window_expr(), window.input()));
-    let whole = || node.downcast_ref::<WindowAggExec>().map(|window| (window.window_expr(), window.input()));
+    let bounded = node
+        .downcast_ref::<BoundedWindowAggExec>()
+        .map(|window| (window.window_expr(), window.input()));
+    let whole = || {
+        node.downcast_ref::<WindowAggExec>().map(|window| (window.window_expr(), window.input()))
+    };
     let Some(([window, ..], input)) = bounded.or_else(whole) else { return false };
     window.partition_by().len() > 1 && !input.equivalence_properties().eq_group().is_empty()
 }
@@ -88,7 +94,8 @@ fn is_window_over_equals(node: &Plan) -> bool {
 /// Whether a node is an aggregate in which some grouping set lacks a key.
 fn nulls_keys(node: &Plan) -> bool {
     let aggregate = node.downcast_ref::<AggregateExec>();
-    aggregate.is_some_and(|aggregate| aggregate.group_expr().groups().iter().flatten().any(|null| *null))
+    aggregate
+        .is_some_and(|aggregate| aggregate.group_expr().groups().iter().flatten().any(|null| *null))
 }
 
 /// The node over a plan, if there is something to forget.
@@ -109,10 +116,14 @@ impl NullRowsExec {
     pub(in crate::sql) fn new(input: Plan) -> NullRowsExec {
         let below = input.properties();
         let nothing = EquivalenceProperties::new(input.schema());
-        let properties =
-            PlanProperties::new(nothing, below.partitioning.clone(), below.emission_type, below.boundedness)
-                .with_evaluation_type(below.evaluation_type)
-                .with_scheduling_type(below.scheduling_type);
+        let properties = PlanProperties::new(
+            nothing,
+            below.partitioning.clone(),
+            below.emission_type,
+            below.boundedness,
+        )
+        .with_evaluation_type(below.evaluation_type)
+        .with_scheduling_type(below.scheduling_type);
         NullRowsExec { input, properties: Arc::new(properties) }
     }
 }
@@ -155,7 +166,11 @@ impl ExecutionPlan for NullRowsExec {
         vec![false]
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> DataFusionResult<SendableRecordBatchStream> {
         self.input.execute(partition, context)
     }
 }

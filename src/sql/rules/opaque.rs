@@ -2,20 +2,23 @@
 //!
 //! Where this stands on the road of a query: an analyzer rule, after all others. DataFusion (55.2)
 //!
-//! - takes a scalar subquery for never null where its column is not, although it is null where there is no row:
-//!   `(SELECT id FROM t WHERE false) IS NULL` is false;
-//! - takes a cast off a comparison with a literal where the literal fits the type below, although the cast loses digits
-//!   (`price::int = 3` becomes `price = 3.00`), or is null where a value does not fit (`try_cast(x AS SMALLINT) <> 3`);
+//! - takes a scalar subquery for never null where its column is not, although it is null where
+//!   there is no row: `(SELECT id FROM t WHERE false) IS NULL` is false;
+//! - takes a cast off a comparison with a literal where the literal fits the type below, although
+//!   the cast loses digits (`price::int = 3` becomes `price = 3.00`), or is null where a value does
+//!   not fit (`try_cast(x AS SMALLINT) <> 3`);
 //! - makes AND and OR of a CASE, see `guards`.
 //!
 //! Such a column, or cast, becomes the argument of a function that gives it back as it is.
 //!
-//! So does a cast that rounds, in filters that no scan takes: from bounds of `f::int` it makes bounds of `f` that may be wider
-//! than those that `f` has, estimates that more rows pass than there are, and fails. `lower` calls for that. Where a cast cannot
-//! fail, it becomes a TRY_CAST, of which no bounds are taken either, but by which files are pruned.
+//! So does a cast that rounds, in filters that no scan takes: from bounds of `f::int` it makes
+//! bounds of `f` that may be wider than those that `f` has, estimates that more rows pass than
+//! there are, and fails. `lower` calls for that. Where a cast cannot fail, it becomes a TRY_CAST,
+//! of which no bounds are taken either, but by which files are pruned.
 //!
-//! And so does a cast in a SELECT list that changes the order of values, as from numbers to texts: DataFusion takes the least and
-//! the greatest value for the least and the greatest text, and answers `max(x::text)` by them.
+//! And so does a cast in a SELECT list that changes the order of values, as from numbers to texts:
+//! DataFusion takes the least and the greatest value for the least and the greatest text, and
+//! answers `max(x::text)` by them.
 
 use std::sync::Arc;
 
@@ -26,13 +29,15 @@ use datafusion::common::{DFSchema, internal_datafusion_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, Filter, LogicalPlan, Projection, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility,
+    ColumnarValue, Expr, ExprSchemable, Filter, LogicalPlan, Projection, ReturnFieldArgs,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::rules::guards;
-use crate::sql::walks::{Rewritten, any_expression, has_part, rewrite_plan, rewrite_up, rewrite_where};
+use crate::sql::walks::{
+    Rewritten, any_expression, has_part, rewrite_plan, rewrite_up, rewrite_where,
+};
 
 /// What `<> ALL(array)` is made of, and `= ANY(array)`.
 const ARRAY_HAS: &str = "array_has";
@@ -65,8 +70,12 @@ fn is_candidate(expr: &Expr) -> bool {
         Expr::ScalarSubquery(_) => true,
         Expr::BinaryExpr(compared) => is_cast(&compared.left) || is_cast(&compared.right),
         Expr::InList(list) => is_cast(&list.expr) || list.list.iter().any(is_cast),
-        Expr::ScalarFunction(function) if function.name() == ARRAY_HAS => function.args.iter().any(is_cast),
-        Expr::Between(between) => is_cast(&between.expr) || is_cast(&between.low) || is_cast(&between.high),
+        Expr::ScalarFunction(function) if function.name() == ARRAY_HAS => {
+            function.args.iter().any(is_cast)
+        }
+        Expr::Between(between) => {
+            is_cast(&between.expr) || is_cast(&between.low) || is_cast(&between.high)
+        }
         other => guards::may_guard(other),
     }
 }
@@ -116,7 +125,10 @@ fn hide_casts(expr: &mut Expr, schema: &DFSchema) -> DataFusionResult<bool> {
     let (within, hides) = match expr {
         Expr::Cast(cast) => {
             // What has no type at this node, as a filter of a scan, was looked at before.
-            let hides = cast.expr.get_type(schema).is_ok_and(|of| loses_digits(&of, cast.field.data_type()));
+            let hides = cast
+                .expr
+                .get_type(schema)
+                .is_ok_and(|of| loses_digits(&of, cast.field.data_type()));
             (hide_casts(&mut cast.expr, schema)?, hides)
         }
         Expr::TryCast(cast) => (hide_casts(&mut cast.expr, schema)?, true),
@@ -132,7 +144,9 @@ fn hide_casts(expr: &mut Expr, schema: &DFSchema) -> DataFusionResult<bool> {
 fn loses_digits(from: &DataType, to: &DataType) -> bool {
     use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
     let scale = |of: &DataType| match of {
-        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => Some(*scale),
+        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => {
+            Some(*scale)
+        }
         other => other.is_integer().then_some(0),
     };
     scale(from).zip(scale(to)).is_some_and(|(from, to)| from > to)
@@ -158,8 +172,8 @@ pub(in crate::sql) fn without_bounds(mut filter: Filter) -> DataFusionResult<Tra
     Ok(Transformed::new_transformed(filter, predicate.transformed))
 }
 
-/// A cast of which no bounds are taken. TRY_CAST is one, and files are still pruned by it; where a value may not fit, it would
-/// be null, and the cast is hidden.
+/// A cast of which no bounds are taken. TRY_CAST is one, and files are still pruned by it; where a
+/// value may not fit, it would be null, and the cast is hidden.
 fn boundless(cast: Cast, of: &DataType) -> Expr {
     let to = cast.field.data_type();
     match to.is_floating() || (matches!(of, DataType::Timestamp(..)) && to.is_temporal()) {
@@ -168,7 +182,8 @@ fn boundless(cast: Cast, of: &DataType) -> Expr {
     }
 }
 
-/// A projection of DataFusion's, of whose columns it takes no bounds from casts that change the order of values.
+/// A projection of DataFusion's, of whose columns it takes no bounds from casts that change the
+/// order of values.
 pub(in crate::sql) fn without_other_bounds(node: LogicalPlan) -> Rewritten<LogicalPlan> {
     rewrite_where(node, |expr| matches!(expr, Expr::Cast(_)), hidden_reordering)
 }
@@ -180,15 +195,19 @@ fn hidden_reordering(expr: Expr, schema: &DFSchema) -> Rewritten<Expr> {
             *alias.expr = inner.data;
             Ok(Transformed::new_transformed(Expr::Alias(alias), inner.transformed))
         }
-        expr if reorders(&expr, schema) => Ok(Transformed::yes(call(Volatility::Immutable, false, expr))),
+        expr if reorders(&expr, schema) => {
+            Ok(Transformed::yes(call(Volatility::Immutable, false, expr)))
+        }
         expr => Ok(Transformed::no(expr)),
     }
 }
 
-/// Whether an expression is a cast, or casts of casts, after which another value may be the least one.
+/// Whether an expression is a cast, or casts of casts, after which another value may be the least
+/// one.
 fn reorders(expr: &Expr, schema: &DFSchema) -> bool {
     let Expr::Cast(cast) = expr else { return false };
-    let keeps = cast.expr.get_type(schema).is_ok_and(|from| keeps_order(&from, cast.field.data_type()));
+    let keeps =
+        cast.expr.get_type(schema).is_ok_and(|from| keeps_order(&from, cast.field.data_type()));
     !keeps || reorders(&cast.expr, schema)
 }
 
@@ -212,14 +231,17 @@ fn rounds(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (Timestamp(from, _), Timestamp(to, _)) => to < from,
         (Timestamp(..), _) => true,
-        (Float64, Float32) | (Int64 | UInt64, Float64) | (Int32 | Int64 | UInt32 | UInt64, Float32) => true,
+        (Float64, Float32)
+        | (Int64 | UInt64, Float64)
+        | (Int32 | Int64 | UInt32 | UInt64, Float32) => true,
         (Float16 | Float32 | Float64, to) => !to.is_floating(),
         _ => false,
     }
 }
 
 fn misses_null(subquery: &Subquery) -> bool {
-    !subquery.subquery.schema().fields().iter().any(|field| field.is_nullable()) && !has_a_row(&subquery.subquery)
+    !subquery.subquery.schema().fields().iter().any(|field| field.is_nullable())
+        && !has_a_row(&subquery.subquery)
 }
 
 /// Whether a plan has a row in any case: an aggregate without keys.
@@ -237,7 +259,8 @@ fn with_null(subquery: Subquery) -> DataFusionResult<Subquery> {
     let schema = subquery.subquery.schema();
     // A constant would be seen again once it is folded.
     let column = |(column, (qualifier, field)): (_, (Option<&_>, &FieldRef))| {
-        as_it_is(Volatility::Volatile, Expr::Column(column)).alias_qualified(qualifier.cloned(), field.name())
+        as_it_is(Volatility::Volatile, Expr::Column(column))
+            .alias_qualified(qualifier.cloned(), field.name())
     };
     let outputs = schema.columns().into_iter().zip(schema.iter()).map(column).collect();
     let projection = Projection::try_new(outputs, Arc::clone(&subquery.subquery))?;
@@ -249,7 +272,8 @@ fn as_it_is(volatility: Volatility, expr: Expr) -> Expr {
 }
 
 fn call(volatility: Volatility, forgets_not_null: bool, expr: Expr) -> Expr {
-    let function = ScalarUDF::from(AsItIs { signature: Signature::any(1, volatility), forgets_not_null });
+    let function =
+        ScalarUDF::from(AsItIs { signature: Signature::any(1, volatility), forgets_not_null });
     Expr::ScalarFunction(ScalarFunction::new_udf(function.into(), vec![expr]))
 }
 
@@ -271,12 +295,16 @@ impl ScalarUDFImpl for AsItIs {
     }
 
     fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
-        of.first().cloned().ok_or_else(|| internal_datafusion_err!("{} has no argument", self.name()))
+        of.first()
+            .cloned()
+            .ok_or_else(|| internal_datafusion_err!("{} has no argument", self.name()))
     }
 
     fn return_field_from_args(&self, of: ReturnFieldArgs<'_>) -> DataFusionResult<FieldRef> {
-        let types: Vec<DataType> = of.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        let may_be_null = self.forgets_not_null || of.arg_fields.iter().any(|field| field.is_nullable());
+        let types: Vec<DataType> =
+            of.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let may_be_null =
+            self.forgets_not_null || of.arg_fields.iter().any(|field| field.is_nullable());
         Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, may_be_null)))
     }
 
@@ -301,7 +329,12 @@ mod tests {
         let fields = [("ts", stamps), ("f", DataType::Float64), ("i", DataType::Int64)];
         let schema = Schema::new(fields.map(|(name, of)| Field::new(name, of, true)).to_vec());
         let compared = cast(col(column), value.data_type()).eq(lit(value));
-        let plan = table_scan(Some("t"), &schema, None).unwrap().filter(compared).unwrap().build().unwrap();
+        let plan = table_scan(Some("t"), &schema, None)
+            .unwrap()
+            .filter(compared)
+            .unwrap()
+            .build()
+            .unwrap();
         let LogicalPlan::Filter(filter) = plan else { panic!("{plan}") };
         without_bounds(filter).unwrap().data.predicate.to_string()
     }

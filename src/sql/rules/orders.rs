@@ -1,9 +1,10 @@
 //! Orders that an operator needs and its input does not show to have.
 //!
-//! Where this stands on the road of a query: a physical rule before DataFusion's last check, which refuses such plans. DataFusion
-//! (55.2) pushes the sort of a UNION ALL down to its inputs, and says it there by other columns that are equal in each
-//! input, as of `SELECT b AS c, b AS d`; the union then does not know that it is in the order which was asked for. Such an input is
-//! sorted once more.
+//! Where this stands on the road of a query: a physical rule before DataFusion's last check, which
+//! refuses such plans. DataFusion (55.2) pushes the sort of a UNION ALL down to its inputs, and
+//! says it there by other columns that are equal in each input, as of `SELECT b AS c, b AS d`; the
+//! union then does not know that it is in the order which was asked for. Such an input is sorted
+//! once more.
 
 use std::sync::Arc;
 
@@ -13,7 +14,9 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary};
+use datafusion::physical_plan::{
+    ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary,
+};
 
 /// The rule.
 #[derive(Debug)]
@@ -37,7 +40,9 @@ impl PhysicalOptimizerRule for SortWhatIsNot {
     }
 }
 
-fn with_sorted_inputs(node: Arc<dyn ExecutionPlan>) -> DataFusionResult<Transformed<Arc<dyn ExecutionPlan>>> {
+fn with_sorted_inputs(
+    node: Arc<dyn ExecutionPlan>,
+) -> DataFusionResult<Transformed<Arc<dyn ExecutionPlan>>> {
     let mut inputs = Vec::with_capacity(node.children().len());
     let mut changed = false;
     for (input, required) in node.children().into_iter().zip(node.required_input_ordering()) {

@@ -1,12 +1,13 @@
 //! Filters pushed down a physical plan, with columns followed by their position.
 //!
-//! Where this stands on the road of a query: in place of DataFusion's physical rule `FilterPushdown`, in both of its
-//! phases. That rule (55.2) looks a filter's columns up in each child by *name* and takes the first column that has it.
-//! Above a join of two tables that share a name, a filter on one table reaches the other one, and our scans, which test
-//! what they take for every row, would lose rows (apache/datafusion issues 25244, 25262 to 25264 and 25296; mended
-//! upstream by pull request 25259, which no release has yet). Here a filter passes only through operators of which
-//! [`below`] knows what each output column is in terms of the input. What an operator makes of the outcome stays
-//! DataFusion's.
+//! Where this stands on the road of a query: in place of DataFusion's physical rule
+//! `FilterPushdown`, in both of its phases. That rule (55.2) looks a filter's columns up in each
+//! child by *name* and takes the first column that has it. Above a join of two tables that share a
+//! name, a filter on one table reaches the other one, and our scans, which test what they take for
+//! every row, would lose rows (apache/datafusion issues 25244, 25262 to 25264 and 25296; mended
+//! upstream by pull request 25259, which no release has yet). Here a filter passes only through
+//! operators of which [`below`] knows what each output column is in terms of the input. What an
+//! operator makes of the outcome stays DataFusion's.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,8 +27,8 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::filter_pushdown::{
-    ChildFilterPushdownResult, ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
-    PushedDownPredicate,
+    ChildFilterPushdownResult, ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
+    PushedDown, PushedDownPredicate,
 };
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::joins::utils::build_join_schema;
@@ -71,8 +72,13 @@ struct Pushdown<'a> {
 
 impl Pushdown<'_> {
     /// Pushes filters over the output of `node` into it, with those that it has itself.
-    fn push(&self, node: &Plan, filters: Vec<Filter>) -> DataFusionResult<FilterPushdownPropagation<Plan>> {
-        let mut own = node.gather_filters_for_pushdown(self.phase, Vec::new(), self.config)?.self_filters();
+    fn push(
+        &self,
+        node: &Plan,
+        filters: Vec<Filter>,
+    ) -> DataFusionResult<FilterPushdownPropagation<Plan>> {
+        let mut own =
+            node.gather_filters_for_pushdown(self.phase, Vec::new(), self.config)?.self_filters();
         if misleads(node)? {
             own.iter_mut().for_each(Vec::clear);
         }
@@ -84,10 +90,14 @@ impl Pushdown<'_> {
         let mut own_results = Vec::with_capacity(own.len());
         for (number, (child, own)) in node.children().into_iter().zip(own).enumerate() {
             let passage = below(node, number)?;
-            let passed: Vec<Option<Filter>> =
-                filters.iter().map(|filter| passage.filter(filter)).collect::<DataFusionResult<_>>()?;
-            let kept: Vec<Option<Filter>> =
-                own.iter().map(|filter| over(filter, &child.schema())).collect::<DataFusionResult<_>>()?;
+            let passed: Vec<Option<Filter>> = filters
+                .iter()
+                .map(|filter| passage.filter(filter))
+                .collect::<DataFusionResult<_>>()?;
+            let kept: Vec<Option<Filter>> = own
+                .iter()
+                .map(|filter| over(filter, &child.schema()))
+                .collect::<DataFusionResult<_>>()?;
             let handed = kept.iter().chain(&passed).flatten().cloned().collect();
             let pushed = self.push(child, handed)?;
             let mut answers = pushed.filters.into_iter();
@@ -95,10 +105,9 @@ impl Pushdown<'_> {
                 Some(_) => answers.next().unwrap_or(PushedDown::No),
                 None => PushedDown::No,
             };
-            let results = own
-                .into_iter()
-                .zip(&kept)
-                .map(|(predicate, handed)| PushedDownPredicate { discriminant: answer(handed), predicate });
+            let results = own.into_iter().zip(&kept).map(|(predicate, handed)| {
+                PushedDownPredicate { discriminant: answer(handed), predicate }
+            });
             own_results.push(results.collect());
             for (taken, handed) in taken.iter_mut().zip(&passed) {
                 let answer = answer(handed);
@@ -119,17 +128,27 @@ impl Pushdown<'_> {
         self_filters: Vec<Vec<PushedDownPredicate>>,
     ) -> DataFusionResult<FilterPushdownPropagation<Plan>> {
         let updated = replace_children_if_necessary(Arc::clone(node), children)?;
-        // A filter with a projection would look up by name what it takes over from above: it is told that nothing is left.
-        let hide = updated.downcast_ref::<FilterExec>().is_some_and(|filter| filter.projection().is_some());
-        let results = filters.into_iter().zip(&taken).map(|(filter, taken)| ChildFilterPushdownResult {
-            filter,
-            child_results: if hide { vec![PushedDown::Yes; taken.len()] } else { taken.clone() },
-        });
+        // A filter with a projection would look up by name what it takes over from above: it is
+        // told that nothing is left.
+        let hide = updated
+            .downcast_ref::<FilterExec>()
+            .is_some_and(|filter| filter.projection().is_some());
+        let results =
+            filters.into_iter().zip(&taken).map(|(filter, taken)| ChildFilterPushdownResult {
+                filter,
+                child_results: if hide {
+                    vec![PushedDown::Yes; taken.len()]
+                } else {
+                    taken.clone()
+                },
+            });
         let handed = ChildPushdownResult { parent_filters: results.collect(), self_filters };
         let mut settled = updated.handle_child_pushdown_result(self.phase, handed, self.config)?;
         if hide {
-            settled.filters =
-                taken.into_iter().map(|taken| taken.into_iter().next().unwrap_or(PushedDown::No)).collect();
+            settled.filters = taken
+                .into_iter()
+                .map(|taken| taken.into_iter().next().unwrap_or(PushedDown::No))
+                .collect();
         }
         if settled.updated_node.is_none() && !Arc::ptr_eq(&updated, node) {
             settled.updated_node = Some(updated);
@@ -140,7 +159,8 @@ impl Pushdown<'_> {
 
 /// How columns of an operator's output come out of one of its children.
 struct Passage {
-    /// For each column of the output, what it is over the columns of the child, if it is that child's.
+    /// For each column of the output, what it is over the columns of the child, if it is that
+    /// child's.
     columns: HashMap<usize, Arc<dyn PhysicalExpr>>,
     /// Whether rows that a filter leaves out of the child are all that it leaves out of the output.
     whole: bool,
@@ -179,7 +199,8 @@ fn below(node: &Plan, child: usize) -> DataFusionResult<Passage> {
         return Ok(Passage::open(kept.into_iter().map(|at| column(&schema, at)).enumerate()));
     }
     if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
-        let exprs = projection.expr().iter().map(|projected| Arc::clone(&projected.expr)).enumerate();
+        let exprs =
+            projection.expr().iter().map(|projected| Arc::clone(&projected.expr)).enumerate();
         return Ok(Passage::open(exprs.filter(|(_, expr)| !is_volatile(expr))));
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
@@ -201,8 +222,8 @@ fn below(node: &Plan, child: usize) -> DataFusionResult<Passage> {
     })
 }
 
-/// Filters on keys that are in every grouping set decide which groups there are, not what is in them; unless there is one
-/// group over no rows, too.
+/// Filters on keys that are in every grouping set decide which groups there are, not what is in
+/// them; unless there is one group over no rows, too.
 fn below_aggregate(aggregate: &AggregateExec) -> Passage {
     let group_by = aggregate.group_expr();
     let sets = group_by.groups();
@@ -215,18 +236,22 @@ fn below_aggregate(aggregate: &AggregateExec) -> Passage {
     Passage::open(keys.filter(|(at, key)| in_all(*at) && !is_volatile(key)))
 }
 
-/// The columns of a side that a join does not fill up with nulls. The keys of a semi join reach the other side too, whose rows
-/// without an equal key are not looked for; the join's output still has to be filtered.
+/// The columns of a side that a join does not fill up with nulls. The keys of a semi join reach the
+/// other side too, whose rows without an equal key are not looked for; the join's output still has
+/// to be filtered.
 fn below_join(join: &HashJoinExec, child: usize) -> Passage {
     let (left, right) = (join.left().schema(), join.right().schema());
-    let (side, input) = if child == 0 { (JoinSide::Left, &left) } else { (JoinSide::Right, &right) };
+    let (side, input) =
+        if child == 0 { (JoinSide::Left, &left) } else { (JoinSide::Right, &right) };
     let (_, origins) = build_join_schema(&left, &right, join.join_type());
     let all = || (0..origins.len()).collect();
     let outputs: Vec<usize> = join.projection.as_ref().map_or_else(all, |kept| kept.to_vec());
     let origins = outputs.iter().filter_map(|at| origins.get(*at)).enumerate();
     let preserved = match join.join_type() {
         JoinType::Inner => true,
-        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => side == JoinSide::Left,
+        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
+            side == JoinSide::Left
+        }
         JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
             side == JoinSide::Right
         }
@@ -255,9 +280,10 @@ fn below_join(join: &HashJoinExec, child: usize) -> Passage {
 }
 
 /// Whether what a node finds out while it runs would lose rows below:
-/// - a join's, whose keys are floats: it tells zeros apart, which the join does not, and a filter or a sort below takes it over;
-/// - that of `min` and `max`, which knows neither of values that are all null so far, nor of those that are computed: beside
-///   `min(a)`, rows are left out that `max(b)` or `max(b + 1)` needs.
+/// - a join's, whose keys are floats: it tells zeros apart, which the join does not, and a filter
+///   or a sort below takes it over;
+/// - that of `min` and `max`, which knows neither of values that are all null so far, nor of those
+///   that are computed: beside `min(a)`, rows are left out that `max(b)` or `max(b + 1)` needs.
 fn misleads(node: &Plan) -> DataFusionResult<bool> {
     if node.is::<AggregateExec>() {
         return Ok(true);
@@ -277,7 +303,8 @@ fn over(filter: &Filter, schema: &Schema) -> DataFusionResult<Option<Filter>> {
     if is_volatile(filter) {
         return Ok(None);
     }
-    let known = |at: &Column| (at.index() < schema.fields().len()).then(|| column(schema, at.index()));
+    let known =
+        |at: &Column| (at.index() < schema.fields().len()).then(|| column(schema, at.index()));
     replaced(filter, known)
 }
 

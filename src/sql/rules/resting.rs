@@ -1,8 +1,9 @@
 //! Logical rules that rest where a plan has nothing of their concern.
 //!
-//! DataFusion gives every plan to all of its logical rules, two or three times. Most find nothing to do, but some take
-//! each node apart and build it again before they know. A statement that reads few rows is planned for longer than it
-//! runs, and a third of that time goes to rules. Those that cost most are asked only where they could change something.
+//! DataFusion gives every plan to all of its logical rules, two or three times. Most find nothing
+//! to do, but some take each node apart and build it again before they know. A statement that reads
+//! few rows is planned for longer than it runs, and a third of that time goes to rules. Those that
+//! cost most are asked only where they could change something.
 
 use std::sync::Arc;
 
@@ -77,16 +78,19 @@ fn computes(node: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether something that a node computes comes twice in it. Windows over each other count as one node, and of a node
-/// of many parts nothing is said.
+/// Whether something that a node computes comes twice in it. Windows over each other count as one
+/// node, and of a node of many parts nothing is said.
 fn may_compute_twice(node: &LogicalPlan) -> bool {
     match node {
         LogicalPlan::Projection(projection) => has_equal_parts(projection.expr.iter()),
         LogicalPlan::Filter(filter) => has_equal_parts(std::iter::once(&filter.predicate)),
         LogicalPlan::Sort(sort) => has_equal_parts(sort.expr.iter().map(|key| &key.expr)),
-        LogicalPlan::Aggregate(known) => has_equal_parts(known.group_expr.iter().chain(&known.aggr_expr)),
+        LogicalPlan::Aggregate(known) => {
+            has_equal_parts(known.group_expr.iter().chain(&known.aggr_expr))
+        }
         LogicalPlan::Window(window) => {
-            matches!(*window.input, LogicalPlan::Window(_)) || has_equal_parts(window.window_expr.iter())
+            matches!(*window.input, LogicalPlan::Window(_))
+                || has_equal_parts(window.window_expr.iter())
         }
         _ => false,
     }
@@ -98,7 +102,9 @@ fn has_equal_parts<'a>(mut exprs: impl Iterator<Item = &'a Expr>) -> bool {
     let search = |expr: &'a Expr| {
         visit_parts(expr, |part| {
             if !matches!(part, Expr::Column(_) | Expr::Literal(..) | Expr::Alias(_)) {
-                found = found || parts.len() == COMPARED || parts.iter().any(|known| known.normalize_eq(part));
+                found = found
+                    || parts.len() == COMPARED
+                    || parts.iter().any(|known| known.normalize_eq(part));
                 parts.push(part);
             }
             if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue }
@@ -123,6 +129,7 @@ fn has_several_keys(node: &LogicalPlan) -> bool {
 /// Whether a node takes a field of a struct, or something as cheap.
 fn reads_fields(node: &LogicalPlan) -> bool {
     node_has_part(node, |part| {
-        matches!(part, Expr::ScalarFunction(_)) && part.placement() == ExpressionPlacement::MoveTowardsLeafNodes
+        matches!(part, Expr::ScalarFunction(_))
+            && part.placement() == ExpressionPlacement::MoveTowardsLeafNodes
     })
 }

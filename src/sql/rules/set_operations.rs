@@ -1,8 +1,9 @@
 //! INTERSECT ALL and EXCEPT ALL, which count how often a row comes.
 //!
-//! Where this stands on the road of a query: an analyzer rule. DataFusion (55.2) plans both as a semi or anti join over all
-//! columns, which only asks whether a row is on the other side. With the number of each row among its equals as one more
-//! column, the third of three equal rows on one side meets the third on the other, and the join counts.
+//! Where this stands on the road of a query: an analyzer rule. DataFusion (55.2) plans both as a
+//! semi or anti join over all columns, which only asks whether a row is on the other side. With the
+//! number of each row among its equals as one more column, the third of three equal rows on one
+//! side meets the third on the other, and the join counts.
 
 use std::sync::Arc;
 
@@ -11,7 +12,9 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{JoinType, NullEquality, plan_datafusion_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::functions_window::row_number::row_number;
-use datafusion::logical_expr::{Distinct, Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{
+    Distinct, Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder,
+};
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::walks::{any_node, rewrite_plan};
@@ -22,11 +25,16 @@ pub(in crate::sql) struct CountEqualRows;
 
 impl AnalyzerRule for CountEqualRows {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_node(&plan, |node| matches!(node, LogicalPlan::Join(join) if is_set_operation(join))) {
+        if !any_node(
+            &plan,
+            |node| matches!(node, LogicalPlan::Join(join) if is_set_operation(join)),
+        ) {
             return Ok(plan);
         }
         let rewrite = |node: LogicalPlan| match node {
-            LogicalPlan::Join(join) if is_set_operation(&join) => Ok(Transformed::yes(counted(&join)?)),
+            LogicalPlan::Join(join) if is_set_operation(&join) => {
+                Ok(Transformed::yes(counted(&join)?))
+            }
             other => Ok(Transformed::no(other)),
         };
         Ok(rewrite_plan(plan, rewrite)?.data)
@@ -54,15 +62,30 @@ fn counted(join: &Join) -> DataFusionResult<LogicalPlan> {
     let mut on = join.on.clone();
     on.push((left_number, right_number));
     let (filter, constraint) = (join.filter.clone(), join.join_constraint);
-    let join = Join::try_new(left, right, on, filter, join.join_type, constraint, join.null_equality, false)?;
-    LogicalPlanBuilder::from(LogicalPlan::Join(join)).project(columns.into_iter().map(Expr::Column))?.build()
+    let join = Join::try_new(
+        left,
+        right,
+        on,
+        filter,
+        join.join_type,
+        constraint,
+        join.null_equality,
+        false,
+    )?;
+    LogicalPlanBuilder::from(LogicalPlan::Join(join))
+        .project(columns.into_iter().map(Expr::Column))?
+        .build()
 }
 
 /// The rows with one more column: the number of each among those with equal keys.
-fn numbered(rows: &Arc<LogicalPlan>, keys: Vec<Expr>) -> DataFusionResult<(Arc<LogicalPlan>, Expr)> {
+fn numbered(
+    rows: &Arc<LogicalPlan>,
+    keys: Vec<Expr>,
+) -> DataFusionResult<(Arc<LogicalPlan>, Expr)> {
     let number = row_number().partition_by(keys).build()?;
     let plan = LogicalPlanBuilder::from(rows.as_ref().clone()).window([number])?.build()?;
     let last = plan.schema().columns().pop();
-    let number = last.map(Expr::Column).ok_or_else(|| plan_datafusion_err!("a window without a column"))?;
+    let number =
+        last.map(Expr::Column).ok_or_else(|| plan_datafusion_err!("a window without a column"))?;
     Ok((Arc::new(plan), number))
 }

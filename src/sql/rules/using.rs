@@ -1,10 +1,11 @@
 //! The columns that outer joins with `USING (x)` (and NATURAL ones) make of two.
 //!
-//! Where this stands on the road of a query: an analyzer rule, before types are coerced. DataFusion (55.2) takes
-//! the left side's column for `x`, which is null where a row of the right side has no match. It should be the left
-//! side's of a LEFT JOIN, the right side's of a RIGHT JOIN, and of a FULL JOIN the first of both that is not null.
-//! What is written as `a.x` has its place in the statement noted in the plan, what is written as `x` or comes of a
-//! `*` (`stars`) has none: only the latter are the column of both.
+//! Where this stands on the road of a query: an analyzer rule, before types are coerced. DataFusion
+//! (55.2) takes the left side's column for `x`, which is null where a row of the right side has no
+//! match. It should be the left side's of a LEFT JOIN, the right side's of a RIGHT JOIN, and of a
+//! FULL JOIN the first of both that is not null. What is written as `a.x` has its place in the
+//! statement noted in the plan, what is written as `x` or comes of a `*` (`stars`) has none: only
+//! the latter are the column of both.
 
 use std::sync::Arc;
 
@@ -12,7 +13,9 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, JoinConstraint, JoinType, plan_datafusion_err};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
-use datafusion::logical_expr::{Distinct, DistinctOn, Expr, Join, LogicalPlan, Projection, SortExpr, when};
+use datafusion::logical_expr::{
+    Distinct, DistinctOn, Expr, Join, LogicalPlan, Projection, SortExpr, when,
+};
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::walks::{any_node, rewrite_up};
@@ -23,7 +26,8 @@ pub(in crate::sql) struct UsingBoth;
 
 impl AnalyzerRule for UsingBoth {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        let merges = any_node(&plan, |node| matches!(node, LogicalPlan::Join(join) if is_merging(join)));
+        let merges =
+            any_node(&plan, |node| matches!(node, LogicalPlan::Join(join) if is_merging(join)));
         if merges { closed(plan) } else { Ok(plan) }
     }
 
@@ -75,7 +79,9 @@ fn open(plan: LogicalPlan) -> DataFusionResult<(LogicalPlan, Vec<Merged>)> {
     );
     let selects = matches!(
         plan,
-        LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::On(_))
+        LogicalPlan::Projection(_)
+            | LogicalPlan::Aggregate(_)
+            | LogicalPlan::Distinct(Distinct::On(_))
     );
     let (mut merged, mut inputs) = (Vec::new(), Vec::new());
     for input in plan.inputs() {
@@ -92,7 +98,8 @@ fn open(plan: LogicalPlan) -> DataFusionResult<(LogicalPlan, Vec<Merged>)> {
     }
     if !passes && !selects {
         let mut inputs = inputs.into_iter();
-        let replaced = plan.map_children(|input| Ok(Transformed::yes(inputs.next().unwrap_or(input))))?;
+        let replaced =
+            plan.map_children(|input| Ok(Transformed::yes(inputs.next().unwrap_or(input))))?;
         return Ok((replaced.data, merged));
     }
     let original = match &plan {
@@ -112,9 +119,14 @@ fn open(plan: LogicalPlan) -> DataFusionResult<(LogicalPlan, Vec<Merged>)> {
 }
 
 /// A node over new inputs, whose expressions read the columns of both sides.
-fn with_both(plan: LogicalPlan, inputs: Vec<LogicalPlan>, merged: &[Merged]) -> DataFusionResult<LogicalPlan> {
+fn with_both(
+    plan: LogicalPlan,
+    inputs: Vec<LogicalPlan>,
+    merged: &[Merged],
+) -> DataFusionResult<LogicalPlan> {
     let exprs = plan.expressions();
-    let applicable: Vec<&Merged> = merged.iter().filter(|one| !has_both_sides(&plan, &exprs, one)).collect();
+    let applicable: Vec<&Merged> =
+        merged.iter().filter(|one| !has_both_sides(&plan, &exprs, one)).collect();
     let replace = |expr: Expr| match &expr {
         Expr::Column(column) if column.spans().0.is_empty() => {
             // Of three tables that are joined by one column, the last join has that of all.
@@ -128,37 +140,51 @@ fn with_both(plan: LogicalPlan, inputs: Vec<LogicalPlan>, merged: &[Merged]) -> 
     let named = |expr: Expr| {
         let name = expr.qualified_name();
         let replaced = rewrite_up(expr, replace)?;
-        Ok::<_, DataFusionError>(match !replaced.transformed || matches!(replaced.data, Expr::Alias(_)) {
-            true => replaced.data,
-            false => replaced.data.alias_qualified(name.0, name.1),
-        })
+        Ok::<_, DataFusionError>(
+            match !replaced.transformed || matches!(replaced.data, Expr::Alias(_)) {
+                true => replaced.data,
+                false => replaced.data.alias_qualified(name.0, name.1),
+            },
+        )
     };
     let unnamed = |expr: Expr| Ok::<_, DataFusionError>(rewrite_up(expr, replace)?.data);
     match plan {
         LogicalPlan::Distinct(Distinct::On(on)) => {
             let keys = on.on_expr.into_iter().map(unnamed).collect::<DataFusionResult<_>>()?;
-            let selected = on.select_expr.into_iter().map(named).collect::<DataFusionResult<_>>()?;
+            let selected =
+                on.select_expr.into_iter().map(named).collect::<DataFusionResult<_>>()?;
             let order = |key: SortExpr| Ok(SortExpr { expr: unnamed(key.expr)?, ..key });
-            let sort = on.sort_expr.map(|keys| keys.into_iter().map(order).collect::<DataFusionResult<_>>());
-            let [input] = <[LogicalPlan; 1]>::try_from(inputs)
-                .map_err(|inputs| plan_datafusion_err!("DISTINCT ON over {} inputs", inputs.len()))?;
+            let sort = on
+                .sort_expr
+                .map(|keys| keys.into_iter().map(order).collect::<DataFusionResult<_>>());
+            let [input] = <[LogicalPlan; 1]>::try_from(inputs).map_err(|inputs| {
+                plan_datafusion_err!("DISTINCT ON over {} inputs", inputs.len())
+            })?;
             let on = DistinctOn::try_new(keys, selected, sort.transpose()?, input.into())?;
             Ok(LogicalPlan::Distinct(Distinct::On(on)))
         }
         LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) => {
             let each = |expr: Expr| match expr {
                 // Keys have names, a set of them has none.
-                Expr::GroupingSet(_) => Ok(expr.map_children(|key| Ok(Transformed::yes(named(key)?)))?.data),
+                Expr::GroupingSet(_) => {
+                    Ok(expr.map_children(|key| Ok(Transformed::yes(named(key)?)))?.data)
+                }
                 other => named(other),
             };
-            plan.with_new_exprs(exprs.into_iter().map(each).collect::<DataFusionResult<_>>()?, inputs)
+            plan.with_new_exprs(
+                exprs.into_iter().map(each).collect::<DataFusionResult<_>>()?,
+                inputs,
+            )
         }
-        _ => plan.with_new_exprs(exprs.into_iter().map(unnamed).collect::<DataFusionResult<_>>()?, inputs),
+        _ => plan.with_new_exprs(
+            exprs.into_iter().map(unnamed).collect::<DataFusionResult<_>>()?,
+            inputs,
+        ),
     }
 }
 
-/// Whether a list has the column of the right side as well without a place in the statement, which no SELECT list
-/// has: it hands on what both sides have.
+/// Whether a list has the column of the right side as well without a place in the statement, which
+/// no SELECT list has: it hands on what both sides have.
 fn has_both_sides(plan: &LogicalPlan, exprs: &[Expr], merged: &Merged) -> bool {
     let is_right = |expr: &Expr| match expr {
         Expr::Column(column) => *column == merged.right && column.spans().0.is_empty(),
@@ -172,7 +198,9 @@ fn merging(join: Join, original: &[(Expr, Expr)]) -> DataFusionResult<(LogicalPl
     let mut outputs: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
     let mut merged = Vec::new();
     for ((left, right), (left_before, right_before)) in join.on.iter().zip(original) {
-        let (Some(left_column), Some(right_column)) = (column_of(left_before), column_of(right_before)) else {
+        let (Some(left_column), Some(right_column)) =
+            (column_of(left_before), column_of(right_before))
+        else {
             continue;
         };
         let both = match join.join_type {
@@ -182,9 +210,14 @@ fn merging(join: Join, original: &[(Expr, Expr)]) -> DataFusionResult<(LogicalPl
         };
         let name = crate::sql::rules::decorrelate::fresh("both");
         outputs.push(both.alias(&name));
-        merged.push(Merged { left: left_column, right: right_column, both: Column::new_unqualified(name) });
+        merged.push(Merged {
+            left: left_column,
+            right: right_column,
+            both: Column::new_unqualified(name),
+        });
     }
-    let plan = LogicalPlan::Projection(Projection::try_new(outputs, LogicalPlan::Join(join).into())?);
+    let plan =
+        LogicalPlan::Projection(Projection::try_new(outputs, LogicalPlan::Join(join).into())?);
     Ok((plan, merged))
 }
 

@@ -9,7 +9,8 @@ use tokio::sync::Notify;
 
 use crate::error::{Error, Result};
 
-/// The worker threads. Dropping them waits for nothing: a task in the middle of a block ends by itself.
+/// The worker threads. Dropping them waits for nothing: a task in the middle of a block ends by
+/// itself.
 #[derive(Debug)]
 pub(crate) struct Workers(Option<Runtime>);
 
@@ -23,7 +24,8 @@ impl Workers {
             .map_err(|source| Error::io("worker threads", source))
     }
 
-    /// Runs `work` on this thread, and what it spawns on the workers, unless the session is cancelled first.
+    /// Runs `work` on this thread, and what it spawns on the workers, unless the session is
+    /// cancelled first.
     pub(crate) fn run<T>(&self, canceller: &Canceller, work: impl Future<Output = T>) -> Result<T> {
         let Some(runtime) = &self.0 else { return Err(Error::Cancelled) };
         runtime.block_on(async {
@@ -44,8 +46,8 @@ impl Drop for Workers {
     }
 }
 
-/// Stops what a session is doing, from any thread (a signal handler's, a timer's): the statement in progress, and
-/// every later one, ends with [`Error::Cancelled`] until [`Canceller::reset`].
+/// Stops what a session is doing, from any thread (a signal handler's, a timer's): the statement in
+/// progress, and every later one, ends with [`Error::Cancelled`] until [`Canceller::reset`].
 #[derive(Clone, Debug, Default)]
 pub struct Canceller {
     inner: Arc<Stop>,

@@ -1,8 +1,9 @@
-//! Filters that operators above a scan find out while they run: the keys of a join's smaller side, the worst of the first
-//! rows found so far, the results of subqueries.
+//! Filters that operators above a scan find out while they run: the keys of a join's smaller side,
+//! the worst of the first rows found so far, the results of subqueries.
 //!
-//! Where this stands on the road of a query: DataFusion's physical optimizer hands them down once the plan is made, empty
-//! as yet; a scan reads them again before each block, and what they are by then is a condition like those of a WHERE.
+//! Where this stands on the road of a query: DataFusion's physical optimizer hands them down once
+//! the plan is made, empty as yet; a scan reads them again before each block, and what they are by
+//! then is a condition like those of a WHERE.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,13 +16,17 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{InList, Placeholder};
 use datafusion::logical_expr::{BinaryExpr as Binary, Cast, ColumnarValue, Expr, Operator};
 use datafusion::physical_expr::expressions::{
-    BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NegativeExpr,
-    NotExpr,
+    BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr,
+    Literal, NegativeExpr, NotExpr,
 };
 use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
-use datafusion::physical_expr::{DynamicFilterTracking, PhysicalExpr, ScalarFunctionExpr, split_conjunction};
-use datafusion::physical_expr_common::physical_expr::{is_volatile, snapshot_generation, snapshot_physical_expr};
+use datafusion::physical_expr::{
+    DynamicFilterTracking, PhysicalExpr, ScalarFunctionExpr, split_conjunction,
+};
+use datafusion::physical_expr_common::physical_expr::{
+    is_volatile, snapshot_generation, snapshot_physical_expr,
+};
 use datafusion::scalar::ScalarValue;
 
 use crate::expr::{Expression, Traits};
@@ -86,7 +91,11 @@ impl DynamicFilters {
     }
 
     /// What the filters are now, as conditions on the columns of a scan.
-    pub(crate) fn conditions(&self, table: &StoreTable, schema: &Schema) -> DataFusionResult<Vec<Condition>> {
+    pub(crate) fn conditions(
+        &self,
+        table: &StoreTable,
+        schema: &Schema,
+    ) -> DataFusionResult<Vec<Condition>> {
         let mut conditions = Vec::new();
         for (filter, duty) in &self.0 {
             let found = now(filter, *duty, table, schema);
@@ -123,7 +132,11 @@ fn now(
 }
 
 /// A part of a filter.
-fn condition(part: &Arc<dyn PhysicalExpr>, table: &StoreTable, schema: &Schema) -> DataFusionResult<Condition> {
+fn condition(
+    part: &Arc<dyn PhysicalExpr>,
+    table: &StoreTable,
+    schema: &Schema,
+) -> DataFusionResult<Condition> {
     let mut inputs: Vec<usize> = collect_columns(part).iter().map(Column::index).collect();
     inputs.sort_unstable();
     let schema = Arc::new(schema.project(&inputs)?);
@@ -145,14 +158,15 @@ fn condition(part: &Arc<dyn PhysicalExpr>, table: &StoreTable, schema: &Schema) 
     })
 }
 
-/// Whether a part of a hint leaves rows out, but none that its owner would keep, and cannot fail for one that something
-/// between the scan and the owner leaves out.
+/// Whether a part of a hint leaves rows out, but none that its owner would keep, and cannot fail
+/// for one that something between the scan and the owner leaves out.
 fn says_something(part: &Arc<dyn PhysicalExpr>, schema: &Schema) -> DataFusionResult<bool> {
     let says = logical(part) != Expr::Literal(true.into(), None);
     Ok(says && !might_fail(part, schema)?)
 }
 
-/// What can be said of a filter in the terms of statements; what cannot is a parameter, of which nothing is known.
+/// What can be said of a filter in the terms of statements; what cannot is a parameter, of which
+/// nothing is known.
 fn logical(expr: &Arc<dyn PhysicalExpr>) -> Expr {
     let unknown = || Expr::Placeholder(Placeholder::new_with_field(String::new(), None));
     let inner = |inner: &Arc<dyn PhysicalExpr>| Box::new(logical(inner));
@@ -172,11 +186,14 @@ fn logical(expr: &Arc<dyn PhysicalExpr>) -> Expr {
         Expr::IsNotNull(inner(is.arg()))
     } else if let Some(cast) = expr.downcast_ref::<CastExpr>() {
         Expr::Cast(Cast::new(inner(cast.expr()), cast.cast_type().clone()))
-    } else if let Some(list) = expr.downcast_ref::<InListExpr>().filter(|list| list.len() <= MAX_LIST) {
+    } else if let Some(list) =
+        expr.downcast_ref::<InListExpr>().filter(|list| list.len() <= MAX_LIST)
+    {
         let values = list.list().iter().map(logical).collect();
         Expr::InList(InList::new(inner(list.expr()), values, list.negated()))
     } else if let Some(case) = expr.downcast_ref::<CaseExpr>() {
-        // One for each part of a join's keys: at least one of the results must be true, no matter which.
+        // One for each part of a join's keys: at least one of the results must be true, no matter
+        // which.
         let results = case.when_then_expr().iter().map(|(_, then)| then).chain(case.else_expr());
         let any = results.map(logical).reduce(Expr::or);
         any.map_or_else(unknown, |any| any.and(unknown()))
@@ -208,7 +225,11 @@ fn might_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> DataFusionResult
         } else {
             expr.is::<NegativeExpr>() || expr.is::<LikeExpr>()
         };
-        Ok::<_, DataFusionError>(if might { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        Ok::<_, DataFusionError>(if might {
+            TreeNodeRecursion::Stop
+        } else {
+            TreeNodeRecursion::Continue
+        })
     })?;
     Ok(might)
 }

@@ -1,8 +1,8 @@
 //! Running fragments as leaves of physical plans.
 //!
-//! A fragment runs when its first batch is asked for, on the session's own threads rather than DataFusion's asynchronous
-//! ones. Its answer comes out in slices of a size that operators above like; groups that are many become rows as they are
-//! asked for.
+//! A fragment runs when its first batch is asked for, on the session's own threads rather than
+//! DataFusion's asynchronous ones. Its answer comes out in slices of a size that operators above
+//! like; groups that are many become rows as they are asked for.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -19,7 +19,9 @@ use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Result};
@@ -93,7 +95,14 @@ impl FragmentExec {
         );
         let metrics = ExecutionPlanMetricsSet::new();
         let recorder = Arc::default();
-        FragmentExec { fragment, table, engine, properties: Arc::new(properties), metrics, recorder }
+        FragmentExec {
+            fragment,
+            table,
+            engine,
+            properties: Arc::new(properties),
+            metrics,
+            recorder,
+        }
     }
 
     /// What it has done so far.
@@ -104,7 +113,12 @@ impl FragmentExec {
                 query::Output::Aggregate { .. } => "group",
                 query::Output::Top { .. } => "order",
             },
-            conditions: self.fragment.conditions.iter().map(|c| c.expression.text.to_string()).collect(),
+            conditions: self
+                .fragment
+                .conditions
+                .iter()
+                .map(|c| c.expression.text.to_string())
+                .collect(),
             counters: self.recorder.counters(),
         }
     }
@@ -114,8 +128,10 @@ impl FragmentExec {
         match &self.fragment.output {
             query::Output::Aggregate { keys, .. } if keys.is_empty() => Precision::Exact(1),
             query::Output::Aggregate { keys, .. } => {
-                let groups =
-                    keys.iter().map(|key| self.distinct(key)).try_fold(1u64, |all, one| one?.checked_mul(all));
+                let groups = keys
+                    .iter()
+                    .map(|key| self.distinct(key))
+                    .try_fold(1u64, |all, one| one?.checked_mul(all));
                 Precision::Inexact(self.at_most(groups.unwrap_or(u64::MAX)))
             }
             query::Output::Top { limit, .. } => Precision::Inexact(self.at_most(*limit as u64)),
@@ -173,7 +189,11 @@ impl ExecutionPlan for FragmentExec {
         Ok(self)
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> DataFusionResult<SendableRecordBatchStream> {
         let can_spill = matches!(&self.fragment.output, query::Output::Aggregate { keys, .. } if !keys.is_empty());
         let most = Settings::of(context.session_config().options()).group_memory;
         let pool = match context.memory_pool().memory_limit() {
@@ -189,7 +209,9 @@ impl ExecutionPlan for FragmentExec {
             baseline: BaselineMetrics::new(&self.metrics, partition),
             recorder: Arc::clone(&self.recorder),
             timed: context.session_config().get_extension::<Timed>().is_some(),
-            memory: MemoryConsumer::new("StoreFragment").with_can_spill(can_spill).register(context.memory_pool()),
+            memory: MemoryConsumer::new("StoreFragment")
+                .with_can_spill(can_spill)
+                .register(context.memory_pool()),
         };
         Ok(generate(Arc::clone(&self.fragment.schema), move |output| run.emit(output)))
     }
@@ -287,13 +309,22 @@ impl Run {
     fn checked(&self, batch: RecordBatch) -> Result<RecordBatch> {
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let promised = Arc::clone(&self.fragment.schema);
-        RecordBatch::try_new_with_options(promised, batch.columns().to_vec(), &options)
-            .map_err(|error| Error::Unsupported(format!("a fragment's answer has not the promised form: {error}")))
+        RecordBatch::try_new_with_options(promised, batch.columns().to_vec(), &options).map_err(
+            |error| {
+                Error::Unsupported(format!(
+                    "a fragment's answer has not the promised form: {error}"
+                ))
+            },
+        )
     }
 }
 
 /// A fragment on one line, as EXPLAIN shows it.
-pub(crate) fn describe(fragment: &Fragment, table: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+pub(crate) fn describe(
+    fragment: &Fragment,
+    table: &str,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
     write!(f, "StoreFragment: table={table}")?;
     match &fragment.output {
         query::Output::Aggregate { keys, aggregates } => {
@@ -307,10 +338,18 @@ pub(crate) fn describe(fragment: &Fragment, table: &str, f: &mut fmt::Formatter<
             list(f, "columns", expressions.iter().map(|expression| &*expression.text))?;
         }
     }
-    list(f, "filter", fragment.conditions.iter().map(|Condition { expression, .. }| &*expression.text))
+    list(
+        f,
+        "filter",
+        fragment.conditions.iter().map(|Condition { expression, .. }| &*expression.text),
+    )
 }
 
-fn list<'a>(f: &mut fmt::Formatter<'_>, name: &str, items: impl Iterator<Item = &'a str>) -> fmt::Result {
+fn list<'a>(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    items: impl Iterator<Item = &'a str>,
+) -> fmt::Result {
     let items: Vec<&str> = items.collect();
     if items.is_empty() { Ok(()) } else { write!(f, ", {name}=[{}]", items.join(", ")) }
 }

@@ -1,5 +1,5 @@
-//! A stream of batches from straight-line code: a scan is a loop that keeps blocks open while it emits, which a
-//! hand-written `poll` could not.
+//! A stream of batches from straight-line code: a scan is a loop that keeps blocks open while it
+//! emits, which a hand-written `poll` could not.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,8 +41,12 @@ impl Output {
     }
 }
 
-/// The batches that `generator` emits into its output. It runs only while a batch is being asked for.
-pub(crate) fn generate<F>(schema: SchemaRef, generator: impl FnOnce(Output) -> F) -> SendableRecordBatchStream
+/// The batches that `generator` emits into its output. It runs only while a batch is being asked
+/// for.
+pub(crate) fn generate<F>(
+    schema: SchemaRef,
+    generator: impl FnOnce(Output) -> F,
+) -> SendableRecordBatchStream
 where
     F: Future<Output = Result<()>> + Send + 'static,
 {

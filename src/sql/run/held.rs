@@ -1,5 +1,5 @@
-//! Batches of few rows, held until they are worth one: what a slice has left after a filter, what a partition of groups
-//! has. Operators above pay for each batch, and for each buffer of its texts.
+//! Batches of few rows, held until they are worth one: what a slice has left after a filter, what a
+//! partition of groups has. Operators above pay for each batch, and for each buffer of its texts.
 
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
@@ -18,8 +18,8 @@ pub(in crate::sql) struct Held {
 }
 
 impl Held {
-    /// Takes a batch; gives out what is to go before the next one: nothing, one batch once there are enough rows, or what
-    /// was held and a batch that is large by itself, which is not copied.
+    /// Takes a batch; gives out what is to go before the next one: nothing, one batch once there
+    /// are enough rows, or what was held and a batch that is large by itself, which is not copied.
     pub(in crate::sql) fn push(&mut self, batch: RecordBatch) -> Result<[Option<RecordBatch>; 2]> {
         if batch.num_rows() >= WORTH {
             return Ok([self.take()?, Some(batch)]);
@@ -38,9 +38,11 @@ impl Held {
         match batches.as_slice() {
             [] => Ok(None),
             [only] => Ok(Some(only.clone())),
-            [first, ..] => concat_batches(first.schema_ref(), &batches)
-                .map(Some)
-                .map_err(|error| Error::LimitExceeded(format!("rows do not fit one batch: {error}"))),
+            [first, ..] => {
+                concat_batches(first.schema_ref(), &batches).map(Some).map_err(|error| {
+                    Error::LimitExceeded(format!("rows do not fit one batch: {error}"))
+                })
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Fragments and scans of ours as leaves of DataFusion's physical plans; the answer; what was counted.
+//! Fragments and scans of ours as leaves of DataFusion's physical plans; the answer; what was
+//! counted.
 
 pub(in crate::sql) mod table;
 pub(in crate::sql) mod stream;

@@ -1,6 +1,7 @@
 //! A fragment as a node of logical plans.
 //!
-//! Where this stands on the road of a query: `plan::lower` puts nodes into a plan, and `plan::planner` asks them for their operators.
+//! Where this stands on the road of a query: `plan::lower` puts nodes into a plan, and
+//! `plan::planner` asks them for their operators.
 
 use std::any::Any;
 use std::cmp::Ordering;
@@ -54,7 +55,12 @@ impl FragmentNode {
         session: &dyn Session,
         context: &PhysicalPlanningContext,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        let order = create_physical_sort_exprs(&self.order, self.schema(), session.execution_props(), context)?;
+        let order = create_physical_sort_exprs(
+            &self.order,
+            self.schema(),
+            session.execution_props(),
+            context,
+        )?;
         Ok(Arc::new(FragmentExec::new(
             Arc::clone(&self.fragment),
             Arc::clone(&self.table),

@@ -92,12 +92,18 @@ impl TableProvider for StoreProvider {
         TableType::Base
     }
 
-    /// Zone maps only rule rows out: DataFusion filters what is left, but for what has become a condition of this scan.
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DataFusionResult<Vec<TableProviderFilterPushDown>> {
+    /// Zone maps only rule rows out: DataFusion filters what is left, but for what has become a
+    /// condition of this scan.
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> DataFusionResult<Vec<TableProviderFilterPushDown>> {
         if self.is_filtered() {
             return Ok(vec![TableProviderFilterPushDown::Exact; filters.len()]);
         }
-        let judge = |filter: &&Expr| match to_predicate(filter, self.table.snapshot().schema()).is_opaque() {
+        let judge = |filter: &&Expr| match to_predicate(filter, self.table.snapshot().schema())
+            .is_opaque()
+        {
             true => TableProviderFilterPushDown::Unsupported,
             false => TableProviderFilterPushDown::Inexact,
         };
@@ -113,14 +119,17 @@ impl TableProvider for StoreProvider {
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let all = self.table.snapshot().schema().columns();
         let mut columns: Vec<_> = match projection {
-            Some(positions) => positions.iter().filter_map(|position| all.get(*position).cloned()).collect(),
+            Some(positions) => {
+                positions.iter().filter_map(|position| all.get(*position).cloned()).collect()
+            }
             None => all.to_vec(),
         };
         let schema = match projection {
             Some(positions) => Arc::new(self.table.schema().project(positions)?),
             None => Arc::clone(self.table.schema()),
         };
-        let conditions = self.conditions.as_ref().map_or_else(Vec::new, |all| all.over(&mut columns));
+        let conditions =
+            self.conditions.as_ref().map_or_else(Vec::new, |all| all.over(&mut columns));
         // Those of a filtered scan are its conditions.
         let filters = if self.is_filtered() { &[] } else { filters };
         let scan = Scan {

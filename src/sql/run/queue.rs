@@ -46,7 +46,12 @@ impl Now {
         let generation = scan.dynamic.generation();
         let later = scan.dynamic.conditions(&scan.table, &scan.schema).map_err(from_datafusion)?;
         let conditions = [scan.conditions.clone(), later].concat();
-        Ok(Now { predicate: scan.predicate(&conditions), conditions, generation, manifest: OnceLock::new() })
+        Ok(Now {
+            predicate: scan.predicate(&conditions),
+            conditions,
+            generation,
+            manifest: OnceLock::new(),
+        })
     }
 
     /// Whether a segment may match; what the manifest rules out is counted.
@@ -68,12 +73,13 @@ impl Now {
     }
 }
 
-/// Hands out blocks in the order in which the scan visits them. Segments are opened one at a time, by whoever finds the last
-/// one used up.
+/// Hands out blocks in the order in which the scan visits them. Segments are opened one at a time,
+/// by whoever finds the last one used up.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     now: Option<Arc<Now>>,
-    /// In each lane, the segments that may match, the next one last; listed when the first block is asked for.
+    /// In each lane, the segments that may match, the next one last; listed when the first block is
+    /// asked for.
     segments: Option<Vec<Vec<usize>>>,
     /// In each lane, the segment at hand.
     open: HashMap<usize, Open>,
@@ -90,8 +96,8 @@ struct Open {
 }
 
 impl Queue {
-    /// The next block of a lane ([`Visit::lanes`]); `None` when there are no more. `recorder` is told of what was pruned, and
-    /// with `timed` of how long it took.
+    /// The next block of a lane ([`Visit::lanes`]); `None` when there are no more. `recorder` is
+    /// told of what was pruned, and with `timed` of how long it took.
     pub(crate) fn next(
         &mut self,
         scan: &Scan,
@@ -103,7 +109,9 @@ impl Queue {
             let now = self.now(scan)?;
             if let Some(Open { segment, blocks, asked, on_codes }) = self.open.get_mut(&lane) {
                 // No more than a limit lets through, if all rows pass.
-                let most = scan.limit.map_or(AHEAD, |limit| AHEAD.min((limit / BLOCK_ROWS as u64) as usize + 1));
+                let most = scan
+                    .limit
+                    .map_or(AHEAD, |limit| AHEAD.min((limit / BLOCK_ROWS as u64) as usize + 1));
                 if *asked < LEAST.min(most) {
                     let next = blocks.as_slice().iter().skip(*asked).take(most);
                     *asked += next.len();
@@ -112,11 +120,18 @@ impl Queue {
                 if let Some(block) = blocks.next() {
                     *asked -= 1;
                     let (segment, on_codes) = (Arc::clone(segment), Arc::clone(on_codes));
-                    return Ok(Some(Work { segment, block, now, on_codes, ahead: Arc::clone(&self.ahead) }));
+                    return Ok(Some(Work {
+                        segment,
+                        block,
+                        now,
+                        on_codes,
+                        ahead: Arc::clone(&self.ahead),
+                    }));
                 }
                 self.open.remove(&lane);
             }
-            let (mut clock, mut counters) = (Clock::start(timed), Counters::new(now.conditions.len()));
+            let (mut clock, mut counters) =
+                (Clock::start(timed), Counters::new(now.conditions.len()));
             let more = self.open_next(scan, lane, &now, timed, &mut counters)?;
             counters.prune = clock.lap();
             counters.fold_conditions(scan.conditions.len());
@@ -129,7 +144,9 @@ impl Queue {
 
     /// What is known by now. What was found out on dictionaries holds for the conditions of then.
     fn now(&mut self, scan: &Scan) -> Result<Arc<Now>> {
-        if let Some(now) = self.now.as_ref().filter(|now| now.generation == scan.dynamic.generation()) {
+        if let Some(now) =
+            self.now.as_ref().filter(|now| now.generation == scan.dynamic.generation())
+        {
             return Ok(Arc::clone(now));
         }
         let now = Arc::new(Now::of(scan)?);
@@ -139,7 +156,8 @@ impl Queue {
         Ok(Arc::clone(self.now.insert(now)))
     }
 
-    /// Opens the next segment of a lane that may match, of which no block may be left; false where there is none.
+    /// Opens the next segment of a lane that may match, of which no block may be left; false where
+    /// there is none.
     fn open_next(
         &mut self,
         scan: &Scan,
@@ -155,8 +173,13 @@ impl Queue {
             Some(segments) => segments,
             None => {
                 self.ahead = Arc::new(Ahead::of(&scan.conditions, 0..scan.columns.len()));
-                let mut kept =
-                    matching_segments(&now.predicate, &partitions(&now.conditions), snapshot, &entries, counters)?;
+                let mut kept = matching_segments(
+                    &now.predicate,
+                    &partitions(&now.conditions),
+                    snapshot,
+                    &entries,
+                    counters,
+                )?;
                 let lanes = match &scan.visit {
                     Visit::Stored => {
                         kept.reverse();
@@ -165,13 +188,18 @@ impl Queue {
                     Visit::Backwards => vec![kept],
                     Visit::Merged(sorted) => {
                         let is_kept = |number: &&usize| kept.binary_search(number).is_ok();
-                        let lane = |chain: &Vec<usize>| chain.iter().rev().filter(is_kept).copied().collect();
+                        let lane = |chain: &Vec<usize>| {
+                            chain.iter().rev().filter(is_kept).copied().collect()
+                        };
                         sorted.chains.iter().map(lane).collect()
                     }
                     Visit::BestFirst(by) => {
                         let column = by.expression.as_column().and_then(|at| scan.columns.get(at));
-                        let known = column.map_or(Ok(Vec::new()), |column| snapshot.column_stats(column.id))?;
-                        kept.sort_by_cached_key(|number| Reverse(best_of_segment(by, &known, *number)));
+                        let known = column
+                            .map_or(Ok(Vec::new()), |column| snapshot.column_stats(column.id))?;
+                        kept.sort_by_cached_key(|number| {
+                            Reverse(best_of_segment(by, &known, *number))
+                        });
                         vec![kept]
                     }
                 };
@@ -191,10 +219,13 @@ impl Queue {
         match &scan.visit {
             visit if visit.is_backwards() => blocks.reverse(),
             Visit::Stored | Visit::Backwards | Visit::Merged(_) => {}
-            Visit::BestFirst(by) => blocks.sort_by_cached_key(|block| best_of_block(by, &segment.columns, *block)),
+            Visit::BestFirst(by) => {
+                blocks.sort_by_cached_key(|block| best_of_block(by, &segment.columns, *block))
+            }
         }
         let on_codes = later(scan, now);
-        let open = Open { segment: Arc::new(segment), blocks: blocks.into_iter(), asked: 0, on_codes };
+        let open =
+            Open { segment: Arc::new(segment), blocks: blocks.into_iter(), asked: 0, on_codes };
         self.open.insert(lane, open);
         if let Some(next) = segments.last().and_then(|number| entries.get(*number)) {
             snapshot.ask_for(next);

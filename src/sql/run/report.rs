@@ -45,7 +45,12 @@ pub struct Operator {
 }
 
 impl Statistics {
-    pub(crate) fn of(plan: &Arc<dyn ExecutionPlan>, planning: Duration, execution: Duration, rows: u64) -> Self {
+    pub(crate) fn of(
+        plan: &Arc<dyn ExecutionPlan>,
+        planning: Duration,
+        execution: Duration,
+        rows: u64,
+    ) -> Self {
         let mut operators = Vec::new();
         visit(plan, 0, &mut operators);
         Statistics { planning, execution, rows, operators }

@@ -1,7 +1,8 @@
 //! Executions of a leaf whose partitions share their work.
 //!
-//! DataFusion may run a plan again: a nested-loop join whose build side did not fit in memory starts it anew and
-//! spills. What the first run has taken is gone for the second one, so each run has a queue of its own.
+//! DataFusion may run a plan again: a nested-loop join whose build side did not fit in memory
+//! starts it anew and spills. What the first run has taken is gone for the second one, so each run
+//! has a queue of its own.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,8 +1,9 @@
 //! Scanning a table: blocks filtered and decoded to Arrow, in slices that stay in cache.
 //!
-//! All partitions of a scan take their blocks from one [`Queue`], in the order of the table, so that none waits while
-//! another still has work. The queue rules segments out by the manifest's statistics before they are mapped, and
-//! blocks by the zone maps of their segment before they are read.
+//! All partitions of a scan take their blocks from one [`Queue`], in the order of the table, so
+//! that none waits while another still has work. The queue rules segments out by the manifest's
+//! statistics before they are mapped, and blocks by the zone maps of their segment before they are
+//! read.
 
 mod worker;
 
@@ -17,7 +18,9 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column as Key;
-use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{
+    EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr,
+};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
@@ -26,7 +29,8 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SortOrderPushdownResult,
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+    SortOrderPushdownResult,
 };
 
 use crate::block::Order;
@@ -55,7 +59,8 @@ pub(crate) struct Scan {
     pub(crate) schema: SchemaRef,
     /// Rows that do not meet them do not come out.
     pub(crate) conditions: Vec<Condition>,
-    /// Of the filters above, what zone maps can judge: blocks in which no row can match need not be read.
+    /// Of the filters above, what zone maps can judge: blocks in which no row can match need not be
+    /// read.
     pub(crate) filters: Vec<Predicate>,
     /// What operators above will have found out by the time when a block is read.
     pub(crate) dynamic: DynamicFilters,
@@ -74,13 +79,15 @@ const SELECTIVITY: f64 = 0.2;
 fn filtered(mut known: Statistics, scan: &Scan) -> Statistics {
     if !scan.conditions.is_empty() || !scan.dynamic.exact().is_empty() {
         let part = |n: Precision<usize>| n.map(|n| (n as f64 * SELECTIVITY).ceil() as usize);
-        (known.num_rows, known.total_byte_size) = (part(known.num_rows), part(known.total_byte_size));
+        (known.num_rows, known.total_byte_size) =
+            (part(known.num_rows), part(known.total_byte_size));
     }
     known
 }
 
 impl Scan {
-    /// What statistics of segments and blocks are held against: conditions first, so that what is pruned counts for them.
+    /// What statistics of segments and blocks are held against: conditions first, so that what is
+    /// pruned counts for them.
     pub(crate) fn predicate(&self, conditions: &[Condition]) -> Predicate {
         let conditions = conditions.iter().map(|condition| &condition.predicate);
         Predicate::And(conditions.chain(&self.filters).cloned().collect())
@@ -88,7 +95,10 @@ impl Scan {
 
     /// Whether it gives all rows of the table, so that its statistics are the table's.
     fn is_whole(&self) -> bool {
-        self.limit.is_none() && self.conditions.is_empty() && self.filters.is_empty() && self.dynamic.is_empty()
+        self.limit.is_none()
+            && self.conditions.is_empty()
+            && self.filters.is_empty()
+            && self.dynamic.is_empty()
     }
 }
 
@@ -107,7 +117,8 @@ pub(crate) struct ScanExec {
 impl ScanExec {
     pub(crate) fn new(scan: Arc<Scan>, target_partitions: usize) -> Self {
         let blocks = scan.table.snapshot().rows().div_ceil(BLOCK_ROWS as u64);
-        let partitions = usize::try_from(blocks).unwrap_or(usize::MAX).clamp(1, target_partitions.max(1));
+        let partitions =
+            usize::try_from(blocks).unwrap_or(usize::MAX).clamp(1, target_partitions.max(1));
         ScanExec::with_order(scan, partitions, None)
     }
 
@@ -137,7 +148,8 @@ impl ScanExec {
 
     /// As people write them; those that came later are one.
     fn conditions(&self) -> Vec<String> {
-        let mut texts: Vec<String> = self.scan.conditions.iter().map(|c| c.expression.text.to_string()).collect();
+        let mut texts: Vec<String> =
+            self.scan.conditions.iter().map(|c| c.expression.text.to_string()).collect();
         if !self.scan.dynamic.is_empty() {
             texts.push("dynamic filters".to_owned());
         }
@@ -178,15 +190,23 @@ impl ScanExec {
 
 impl DisplayAs for ScanExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.scan.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        write!(f, "StoreScan: table={}, columns=[{}]", self.scan.table.snapshot().table_name(), names.join(", "))?;
+        let names: Vec<&str> =
+            self.scan.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        write!(
+            f,
+            "StoreScan: table={}, columns=[{}]",
+            self.scan.table.snapshot().table_name(),
+            names.join(", ")
+        )?;
         if !self.scan.conditions.is_empty() {
-            let texts: Vec<&str> = self.scan.conditions.iter().map(|c| &*c.expression.text).collect();
+            let texts: Vec<&str> =
+                self.scan.conditions.iter().map(|c| &*c.expression.text).collect();
             write!(f, ", filter=[{}]", texts.join(", "))?;
         }
         let mut pruned_by = Vec::new();
         self.scan.predicate(&self.scan.conditions).for_each_column(&mut |id| {
-            let column = self.scan.table.snapshot().schema().columns().iter().find(|column| column.id == id);
+            let column =
+                self.scan.table.snapshot().schema().columns().iter().find(|column| column.id == id);
             if let Some(column) = column.filter(|column| !pruned_by.contains(&&*column.name)) {
                 pruned_by.push(&*column.name);
             }
@@ -248,8 +268,9 @@ impl ExecutionPlan for ScanExec {
         Ok(self)
     }
 
-    /// A scan that starts again from the first block (recursive queries run a plan many times). What operators above found
-    /// out in the last run is not what they will find out in the next, and they do not tell this scan.
+    /// A scan that starts again from the first block (recursive queries run a plan many times).
+    /// What operators above found out in the last run is not what they will find out in the next,
+    /// and they do not tell this scan.
     fn reset_state(self: Arc<Self>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let scan = Scan { dynamic: self.scan.dynamic.exact(), ..Scan::clone(&self.scan) };
         let order = self.properties.output_ordering().cloned();
@@ -274,10 +295,13 @@ impl ExecutionPlan for ScanExec {
             return Ok(answer);
         }
         let scan = Scan { dynamic: self.scan.dynamic.with(taken), ..Scan::clone(&self.scan) };
-        Ok(answer.with_updated_node(Arc::new(self.again(scan, self.properties.output_ordering().cloned()))))
+        Ok(answer.with_updated_node(Arc::new(
+            self.again(scan, self.properties.output_ordering().cloned()),
+        )))
     }
 
-    /// Rows that are stored in the order, or against it, come out in it; of others, the best blocks come first.
+    /// Rows that are stored in the order, or against it, come out in it; of others, the best blocks
+    /// come first.
     fn try_pushdown_sort(
         &self,
         order: &[PhysicalSortExpr],
@@ -314,14 +338,19 @@ impl ExecutionPlan for ScanExec {
         let partitions = lanes * (before / lanes).max(1);
         let inner = ScanExec::with_order(Arc::new(scan(visit)), partitions, ordering.clone());
         // Where there was one partition, nobody above expects more.
-        let inner: Arc<dyn ExecutionPlan> = match ordering.filter(|_| before == 1 && partitions > 1) {
+        let inner: Arc<dyn ExecutionPlan> = match ordering.filter(|_| before == 1 && partitions > 1)
+        {
             Some(ordering) => Arc::new(SortPreservingMergeExec::new(ordering, Arc::new(inner))),
             None => Arc::new(inner),
         };
         Ok(SortOrderPushdownResult::Exact { inner })
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> DataFusionResult<SendableRecordBatchStream> {
         let worker = Worker {
             scan: Arc::clone(&self.scan),
             run: self.runs.start(partition, Run::default),
@@ -351,7 +380,8 @@ impl ExecutionPlan for ScanExec {
         }
         let answer = self.scan.columns.get(..self.scan.schema.fields().len()).unwrap_or_default();
         let known = to_statistics(self.scan.table.snapshot(), answer).map_err(external)?;
-        let known = if self.scan.is_whole() { known } else { filtered(known.to_inexact(), &self.scan) };
+        let known =
+            if self.scan.is_whole() { known } else { filtered(known.to_inexact(), &self.scan) };
         Ok(Arc::clone(self.statistics.get_or_init(|| Arc::new(known))))
     }
 }

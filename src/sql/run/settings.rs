@@ -11,7 +11,8 @@ use datafusion::error::Result as DataFusionResult;
 pub(crate) struct Settings {
     /// Whether fragments of plans run in the store's own executor.
     pub(crate) native: bool,
-    /// Bytes that the groups of one fragment may take before they spill, if that is less than the memory limit leaves.
+    /// Bytes that the groups of one fragment may take before they spill, if that is less than the
+    /// memory limit leaves.
     pub(crate) group_memory: usize,
 }
 
@@ -52,9 +53,15 @@ impl ExtensionOptions for Settings {
             ("native", _) => return config_err!("sty.native is on or off, not '{value}'"),
             ("group_memory", bytes) => match bytes.parse() {
                 Ok(bytes) => self.group_memory = bytes,
-                Err(_) => return config_err!("sty.group_memory is a number of bytes, not '{value}'"),
+                Err(_) => {
+                    return config_err!("sty.group_memory is a number of bytes, not '{value}'");
+                }
             },
-            _ => return config_err!("there is no setting sty.{key}; there are sty.native and sty.group_memory"),
+            _ => {
+                return config_err!(
+                    "there is no setting sty.{key}; there are sty.native and sty.group_memory"
+                );
+            }
         }
         Ok(())
     }
@@ -68,7 +75,9 @@ impl ExtensionOptions for Settings {
             },
             ConfigEntry {
                 key: "sty.group_memory".into(),
-                value: Some(self.group_memory).filter(|bytes| *bytes < usize::MAX).map(|bytes| bytes.to_string()),
+                value: Some(self.group_memory)
+                    .filter(|bytes| *bytes < usize::MAX)
+                    .map(|bytes| bytes.to_string()),
                 description: "Bytes that the groups of a query take before they spill; no more than the memory limit",
             },
         ]

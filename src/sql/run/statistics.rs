@@ -25,11 +25,12 @@ pub struct StoreOperator {
     pub counters: Counters,
 }
 
-/// Metrics of an operator and what it counted, as EXPLAIN ANALYZE shows them. The size of the answer in memory, which
-/// nobody measures, is left out.
+/// Metrics of an operator and what it counted, as EXPLAIN ANALYZE shows them. The size of the
+/// answer in memory, which nobody measures, is left out.
 pub(crate) fn with_counters(known: &MetricsSet, counters: &Counters) -> MetricsSet {
     let mut metrics = MetricsSet::new();
-    let measured = known.iter().filter(|metric| !matches!(metric.value(), MetricValue::OutputBytes(_)));
+    let measured =
+        known.iter().filter(|metric| !matches!(metric.value(), MetricValue::OutputBytes(_)));
     measured.for_each(|metric| metrics.push(Arc::clone(metric)));
     let figures = [read(counters), pruned(counters), filtered(counters)].into_iter().flatten();
     let mut values: Vec<MetricValue> =
@@ -85,13 +86,15 @@ fn pruned(counters: &Counters) -> Figures {
 fn filtered(counters: &Counters) -> Figures {
     let mut figures = Figures::new();
     for (number, tested) in (1..).zip(&counters.conditions) {
-        let mut add = |what: &str, n: u64| figures.push((format!("filter_{number}_{what}").into(), n));
+        let mut add =
+            |what: &str, n: u64| figures.push((format!("filter_{number}_{what}").into(), n));
         add("rows_in", tested.step.rows_in);
         add("rows_out", tested.step.rows_out);
         if tested.rows_proven > 0 {
             add("rows_proven", tested.rows_proven);
         }
-        for (form, blocks) in Form::ALL.iter().zip(tested.blocks).filter(|(_, blocks)| *blocks > 0) {
+        for (form, blocks) in Form::ALL.iter().zip(tested.blocks).filter(|(_, blocks)| *blocks > 0)
+        {
             add(&format!("blocks_by_{}", form.name()), blocks);
         }
     }
@@ -107,7 +110,10 @@ fn times(counters: &Counters) -> Vec<(Cow<'static, str>, Duration)> {
         ("time_finish".into(), counters.finish),
     ];
     let conditions = (1..).zip(&counters.conditions);
-    times.extend(conditions.map(|(number, tested)| (format!("time_filter_{number}").into(), tested.step.time)));
+    times.extend(
+        conditions
+            .map(|(number, tested)| (format!("time_filter_{number}").into(), tested.step.time)),
+    );
     times.retain(|(_, time)| !time.is_zero());
     times
 }

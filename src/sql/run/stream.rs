@@ -1,4 +1,5 @@
-//! An answer as a plain iterator of batches over DataFusion's asynchronous stream, and how to stop it.
+//! An answer as a plain iterator of batches over DataFusion's asynchronous stream, and how to stop
+//! it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,8 +15,8 @@ use crate::sql::convert::from_datafusion;
 use crate::sql::run::cancel::{Canceller, Workers};
 use crate::sql::run::report::Statistics;
 
-/// The answer to one statement, batch by batch. Batches are made as they are asked for, up to what operators hold
-/// ready; dropping the stream stops the scan.
+/// The answer to one statement, batch by batch. Batches are made as they are asked for, up to what
+/// operators hold ready; dropping the stream stops the scan.
 pub struct BatchStream {
     schema: SchemaRef,
     stream: Option<SendableRecordBatchStream>,
@@ -36,7 +37,16 @@ impl BatchStream {
         planning: Duration,
     ) -> Self {
         let (schema, stream) = (stream.schema(), Some(stream));
-        BatchStream { schema, stream, plan, workers, canceller, planning, execution: Duration::ZERO, rows: 0 }
+        BatchStream {
+            schema,
+            stream,
+            plan,
+            workers,
+            canceller,
+            planning,
+            execution: Duration::ZERO,
+            rows: 0,
+        }
     }
 
     /// Ends the statement, and says what it has done and how long it took.
@@ -46,16 +56,20 @@ impl BatchStream {
         Statistics::of(&self.plan, self.planning, self.execution, self.rows)
     }
 
-    /// Names and types of the answer. Without columns (`SET`, `CREATE VIEW`) there is nothing to print.
+    /// Names and types of the answer. Without columns (`SET`, `CREATE VIEW`) there is nothing to
+    /// print.
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    /// The physical plan with what its operators have counted so far, as `EXPLAIN ANALYZE` shows it.
+    /// The physical plan with what its operators have counted so far, as `EXPLAIN ANALYZE` shows
+    /// it.
     pub fn explain(&self) -> String {
-        datafusion::physical_plan::display::DisplayableExecutionPlan::with_metrics(self.plan.as_ref())
-            .indent(false)
-            .to_string()
+        datafusion::physical_plan::display::DisplayableExecutionPlan::with_metrics(
+            self.plan.as_ref(),
+        )
+        .indent(false)
+        .to_string()
     }
 }
 

@@ -17,7 +17,11 @@ pub(crate) struct StoreTable {
 
 impl StoreTable {
     pub(crate) fn new(snapshot: Snapshot) -> Self {
-        StoreTable { schema: snapshot.schema().to_arrow(), snapshot, partition_keys: OnceLock::new() }
+        StoreTable {
+            schema: snapshot.schema().to_arrow(),
+            snapshot,
+            partition_keys: OnceLock::new(),
+        }
     }
 
     /// What it is partitioned by.

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use datafusion::catalog::{CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList};
+use datafusion::catalog::{
+    CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
+};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
@@ -56,12 +58,13 @@ use crate::store::Store;
 pub struct SessionOptions {
     /// Worker threads; as many as the machine allows where `None`.
     pub threads: Option<usize>,
-    /// Bytes of memory for sorts, joins and groups before they spill or fail; 70 % of what the machine or the cgroup
-    /// has where `None`.
+    /// Bytes of memory for sorts, joins and groups before they spill or fail; 70 % of what the
+    /// machine or the cgroup has where `None`.
     pub memory_limit: Option<u64>,
     /// Where spilled data goes; the system's directory for temporary files where `None`.
     pub temp_dir: Option<PathBuf>,
-    /// Whether a CREATE TABLE makes a store that does not exist. Until then there is nothing but settings to talk about.
+    /// Whether a CREATE TABLE makes a store that does not exist. Until then there is nothing but
+    /// settings to talk about.
     pub create: bool,
 }
 
@@ -74,8 +77,9 @@ pub struct Statement {
 impl Statement {
     /// Whether it makes sense before there is a store.
     fn needs_no_store(&self) -> bool {
-        let sets =
-            |statement: &SqlStatement| matches!(statement, SqlStatement::CreateTable(_) | SqlStatement::Set(_));
+        let sets = |statement: &SqlStatement| {
+            matches!(statement, SqlStatement::CreateTable(_) | SqlStatement::Set(_))
+        };
         matches!(&self.parsed, parser::Statement::Statement(statement) if sets(statement))
     }
 }
@@ -99,8 +103,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session over the tables of a store, which must exist unless the options allow to create it. No table is opened
-    /// before a statement names it.
+    /// A session over the tables of a store, which must exist unless the options allow to create
+    /// it. No table is opened before a statement names it.
     pub fn open(store: &Store, options: &SessionOptions) -> Result<Session> {
         if !options.create {
             expect_store(store)?;
@@ -114,8 +118,9 @@ impl Session {
     }
 
     fn with_tables(tables: Arc<Tables>, options: &SessionOptions) -> Result<Session> {
-        let threads =
-            options.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let threads = options
+            .threads
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         let catalog = MemoryCatalogProvider::new();
         catalog.register_schema(SCHEMA, Arc::clone(&tables) as _).map_err(from_datafusion)?;
         let catalogs = MemoryCatalogProviderList::new();
@@ -151,34 +156,57 @@ impl Session {
         let weak = context.state_weak_ref();
         tables.belong_to(move || Some(weak.upgrade()?.read().clone()));
         let workers = Arc::new(Workers::new(threads)?);
-        Ok(Session { context, tables, prepared: Prepared::default(), workers, canceller, threads, memory })
+        Ok(Session {
+            context,
+            tables,
+            prepared: Prepared::default(),
+            workers,
+            canceller,
+            threads,
+            memory,
+        })
     }
 
-    /// Splits a text into statements at `;`. A syntax error anywhere in it is found before anything runs.
+    /// Splits a text into statements at `;`. A syntax error anywhere in it is found before anything
+    /// runs.
     pub fn parse(&self, sql: &str) -> Result<Vec<Statement>> {
         let dialect = self.context.state_ref().read().config_options().sql_parser.dialect;
         let parsed = parse::statements(sql, dialect)?;
         Ok(parsed.into_iter().map(|parsed| Statement { parsed }).collect())
     }
 
-    /// Plans a statement and starts it; what writes is done when this returns. All its scans of one table see the same
-    /// generation.
+    /// Plans a statement and starts it; what writes is done when this returns. All its scans of one
+    /// table see the same generation.
     pub fn execute(&self, statement: &Statement, parameters: &Parameters) -> Result<BatchStream> {
         self.run_statement(statement, parameters, false)
     }
 
-    /// The same, where [`BatchStream::statistics`] will have the times of single steps too. They cost a little.
-    pub fn execute_timed(&self, statement: &Statement, parameters: &Parameters) -> Result<BatchStream> {
+    /// The same, where [`BatchStream::statistics`] will have the times of single steps too. They
+    /// cost a little.
+    pub fn execute_timed(
+        &self,
+        statement: &Statement,
+        parameters: &Parameters,
+    ) -> Result<BatchStream> {
         self.run_statement(statement, parameters, true)
     }
 
-    fn run_statement(&self, statement: &Statement, parameters: &Parameters, timed: bool) -> Result<BatchStream> {
+    fn run_statement(
+        &self,
+        statement: &Statement,
+        parameters: &Parameters,
+        timed: bool,
+    ) -> Result<BatchStream> {
         if let Some(store) = self.tables.store().filter(|_| !statement.needs_no_store()) {
             expect_store(store)?;
         }
         self.tables.begin_statement();
         let begun = Instant::now();
-        let planner = StatementPlanner { context: &self.context, tables: &self.tables, prepared: &self.prepared };
+        let planner = StatementPlanner {
+            context: &self.context,
+            tables: &self.tables,
+            prepared: &self.prepared,
+        };
         match self.workers.run(&self.canceller, planner.plan(&statement.parsed, parameters))?? {
             Planned::Answer(plan) => self.start(plan, timed, begun),
             Planned::Write(write) => self.write(*write, timed, begun),
@@ -187,7 +215,12 @@ impl Session {
     }
 
     /// Starts what was planned since `begun`.
-    fn start(&self, plan: Arc<dyn ExecutionPlan>, timed: bool, begun: Instant) -> Result<BatchStream> {
+    fn start(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        timed: bool,
+        begun: Instant,
+    ) -> Result<BatchStream> {
         let context = self.task(timed || plan.is::<AnalyzeExec>());
         let started = async { execute_stream(Arc::clone(&plan), context).map_err(from_datafusion) };
         let stream = self.workers.run(&self.canceller, started)??;
@@ -212,12 +245,19 @@ impl Session {
         };
         self.tables.release(&write.table);
         let share = self.memory / 2;
-        let reservation = MemoryConsumer::new("Write").register(&self.context.runtime_env().memory_pool);
+        let reservation =
+            MemoryConsumer::new("Write").register(&self.context.runtime_env().memory_pool);
         reservation.try_grow(share.min(WRITE_BYTES) as usize).map_err(from_datafusion)?;
         let limit = Some(share).filter(|share| *share < WRITE_BYTES);
         // Of a table that is partitioned by expressions, these say where rows go.
-        let arrange = Arrange { compile: Some(Arc::new(SqlExpressions::default())), ..Arrange::default() };
-        let options = LoadOptions { arrange, threads: self.threads, memory_limit: limit, ..LoadOptions::default() };
+        let arrange =
+            Arrange { compile: Some(Arc::new(SqlExpressions::default())), ..Arrange::default() };
+        let options = LoadOptions {
+            arrange,
+            threads: self.threads,
+            memory_limit: limit,
+            ..LoadOptions::default()
+        };
         let answer = write.run(store, &options, |plan| self.start(plan, timed, begun))?;
         drop(reservation);
         self.start(answer, timed, begun)
@@ -230,11 +270,13 @@ impl Session {
         let memory_limit = Some(self.memory);
         let cancelled = self.canceller.clone();
         self.tables.release(&modify.table);
-        let options = ModifyOptions { threads: self.threads, memory_limit, cancelled: cancelled.flag() };
+        let options =
+            ModifyOptions { threads: self.threads, memory_limit, cancelled: cancelled.flag() };
         self.start(modify.run(store, &options)?, timed, begun)
     }
 
-    /// Parses a text and runs its statements in order, each to its end before the next; stops at the first error.
+    /// Parses a text and runs its statements in order, each to its end before the next; stops at
+    /// the first error.
     pub fn run(
         &self,
         sql: &str,
@@ -244,7 +286,8 @@ impl Session {
         self.parse(sql)?.iter().try_for_each(|statement| each(self.execute(statement, parameters)?))
     }
 
-    /// What is to be said about the statements since the last call: what was taken for granted of a file, and the like.
+    /// What is to be said about the statements since the last call: what was taken for granted of a
+    /// file, and the like.
     pub fn take_notes(&self) -> Vec<String> {
         self.tables.take_notes()
     }
@@ -274,7 +317,8 @@ fn configuration(threads: usize) -> SessionConfig {
     let options = config.options_mut();
     options.sql_parser.collect_spans = true;
     options.explain.logical_plan_only = false;
-    // Of an aggregate, DataFusion's two planners do not always agree which columns can be null: no reason to refuse it.
+    // Of an aggregate, DataFusion's two planners do not always agree which columns can be null: no
+    // reason to refuse it.
     options.execution.skip_physical_aggregate_schema_check = true;
     config
 }
@@ -299,5 +343,7 @@ fn expect_store(store: &Store) -> Result<()> {
         return Ok(());
     }
     let path = store.path().display();
-    Err(Error::NotFound(format!("there is no store at '{path}'; `sty ingest` or CREATE TABLE makes one")))
+    Err(Error::NotFound(format!(
+        "there is no store at '{path}'; `sty ingest` or CREATE TABLE makes one"
+    )))
 }

@@ -1,7 +1,9 @@
-//! Prepared statements of a session: PREPARE keeps a statement as it is parsed, EXECUTE plans it with the values that it is given.
+//! Prepared statements of a session: PREPARE keeps a statement as it is parsed, EXECUTE plans it
+//! with the values that it is given.
 //!
-//! Where this stands on the road of a query: before planning. DataFusion (55.2) keeps an optimised plan instead, which its logical
-//! rules have seen before types are coerced, and a generation of the tables of that time.
+//! Where this stands on the road of a query: before planning. DataFusion (55.2) keeps an optimised
+//! plan instead, which its logical rules have seen before types are coerced, and a generation of
+//! the tables of that time.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -12,7 +14,8 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::Expr;
 use datafusion::sql::parser::{ExplainStatement, Statement};
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr as SqlExpr, ExprWithAlias, Statement as SqlStatement, Value, ValueWithSpan,
+    CastKind, DataType, Expr as SqlExpr, ExprWithAlias, Statement as SqlStatement, Value,
+    ValueWithSpan,
 };
 
 use crate::error::{Error, Result};
@@ -59,7 +62,8 @@ impl Prepared {
                     _ => None,
                 };
                 return Ok(step.map(|(statement, parameters)| {
-                    let explain = ExplainStatement { statement: Box::new(statement), ..explain.clone() };
+                    let explain =
+                        ExplainStatement { statement: Box::new(statement), ..explain.clone() };
                     Step::Run(Box::new(Statement::Explain(explain)), parameters)
                 }));
             }
@@ -67,11 +71,14 @@ impl Prepared {
         };
         match statement.as_ref() {
             SqlStatement::Prepare { name, data_types, statement } => {
-                let template = Template { types: data_types.clone(), statement: statement.as_ref().clone() };
+                let template =
+                    Template { types: data_types.clone(), statement: statement.as_ref().clone() };
                 self.lock().insert(folded(name), template);
                 Ok(Some(Step::Done))
             }
-            SqlStatement::Deallocate { name, .. } if name.quote_style.is_none() && folded(name) == "all" => {
+            SqlStatement::Deallocate { name, .. }
+                if name.quote_style.is_none() && folded(name) == "all" =>
+            {
                 self.lock().clear();
                 Ok(Some(Step::Done))
             }
@@ -96,10 +103,18 @@ impl Prepared {
         given: &Parameters,
         state: &SessionState,
     ) -> Result<Option<(Statement, Parameters)>> {
-        let SqlStatement::Execute { name: Some(name), parameters, using, immediate: false, .. } = statement else {
+        let SqlStatement::Execute { name: Some(name), parameters, using, immediate: false, .. } =
+            statement
+        else {
             return Ok(None);
         };
-        let name = name.0.iter().filter_map(|part| part.as_ident()).map(folded).collect::<Vec<_>>().join(".");
+        let name = name
+            .0
+            .iter()
+            .filter_map(|part| part.as_ident())
+            .map(folded)
+            .collect::<Vec<_>>()
+            .join(".");
         let statements = self.lock();
         let template = statements.get(&name).ok_or_else(|| missing(&name, &statements))?;
         let values = parameters.iter().chain(using.iter().map(|ExprWithAlias { expr, .. }| expr));
@@ -113,7 +128,8 @@ impl Prepared {
 }
 
 impl Template {
-    /// What its placeholders stand for: `$1`, `$2` and so on for the values, and what is given for the session.
+    /// What its placeholders stand for: `$1`, `$2` and so on for the values, and what is given for
+    /// the session.
     fn parameters<'a>(
         &self,
         name: &str,
@@ -167,10 +183,13 @@ impl Template {
 fn constant(value: &SqlExpr, state: &SessionState) -> Result<ScalarValue> {
     let none = DFSchema::empty();
     let unnamed = ExprWithAlias { expr: value.clone(), alias: None };
-    let planned = state.create_logical_expr_from_sql_expr(unnamed, &none).map_err(from_datafusion)?;
+    let planned =
+        state.create_logical_expr_from_sql_expr(unnamed, &none).map_err(from_datafusion)?;
     match expressions::simplify_own(planned, &none, state)? {
         Expr::Literal(value, _) => Ok(value),
-        _ => Err(Error::InvalidInput(format!("{value} is not a constant, as the values of an EXECUTE must be"))),
+        _ => Err(Error::InvalidInput(format!(
+            "{value} is not a constant, as the values of an EXECUTE must be"
+        ))),
     }
 }
 

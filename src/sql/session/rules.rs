@@ -1,7 +1,7 @@
 //! Which rules a plan goes through, and in what order.
 //!
-//! Where this stands on the road of a query: a session is made with these lists. Rules of ours stand among DataFusion's or in place
-//! of one, by its name.
+//! Where this stands on the road of a query: a session is made with these lists. Rules of ours
+//! stand among DataFusion's or in place of one, by its name.
 
 use std::sync::Arc;
 
@@ -62,10 +62,12 @@ pub(in crate::sql) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync
     rules
 }
 
-/// DataFusion's and that of zeros, but for the one that hides count(DISTINCT …) from `lower`, which applies it to what it leaves.
+/// DataFusion's and that of zeros, but for the one that hides count(DISTINCT …) from `lower`, which
+/// applies it to what it leaves.
 pub(in crate::sql) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter();
-    let rules = rules.map(UnlessNullsAreEqual::around).map(AboveEmptyGroups::around).map(Resting::around);
+    let rules =
+        rules.map(UnlessNullsAreEqual::around).map(AboveEmptyGroups::around).map(Resting::around);
     let mut rules: Vec<_> = rules.collect();
     // Of the second, `decorrelate` leaves nothing.
     let left_out = ["single_distinct_aggregation_to_group_by", "rewrite_set_comparison"];
@@ -74,7 +76,10 @@ pub(in crate::sql) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync
         let place = rules.iter().position(|rule| rule.name() == misled).unwrap_or(rules.len());
         rules.insert(place, Arc::new(ForgetDependencies));
     }
-    let place = rules.iter().position(|rule| rule.name() == literal_sides::BEFORE).map_or(0, |before| before + 1);
+    let place = rules
+        .iter()
+        .position(|rule| rule.name() == literal_sides::BEFORE)
+        .map_or(0, |before| before + 1);
     rules.insert(place, Arc::new(LiteralsRight));
     rules.push(Arc::new(EachKeyOnce));
     // Last: literals have the type of their column by then.
@@ -87,10 +92,14 @@ pub(in crate::sql) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Se
     let mut rules = PhysicalOptimizer::new().rules;
     for rule in &mut rules {
         match rule.name() {
-            "FilterPushdown" => *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Pre)),
+            "FilterPushdown" => {
+                *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Pre))
+            }
             "EnsureRequirements" => *rule = Arc::new(KeepLimits(Arc::clone(rule))),
             "LimitAggregation" => *rule = Arc::new(TopKOfExactKeys(Arc::clone(rule))),
-            "FilterPushdown(Post)" => *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Post)),
+            "FilterPushdown(Post)" => {
+                *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Post))
+            }
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! From a parsed statement to what is to be done: an answer to compute, or something to write.
 //!
-//! DataFusion plans every statement. What it would do to tables by itself (make them in memory, write through a
-//! provider) is taken from it here: tables are the store's.
+//! DataFusion plans every statement. What it would do to tables by itself (make them in memory,
+//! write through a provider) is taken from it here: tables are the store's.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
-    CreateMemoryTable, CreateView, DdlStatement, DmlStatement, Expr, LogicalPlan, Projection, Values, WriteOp,
+    CreateMemoryTable, CreateView, DdlStatement, DmlStatement, Expr, LogicalPlan, Projection,
+    Values, WriteOp,
 };
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
@@ -32,7 +33,9 @@ use crate::sql::syntax::stars::Stars;
 use crate::sql::syntax::{order_names, rewrite, using_names};
 use crate::sql::write::assignments;
 use crate::sql::write::modify::Modify;
-use crate::sql::write::{Create, Write, create_table, exists, nothing, required_columns, table_columns};
+use crate::sql::write::{
+    Create, Write, create_table, exists, nothing, required_columns, table_columns,
+};
 use crate::store::check_name;
 
 /// The most times that a statement with an ambiguous name is planned in other words.
@@ -53,7 +56,9 @@ impl Planned {
     /// The same with other names for some columns of the answer.
     fn under(self, names: &HashMap<String, String>) -> Result<Planned> {
         match self {
-            Planned::Answer(plan) => rewrite::restore(plan, names).map(Planned::Answer).map_err(from_datafusion),
+            Planned::Answer(plan) => {
+                rewrite::restore(plan, names).map(Planned::Answer).map_err(from_datafusion)
+            }
             other => Ok(other),
         }
     }
@@ -95,11 +100,17 @@ pub(in crate::sql) struct StatementPlanner<'a> {
 }
 
 impl StatementPlanner<'_> {
-    pub(in crate::sql) async fn plan(&self, statement: &Statement, parameters: &Parameters) -> Result<Planned> {
+    pub(in crate::sql) async fn plan(
+        &self,
+        statement: &Statement,
+        parameters: &Parameters,
+    ) -> Result<Planned> {
         let state = self.context.state();
         match self.prepared.step(statement, parameters, &state)? {
             Some(Step::Done) => Ok(Planned::Answer(nothing())),
-            Some(Step::Run(statement, parameters)) => self.plan_plain(&statement, &parameters, &state).await,
+            Some(Step::Run(statement, parameters)) => {
+                self.plan_plain(&statement, &parameters, &state).await
+            }
             None => self.plan_plain(statement, parameters, &state).await,
         }
     }
@@ -128,7 +139,8 @@ impl StatementPlanner<'_> {
     ) -> Result<Planned> {
         match (planned, assignments::plan(state, statement, &mut Stars::default()).await) {
             (Planned::Answer(plan), Ok(asked)) => {
-                let names: Vec<&str> = asked.schema().fields().iter().map(|field| field.name().as_str()).collect();
+                let names: Vec<&str> =
+                    asked.schema().fields().iter().map(|field| field.name().as_str()).collect();
                 rewrite::rename(plan, &names).map(Planned::Answer).map_err(from_datafusion)
             }
             (planned, _) => Ok(planned),
@@ -160,7 +172,9 @@ impl StatementPlanner<'_> {
                 Ok((_, planned)) => return Ok(planned),
                 Err(Failure::Own(error)) => return Err(error),
                 // There may be another name.
-                Err(Failure::DataFusion(error)) => candidates.extend(using_names::candidates(&again, &error)),
+                Err(Failure::DataFusion(error)) => {
+                    candidates.extend(using_names::candidates(&again, &error))
+                }
             }
         }
         if let Some(again) = order_names::written_out(statement, &error)
@@ -170,7 +184,9 @@ impl StatementPlanner<'_> {
         }
         for again in rewrite::candidates(statement, &error) {
             // Where the other words fail too, the error is about what was written.
-            if let Ok((plan, planned)) = self.plan_words(&again.statement, parameters, state, &mut stars).await {
+            if let Ok((plan, planned)) =
+                self.plan_words(&again.statement, parameters, state, &mut stars).await
+            {
                 return planned.under(&again.names(&plan).map_err(from_datafusion)?);
             }
         }
@@ -204,18 +220,27 @@ impl StatementPlanner<'_> {
             false => plan,
         };
         Ok(match plan {
-            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => self.create(create, statement).await?,
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
+                self.create(create, statement).await?
+            }
             LogicalPlan::Ddl(DdlStatement::CreateView(view)) => {
                 self.view(view, statement, parameters, state).await?
             }
-            LogicalPlan::Ddl(DdlStatement::DropView(drop)) if self.tables.drop_view(drop.name.table()) => {
+            LogicalPlan::Ddl(DdlStatement::DropView(drop))
+                if self.tables.drop_view(drop.name.table()) =>
+            {
                 Planned::Answer(nothing())
             }
-            LogicalPlan::Ddl(DdlStatement::DropTable(drop)) if !self.tables.in_session(drop.name.table()) => {
+            LogicalPlan::Ddl(DdlStatement::DropTable(drop))
+                if !self.tables.in_session(drop.name.table()) =>
+            {
                 self.drop_stored(drop.name.table(), drop.if_exists)?
             }
             LogicalPlan::Dml(statement) if self.is_old(statement.table_name.table())? => refuse(
-                &format!("{} is a generation of the past, and stays as it is", statement.table_name.table()),
+                &format!(
+                    "{} is a generation of the past, and stays as it is",
+                    statement.table_name.table()
+                ),
                 "leave out its number",
             )?,
             LogicalPlan::Dml(statement) => match Modify::of(&statement, state).await? {
@@ -228,7 +253,9 @@ impl StatementPlanner<'_> {
 
     /// Whether a table of the store is meant as it was.
     fn is_old(&self, name: &str) -> Result<bool> {
-        Ok(name.contains('@') && !self.tables.in_session(name) && self.tables.stored_name(name)?.is_none())
+        Ok(name.contains('@')
+            && !self.tables.in_session(name)
+            && self.tables.stored_name(name)?.is_none())
     }
 
     /// What DataFusion does with a plan, unless that turns out to write.
@@ -261,13 +288,19 @@ impl StatementPlanner<'_> {
             (_, Some(rows)) => table_columns(&rows.schema(), &required)?,
             (_, None) => table_columns(create.input.schema().as_arrow(), &required)?,
         };
-        Ok(Planned::Write(Box::new(Write { table: name.to_owned(), create: Some(how), columns, rows })))
+        Ok(Planned::Write(Box::new(Write {
+            table: name.to_owned(),
+            create: Some(how),
+            columns,
+            rows,
+        })))
     }
 
     /// The columns that a CREATE TABLE names, without the rows of its query.
     async fn declared(&self, parsed: &CreateTable) -> Result<ArrowSchema> {
         let alone = SqlStatement::CreateTable(CreateTable { query: None, ..parsed.clone() });
-        let plan = self.context.state().statement_to_plan(Statement::Statement(Box::new(alone))).await;
+        let plan =
+            self.context.state().statement_to_plan(Statement::Statement(Box::new(alone))).await;
         match plan.map_err(from_datafusion)? {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
                 Ok(create.input.schema().as_arrow().clone())
@@ -280,9 +313,18 @@ impl StatementPlanner<'_> {
         let name = statement.table_name.table();
         match statement.op {
             WriteOp::Insert(InsertOp::Append) => {}
-            WriteOp::MergeInto(_) => return refuse("MERGE is not known", "use UPDATE and INSERT INTO … SELECT"),
-            WriteOp::Truncate => return refuse("TRUNCATE is not known", "DELETE FROM takes all rows out"),
-            _ => return refuse("INSERT does not replace rows", "INSERT INTO adds some; UPDATE changes them"),
+            WriteOp::MergeInto(_) => {
+                return refuse("MERGE is not known", "use UPDATE and INSERT INTO … SELECT");
+            }
+            WriteOp::Truncate => {
+                return refuse("TRUNCATE is not known", "DELETE FROM takes all rows out");
+            }
+            _ => {
+                return refuse(
+                    "INSERT does not replace rows",
+                    "INSERT INTO adds some; UPDATE changes them",
+                );
+            }
         }
         let provider = source_as_provider(&statement.target).map_err(from_datafusion)?;
         let Some(provider) = provider.downcast_ref::<StoreProvider>() else {
@@ -294,7 +336,8 @@ impl StatementPlanner<'_> {
         if let Some(note) = other_order(&statement.input) {
             self.tables.note(note);
         }
-        let rows = assignments::exactly(&statement.input, snapshot.schema()).and_then(|rows| with_nulls(&rows));
+        let rows = assignments::exactly(&statement.input, snapshot.schema())
+            .and_then(|rows| with_nulls(&rows));
         Ok(Planned::Write(Box::new(Write {
             table: snapshot.table_name().to_owned(),
             create: None,
@@ -317,28 +360,38 @@ impl StatementPlanner<'_> {
         self.tables.check_acyclic(&name, &names)?;
         let input = views::coerced(Arc::unwrap_or_clone(view.input)).map_err(from_datafusion)?;
         let view = CreateView { input: Arc::new(input), ..view };
-        let planned =
-            self.run(LogicalPlan::Ddl(DdlStatement::CreateView(view))).await.map_err(Failure::into_error)?;
+        let planned = self
+            .run(LogicalPlan::Ddl(DdlStatement::CreateView(view)))
+            .await
+            .map_err(Failure::into_error)?;
         self.tables.define(&name, statement.clone(), parameters, names);
         Ok(planned)
     }
 
     fn drop_stored(&self, name: &str, if_exists: bool) -> Result<Planned> {
         match self.tables.stored_name(name)? {
-            Some(_) => refuse("SQL does not drop tables of a store yet", "only views can be dropped"),
+            Some(_) => {
+                refuse("SQL does not drop tables of a store yet", "only views can be dropped")
+            }
             None if if_exists => Ok(Planned::Answer(nothing())),
             None => Err(self.tables.missing(name)),
         }
     }
 
     /// Why a statement could not be planned: where a table is missing, that, with what there is.
-    async fn unresolved(&self, state: &SessionState, statement: &Statement, error: DataFusionError) -> Error {
+    async fn unresolved(
+        &self,
+        state: &SessionState,
+        statement: &Statement,
+        error: DataFusionError,
+    ) -> Error {
         let error = from_datafusion(error);
         if !matches!(&error, Error::InvalidInput(what) if what.contains("not found")) {
             return error;
         }
         let Ok(names) = state.resolve_table_references(statement) else { return error };
-        for name in names.iter().filter(|name| name.schema().is_none_or(|schema| schema == SCHEMA)) {
+        for name in names.iter().filter(|name| name.schema().is_none_or(|schema| schema == SCHEMA))
+        {
             // The name of a table to be made is missing as it should.
             if !matches!(&error, Error::InvalidInput(what) if what.contains(name.table())) {
                 continue;
@@ -368,21 +421,27 @@ fn refuse<T>(what: &str, instead: &str) -> Result<T> {
     Err(Error::Unsupported(format!("{what}; {instead}")))
 }
 
-/// What cannot be done is refused before it starts. To explain an INSERT is to explain where its rows come from.
+/// What cannot be done is refused before it starts. To explain an INSERT is to explain where its
+/// rows come from.
 fn allowed(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
-        LogicalPlan::Copy(_) => {
-            refuse("COPY … TO does not write files", "use `sty query --format` and redirect its output")
-        }
+        LogicalPlan::Copy(_) => refuse(
+            "COPY … TO does not write files",
+            "use `sty query --format` and redirect its output",
+        ),
         LogicalPlan::Explain(mut explain) => {
             explain.plan = match explain.plan.as_ref() {
                 LogicalPlan::Dml(statement) => Arc::clone(&statement.input),
-                LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => Arc::clone(&create.input),
+                LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
+                    Arc::clone(&create.input)
+                }
                 _ => explain.plan,
             };
             Ok(LogicalPlan::Explain(explain))
         }
-        LogicalPlan::Analyze(analyze) if matches!(*analyze.input, LogicalPlan::Dml(_) | LogicalPlan::Ddl(_)) => {
+        LogicalPlan::Analyze(analyze)
+            if matches!(*analyze.input, LogicalPlan::Dml(_) | LogicalPlan::Ddl(_)) =>
+        {
             refuse("EXPLAIN ANALYZE does not write", "use it on the query alone")
         }
         other => Ok(other),
@@ -415,8 +474,8 @@ fn other_order(rows: &LogicalPlan) -> Option<String> {
     ))
 }
 
-/// The rows of an INSERT, of which VALUES may be null although the column is not: to refuse them with the column's name
-/// is for whoever stores them.
+/// The rows of an INSERT, of which VALUES may be null although the column is not: to refuse them
+/// with the column's name is for whoever stores them.
 fn with_nulls(rows: &LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     let LogicalPlan::Projection(projection) = rows else { return Ok(rows.clone()) };
     let LogicalPlan::Values(values) = projection.input.as_ref() else { return Ok(rows.clone()) };

@@ -1,8 +1,10 @@
-//! How statements and expressions are read: as DuckDB does, but for `f(a = 1)`, whose argument is a comparison here.
+//! How statements and expressions are read: as DuckDB does, but for `f(a = 1)`, whose argument is a
+//! comparison here.
 //!
-//! Where this stands on the road of a query: first, in the parser. sqlparser (0.62) takes `a = 1` for an argument with
-//! a name, in aggregates too, and refuses `count(a = 1)`. Arguments have names with `=>` and `:=`. All other answers
-//! are those of its `DuckDbDialect`, for which this one is taken wherever it asks which one it is.
+//! Where this stands on the road of a query: first, in the parser. sqlparser (0.62) takes `a = 1`
+//! for an argument with a name, in aggregates too, and refuses `count(a = 1)`. Arguments have names
+//! with `=>` and `:=`. All other answers are those of its `DuckDbDialect`, for which this one is
+//! taken wherever it asks which one it is.
 
 use std::any::TypeId;
 
@@ -19,7 +21,8 @@ use crate::sql::convert::from_datafusion;
 pub(in crate::sql) fn named(name: Name) -> Result<Box<dyn Dialect>> {
     match name {
         Name::DuckDB => Ok(Box::new(Ours)),
-        other => dialect_from_str(other).ok_or_else(|| Error::InvalidInput(format!("unknown SQL dialect {other}"))),
+        other => dialect_from_str(other)
+            .ok_or_else(|| Error::InvalidInput(format!("unknown SQL dialect {other}"))),
     }
 }
 
@@ -83,8 +86,8 @@ impl Dialect for Ours {
     }
 }
 
-/// How statements and expressions are read: the most liberal dialect that has both PostgreSQL's and DuckDB's everyday
-/// syntax.
+/// How statements and expressions are read: the most liberal dialect that has both PostgreSQL's and
+/// DuckDB's everyday syntax.
 pub(in crate::sql) fn configured() -> SessionConfig {
     let mut config = SessionConfig::new();
     config.options_mut().sql_parser.dialect = Name::DuckDB;
@@ -103,9 +106,10 @@ mod tests {
     #[test]
     fn all_but_names_of_arguments_is_read_as_duckdb_does() {
         assert!((&Ours as &dyn Dialect).is::<DuckDbDialect>());
-        for sql in
-            ["FROM t", "SELECT {'a': 1}, MAP {1: 2}, f(a := 1), x NOTNULL, * EXCLUDE (a), FROM t ORDER BY ALL"]
-        {
+        for sql in [
+            "FROM t",
+            "SELECT {'a': 1}, MAP {1: 2}, f(a := 1), x NOTNULL, * EXCLUDE (a), FROM t ORDER BY ALL",
+        ] {
             let read = |dialect: &dyn Dialect| Parser::parse_sql(dialect, sql).unwrap();
             assert_eq!(read(&Ours), read(&DuckDbDialect {}), "{sql}");
         }

@@ -1,8 +1,10 @@
-//! Windows with the frames and parts that they stand for: `RANGE` from the first row to the peers of the current one, where a
-//! window with an ORDER BY says no other, and what a window has from the one that it names.
+//! Windows with the frames and parts that they stand for: `RANGE` from the first row to the peers
+//! of the current one, where a window with an ORDER BY says no other, and what a window has from
+//! the one that it names.
 //!
-//! Where this stands on the road of a query: after parsing. DataFusion (55.2) takes `ROWS` where it believes that no rows are peers,
-//! which it does wrongly of some aggregates (see `rules::dependencies`); so the frame is written out.
+//! Where this stands on the road of a query: after parsing. DataFusion (55.2) takes `ROWS` where it
+//! believes that no rows are peers, which it does wrongly of some aggregates (see
+//! `rules::dependencies`); so the frame is written out.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -51,7 +53,8 @@ impl VisitorMut for Frames {
     }
 }
 
-/// Gives windows that name another one what that one has, which DataFusion (55.2) forgets: `OVER (w ORDER BY x)`.
+/// Gives windows that name another one what that one has, which DataFusion (55.2) forgets: `OVER (w
+/// ORDER BY x)`.
 struct Bases {
     known: HashMap<String, WindowSpec>,
     /// How many subqueries the expression stands in.

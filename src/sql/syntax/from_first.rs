@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Query, SelectFlavor, SelectItem, SetExpr, Statement, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    Query, SelectFlavor, SelectItem, SetExpr, Statement, VisitorMut,
+};
 
 use crate::sql::walks::visit_mut;
 

@@ -1,16 +1,16 @@
 //! Names without a table in subqueries over joins, written with theirs.
 //!
-//! Where this stands on the road of a query: just before planning, with `stars`, which knows what a FROM gives. DataFusion
-//! (55.2) looks for a name that two tables of a subquery have, such as `x` of `JOIN … USING (x)`, in the query around it,
-//! and takes that query's `x` without a word.
+//! Where this stands on the road of a query: just before planning, with `stars`, which knows what a
+//! FROM gives. DataFusion (55.2) looks for a name that two tables of a subquery have, such as `x`
+//! of `JOIN … USING (x)`, in the query around it, and takes that query's `x` without a word.
 
 use std::ops::ControlFlow;
 
 use datafusion::common::plan_datafusion_err;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, OrderBy, OrderByKind, Query, Select, SelectItem, TableFactor, TableWithJoins,
-    Value, VisitorMut,
+    Distinct, Expr, GroupByExpr, OrderBy, OrderByKind, Query, Select, SelectItem, TableFactor,
+    TableWithJoins, Value, VisitorMut,
 };
 
 use crate::sql::syntax::folded;
@@ -23,7 +23,8 @@ pub(in crate::sql) fn is_joined(from: &[TableWithJoins]) -> bool {
     from.len() > 1 || from.iter().any(|from| !from.joins.is_empty() || nested(from))
 }
 
-/// Writes the names of a SELECT over `outputs` with their tables, where DataFusion would not find them in these.
+/// Writes the names of a SELECT over `outputs` with their tables, where DataFusion would not find
+/// them in these.
 pub(in crate::sql) fn qualify(select: &mut Select, outputs: &[Output]) -> DataFusionResult<()> {
     let named: Vec<Option<String>> = select.projection.iter().map(output_name).collect();
     if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
@@ -41,11 +42,14 @@ pub(in crate::sql) fn qualify(select: &mut Select, outputs: &[Output]) -> DataFu
     found(visit_mut(&mut select.qualify, &mut names), outputs)
 }
 
-/// The same for the order of a query whose SELECT is given. What the SELECT gives comes before what the tables have.
+/// The same for the order of a query whose SELECT is given. What the SELECT gives comes before what
+/// the tables have.
 pub(in crate::sql) fn qualify_order(query: &mut Query, outputs: &[Output]) -> DataFusionResult<()> {
     let Some(select) = query.body.as_select() else { return Ok(()) };
     let named: Vec<Option<String>> = select.projection.iter().map(output_name).collect();
-    let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by else { return Ok(()) };
+    let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by else {
+        return Ok(());
+    };
     for key in keys {
         by_position(&mut key.expr, &named, |_| true);
         found(visit_mut(&mut key.expr, &mut Names { outputs, depth: 0 }), outputs)?;

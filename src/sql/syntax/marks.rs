@@ -1,4 +1,5 @@
-//! Marks around values and casts, so that a plan shows what DataFusion would hide: which casts a user wrote, and their types.
+//! Marks around values and casts, so that a plan shows what DataFusion would hide: which casts a
+//! user wrote, and their types.
 //!
 //! A mark is a function of one value that is nothing but this value. Planning takes it away again.
 
@@ -9,8 +10,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, UnaryOperator, Value, ValueWithSpan,
+    Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, UnaryOperator, Value, ValueWithSpan,
 };
 
 use crate::sql::types::decimals::is_kept;
@@ -18,7 +19,8 @@ use crate::sql::types::decimals::is_kept;
 /// The name of the mark, which nobody else gives to a function.
 const MARK: &str = "sty__value";
 
-/// Marks a value that might be a cast. A number that a double would not keep becomes the text of its digits.
+/// Marks a value that might be a cast. A number that a double would not keep becomes the text of
+/// its digits.
 pub(in crate::sql) fn mark(value: &mut SqlExpr) {
     let (sign, literal) = match &*value {
         SqlExpr::UnaryOp { op: UnaryOperator::Minus, expr } => ("-", expr.as_ref()),
@@ -27,7 +29,8 @@ pub(in crate::sql) fn mark(value: &mut SqlExpr) {
     match literal {
         SqlExpr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
             if !is_kept(digits) {
-                *value = SqlExpr::Value(Value::SingleQuotedString(format!("{sign}{digits}")).into());
+                *value =
+                    SqlExpr::Value(Value::SingleQuotedString(format!("{sign}{digits}")).into());
             }
         }
         SqlExpr::Value(_) if sign.is_empty() => {}
@@ -39,8 +42,8 @@ pub(in crate::sql) fn mark(value: &mut SqlExpr) {
     }
 }
 
-/// Wraps a cast in a mark together with the name of its type. DataFusion leaves casts out of column names; the mark makes
-/// `min(a)` and `min(a::double)` two names.
+/// Wraps a cast in a mark together with the name of its type. DataFusion leaves casts out of column
+/// names; the mark makes `min(a)` and `min(a::double)` two names.
 pub(in crate::sql) fn named_cast(cast: SqlExpr) -> SqlExpr {
     let SqlExpr::Cast { data_type, .. } = &cast else { return cast };
     let data_type = SqlExpr::Value(Value::SingleQuotedString(data_type.to_string()).into());
@@ -94,10 +97,16 @@ impl ScalarUDFImpl for Mark {
     }
 
     fn return_type(&self, of: &[ArrowType]) -> Result<ArrowType> {
-        of.first().cloned().ok_or_else(|| DataFusionError::Plan(format!("{MARK}() takes one argument")))
+        of.first()
+            .cloned()
+            .ok_or_else(|| DataFusionError::Plan(format!("{MARK}() takes one argument")))
     }
 
-    fn simplify(&self, mut arguments: Vec<Expr>, _: &SimplifyContext) -> Result<ExprSimplifyResult> {
+    fn simplify(
+        &self,
+        mut arguments: Vec<Expr>,
+        _: &SimplifyContext,
+    ) -> Result<ExprSimplifyResult> {
         if arguments.is_empty() {
             return Ok(ExprSimplifyResult::Original(arguments));
         }

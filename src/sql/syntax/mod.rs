@@ -1,7 +1,7 @@
 //! What is put right in a statement between the parser and the planner.
 //!
-//! Where this stands on the road of a query: first. `parse` names, in order, what every statement goes through; the others are
-//! tried where a statement cannot be planned as it is written.
+//! Where this stands on the road of a query: first. `parse` names, in order, what every statement
+//! goes through; the others are tried where a statement cannot be planned as it is written.
 
 pub(in crate::sql) mod marks;
 pub(in crate::sql) mod frames;
@@ -30,7 +30,8 @@ pub(in crate::sql) mod values;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Ident, Statement as SqlStatement};
 
-/// Returns the SQL statement, or the one that is explained or prepared. DataFusion's own statements have none.
+/// Returns the SQL statement, or the one that is explained or prepared. DataFusion's own statements
+/// have none.
 pub(in crate::sql) fn sql_of(statement: &mut Statement) -> Option<&mut SqlStatement> {
     match statement {
         Statement::Statement(statement) => match statement.as_mut() {

@@ -1,7 +1,8 @@
 //! How deep subqueries may stand in each other.
 //!
-//! Where this stands on the road of a query: after parsing. DataFusion (55.2) visits a subquery in an expression twice for each
-//! one that it stands in, so that planning takes twice as long with every level.
+//! Where this stands on the road of a query: after parsing. DataFusion (55.2) visits a subquery in
+//! an expression twice for each one that it stands in, so that planning takes twice as long with
+//! every level.
 
 use std::ops::ControlFlow;
 
@@ -42,6 +43,10 @@ impl Visitor for Levels {
 fn is_subquery(expr: &Expr) -> bool {
     matches!(
         expr,
-        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } | Expr::AnyOp { .. } | Expr::AllOp { .. }
+        Expr::Subquery(_)
+            | Expr::Exists { .. }
+            | Expr::InSubquery { .. }
+            | Expr::AnyOp { .. }
+            | Expr::AllOp { .. }
     )
 }

@@ -1,21 +1,25 @@
-//! What the keys of an ORDER BY mean: a name alone is a column of the answer, a name within an expression is one of the tables.
+//! What the keys of an ORDER BY mean: a name alone is a column of the answer, a name within an
+//! expression is one of the tables.
 //!
-//! Where this stands on the road of a query: while a statement is planned. DataFusion (55.2, `order_by_to_sort_expr`) looks for
-//! every name among the columns of the answer first, so that `SELECT -x AS x … ORDER BY x + 0` goes by `-x`, and `SELECT
-//! sum(x) AS x … ORDER BY sum(x)` fails. Where a key has a name within that the answer has for something else, and where it
-//! is a subquery, the key is selected under a name of its own in a query below, by which the rows are put in order. Such words
-//! are tried first: a name that no table has is that of the answer after all.
+//! Where this stands on the road of a query: while a statement is planned. DataFusion (55.2,
+//! `order_by_to_sort_expr`) looks for every name among the columns of the answer first, so that
+//! `SELECT -x AS x … ORDER BY x + 0` goes by `-x`, and `SELECT sum(x) AS x … ORDER BY sum(x)`
+//! fails. Where a key has a name within that the answer has for something else, and where it is a
+//! subquery, the key is selected under a name of its own in a query below, by which the rows are
+//! put in order. Such words are tried first: a name that no table has is that of the answer after
+//! all.
 //!
-//! Two kinds of keys are put in other words for good or after a failure: in a SELECT DISTINCT, a key that is selected is the
-//! number of its column, and a number that stands for an expression over groups is that expression.
+//! Two kinds of keys are put in other words for good or after a failure: in a SELECT DISTINCT, a
+//! key that is selected is the number of its column, and a number that stands for an expression
+//! over groups is that expression.
 
 use std::ops::ControlFlow;
 
 use datafusion::error::DataFusionError;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
-    Statement as SqlStatement, TableFactor, Value, Visitor, VisitorMut,
+    Distinct, Expr, GroupByExpr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem,
+    SetExpr, Statement as SqlStatement, TableFactor, Value, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -24,7 +28,8 @@ use crate::sql::syntax::rewrite::{bare, name_of, normal};
 use crate::sql::syntax::{sql_in, sql_of};
 use crate::sql::walks::{visit, visit_mut};
 
-/// The statement with keys selected below where names in them may mean two things; the words to try first.
+/// The statement with keys selected below where names in them may mean two things; the words to try
+/// first.
 pub(in crate::sql) fn selected_below(statement: &Statement) -> Option<Statement> {
     if visit(sql_in(statement)?, &mut AnyCaptured).is_continue() {
         return None;
@@ -42,7 +47,8 @@ impl Visitor for AnyCaptured {
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         let SetExpr::Select(select) = query.body.as_ref() else { return ControlFlow::Continue(()) };
-        let Some(OrderByKind::Expressions(keys)) = query.order_by.as_ref().map(|order| &order.kind) else {
+        let Some(OrderByKind::Expressions(keys)) = query.order_by.as_ref().map(|order| &order.kind)
+        else {
             return ControlFlow::Continue(());
         };
         match any_captured(select, keys) {
@@ -55,15 +61,22 @@ impl Visitor for AnyCaptured {
 /// Whether a key of a SELECT that may have further columns has a name of it within, or a subquery.
 fn any_captured(select: &Select, keys: &[OrderByExpr]) -> bool {
     // A further column would be a further key of GROUP BY ALL.
-    if select.distinct.is_some() || select.into.is_some() || matches!(select.group_by, GroupByExpr::All(_)) {
+    if select.distinct.is_some()
+        || select.into.is_some()
+        || matches!(select.group_by, GroupByExpr::All(_))
+    {
         return false;
     }
     let given: Vec<String> = select.projection.iter().filter_map(given_name).collect();
     keys.iter().any(|key| is_captured(&key.expr, &given))
 }
 
-/// The statement with expressions in place of the numbers of columns, if it failed for one of these.
-pub(in crate::sql) fn written_out(statement: &Statement, error: &DataFusionError) -> Option<Statement> {
+/// The statement with expressions in place of the numbers of columns, if it failed for one of
+/// these.
+pub(in crate::sql) fn written_out(
+    statement: &Statement,
+    error: &DataFusionError,
+) -> Option<Statement> {
     if !is_number_of_group(error) {
         return None;
     }
@@ -109,11 +122,15 @@ fn parts(query: &mut Query) -> Option<(&mut Select, &mut Vec<OrderByExpr>)> {
 
 fn number_keys(query: &mut Query) -> Option<()> {
     let (select, keys) = parts(query)?;
-    if !matches!(select.distinct, Some(Distinct::Distinct)) || select.projection.iter().any(is_wild) {
+    if !matches!(select.distinct, Some(Distinct::Distinct)) || select.projection.iter().any(is_wild)
+    {
         return None;
     }
-    for key in keys.iter_mut().filter(|key| name_of(&key.expr).is_none() && numbered(&key.expr).is_none()) {
-        let same = |item: &SelectItem| computed(item).is_some_and(|expr| *bare(expr) == *bare(&key.expr));
+    for key in
+        keys.iter_mut().filter(|key| name_of(&key.expr).is_none() && numbered(&key.expr).is_none())
+    {
+        let same =
+            |item: &SelectItem| computed(item).is_some_and(|expr| *bare(expr) == *bare(&key.expr));
         if let Some(at) = select.projection.iter().position(same) {
             key.expr = number(at + 1);
         }
@@ -127,7 +144,8 @@ fn write_numbers_out(query: &mut Query) -> Option<()> {
         return None;
     }
     if select.distinct.is_some() {
-        let is_output = |key: &OrderByExpr| numbered(&key.expr).is_some() || name_of(&key.expr).is_some();
+        let is_output =
+            |key: &OrderByExpr| numbered(&key.expr).is_some() || name_of(&key.expr).is_some();
         return if keys.iter().all(is_output) { put_below(query, "*") } else { None };
     }
     for key in keys.iter_mut() {
@@ -161,13 +179,16 @@ fn select_keys(query: &mut Query) -> Option<()> {
     put_below(query, &format!("* EXCLUDE ({})", names.join(", ")))
 }
 
-/// Moves the SELECT of a query into a derived table, and selects these columns from it in the order of the query.
+/// Moves the SELECT of a query into a derived table, and selects these columns from it in the order
+/// of the query.
 fn put_below(query: &mut Query, columns: &str) -> Option<()> {
     let above = format!("SELECT {columns} FROM (SELECT 1) AS \"order:\"");
     let above = *Parser::new(&DuckDbDialect {}).try_with_sql(&above).ok()?.parse_query().ok()?;
     let below = std::mem::replace(&mut query.body, above.body);
     let SetExpr::Select(outer) = query.body.as_mut() else { return None };
-    let TableFactor::Derived { subquery, .. } = &mut outer.from.first_mut()?.relation else { return None };
+    let TableFactor::Derived { subquery, .. } = &mut outer.from.first_mut()?.relation else {
+        return None;
+    };
     subquery.body = below;
     Some(())
 }

@@ -1,17 +1,24 @@
-//! `GROUP BY ROLLUP (1, 2)`: numbers in ROLLUP, CUBE and GROUPING SETS are places in the SELECT list, as they are in
-//! GROUP BY alone.
+//! `GROUP BY ROLLUP (1, 2)`: numbers in ROLLUP, CUBE and GROUPING SETS are places in the SELECT
+//! list, as they are in GROUP BY alone.
 //!
-//! Where this stands on the road of a query: after parsing. DataFusion (55.2) takes them for constants.
+//! Where this stands on the road of a query: after parsing. DataFusion (55.2) takes them for
+//! constants.
 
-use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Select, SelectItem, Value, ValueWithSpan};
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, Select, SelectItem, Value, ValueWithSpan,
+};
 
 /// Puts the selected expressions in the place of their numbers.
 pub(in crate::sql) fn resolve(select: &mut Select) {
     let GroupByExpr::Expressions(keys, _) = &mut select.group_by else { return };
     for key in keys {
-        let (Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets)) = key else { continue };
+        let (Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets)) = key else {
+            continue;
+        };
         for part in sets.iter_mut().flatten() {
-            if let Some(selected) = number(part).and_then(|number| selected(&select.projection, number)) {
+            if let Some(selected) =
+                number(part).and_then(|number| selected(&select.projection, number))
+            {
                 *part = selected;
             }
         }

@@ -1,13 +1,13 @@
-//! Functions that others have under another name: `mod(a, b)` is `a % b`, `sign` is `signum`, and `every` is
-//! `bool_and`.
+//! Functions that others have under another name: `mod(a, b)` is `a % b`, `sign` is `signum`, and
+//! `every` is `bool_and`.
 //!
 //! Where this stands on the road of a query: after parsing.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
-    ObjectNamePart, VisitMut, VisitorMut,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, ObjectNamePart, VisitMut, VisitorMut,
 };
 
 use crate::sql::walks::visit_mut;
@@ -48,12 +48,15 @@ fn named(name: &str) -> ObjectName {
 /// `(a) % (b)` of two arguments.
 fn remainder(function: &Function) -> Option<Expr> {
     let FunctionArguments::List(list) = &function.args else { return None };
-    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(left)), FunctionArg::Unnamed(FunctionArgExpr::Expr(right))] =
-        list.args.as_slice()
+    let [
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(left)),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(right)),
+    ] = list.args.as_slice()
     else {
         return None;
     };
     let nested = |expr: &Expr| Box::new(Expr::Nested(Box::new(expr.clone())));
-    let remainder = Expr::BinaryOp { left: nested(left), op: BinaryOperator::Modulo, right: nested(right) };
+    let remainder =
+        Expr::BinaryOp { left: nested(left), op: BinaryOperator::Modulo, right: nested(right) };
     Some(Expr::Nested(Box::new(remainder)))
 }

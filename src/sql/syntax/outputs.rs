@@ -1,4 +1,5 @@
-//! The columns that a SELECT can name: those of its tables, merged where they are joined by names; and `*` written out as them.
+//! The columns that a SELECT can name: those of its tables, merged where they are joined by names;
+//! and `*` written out as them.
 
 use datafusion::common::Column;
 use datafusion::logical_expr::{Join as PlannedJoin, JoinType, LogicalPlan};
@@ -25,7 +26,10 @@ impl Output {
 
     /// The table that it is of.
     pub(in crate::sql) fn table(&self) -> String {
-        self.column.relation.as_ref().map_or_else(|| "a subquery".to_owned(), |table| table.table().to_owned())
+        self.column
+            .relation
+            .as_ref()
+            .map_or_else(|| "a subquery".to_owned(), |table| table.table().to_owned())
     }
 
     /// How it is written if it is of both sides.
@@ -50,12 +54,21 @@ pub(in crate::sql) fn list(select: &Select, from: &LogicalPlan) -> Option<Vec<Se
     let mut items = Vec::new();
     for item in &select.projection {
         match item {
-            SelectItem::Wildcard(options) => items.extend(chosen(all_of(&select.from, from)?, options)?),
-            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
+            SelectItem::Wildcard(options) => {
+                items.extend(chosen(all_of(&select.from, from)?, options)?)
+            }
+            SelectItem::QualifiedWildcard(
+                SelectItemQualifiedWildcardKind::ObjectName(name),
+                options,
+            ) => {
                 let [table] = name.0.as_slice() else { return None };
                 let table = folded(table.as_ident()?);
                 let is_own = |output: &Output| {
-                    output.column.relation.as_ref().is_some_and(|relation| relation.to_vec() == [table.as_str()])
+                    output
+                        .column
+                        .relation
+                        .as_ref()
+                        .is_some_and(|relation| relation.to_vec() == [table.as_str()])
                 };
                 let own: Vec<Output> = columns_of(from).into_iter().filter(is_own).collect();
                 // Of a table that there is not, DataFusion says so.
@@ -71,9 +84,12 @@ pub(in crate::sql) fn list(select: &Select, from: &LogicalPlan) -> Option<Vec<Se
     Some(items)
 }
 
-/// Columns without those that an EXCLUDE or EXCEPT names, and with those that a REPLACE gives. Each name means
-/// one.
-fn chosen(mut outputs: Vec<Output>, options: &WildcardAdditionalOptions) -> Option<Vec<SelectItem>> {
+/// Columns without those that an EXCLUDE or EXCEPT names, and with those that a REPLACE gives. Each
+/// name means one.
+fn chosen(
+    mut outputs: Vec<Output>,
+    options: &WildcardAdditionalOptions,
+) -> Option<Vec<SelectItem>> {
     if options.opt_ilike.is_some() || options.opt_rename.is_some() || options.opt_alias.is_some() {
         return None;
     }

@@ -1,7 +1,7 @@
 //! From text to statements, in which what DataFusion would read otherwise is put right.
 //!
-//! Where this stands on the road of a query: first. All that changes a statement between the parser and the planner is named
-//! here, in the order in which it is done.
+//! Where this stands on the road of a query: first. All that changes a statement between the parser
+//! and the planner is named here, in the order in which it is done.
 
 use datafusion::common::config::Dialect;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
@@ -10,14 +10,15 @@ use crate::error::Result;
 use crate::sql::convert::from_datafusion;
 use crate::sql::syntax::placeholders::allow_names;
 use crate::sql::syntax::{
-    dialect, frames, from_first, nesting, order_names, other_names, precedence, quantified, repeated, row_values,
-    similar, sql_of, standard, underscores, values,
+    dialect, frames, from_first, nesting, order_names, other_names, precedence, quantified,
+    repeated, row_values, similar, sql_of, standard, underscores, values,
 };
 use crate::sql::types::decimals;
 use crate::sql::types::times;
 use crate::sql::types::zones;
 
-/// How deep a statement may be nested. Each level takes some kilobytes of stack, which grows on the heap.
+/// How deep a statement may be nested. Each level takes some kilobytes of stack, which grows on the
+/// heap.
 const MOST_NESTED: usize = 400;
 
 /// Splits a text into statements at `;`.

@@ -1,12 +1,15 @@
 //! `a IS DISTINCT FROM b AND c` as SQL reads it: `(a IS DISTINCT FROM b) AND c`.
 //!
-//! Where this stands on the road of a query: after parsing. The parser (sqlparser 0.62) takes everything behind `FROM` for the
-//! right side, down to the loosest operator. What stands in parentheses is a node of its own and is left as it is; any
-//! other right side whose operator binds less tightly than its parent's is taken apart here and put together again.
+//! Where this stands on the road of a query: after parsing. The parser (sqlparser 0.62) takes
+//! everything behind `FROM` for the right side, down to the loosest operator. What stands in
+//! parentheses is a node of its own and is left as it is; any other right side whose operator binds
+//! less tightly than its parent's is taken apart here and put together again.
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, UnaryOperator, Value, VisitMut, VisitorMut,
+};
 
 use crate::sql::walks::visit_mut;
 

@@ -1,15 +1,17 @@
 //! `x = ANY(array)`, and `x <> ALL(array)` of a list that is written out.
 //!
-//! Where this stands on the road of a query: after parsing. DataFusion (55.2) makes `array_has` of `= ANY`, which is false where
-//! no element is equal, although one is null, and null of an empty array and a null. Of a list that is written out, it is
-//! `x IN (…)`; of any other array, what corrects this stands beside it, so that an array that is constant is a list of DataFusion's
-//! still. `x <> ALL(array)` is planned rightly, but as a CASE: of a list that is written out, `x NOT IN (…)` is plainer.
+//! Where this stands on the road of a query: after parsing. DataFusion (55.2) makes `array_has` of
+//! `= ANY`, which is false where no element is equal, although one is null, and null of an empty
+//! array and a null. Of a list that is written out, it is `x IN (…)`; of any other array, what
+//! corrects this stands beside it, so that an array that is constant is a list of DataFusion's
+//! still. `x <> ALL(array)` is planned rightly, but as a CASE: of a list that is written out, `x
+//! NOT IN (…)` is plainer.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Array, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
-    Ident, ObjectName, Value, VisitMut, VisitorMut,
+    Array, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, Value, VisitMut, VisitorMut,
 };
 
 use crate::sql::walks::visit_mut;
@@ -29,7 +31,9 @@ impl VisitorMut for AsLists {
             Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
                 in_list(left, right, false).or_else(|| with_nulls(expr, right))
             }
-            Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => in_list(left, right, true),
+            Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => {
+                in_list(left, right, true)
+            }
             _ => None,
         };
         if let Some(rewritten) = rewritten {
@@ -39,7 +43,8 @@ impl VisitorMut for AsLists {
     }
 }
 
-/// `(x = ANY(a) OR (array_position(a, NULL) IS NOT NULL AND NULL)) AND cardinality(a) IS DISTINCT FROM 0`.
+/// `(x = ANY(a) OR (array_position(a, NULL) IS NOT NULL AND NULL)) AND cardinality(a) IS DISTINCT
+/// FROM 0`.
 fn with_nulls(any_equal: &Expr, array: &Expr) -> Option<Expr> {
     use BinaryOperator::{And, Or};
     if matches!(plain(array), Expr::Subquery(_)) {
@@ -49,7 +54,8 @@ fn with_nulls(any_equal: &Expr, array: &Expr) -> Option<Expr> {
     let has_null = call("array_position", [array.clone(), value(Value::Null)]);
     let null_if_one = both(Expr::IsNotNull(has_null.into()), And, value(Value::Null));
     let count = call("cardinality", [array.clone()]);
-    let not_empty = Expr::IsDistinctFrom(count.into(), value(Value::Number("0".into(), false)).into());
+    let not_empty =
+        Expr::IsDistinctFrom(count.into(), value(Value::Number("0".into(), false)).into());
     Some(both(both(any_equal.clone(), Or, null_if_one), And, not_empty))
 }
 

@@ -1,10 +1,14 @@
-//! Keys that are named again, left out: in `DISTINCT ON (a, a)` and the ORDER BY that goes with a DISTINCT ON.
+//! Keys that are named again, left out: in `DISTINCT ON (a, a)` and the ORDER BY that goes with a
+//! DISTINCT ON.
 //!
-//! A key that comes again decides nothing. DataFusion (55.2) counts such keys differently in two places and fails.
+//! A key that comes again decides nothing. DataFusion (55.2) counts such keys differently in two
+//! places and fails.
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Distinct, Expr, OrderByKind, Query, SetExpr, Statement, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    Distinct, Expr, OrderByKind, Query, SetExpr, Statement, VisitorMut,
+};
 
 use crate::sql::walks::visit_mut;
 
@@ -20,9 +24,13 @@ impl VisitorMut for Repeated {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         let SetExpr::Select(select) = query.body.as_mut() else { return ControlFlow::Continue(()) };
-        let Some(Distinct::On(keys)) = &mut select.distinct else { return ControlFlow::Continue(()) };
+        let Some(Distinct::On(keys)) = &mut select.distinct else {
+            return ControlFlow::Continue(());
+        };
         keep_first(keys, |key| key);
-        if let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|order| &mut order.kind) {
+        if let Some(OrderByKind::Expressions(keys)) =
+            query.order_by.as_mut().map(|order| &mut order.kind)
+        {
             keep_first(keys, |key| &key.expr);
         }
         ControlFlow::Continue(())

@@ -1,10 +1,11 @@
-//! What other databases accept and DataFusion's planner does not: columns of one name in a SELECT, aggregates that differ
-//! in a cast alone, and a plus before what is no number.
+//! What other databases accept and DataFusion's planner does not: columns of one name in a SELECT,
+//! aggregates that differ in a cast alone, and a plus before what is no number.
 //!
-//! A statement that fails for one of these is rewritten and planned once more, so that others pay nothing. Columns of a
-//! name that an earlier one has get a name of their own while the statement is planned (`a:1`), and the answer has the names
-//! that were asked for. `min(a), min(a::double)` are one name to DataFusion, which leaves casts out: here they are marked, and the
-//! mark is part of the name. A plus is left out.
+//! A statement that fails for one of these is rewritten and planned once more, so that others pay
+//! nothing. Columns of a name that an earlier one has get a name of their own while the statement
+//! is planned (`a:1`), and the answer has the names that were asked for. `min(a), min(a::double)`
+//! are one name to DataFusion, which leaves casts out: here they are marked, and the mark is part
+//! of the name. A plus is left out.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -21,8 +22,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, OrderByKind, Query, SelectItem, SetExpr, SetQuantifier, Statement as SqlStatement, UnaryOperator,
-    VisitorMut,
+    Expr, Ident, OrderByKind, Query, SelectItem, SetExpr, SetQuantifier, Statement as SqlStatement,
+    UnaryOperator, VisitorMut,
 };
 
 use crate::sql::syntax::marks::{named_cast, unmarked};
@@ -32,13 +33,14 @@ use crate::sql::walks::{rewrite_up, visit_mut};
 /// A statement as it is planned, where that is not as it was written.
 pub(in crate::sql) struct Rewritten {
     pub(in crate::sql) statement: Statement,
-    /// Names that columns have while it is planned, with those that were asked for; an expression has the name that
-    /// DataFusion gives it.
+    /// Names that columns have while it is planned, with those that were asked for; an expression
+    /// has the name that DataFusion gives it.
     given: HashMap<String, Option<String>>,
     shows_casts: bool,
 }
 
-/// The statement in other words, if it failed for something that these mend: with the least changes first.
+/// The statement in other words, if it failed for something that these mend: with the least changes
+/// first.
 pub(in crate::sql) fn candidates(statement: &Statement, error: &DataFusionError) -> Vec<Rewritten> {
     if !is_mended(error) {
         return Vec::new();
@@ -51,9 +53,14 @@ fn rewritten(statement: &Statement, shows_casts: bool) -> Option<Rewritten> {
     let inner = sql_of(&mut changed)?;
     // The columns of a table or view that is made need names of their own.
     let makes = matches!(inner, SqlStatement::CreateTable(_) | SqlStatement::CreateView(_));
-    let mut names = Names { given: HashMap::new(), text: inner.to_string(), renames: !makes, shows_casts };
+    let mut names =
+        Names { given: HashMap::new(), text: inner.to_string(), renames: !makes, shows_casts };
     let _ = visit_mut(inner, &mut names);
-    (changed != *statement).then_some(Rewritten { statement: changed, given: names.given, shows_casts })
+    (changed != *statement).then_some(Rewritten {
+        statement: changed,
+        given: names.given,
+        shows_casts,
+    })
 }
 
 fn is_mended(error: &DataFusionError) -> bool {
@@ -66,16 +73,22 @@ fn is_mended(error: &DataFusionError) -> bool {
         ),
         DataFusionError::Diagnostic(_, inner) => is_mended(inner),
         DataFusionError::Plan(what) => {
-            what.contains("require unique expression names") || what.starts_with("Unary operator '+' only supports")
+            what.contains("require unique expression names")
+                || what.starts_with("Unary operator '+' only supports")
         }
         _ => false,
     }
 }
 
 impl Rewritten {
-    /// The names that columns have while the statement is planned, with those that they would have had.
-    pub(in crate::sql) fn names(&self, plan: &LogicalPlan) -> DataFusionResult<HashMap<String, String>> {
-        let known = |(given, asked): (&String, &Option<String>)| Some((given.clone(), asked.clone()?));
+    /// The names that columns have while the statement is planned, with those that they would have
+    /// had.
+    pub(in crate::sql) fn names(
+        &self,
+        plan: &LogicalPlan,
+    ) -> DataFusionResult<HashMap<String, String>> {
+        let known =
+            |(given, asked): (&String, &Option<String>)| Some((given.clone(), asked.clone()?));
         let mut names: HashMap<String, String> = self.given.iter().filter_map(known).collect();
         if names.len() == self.given.len() && !self.shows_casts {
             return Ok(names);
@@ -112,7 +125,8 @@ pub(in crate::sql) fn restore(
     names: &HashMap<String, String>,
 ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
     let schema = plan.schema();
-    let asked = |schema: &ArrowSchema| schema.fields().iter().any(|field| names.contains_key(field.name()));
+    let asked =
+        |schema: &ArrowSchema| schema.fields().iter().any(|field| names.contains_key(field.name()));
     if !asked(&schema) {
         return Ok(plan);
     }
@@ -133,17 +147,19 @@ pub(in crate::sql) fn rename(
     if names.len() != schema.fields().len() || known.eq(names.iter().copied()) {
         return Ok(plan);
     }
-    let columns = schema.fields().iter().zip(names).enumerate().map(|(at, (field, name))| ProjectionExpr {
-        expr: Arc::new(Column::new(field.name(), at)) as Arc<dyn PhysicalExpr>,
-        alias: (*name).to_owned(),
-    });
+    let columns =
+        schema.fields().iter().zip(names).enumerate().map(|(at, (field, name))| ProjectionExpr {
+            expr: Arc::new(Column::new(field.name(), at)) as Arc<dyn PhysicalExpr>,
+            alias: (*name).to_owned(),
+        });
     Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?))
 }
 
 /// The name that DataFusion gives an expression that has no marks.
 fn unmarked_name(expr: &PlannedExpr) -> DataFusionResult<String> {
-    let plain =
-        rewrite_up(expr.clone(), |expr| Ok(unmarked(&expr).map_or(Transformed::no(expr), Transformed::yes)))?;
+    let plain = rewrite_up(expr.clone(), |expr| {
+        Ok(unmarked(&expr).map_or(Transformed::no(expr), Transformed::yes))
+    })?;
     Ok(plain.data.qualified_name().1)
 }
 
@@ -162,7 +178,9 @@ impl VisitorMut for Names {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         let order: Vec<String> = match query.order_by.as_ref().map(|order| &order.kind) {
-            Some(OrderByKind::Expressions(by)) => by.iter().filter_map(|by| name_of(&by.expr)).collect(),
+            Some(OrderByKind::Expressions(by)) => {
+                by.iter().filter_map(|by| name_of(&by.expr)).collect()
+            }
             _ => Vec::new(),
         };
         let which = if self.renames { Renamed::Twins } else { Renamed::None };
@@ -172,7 +190,9 @@ impl VisitorMut for Names {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
-            Expr::UnaryOp { op: UnaryOperator::Plus, expr: operand } => *expr = Expr::Nested(operand.clone()),
+            Expr::UnaryOp { op: UnaryOperator::Plus, expr: operand } => {
+                *expr = Expr::Nested(operand.clone())
+            }
             Expr::Cast { .. } if self.shows_casts => *expr = named_cast(expr.clone()),
             _ => {}
         }
@@ -217,7 +237,9 @@ impl Names {
         if which == Renamed::None {
             return;
         }
-        let wild = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
+        let wild = |item: &SelectItem| {
+            matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+        };
         let any = select.projection.iter().any(wild);
         let mut before: Vec<Item> = Vec::new();
         for selected in &mut select.projection {
@@ -226,7 +248,8 @@ impl Names {
             let twin = before.iter().find(same);
             // Which of two different columns is meant by ORDER BY is for the statement to say.
             let unclear = |twin: &&Item| {
-                twin.text != item.text && item.name.as_ref().is_some_and(|name| order.contains(name))
+                twin.text != item.text
+                    && item.name.as_ref().is_some_and(|name| order.contains(name))
             };
             if (twin.is_some() || any || which == Renamed::All) && twin.filter(unclear).is_none() {
                 let name = self.new_name(&item);

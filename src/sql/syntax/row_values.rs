@@ -1,15 +1,18 @@
-//! Comparisons of rows, `(a, b) = (c, d)` and `(a, b) IN (…)`, as comparisons of their values, and tests whether all are null.
+//! Comparisons of rows, `(a, b) = (c, d)` and `(a, b) IN (…)`, as comparisons of their values, and
+//! tests whether all are null.
 //!
-//! Where this stands on the road of a query: after parsing. DataFusion (55.2) compares rows as structs, in which null equals null,
-//! brings their values to types in which decimals are not exact, and knows no subqueries of several columns. In SQL,
-//! `(a, b) = (c, d)` is `a = c AND b = d`, and `(a, b) IS NOT NULL` is `a IS NOT NULL AND b IS NOT NULL`. `ROW(a, b)` is `(a, b)`.
+//! Where this stands on the road of a query: after parsing. DataFusion (55.2) compares rows as
+//! structs, in which null equals null, brings their values to types in which decimals are not
+//! exact, and knows no subqueries of several columns. In SQL, `(a, b) = (c, d)` is `a = c AND b =
+//! d`, and `(a, b) IS NOT NULL` is `a IS NOT NULL AND b IS NOT NULL`. `ROW(a, b)` is `(a, b)`.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, Query, Select,
-    SetExpr, Statement, TableFactor, UnaryOperator, Value, VisitorMut,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    ObjectNamePart, Query, Select, SetExpr, Statement, TableFactor, UnaryOperator, Value,
+    VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -44,11 +47,15 @@ impl VisitorMut for Apart {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let apart = match &*expr {
             Expr::BinaryOp { left, op, right } => match (row(left), row(right)) {
-                (Some(left), Some(right)) if left.len() == right.len() => compared(&left, op, &right),
+                (Some(left), Some(right)) if left.len() == right.len() => {
+                    compared(&left, op, &right)
+                }
                 _ => None,
             },
             Expr::Between { expr, low, high, negated } => match (row(expr), row(low), row(high)) {
-                (Some(values), Some(low), Some(high)) if values.len() == low.len() && low.len() == high.len() => {
+                (Some(values), Some(low), Some(high))
+                    if values.len() == low.len() && low.len() == high.len() =>
+                {
                     let from = compared(&values, &BinaryOperator::GtEq, &low);
                     let both = from.zip(compared(&values, &BinaryOperator::LtEq, &high));
                     let both = both.map(|(from, to)| binary(&from, &BinaryOperator::And, &to));
@@ -56,7 +63,9 @@ impl VisitorMut for Apart {
                 }
                 _ => None,
             },
-            Expr::InList { expr, list, negated } => row(expr).and_then(|row| in_list(&row, list, *negated)),
+            Expr::InList { expr, list, negated } => {
+                row(expr).and_then(|row| in_list(&row, list, *negated))
+            }
             Expr::InSubquery { expr, subquery, negated } => {
                 row(expr).and_then(|row| self.in_subquery(&row, subquery, *negated))
             }
@@ -145,17 +154,23 @@ impl Apart {
     fn in_subquery(&mut self, values: &[Expr], subquery: &Query, negated: bool) -> Option<Expr> {
         self.subqueries += 1;
         let name = format!("{ROWS}{}", self.subqueries);
-        let columns: Vec<String> = (0..values.len()).map(|at| format!("sty__{}_{at}", self.subqueries)).collect();
-        let text = format!("SELECT 1 FROM (SELECT 1) AS \"{name}\" (\"{}\")", columns.join("\", \""));
-        let template = Parser::new(&DuckDbDialect {}).try_with_sql(&text).ok()?.parse_query().ok()?;
+        let columns: Vec<String> =
+            (0..values.len()).map(|at| format!("sty__{}_{at}", self.subqueries)).collect();
+        let text =
+            format!("SELECT 1 FROM (SELECT 1) AS \"{name}\" (\"{}\")", columns.join("\", \""));
+        let template =
+            Parser::new(&DuckDbDialect {}).try_with_sql(&text).ok()?.parse_query().ok()?;
         let member: Vec<Expr> = columns
             .iter()
-            .map(|column| Parser::new(&DuckDbDialect {}).try_with_sql(&format!("\"{name}\".\"{column}\"")))
+            .map(|column| {
+                Parser::new(&DuckDbDialect {}).try_with_sql(&format!("\"{name}\".\"{column}\""))
+            })
             .map(|parser| parser.ok()?.parse_expr().ok())
             .collect::<Option<Vec<Expr>>>()?;
         let equal = compared(values, &BinaryOperator::Eq, &member)?;
         let found = exists(&template, subquery, equal.clone())?;
-        let unknown = exists(&template, subquery, Expr::IsNull(Box::new(Expr::Nested(Box::new(equal)))))?;
+        let unknown =
+            exists(&template, subquery, Expr::IsNull(Box::new(Expr::Nested(Box::new(equal)))))?;
         let or_unknown = binary(&unknown, &BinaryOperator::And, &Expr::Value(Value::Null.into()));
         let is_in = binary(&found, &BinaryOperator::Or, &Expr::Nested(Box::new(or_unknown)));
         Some(if negated { not(is_in) } else { is_in })
@@ -170,10 +185,14 @@ fn without_unknown(condition: &mut Expr) {
             return without_unknown(right);
         }
         Expr::Nested(inner) => return without_unknown(inner),
-        Expr::BinaryOp { left, op: BinaryOperator::Or, right } => match (left.as_ref(), right.as_ref()) {
-            (found @ Expr::Exists { .. }, Expr::Nested(unknown)) if is_and_null(unknown) => found.clone(),
-            _ => return,
-        },
+        Expr::BinaryOp { left, op: BinaryOperator::Or, right } => {
+            match (left.as_ref(), right.as_ref()) {
+                (found @ Expr::Exists { .. }, Expr::Nested(unknown)) if is_and_null(unknown) => {
+                    found.clone()
+                }
+                _ => return,
+            }
+        }
         _ => return,
     };
     *condition = found;

@@ -1,9 +1,9 @@
 //! `x SIMILAR TO 'pattern'` as `x ~ '^(?:regex)$'`.
 //!
-//! Where this stands on the road of a query: after parsing. DataFusion (55.2) takes the pattern for a regex that
-//! matches anywhere, and knows no ESCAPE. In SQL the whole text must match; `%` and `_` are what they are in LIKE,
-//! `| * + ? { } ( ) [ ]` what they are in regexes, and the rest, `. ^ $` among it, is itself. A pattern that is no
-//! literal becomes a regex row by row.
+//! Where this stands on the road of a query: after parsing. DataFusion (55.2) takes the pattern for
+//! a regex that matches anywhere, and knows no ESCAPE. In SQL the whole text must match; `%` and
+//! `_` are what they are in LIKE, `| * + ? { } ( ) [ ]` what they are in regexes, and the rest, `.
+//! ^ $` among it, is itself. A pattern that is no literal becomes a regex row by row.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, Value, ValueWithSpan, VisitMut, VisitorMut,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
 use crate::error::{Error, Result};
@@ -47,7 +47,11 @@ impl VisitorMut for AsRegexes {
         };
         match escape(escape_char.as_ref()).and_then(|escape| regex_of(pattern, escape)) {
             Ok(regex) => {
-                let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
+                let op = if *negated {
+                    BinaryOperator::PGRegexNotMatch
+                } else {
+                    BinaryOperator::PGRegexMatch
+                };
                 let matches = Expr::BinaryOp { left: left.clone(), op, right: Box::new(regex) };
                 *expr = Expr::Nested(Box::new(matches));
                 ControlFlow::Continue(())
@@ -84,7 +88,8 @@ fn regex_of(pattern: &Expr, escape: Option<char>) -> Result<Expr, String> {
 }
 
 fn call(args: Vec<Expr>) -> Expr {
-    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
+    let args =
+        args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
     let args = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new(REGEX_OF)]),
@@ -128,14 +133,20 @@ fn plain(character: char, regex: &mut String) {
 }
 
 /// The character behind an escape: itself, or one of PostgreSQL's classes of characters.
-fn escaped(characters: &mut std::str::Chars<'_>, pattern: &str, regex: &mut String) -> Result<(), String> {
+fn escaped(
+    characters: &mut std::str::Chars<'_>,
+    pattern: &str,
+    regex: &mut String,
+) -> Result<(), String> {
     match characters.next() {
         Some(class @ ('d' | 'D' | 's' | 'S' | 'w' | 'W')) => {
             regex.push('\\');
             regex.push(class);
         }
         Some(other) if other.is_alphanumeric() => {
-            return Err(format!("SIMILAR TO '{pattern}': {other} behind the escape character has no meaning"));
+            return Err(format!(
+                "SIMILAR TO '{pattern}': {other} behind the escape character has no meaning"
+            ));
         }
         Some(other) => plain(other, regex),
         None => return Err(format!("SIMILAR TO '{pattern}' ends with the escape character")),
@@ -163,9 +174,13 @@ fn class(
                 regex.push(']');
                 return Ok(());
             }
-            '[' if characters.as_str().starts_with([':', '.', '=']) => named_class(characters, pattern, regex)?,
+            '[' if characters.as_str().starts_with([':', '.', '=']) => {
+                named_class(characters, pattern, regex)?
+            }
             '-' if characters.as_str().starts_with('-') => {
-                return Err(format!("SIMILAR TO '{pattern}': write - in brackets once, as their last character"));
+                return Err(format!(
+                    "SIMILAR TO '{pattern}': write - in brackets once, as their last character"
+                ));
             }
             '-' if !is_first && !characters.as_str().starts_with(']') => regex.push('-'),
             other => plain(other, regex),
@@ -176,10 +191,18 @@ fn class(
 }
 
 /// `[:alpha:]` within brackets.
-fn named_class(characters: &mut std::str::Chars<'_>, pattern: &str, regex: &mut String) -> Result<(), String> {
+fn named_class(
+    characters: &mut std::str::Chars<'_>,
+    pattern: &str,
+    regex: &mut String,
+) -> Result<(), String> {
     let named = characters.as_str().strip_prefix(':').and_then(|rest| rest.split_once(":]"));
-    let Some((name, rest)) = named.filter(|(name, _)| name.chars().all(|c| c.is_ascii_alphabetic())) else {
-        return Err(format!("SIMILAR TO '{pattern}': of what begins with [ in brackets, only [:name:] is known"));
+    let Some((name, rest)) =
+        named.filter(|(name, _)| name.chars().all(|c| c.is_ascii_alphabetic()))
+    else {
+        return Err(format!(
+            "SIMILAR TO '{pattern}': of what begins with [ in brackets, only [:name:] is known"
+        ));
     };
     regex.push_str("[:");
     regex.push_str(name);
@@ -214,7 +237,9 @@ impl ScalarUDFImpl for RegexOf {
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         let is_constant = arguments.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let arrays = ColumnarValue::values_to_arrays(&arguments.args)?;
-        let [patterns, escapes] = arrays.as_slice() else { return plan_err!("SIMILAR TO takes a pattern") };
+        let [patterns, escapes] = arrays.as_slice() else {
+            return plan_err!("SIMILAR TO takes a pattern");
+        };
         let regexes: ArrayRef = Arc::new(regexes(patterns, escapes)?);
         match is_constant {
             true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&regexes, 0)?)),

@@ -1,13 +1,14 @@
-//! What the standard has and DataFusion (55.2) refuses, in words that it takes: `GROUP BY ()`, rows in GROUP BY,
-//! ROLLUP and CUBE, these two among GROUPING SETS, HAVING alone, FETCH FIRST, and LIKE with an ESCAPE.
+//! What the standard has and DataFusion (55.2) refuses, in words that it takes: `GROUP BY ()`, rows
+//! in GROUP BY, ROLLUP and CUBE, these two among GROUPING SETS, HAVING alone, FETCH FIRST, and LIKE
+//! with an ESCAPE.
 //!
 //! Where this stands on the road of a query: after parsing.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, LimitClause, Query, Select,
-    Statement, Value, ValueWithSpan, Visitor, VisitorMut,
+    Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, LimitClause, Query,
+    Select, Statement, Value, ValueWithSpan, Visitor, VisitorMut,
 };
 
 use crate::sql::syntax::ordinals;
@@ -50,11 +51,13 @@ impl VisitorMut for Rewording {
 /// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
 fn fetch(query: &mut Query) {
     let Some(Fetch { with_ties: false, percent: false, quantity }) = &query.fetch else { return };
-    let quantity = quantity.clone().unwrap_or_else(|| Expr::Value(Value::Number("1".into(), false).into()));
+    let quantity =
+        quantity.clone().unwrap_or_else(|| Expr::Value(Value::Number("1".into(), false).into()));
     match &mut query.limit_clause {
         None => {
             let limit = Some(quantity);
-            query.limit_clause = Some(LimitClause::LimitOffset { limit, offset: None, limit_by: Vec::new() });
+            query.limit_clause =
+                Some(LimitClause::LimitOffset { limit, offset: None, limit_by: Vec::new() });
         }
         Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(quantity),
         Some(_) => return,
@@ -75,7 +78,9 @@ fn group(select: &mut Select) {
             Expr::Rollup(parts) if parts.iter().any(|part| part.len() != 1) => {
                 keys.push(Expr::GroupingSets(rollup(&parts)));
             }
-            Expr::Cube(parts) if parts.len() <= MOST_PARTS && parts.iter().any(|part| part.len() != 1) => {
+            Expr::Cube(parts)
+                if parts.len() <= MOST_PARTS && parts.iter().any(|part| part.len() != 1) =>
+            {
                 keys.push(Expr::GroupingSets(cube(&parts)));
             }
             Expr::GroupingSets(sets) => {
@@ -106,7 +111,10 @@ fn calls_functions(select: &Select) -> bool {
 
 /// The first parts: all of them, all but the last, and so on.
 fn rollup(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
-    (0..=parts.len()).rev().map(|count| parts.iter().take(count).flatten().cloned().collect()).collect()
+    (0..=parts.len())
+        .rev()
+        .map(|count| parts.iter().take(count).flatten().cloned().collect())
+        .collect()
 }
 
 /// All choices of parts.
@@ -142,8 +150,12 @@ fn part(argument: &FunctionArg) -> Option<Vec<Expr>> {
 
 /// A pattern with the backslash for its escape character, which is what LIKE has without an ESCAPE.
 fn escape(pattern: &mut Expr, escape_char: &mut Option<ValueWithSpan>) {
-    let Some(ValueWithSpan { value: Value::SingleQuotedString(escape), .. }) = &escape_char else { return };
-    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = pattern else { return };
+    let Some(ValueWithSpan { value: Value::SingleQuotedString(escape), .. }) = &escape_char else {
+        return;
+    };
+    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = pattern else {
+        return;
+    };
     let mut escape = escape.chars();
     let (character, None) = (escape.next(), escape.next()) else { return };
     if let Some(reworded) = with_backslashes(text, character) {

@@ -1,14 +1,16 @@
 //! `*` and `a.*` over tables that are joined by columns (`USING`, NATURAL), written out.
 //!
-//! Where this stands on the road of a query: just before planning. The standard has the columns of both tables
-//! first, then what else the left one has, then the right one. DataFusion (55.2) leaves each column where it is,
-//! and of those of both has the one of the table whose name comes first in the alphabet. What tables have is known
-//! when the FROM alone has been planned, which only such statements pay for.
+//! Where this stands on the road of a query: just before planning. The standard has the columns of
+//! both tables first, then what else the left one has, then the right one. DataFusion (55.2) leaves
+//! each column where it is, and of those of both has the one of the table whose name comes first in
+//! the alphabet. What tables have is known when the FROM alone has been planned, which only such
+//! statements pay for.
 //!
-//! The same is done for names in subqueries over joins (`inner_names`), which need to know what tables have, too.
+//! The same is done for names in subqueries over joins (`inner_names`), which need to know what
+//! tables have, too.
 //!
-//! A column of both tables is written as the left one's without a place in the statement, which `using` reads as
-//! that of both; all others get the place of the `*`.
+//! A column of both tables is written as the left one's without a place in the statement, which
+//! `using` reads as that of both; all others get the place of the `*`.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -18,8 +20,8 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Cte, Expr, GroupByExpr, Join, JoinConstraint, Query, Select, SelectItem, SetExpr, Statement as SqlStatement,
-    TableFactor, TableWithJoins, Visitor, VisitorMut, With,
+    Cte, Expr, GroupByExpr, Join, JoinConstraint, Query, Select, SelectItem, SetExpr,
+    Statement as SqlStatement, TableFactor, TableWithJoins, Visitor, VisitorMut, With,
 };
 
 use crate::sql::syntax::inner_names::{self, is_joined};
@@ -28,7 +30,8 @@ use crate::sql::syntax::using_names::{Kind, constraint, is_ambiguous};
 use crate::sql::syntax::{sql_in, sql_of};
 use crate::sql::walks::{visit, visit_mut};
 
-/// What has been planned for a statement and for the other words that are tried for it: each FROM once.
+/// What has been planned for a statement and for the other words that are tried for it: each FROM
+/// once.
 #[derive(Default)]
 pub(in crate::sql) struct Stars {
     /// By the query of all that a FROM gives; `None` where that cannot be planned.
@@ -43,13 +46,16 @@ impl Stars {
         statement: &Statement,
     ) -> DataFusionResult<Option<Statement>> {
         let mut changed = None;
-        // How many SELECTs stay as they are: of some, the FROM cannot be planned alone, and DataFusion says what is wrong with it.
+        // How many SELECTs stay as they are: of some, the FROM cannot be planned alone, and
+        // DataFusion says what is wrong with it.
         let mut kept = 0;
         while let Some(probe) = search(changed.as_ref().unwrap_or(statement), kept) {
             let plan = self.plan(state, probe).await?;
             let target = changed.get_or_insert_with(|| statement.clone());
             let visited = match (plan, sql_of(target)) {
-                (Some(LogicalPlan::Projection(all)), Some(sql)) => visit_mut(sql, &mut Fill::of(kept, &all.input)),
+                (Some(LogicalPlan::Projection(all)), Some(sql)) => {
+                    visit_mut(sql, &mut Fill::of(kept, &all.input))
+                }
                 _ => ControlFlow::Continue(()),
             };
             kept += match visited {
@@ -60,7 +66,11 @@ impl Stars {
         Ok(changed)
     }
 
-    async fn plan(&mut self, state: &SessionState, probe: Box<Query>) -> DataFusionResult<Option<&LogicalPlan>> {
+    async fn plan(
+        &mut self,
+        state: &SessionState,
+        probe: Box<Query>,
+    ) -> DataFusionResult<Option<&LogicalPlan>> {
         if !self.plans.contains_key(&probe) {
             let sql = SqlStatement::Query(probe.clone());
             let plan = match state.statement_to_plan(Statement::Statement(Box::new(sql))).await {
@@ -74,7 +84,8 @@ impl Stars {
     }
 }
 
-/// A query of all that the first list but `skip` is chosen from. Those of subqueries come before that around them.
+/// A query of all that the first list but `skip` is chosen from. Those of subqueries come before
+/// that around them.
 fn search(statement: &Statement, skip: usize) -> Option<Box<Query>> {
     let mut search = Search { skip, subqueries: 0, ended: Vec::new(), found: None };
     let _ = visit(sql_in(statement)?, &mut search);
@@ -85,7 +96,8 @@ struct Search {
     skip: usize,
     /// In how many subqueries it is that see the rows around them.
     subqueries: usize,
-    /// How many queries have ended directly within each of those that it is in. Those of a WITH come first.
+    /// How many queries have ended directly within each of those that it is in. Those of a WITH
+    /// come first.
     ended: Vec<usize>,
     found: Option<Found>,
 }
@@ -97,7 +109,8 @@ struct Found {
 }
 
 impl Found {
-    /// With what it sees of the WITH of the next query around it: the tables before the one that it stands in.
+    /// With what it sees of the WITH of the next query around it: the tables before the one that it
+    /// stands in.
     fn within(mut self, around: &Query) -> Found {
         let (Some(ended), Some(with)) = (self.ended.pop(), &around.with) else { return self };
         let seen = ended + usize::from(with.recursive);
@@ -105,7 +118,8 @@ impl Found {
         if cte_tables.is_empty() {
             return self;
         }
-        let with = With { with_token: with.with_token.clone(), recursive: with.recursive, cte_tables };
+        let with =
+            With { with_token: with.with_token.clone(), recursive: with.recursive, cte_tables };
         Found { probe: query(Some(with), SetExpr::Query(self.probe)), ended: self.ended }
     }
 }
@@ -151,7 +165,8 @@ impl Visitor for Search {
     }
 
     fn post_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        if self.found.is_some() || !(is_starred(select) || has_inner_names(select, self.subqueries)) {
+        if self.found.is_some() || !(is_starred(select) || has_inner_names(select, self.subqueries))
+        {
             return ControlFlow::Continue(());
         }
         if self.skip > 0 {
@@ -190,7 +205,8 @@ fn query(with: Option<With>, body: SetExpr) -> Box<Query> {
     })
 }
 
-/// Whether a SELECT is within so many subqueries that a name of two of its tables may be taken for one of the query around.
+/// Whether a SELECT is within so many subqueries that a name of two of its tables may be taken for
+/// one of the query around.
 fn has_inner_names(select: &Select, subqueries: usize) -> bool {
     subqueries > 0 && is_joined(&select.from)
 }
@@ -198,7 +214,11 @@ fn has_inner_names(select: &Select, subqueries: usize) -> bool {
 fn is_subquery(expr: &Expr) -> bool {
     matches!(
         expr,
-        Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. } | Expr::AnyOp { .. } | Expr::AllOp { .. }
+        Expr::Subquery(_)
+            | Expr::InSubquery { .. }
+            | Expr::Exists { .. }
+            | Expr::AnyOp { .. }
+            | Expr::AllOp { .. }
     )
 }
 
@@ -206,7 +226,8 @@ fn is_lateral(table: &TableFactor) -> bool {
     matches!(table, TableFactor::Derived { lateral: true, .. })
 }
 
-/// Writes out the first SELECT but `skip`, and the order of its query; breaks with whether there is nothing left to do in it.
+/// Writes out the first SELECT but `skip`, and the order of its query; breaks with whether there is
+/// nothing left to do in it.
 struct Fill<'a> {
     skip: usize,
     from: &'a LogicalPlan,
@@ -261,7 +282,9 @@ impl VisitorMut for Fill<'_> {
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
-        if self.outputs.is_some() || !(is_starred(select) || has_inner_names(select, self.subqueries)) {
+        if self.outputs.is_some()
+            || !(is_starred(select) || has_inner_names(select, self.subqueries))
+        {
             return ControlFlow::Continue(());
         }
         if self.skip > 0 {
@@ -284,8 +307,8 @@ impl VisitorMut for Fill<'_> {
     }
 }
 
-/// Whether a list has a `*` whose columns may be others than DataFusion's, or stand in another order. Those of
-/// `a.*` may be others where a column of both tables is not the left one's.
+/// Whether a list has a `*` whose columns may be others than DataFusion's, or stand in another
+/// order. Those of `a.*` may be others where a column of both tables is not the left one's.
 fn is_starred(select: &Select) -> bool {
     let has = |test: fn(&SelectItem) -> bool| select.projection.iter().any(test);
     (has(|item| matches!(item, SelectItem::Wildcard(_))) && merges(&select.from, |_| true))
@@ -306,6 +329,7 @@ fn merges(from: &[TableWithJoins], test: fn(&Kind) -> bool) -> bool {
         _ => false,
     };
     from.iter().any(|from| {
-        nested(&from.relation) || from.joins.iter().any(|join| by_columns(join) || nested(&join.relation))
+        nested(&from.relation)
+            || from.joins.iter().any(|join| by_columns(join) || nested(&join.relation))
     })
 }

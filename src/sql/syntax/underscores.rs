@@ -1,10 +1,13 @@
 //! Numbers written with underscores: `1_000`.
 //!
-//! Where this stands on the road of a query: after parsing. sqlparser (0.62) reads `1_000` as `1 AS _000` in DuckDB's dialect.
+//! Where this stands on the road of a query: after parsing. sqlparser (0.62) reads `1_000` as `1 AS
+//! _000` in DuckDB's dialect.
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, Spanned, Statement, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, Select, SelectItem, Spanned, Statement, Visitor,
+};
 
 use crate::error::{Error, Result};
 use crate::sql::walks::visit;
@@ -39,12 +42,15 @@ impl Visitor for Underscores {
 
 /// The number that was meant by the end of an expression and the alias that touches it.
 fn number(expr: &Expr, alias: &Ident) -> Option<String> {
-    let is_rest = alias.value.starts_with('_') && alias.value.chars().all(|c| c == '_' || c.is_ascii_digit());
+    let is_rest =
+        alias.value.starts_with('_') && alias.value.chars().all(|c| c == '_' || c.is_ascii_digit());
     if alias.quote_style.is_some() || !is_rest || expr.span().end != alias.span.start {
         return None;
     }
     let text = expr.to_string();
     let before = text.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '.');
-    let digits = text.strip_prefix(before).filter(|digits| digits.ends_with(|c: char| c.is_ascii_digit()))?;
+    let digits = text
+        .strip_prefix(before)
+        .filter(|digits| digits.ends_with(|c: char| c.is_ascii_digit()))?;
     Some(format!("{digits}{}", alias.value))
 }

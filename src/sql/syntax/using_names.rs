@@ -1,9 +1,10 @@
 //! Columns of `JOIN … USING (x)` and NATURAL JOIN that are named without a table.
 //!
-//! Where this stands on the road of a query: a statement that DataFusion could not plan for an ambiguous name is
-//! planned once more in other words. DataFusion (55.2) finds `x` ambiguous in a WHERE, and everywhere where three
-//! tables are joined by it, in a later ON and in subqueries. Then it gets the name of a side: the left one, the
-//! right one of a RIGHT JOIN, and of a FULL JOIN the first of both that is not null.
+//! Where this stands on the road of a query: a statement that DataFusion could not plan for an
+//! ambiguous name is planned once more in other words. DataFusion (55.2) finds `x` ambiguous in a
+//! WHERE, and everywhere where three tables are joined by it, in a later ON and in subqueries. Then
+//! it gets the name of a side: the left one, the right one of a RIGHT JOIN, and of a FULL JOIN the
+//! first of both that is not null.
 
 use std::ops::ControlFlow;
 
@@ -12,8 +13,8 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectNamePart, Query, Select, SelectItem, SetExpr,
-    TableFactor, TableWithJoins, Visitor, VisitorMut,
+    CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectNamePart, Query, Select,
+    SelectItem, SetExpr, TableFactor, TableWithJoins, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 
@@ -23,7 +24,8 @@ use crate::sql::walks::{visit, visit_mut};
 /// The most sides that are tried for a name.
 const MOST_SIDES: usize = 8;
 
-/// The statement in other words, one for each table that the name may be meant of; none, if the error is another one.
+/// The statement in other words, one for each table that the name may be meant of; none, if the
+/// error is another one.
 pub(in crate::sql) fn candidates(statement: &Statement, error: &DataFusionError) -> Vec<Statement> {
     let mut found = match ambiguous(error) {
         Some(name) => worded(statement, &[name], Clauses::All),
@@ -35,8 +37,8 @@ pub(in crate::sql) fn candidates(statement: &Statement, error: &DataFusionError)
     found
 }
 
-/// The name that is ambiguous or unknown, and where it stands. What is unknown in a subquery may be known around
-/// it.
+/// The name that is ambiguous or unknown, and where it stands. What is unknown in a subquery may be
+/// known around it.
 fn place(error: &DataFusionError) -> Option<(String, Clauses)> {
     let span = error.diagnostic()?.span?;
     let DataFusionError::SchemaError(schema, _) = schema_error(error)? else { return None };
@@ -63,8 +65,8 @@ fn schema_error(error: &DataFusionError) -> Option<&DataFusionError> {
     }
 }
 
-/// The statement in other words, if a HAVING of it names such a column that an output has the name of, too: the words to
-/// try first, since DataFusion takes the output, and SQL the column.
+/// The statement in other words, if a HAVING of it names such a column that an output has the name
+/// of, too: the words to try first, since DataFusion takes the output, and SQL the column.
 pub(in crate::sql) fn columns_in_having(statement: &Statement) -> Vec<Statement> {
     let mut shared = SharedNames(Vec::new());
     if let Some(inner) = sql_in(statement) {
@@ -77,11 +79,16 @@ fn worded(statement: &Statement, names: &[String], clauses: Clauses) -> Vec<Stat
     let candidate = |(natural, side)| {
         let mut changed = statement.clone();
         for name in names {
-            let _ = visit_mut(sql_of(&mut changed)?, &mut Naming { name: name.clone(), natural, side, clauses });
+            let _ = visit_mut(
+                sql_of(&mut changed)?,
+                &mut Naming { name: name.clone(), natural, side, clauses },
+            );
         }
         (changed != *statement).then_some(changed)
     };
-    let choices = [true, false].into_iter().flat_map(|natural| (0..MOST_SIDES).map(move |side| (natural, side)));
+    let choices = [true, false]
+        .into_iter()
+        .flat_map(|natural| (0..MOST_SIDES).map(move |side| (natural, side)));
     let mut found: Vec<Statement> = choices.filter_map(candidate).collect();
     found.dedup();
     found
@@ -108,18 +115,28 @@ impl Visitor for SharedNames {
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         let Some(having) = &select.having else { return ControlFlow::Continue(()) };
         let by_columns = |join: &Join| {
-            matches!(constraint(&join.join_operator), Some((JoinConstraint::Natural | JoinConstraint::Using(_), _)))
+            matches!(
+                constraint(&join.join_operator),
+                Some((JoinConstraint::Natural | JoinConstraint::Using(_), _))
+            )
         };
         let joined = |from: &TableWithJoins| {
-            from.joins.iter().any(by_columns) || matches!(from.relation, TableFactor::NestedJoin { .. })
+            from.joins.iter().any(by_columns)
+                || matches!(from.relation, TableFactor::NestedJoin { .. })
         };
         if !select.from.iter().any(joined) {
             return ControlFlow::Continue(());
         }
         for item in &select.projection {
             let SelectItem::ExprWithAlias { alias, .. } = item else { continue };
-            let name = if alias.quote_style.is_some() { alias.value.clone() } else { alias.value.to_lowercase() };
-            if visit(having, &mut Mention { name: &name, depth: 0 }).is_break() && !self.0.contains(&name) {
+            let name = if alias.quote_style.is_some() {
+                alias.value.clone()
+            } else {
+                alias.value.to_lowercase()
+            };
+            if visit(having, &mut Mention { name: &name, depth: 0 }).is_break()
+                && !self.0.contains(&name)
+            {
                 self.0.push(name);
             }
         }
@@ -131,7 +148,9 @@ impl Visitor for SharedNames {
 fn ambiguous(error: &DataFusionError) -> Option<String> {
     match error.find_root() {
         DataFusionError::SchemaError(schema, _) => match schema.as_ref() {
-            SchemaError::AmbiguousReference { field } if field.relation.is_none() => Some(field.name.clone()),
+            SchemaError::AmbiguousReference { field } if field.relation.is_none() => {
+                Some(field.name.clone())
+            }
             // As in GROUP BY a.x, x.
             SchemaError::DuplicateQualifiedField { name, .. } => Some(name.clone()),
             _ => None,
@@ -183,7 +202,10 @@ impl VisitorMut for Naming {
             if let (SelectItem::UnnamedExpr(expr), Expr::Case { .. }) = (&*item, &meaning)
                 && self.is_called(item)
             {
-                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', &self.name) };
+                *item = SelectItem::ExprWithAlias {
+                    expr: expr.clone(),
+                    alias: Ident::with_quote('"', &self.name),
+                };
             }
             let _ = visit_mut(item, &mut replacement);
         }
@@ -196,7 +218,9 @@ impl VisitorMut for Naming {
 
     /// The innermost SELECT comes first.
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        if let (Clauses::At { place, in_subqueries }, Some(meaning)) = (self.clauses, self.meaning(select)) {
+        if let (Clauses::At { place, in_subqueries }, Some(meaning)) =
+            (self.clauses, self.meaning(select))
+        {
             let mut replacement = Replacement::of(&self.name, &meaning);
             (replacement.place, replacement.in_subqueries) = (Some(place), in_subqueries);
             let _ = visit_mut(select, &mut replacement);
@@ -220,9 +244,8 @@ impl Naming {
 
     fn is_called(&self, item: &SelectItem) -> bool {
         match item {
-            SelectItem::UnnamedExpr(Expr::Identifier(name)) | SelectItem::ExprWithAlias { alias: name, .. } => {
-                is_name(name, &self.name)
-            }
+            SelectItem::UnnamedExpr(Expr::Identifier(name))
+            | SelectItem::ExprWithAlias { alias: name, .. } => is_name(name, &self.name),
             _ => false,
         }
     }
@@ -247,7 +270,9 @@ impl Naming {
 
     fn table(&self, table: &TableFactor) -> Joined {
         match table {
-            TableFactor::NestedJoin { table_with_joins, alias: None } => self.joined(table_with_joins),
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                self.joined(table_with_joins)
+            }
             other => Joined { tables: table_name(other).into_iter().collect(), meaning: None },
         }
     }
@@ -284,7 +309,9 @@ pub(in crate::sql) fn constraint(operator: &JoinOperator) -> Option<(&JoinConstr
         | JoinOperator::Inner(constraint)
         | JoinOperator::Left(constraint)
         | JoinOperator::LeftOuter(constraint) => (constraint, Kind::Left),
-        JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => (constraint, Kind::Right),
+        JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
+            (constraint, Kind::Right)
+        }
         JoinOperator::FullOuter(constraint) => (constraint, Kind::Full),
         _ => return None,
     })
@@ -353,7 +380,9 @@ impl Visitor for Mention<'_> {
 
     fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         match expr {
-            Expr::Identifier(ident) if self.depth == 0 && is_name(ident, self.name) => ControlFlow::Break(()),
+            Expr::Identifier(ident) if self.depth == 0 && is_name(ident, self.name) => {
+                ControlFlow::Break(())
+            }
             _ => ControlFlow::Continue(()),
         }
     }
@@ -390,8 +419,9 @@ impl VisitorMut for Replacement<'_> {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let is_meant =
-            |ident: &Ident| is_name(ident, self.name) && self.place.is_none_or(|place| place == ident.span.start);
+        let is_meant = |ident: &Ident| {
+            is_name(ident, self.name) && self.place.is_none_or(|place| place == ident.span.start)
+        };
         let counts = self.depth == 0 || self.in_subqueries;
         if counts && matches!(expr, Expr::Identifier(ident) if is_meant(ident)) {
             *expr = self.by.clone();

@@ -1,14 +1,14 @@
 //! `VALUES ((SELECT 1), 2)` as `SELECT (SELECT 1) AS column1, 2 AS column2`.
 //!
-//! Where this stands on the road of a query: after parsing. DataFusion (55.2) plans subqueries in VALUES and then fails
-//! on them, and refuses VALUES as the subquery of IN. Several rows are a UNION ALL, in the order in which they are
-//! written.
+//! Where this stands on the road of a query: after parsing. DataFusion (55.2) plans subqueries in
+//! VALUES and then fails on them, and refuses VALUES as the subquery of IN. Several rows are a
+//! UNION ALL, in the order in which they are written.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor, Value, Values,
-    Visitor, VisitorMut,
+    Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor,
+    Value, Values, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -119,7 +119,11 @@ fn replace_source(query: &mut Query, rows: Box<SetExpr>) -> bool {
 
 /// One SELECT for each row, with the row's number or without.
 fn union(values: &Values, numbered: bool) -> Option<SetExpr> {
-    let rows = values.rows.iter().enumerate().map(|(at, row)| select(&row.content, numbered.then_some(at)));
+    let rows = values
+        .rows
+        .iter()
+        .enumerate()
+        .map(|(at, row)| select(&row.content, numbered.then_some(at)));
     united(rows.collect::<Option<Vec<_>>>()?)
 }
 
@@ -140,9 +144,13 @@ fn united(mut rows: Vec<SetExpr>) -> Option<SetExpr> {
 fn select(row: &[Expr], number: Option<usize>) -> Option<SetExpr> {
     let mut query = parsed("SELECT 1")?;
     let SetExpr::Select(select) = query.body.as_mut() else { return None };
-    let named = |expr: Expr, name: String| SelectItem::ExprWithAlias { expr, alias: Ident::new(name) };
-    select.projection =
-        row.iter().enumerate().map(|(at, value)| named(value.clone(), format!("column{}", at + 1))).collect();
+    let named =
+        |expr: Expr, name: String| SelectItem::ExprWithAlias { expr, alias: Ident::new(name) };
+    select.projection = row
+        .iter()
+        .enumerate()
+        .map(|(at, value)| named(value.clone(), format!("column{}", at + 1)))
+        .collect();
     if let Some(number) = number {
         let number = Expr::Value(Value::Number(number.to_string(), false).into());
         select.projection.push(named(number, ROW.to_owned()));

@@ -1,9 +1,10 @@
 //! `avg` of integers: their exact sum, divided once.
 //!
-//! Where this stands on the road of a query: an analyzer rule, after types are coerced, and the function that it puts
-//! in the place of `avg`. Coercion makes doubles of the integers, and DataFusion (55.2) adds these up in the order in
-//! which they come: 9223372036854775807, -9223372036854775807 and 3 are 0 on average. What a user casts to a double is
-//! summed alike, for the sum is the same but for rounding. `avg(DISTINCT …)` stays as it is.
+//! Where this stands on the road of a query: an analyzer rule, after types are coerced, and the
+//! function that it puts in the place of `avg`. Coercion makes doubles of the integers, and
+//! DataFusion (55.2) adds these up in the order in which they come: 9223372036854775807,
+//! -9223372036854775807 and 3 are 0 on average. What a user casts to a double is summed alike, for
+//! the sum is the same but for rounding. `avg(DISTINCT …)` stays as it is.
 
 use std::sync::{Arc, LazyLock};
 
@@ -19,8 +20,8 @@ use datafusion::logical_expr::expr::WindowFunctionDefinition;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::format_state_name;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, Expr, ExprSchemable, GroupsAccumulator, LogicalPlan,
-    Signature, TypeSignature, Volatility, cast,
+    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, Expr, ExprSchemable, GroupsAccumulator,
+    LogicalPlan, Signature, TypeSignature, Volatility, cast,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -42,7 +43,9 @@ impl AnalyzerRule for ExactMeans {
             return Ok(plan);
         }
         let rewrite = |node: LogicalPlan| {
-            rewrite_where(node, concerns, |expr, schema| rewrite_up(expr, |expr| Ok(exact(expr, schema))))
+            rewrite_where(node, concerns, |expr, schema| {
+                rewrite_up(expr, |expr| Ok(exact(expr, schema)))
+            })
         };
         Ok(rewrite_plan(plan, rewrite)?.data)
     }
@@ -56,7 +59,9 @@ fn concerns(expr: &Expr) -> bool {
     match expr {
         Expr::AggregateFunction(call) => is_mean(&call.func) && !call.params.distinct,
         Expr::WindowFunction(call) => match &call.fun {
-            WindowFunctionDefinition::AggregateUDF(function) => is_mean(function) && !call.params.distinct,
+            WindowFunctionDefinition::AggregateUDF(function) => {
+                is_mean(function) && !call.params.distinct
+            }
             WindowFunctionDefinition::WindowUDF(_) => false,
         },
         _ => false,
@@ -134,7 +139,8 @@ impl AggregateUDFImpl for Mean {
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> DataFusionResult<Vec<FieldRef>> {
-        let field = |name, of| Arc::new(Field::new(format_state_name(arguments.name, name), of, true));
+        let field =
+            |name, of| Arc::new(Field::new(format_state_name(arguments.name, name), of, true));
         Ok(vec![field("count", DataType::UInt64), field("sum", SUM)])
     }
 
@@ -146,7 +152,10 @@ impl AggregateUDFImpl for Mean {
         !arguments.is_distinct
     }
 
-    fn create_groups_accumulator(&self, _: AccumulatorArgs<'_>) -> DataFusionResult<Box<dyn GroupsAccumulator>> {
+    fn create_groups_accumulator(
+        &self,
+        _: AccumulatorArgs<'_>,
+    ) -> DataFusionResult<Box<dyn GroupsAccumulator>> {
         Ok(Box::new(Each::default()))
     }
 }
@@ -158,12 +167,15 @@ fn for_each(
     mut add: impl FnMut(usize, i128),
 ) -> DataFusionResult<()> {
     let Some(values) = values else { return exec_err!("an average without values") };
-    let is_kept = |row: usize| filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
+    let is_kept =
+        |row: usize| filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
     match values.data_type() {
         DataType::Int64 => {
             let values = values.as_primitive::<Int64Type>().iter().enumerate();
             let kept = values.filter(|(row, _)| is_kept(*row));
-            kept.for_each(|(row, value)| value.into_iter().for_each(|value| add(row, value.into())));
+            kept.for_each(|(row, value)| {
+                value.into_iter().for_each(|value| add(row, value.into()))
+            });
         }
         DataType::Decimal128(..) => {
             let values = values.as_primitive::<Decimal128Type>().iter().enumerate();
@@ -182,9 +194,15 @@ fn columns(counts: Vec<u64>, sums: Vec<i128>) -> Vec<ArrayRef> {
 }
 
 /// Calls `add` with the row, the count and the sum of each group of others.
-fn for_each_state(states: &[ArrayRef], mut add: impl FnMut(usize, u64, i128)) -> DataFusionResult<()> {
-    let [counts, sums] = states else { return exec_err!("an average in other parts than a count and a sum") };
-    let pairs = counts.as_primitive::<UInt64Type>().iter().zip(sums.as_primitive::<Decimal128Type>());
+fn for_each_state(
+    states: &[ArrayRef],
+    mut add: impl FnMut(usize, u64, i128),
+) -> DataFusionResult<()> {
+    let [counts, sums] = states else {
+        return exec_err!("an average in other parts than a count and a sum");
+    };
+    let pairs =
+        counts.as_primitive::<UInt64Type>().iter().zip(sums.as_primitive::<Decimal128Type>());
     for (row, (count, sum)) in pairs.enumerate() {
         add(row, count.unwrap_or_default(), sum.unwrap_or_default());
     }
@@ -226,7 +244,9 @@ impl Accumulator for One {
     }
 
     fn state(&mut self) -> DataFusionResult<Vec<ScalarValue>> {
-        let DataType::Decimal128(precision, scale) = SUM else { return exec_err!("a sum without digits") };
+        let DataType::Decimal128(precision, scale) = SUM else {
+            return exec_err!("a sum without digits");
+        };
         Ok(vec![self.count.into(), ScalarValue::Decimal128(Some(self.sum), precision, scale)])
     }
 
@@ -272,14 +292,20 @@ impl GroupsAccumulator for Each {
         for_each(values.first(), filter, |row, value| self.add(groups.get(row), 1, value))
     }
 
-    fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> DataFusionResult<()> {
+    fn merge_batch(
+        &mut self,
+        states: &[ArrayRef],
+        groups: &[usize],
+        total: usize,
+    ) -> DataFusionResult<()> {
         self.grow(total);
         for_each_state(states, |row, count, sum| self.add(groups.get(row), count, sum))
     }
 
     fn evaluate(&mut self, emit: EmitTo) -> DataFusionResult<ArrayRef> {
         let (counts, sums) = (emit.take_needed(&mut self.counts), emit.take_needed(&mut self.sums));
-        let means = counts.into_iter().zip(sums).map(|(count, sum)| (count > 0).then(|| mean(sum, count)));
+        let means =
+            counts.into_iter().zip(sums).map(|(count, sum)| (count > 0).then(|| mean(sum, count)));
         Ok(Arc::new(means.collect::<Float64Array>()))
     }
 

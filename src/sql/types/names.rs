@@ -1,10 +1,11 @@
-//! What types mean that SQL names: those that DataFusion does not know, or not as PostgreSQL and DuckDB do.
+//! What types mean that SQL names: those that DataFusion does not know, or not as PostgreSQL and
+//! DuckDB do.
 //!
-//! Where this stands on the road of a query: while a statement is planned. To DataFusion (55.2), `TIMESTAMP` has
-//! nanoseconds, which end in 2262; here it has microseconds unless it says otherwise, and so has `TIME`, as in files.
-//! To DataFusion, `TIMESTAMPTZ` has a zone only if the session has one, and with that the timestamps of
-//! `generate_series` have it too; here it is UTC, the zone of every instant. The unsigned integers have the names
-//! that they have in DuckDB.
+//! Where this stands on the road of a query: while a statement is planned. To DataFusion (55.2),
+//! `TIMESTAMP` has nanoseconds, which end in 2262; here it has microseconds unless it says
+//! otherwise, and so has `TIME`, as in files. To DataFusion, `TIMESTAMPTZ` has a zone only if the
+//! session has one, and with that the timestamps of `generate_series` have it too; here it is UTC,
+//! the zone of every instant. The unsigned integers have the names that they have in DuckDB.
 
 use std::sync::Arc;
 

@@ -1,12 +1,14 @@
 //! Casts of fractions to integers, which round.
 //!
-//! DataFusion (55.2) cuts the digits behind the point off, although it rounds where a decimal becomes one of fewer digits. In
-//! PostgreSQL and DuckDB both round: a half goes away from zero where it is a decimal or is written in the statement, and to
-//! the even neighbour where it is a float. Keys of partitions keep cutting, as their files do.
+//! DataFusion (55.2) cuts the digits behind the point off, although it rounds where a decimal
+//! becomes one of fewer digits. In PostgreSQL and DuckDB both round: a half goes away from zero
+//! where it is a decimal or is written in the statement, and to the even neighbour where it is a
+//! float. Keys of partitions keep cutting, as their files do.
 //!
-//! Where this stands on the road of a query: two analyzer rules. Which casts are the statement's is known before types are
-//! coerced, and what they are casts of is known afterwards: [`MarkCasts`] puts a function into each of them, and
-//! [`RoundCasts`] takes it out again where there is nothing to round.
+//! Where this stands on the road of a query: two analyzer rules. Which casts are the statement's is
+//! known before types are coerced, and what they are casts of is known afterwards: [`MarkCasts`]
+//! puts a function into each of them, and [`RoundCasts`] takes it out again where there is nothing
+//! to round.
 
 use std::sync::Arc;
 
@@ -19,8 +21,8 @@ use datafusion::common::{DFSchema, ScalarValue, internal_datafusion_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -73,7 +75,9 @@ fn cast_to_integer(expr: &mut Expr) -> Option<&mut Expr> {
 
 fn is_candidate(expr: &Expr) -> bool {
     match expr {
-        Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => field.data_type().is_integer(),
+        Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
+            field.data_type().is_integer()
+        }
         _ => false,
     }
 }
@@ -89,14 +93,16 @@ pub(in crate::sql) fn marked(expr: Expr, schema: &DFSchema) -> DataFusionResult<
             return Ok(Transformed::no(expr));
         };
         let number = written(of).map(|number| Expr::Literal(number, None));
-        let function = ScalarUDF::from(Round { signature: Signature::any(1, Volatility::Immutable) });
+        let function =
+            ScalarUDF::from(Round { signature: Signature::any(1, Volatility::Immutable) });
         let given = number.unwrap_or_else(|| std::mem::take(of));
         *of = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![given]));
         Ok(Transformed::yes(expr))
     })
 }
 
-/// Whether there may be something to round. Types may be others once they are coerced, those of columns of a UNION too.
+/// Whether there may be something to round. Types may be others once they are coerced, those of
+/// columns of a UNION too.
 fn may_round(of: &Expr, schema: &DFSchema) -> bool {
     match of {
         Expr::Literal(..) => of.get_type(schema).is_ok_and(|of| is_fraction(&of)),
@@ -110,11 +116,16 @@ fn is_fraction(data_type: &DataType) -> bool {
 }
 
 /// An expression in which nothing is rounded that is no fraction.
-pub(in crate::sql) fn rounded(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+pub(in crate::sql) fn rounded(
+    expr: Expr,
+    schema: &DFSchema,
+) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |mut expr| {
         let Expr::ScalarFunction(call) = &mut expr else { return Ok(Transformed::no(expr)) };
         match call.args.as_mut_slice() {
-            [of] if call.func.name() == ROUND && of.get_type(schema).is_ok_and(|of| !is_fraction(&of)) => {
+            [of] if call.func.name() == ROUND
+                && of.get_type(schema).is_ok_and(|of| !is_fraction(&of)) =>
+            {
                 Ok(Transformed::yes(std::mem::take(of)))
             }
             _ => Ok(Transformed::no(expr)),
@@ -145,7 +156,9 @@ impl ScalarUDFImpl for Round {
 
     fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         match given.args.into_iter().next() {
-            Some(ColumnarValue::Array(values)) => Ok(ColumnarValue::Array(without_fractions(&values))),
+            Some(ColumnarValue::Array(values)) => {
+                Ok(ColumnarValue::Array(without_fractions(&values)))
+            }
             Some(ColumnarValue::Scalar(value)) => {
                 let rounded = without_fractions(&value.to_array()?);
                 Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&rounded, 0)?))
@@ -166,7 +179,8 @@ fn without_fractions(values: &ArrayRef) -> ArrayRef {
         (Some(decimals), DataType::Decimal128(_, scale @ 1..)) => {
             let one = 10_i128.pow(scale.unsigned_abs().into());
             let rounded = decimals.unary::<_, Decimal128Type>(|value| whole(value, one));
-            // The next whole number may have a digit more than the type, which the cast around does not mind.
+            // The next whole number may have a digit more than the type, which the cast around does
+            // not mind.
             Arc::new(rounded.with_data_type(values.data_type().clone()))
         }
         _ => Arc::clone(values),
@@ -179,7 +193,8 @@ fn whole(value: i128, one: i128) -> i128 {
     if let (Ok(value), Ok(one)) = (i64::try_from(value), i64::try_from(one)) {
         let rest = value % one;
         let whole = i128::from(value - rest);
-        return whole + i128::from(if rest.abs() >= one - rest.abs() { one * value.signum() } else { 0 });
+        return whole
+            + i128::from(if rest.abs() >= one - rest.abs() { one * value.signum() } else { 0 });
     }
     let rest = value % one;
     let more = if rest.abs() >= one - rest.abs() { one * value.signum() } else { 0 };
@@ -192,9 +207,14 @@ mod tests {
 
     #[test]
     fn halves_go_away_from_zero() {
-        for (value, one, expected) in
-            [(25, 10, 30), (-25, 10, -30), (24, 10, 20), (-24, 10, -20), (0, 10, 0), (9_999, 100, 10_000)]
-        {
+        for (value, one, expected) in [
+            (25, 10, 30),
+            (-25, 10, -30),
+            (24, 10, 20),
+            (-24, 10, -20),
+            (0, 10, 0),
+            (9_999, 100, 10_000),
+        ] {
             assert_eq!(whole(value, one), expected);
             let large = i128::from(i64::MAX);
             assert_eq!(whole(value * large, one * large), expected * large);

@@ -1,11 +1,14 @@
-//! There is one zero: -0.0 and 0.0 are equal, in lists and sets too. And there is one NaN, which is the greatest value.
+//! There is one zero: -0.0 and 0.0 are equal, in lists and sets too. And there is one NaN, which is
+//! the greatest value.
 //!
-//! DataFusion compares floats so that zeros are equal, but looks values of longer lists up by their bits, and compares bits in
-//! some other places (55.2). A list with one of the zeros gets the other beside it; the keys of windows and the
-//! arguments of a count of distinct values become sums with 0.0, which is the same for both; CASE with an operand and `nullif`
-//! become comparisons. A NaN with its sign bit set, as 0/0, `-x` and ln(-1) make, sorts first by total order and is not equal
-//! to the other: quotients, remainders, negations and functions of floats give it without. Sums, differences and products are left
-//! as they are, for they are NaN of infinities only (infinity - infinity, infinity * 0), and so are aggregates.
+//! DataFusion compares floats so that zeros are equal, but looks values of longer lists up by their
+//! bits, and compares bits in some other places (55.2). A list with one of the zeros gets the other
+//! beside it; the keys of windows and the arguments of a count of distinct values become sums with
+//! 0.0, which is the same for both; CASE with an operand and `nullif` become comparisons. A NaN
+//! with its sign bit set, as 0/0, `-x` and ln(-1) make, sorts first by total order and is not equal
+//! to the other: quotients, remainders, negations and functions of floats give it without. Sums,
+//! differences and products are left as they are, for they are NaN of infinities only (infinity -
+//! infinity, infinity * 0), and so are aggregates.
 
 use std::sync::Arc;
 
@@ -39,8 +42,13 @@ impl OptimizerRule for BothZeros {
         Some(ApplyOrder::TopDown)
     }
 
-    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> DataFusionResult<Transformed<LogicalPlan>> {
-        let lacks_zero = |expr: &Expr| matches!(expr, Expr::InList(list) if missing_zero(&list.list).is_some());
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _: &dyn OptimizerConfig,
+    ) -> DataFusionResult<Transformed<LogicalPlan>> {
+        let lacks_zero =
+            |expr: &Expr| matches!(expr, Expr::InList(list) if missing_zero(&list.list).is_some());
         rewrite_where(plan, lacks_zero, |expr, _| with_both(expr))
     }
 }
@@ -51,7 +59,8 @@ pub(in crate::sql) struct OneZero;
 
 impl AnalyzerRule for OneZero {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        let is_distinct_on = |node: &LogicalPlan| matches!(node, LogicalPlan::Distinct(Distinct::On(_)));
+        let is_distinct_on =
+            |node: &LogicalPlan| matches!(node, LogicalPlan::Distinct(Distinct::On(_)));
         if !any_expression(&plan, compares_bits) && !any_node(&plan, is_distinct_on) {
             return Ok(plan);
         }
@@ -70,7 +79,10 @@ impl AnalyzerRule for OneZero {
 }
 
 /// An expression in which comparisons are of values.
-pub(in crate::sql) fn of_values(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+pub(in crate::sql) fn of_values(
+    expr: Expr,
+    schema: &DFSchema,
+) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |expr| compared(expr, schema))
 }
 
@@ -91,19 +103,25 @@ fn compared(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>
     let is_float = |expr: &Expr| expr.get_type(schema).is_ok_and(|of| of.is_floating());
     match expr {
         expr if may_make_nan(&expr) && is_float(&expr) => Ok(Transformed::yes(one_nan(expr))),
-        Expr::Case(Case { expr: Some(operand), when_then_expr, else_expr }) if is_float(&operand) => {
+        Expr::Case(Case { expr: Some(operand), when_then_expr, else_expr })
+            if is_float(&operand) =>
+        {
             let when = |when: Box<Expr>| Box::new(operand.as_ref().clone().eq(*when));
-            let when_then_expr = when_then_expr.into_iter().map(|(value, then)| (when(value), then)).collect();
+            let when_then_expr =
+                when_then_expr.into_iter().map(|(value, then)| (when(value), then)).collect();
             Ok(Transformed::yes(Expr::Case(Case { expr: None, when_then_expr, else_expr })))
         }
-        Expr::ScalarFunction(function) if function.func.name() == "nullif" => match function.args.as_slice() {
-            [value, other] if is_float(value) => {
-                let null = lit(ScalarValue::try_from(&value.get_type(schema)?)?);
-                let case = when(value.clone().eq(other.clone()), null).otherwise(value.clone())?;
-                Ok(Transformed::yes(case))
+        Expr::ScalarFunction(function) if function.func.name() == "nullif" => {
+            match function.args.as_slice() {
+                [value, other] if is_float(value) => {
+                    let null = lit(ScalarValue::try_from(&value.get_type(schema)?)?);
+                    let case =
+                        when(value.clone().eq(other.clone()), null).otherwise(value.clone())?;
+                    Ok(Transformed::yes(case))
+                }
+                _ => Ok(Transformed::no(Expr::ScalarFunction(function))),
             }
-            _ => Ok(Transformed::no(Expr::ScalarFunction(function))),
-        },
+        }
         Expr::AggregateFunction(mut function) => {
             let changed = one_zero_before_last(&mut function.params.order_by, schema)?;
             Ok(Transformed::new_transformed(Expr::AggregateFunction(function), changed))
@@ -111,7 +129,10 @@ fn compared(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>
         Expr::WindowFunction(mut window) => {
             let mut changed = false;
             let params = &mut window.params;
-            let keys = params.partition_by.iter_mut().chain(params.order_by.iter_mut().map(|key| &mut key.expr));
+            let keys = params
+                .partition_by
+                .iter_mut()
+                .chain(params.order_by.iter_mut().map(|key| &mut key.expr));
             for key in keys.filter(|key| is_float(key)) {
                 *key = sum_with_zero(key.clone(), schema)?;
                 changed = true;
@@ -122,7 +143,8 @@ fn compared(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>
     }
 }
 
-/// Makes both zeros equal in all keys of a sort but the last, so that a later key decides between them.
+/// Makes both zeros equal in all keys of a sort but the last, so that a later key decides between
+/// them.
 pub(in crate::sql) fn sorted(mut sort: Sort) -> DataFusionResult<Transformed<Sort>> {
     let schema = Arc::clone(sort.input.schema());
     let changed = one_zero_before_last(&mut sort.expr, &schema)?;
@@ -156,15 +178,19 @@ fn distinct_on(mut on: DistinctOn) -> DataFusionResult<Transformed<LogicalPlan>>
 }
 
 /// Functions that some numbers have no result of.
-const OF_SOME_NUMBERS: [&str; 14] =
-    ["acos", "acosh", "asin", "atanh", "cos", "cot", "ln", "log", "log10", "log2", "power", "sin", "sqrt", "tan"];
+const OF_SOME_NUMBERS: [&str; 14] = [
+    "acos", "acosh", "asin", "atanh", "cos", "cot", "ln", "log", "log10", "log2", "power", "sin",
+    "sqrt", "tan",
+];
 
 /// Whether an expression of numbers can be a NaN with a sign where its operands have none.
 fn may_make_nan(expr: &Expr) -> bool {
     let harmless = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if !is_zero(value));
     match expr {
         Expr::Negative(of) => !matches!(of.as_ref(), Expr::Literal(..)),
-        Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => !harmless(right),
+        Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => {
+            !harmless(right)
+        }
         Expr::ScalarFunction(function) => OF_SOME_NUMBERS.contains(&function.name()),
         _ => false,
     }
@@ -196,7 +222,9 @@ impl ScalarUDFImpl for OneNan {
     }
 
     fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
-        of.first().cloned().ok_or_else(|| internal_datafusion_err!("{} has no argument", self.name()))
+        of.first()
+            .cloned()
+            .ok_or_else(|| internal_datafusion_err!("{} has no argument", self.name()))
     }
 
     fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
@@ -213,12 +241,14 @@ impl ScalarUDFImpl for OneNan {
 
 fn without_sign(values: &ArrayRef) -> ArrayRef {
     if let Some(floats) = values.as_primitive_opt::<Float64Type>() {
-        return Arc::new(floats.unary::<_, Float64Type>(|value| if value.is_nan() { f64::NAN } else { value }));
+        return Arc::new(
+            floats.unary::<_, Float64Type>(|value| if value.is_nan() { f64::NAN } else { value }),
+        );
     }
     match values.as_primitive_opt::<Float32Type>() {
-        Some(floats) => {
-            Arc::new(floats.unary::<_, Float32Type>(|value| if value.is_nan() { f32::NAN } else { value }))
-        }
+        Some(floats) => Arc::new(
+            floats.unary::<_, Float32Type>(|value| if value.is_nan() { f32::NAN } else { value }),
+        ),
         None => Arc::clone(values),
     }
 }

@@ -1,13 +1,15 @@
 //! Times of a clock on the wall, and instants.
 //!
-//! Where this stands on the road of a query: `x AT TIME ZONE 'z'` becomes `timezone('z', x)` after parsing, the function that
-//! PostgreSQL means by it: of a timestamp without a zone, it gives the instant at which a clock in that zone shows it; of one with
-//! a zone, what the clock shows. To DataFusion (55.2) both are casts to a timestamp of that zone, which is an
-//! instant either way. A local time that a clock shows twice is the second of the two; one that it leaves out is read with the offset
-//! before the change.
+//! Where this stands on the road of a query: `x AT TIME ZONE 'z'` becomes `timezone('z', x)` after
+//! parsing, the function that PostgreSQL means by it: of a timestamp without a zone, it gives the
+//! instant at which a clock in that zone shows it; of one with a zone, what the clock shows. To
+//! DataFusion (55.2) both are casts to a timestamp of that zone, which is an instant either way. A
+//! local time that a clock shows twice is the second of the two; one that it leaves out is read
+//! with the offset before the change.
 //!
-//! An analyzer rule does the same for columns of files that have a zone other than UTC, where they meet dates and
-//! timestamps without one: Arrow takes a date for a day of UTC, and casts to a timestamp of UTC.
+//! An analyzer rule does the same for columns of files that have a zone other than UTC, where they
+//! meet dates and timestamps without one: Arrow takes a date for a day of UTC, and casts to a
+//! timestamp of UTC.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,8 +17,8 @@ use std::sync::Arc;
 use arrow_array::temporal_conversions::as_datetime;
 use arrow_array::timezone::Tz;
 use arrow_array::types::{
-    ArrowTimestampType, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType,
+    ArrowTimestampType, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType,
 };
 use arrow_array::{Array, ArrayRef, PrimitiveArray, StringArray};
 use arrow_schema::{DataType, TimeUnit};
@@ -28,14 +30,14 @@ use datafusion::common::{DFSchema, exec_datafusion_err, internal_err, plan_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility, lit,
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, VisitMut, VisitorMut,
+    Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, VisitMut, VisitorMut,
 };
 
 use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up, rewrite_where, visit_mut};
@@ -56,9 +58,12 @@ impl VisitorMut for AtTimeZone {
     type Break = ();
 
     fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
-        let SqlExpr::AtTimeZone { timestamp, time_zone } = expr else { return ControlFlow::Continue(()) };
+        let SqlExpr::AtTimeZone { timestamp, time_zone } = expr else {
+            return ControlFlow::Continue(());
+        };
         let args = [time_zone, timestamp];
-        let args = args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg.as_ref().clone())));
+        let args =
+            args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg.as_ref().clone())));
         *expr = SqlExpr::Function(Function {
             name: ObjectName::from(vec![Ident::new(TIMEZONE)]),
             uses_odbc_syntax: false,
@@ -97,9 +102,16 @@ impl ScalarUDFImpl for Timezone {
     }
 
     fn coerce_types(&self, of: &[DataType]) -> DataFusionResult<Vec<DataType>> {
-        let [zone, time] = of else { return plan_err!("{TIMEZONE}() takes a zone and a timestamp") };
-        if !matches!(zone, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null) {
-            return plan_err!("a time zone is a text such as 'Europe/Brussels' or '+02:00', not {zone}");
+        let [zone, time] = of else {
+            return plan_err!("{TIMEZONE}() takes a zone and a timestamp");
+        };
+        if !matches!(
+            zone,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null
+        ) {
+            return plan_err!(
+                "a time zone is a text such as 'Europe/Brussels' or '+02:00', not {zone}"
+            );
         }
         let time = match time {
             DataType::Timestamp(..) => time.clone(),
@@ -107,14 +119,20 @@ impl ScalarUDFImpl for Timezone {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => {
                 DataType::Timestamp(TimeUnit::Nanosecond, None)
             }
-            other => return plan_err!("AT TIME ZONE takes a timestamp, not {other}; cast it: x::timestamp"),
+            other => {
+                return plan_err!(
+                    "AT TIME ZONE takes a timestamp, not {other}; cast it: x::timestamp"
+                );
+            }
         };
         Ok(vec![DataType::Utf8, time])
     }
 
     fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
         match of {
-            [_, DataType::Timestamp(unit, None)] => Ok(DataType::Timestamp(*unit, Some(UTC.into()))),
+            [_, DataType::Timestamp(unit, None)] => {
+                Ok(DataType::Timestamp(*unit, Some(UTC.into())))
+            }
             [_, DataType::Timestamp(unit, Some(_))] => Ok(DataType::Timestamp(*unit, None)),
             _ => plan_err!("{TIMEZONE}() takes a zone and a timestamp"),
         }
@@ -128,9 +146,15 @@ impl ScalarUDFImpl for Timezone {
         let zones = as_string_array(&zones)?;
         let moved = match times.data_type() {
             DataType::Timestamp(TimeUnit::Second, _) => moved::<TimestampSecondType>(zones, &times),
-            DataType::Timestamp(TimeUnit::Millisecond, _) => moved::<TimestampMillisecondType>(zones, &times),
-            DataType::Timestamp(TimeUnit::Microsecond, _) => moved::<TimestampMicrosecondType>(zones, &times),
-            DataType::Timestamp(TimeUnit::Nanosecond, _) => moved::<TimestampNanosecondType>(zones, &times),
+            DataType::Timestamp(TimeUnit::Millisecond, _) => {
+                moved::<TimestampMillisecondType>(zones, &times)
+            }
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                moved::<TimestampMicrosecondType>(zones, &times)
+            }
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+                moved::<TimestampNanosecondType>(zones, &times)
+            }
             other => internal_err!("{TIMEZONE}() of {other}"),
         }?;
         Ok(match is_scalar {
@@ -141,7 +165,10 @@ impl ScalarUDFImpl for Timezone {
 }
 
 /// Timestamps as clocks show them if they are instants, and as instants if clocks show them.
-fn moved<T: ArrowTimestampType>(zones: &StringArray, times: &ArrayRef) -> DataFusionResult<ArrayRef> {
+fn moved<T: ArrowTimestampType>(
+    zones: &StringArray,
+    times: &ArrayRef,
+) -> DataFusionResult<ArrayRef> {
     let are_instants = matches!(times.data_type(), DataType::Timestamp(_, Some(_)));
     let times = as_primitive_array::<T>(times)?;
     let mut known: Option<(&str, Tz)> = None;
@@ -162,7 +189,9 @@ fn moved<T: ArrowTimestampType>(zones: &StringArray, times: &ArrayRef) -> DataFu
         });
         let moved = moved.and_then(|moved| T::from_naive_datetime(moved, None));
         values.push(Some(moved.ok_or_else(|| {
-            exec_datafusion_err!("{time} is a timestamp at the end of what its unit holds, and not one in {name}")
+            exec_datafusion_err!(
+                "{time} is a timestamp at the end of what its unit holds, and not one in {name}"
+            )
         })?));
     }
     let moved = PrimitiveArray::<T>::from_iter(values);
@@ -174,14 +203,18 @@ fn moved<T: ArrowTimestampType>(zones: &StringArray, times: &ArrayRef) -> DataFu
 
 fn zone_of(name: &str) -> DataFusionResult<Tz> {
     name.parse().map_err(|_| {
-        exec_datafusion_err!("there is no time zone '{name}'; zones are like 'Europe/Brussels' or '+02:00'")
+        exec_datafusion_err!(
+            "there is no time zone '{name}'; zones are like 'Europe/Brussels' or '+02:00'"
+        )
     })
 }
 
 /// How far a clock is ahead of UTC when it shows a time.
 fn offset_at(zone: Tz, shown: NaiveDateTime) -> Option<FixedOffset> {
     match zone.offset_from_local_datetime(&shown) {
-        MappedLocalTime::Single(offset) | MappedLocalTime::Ambiguous(_, offset) => Some(offset.fix()),
+        MappedLocalTime::Single(offset) | MappedLocalTime::Ambiguous(_, offset) => {
+            Some(offset.fix())
+        }
         MappedLocalTime::None => {
             // Zones have left out at most a day.
             let before = shown.checked_sub_signed(TimeDelta::days(1))?;
@@ -221,7 +254,8 @@ pub(in crate::sql) fn is_utc(zone: &Option<Arc<str>>) -> bool {
 pub(in crate::sql) fn local(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |expr| {
         let Expr::Cast(Cast { expr, field }) = expr else { return Ok(Transformed::no(expr)) };
-        // What has no type at this node, as a filter of a scan, was looked at before or is for DataFusion to refuse.
+        // What has no type at this node, as a filter of a scan, was looked at before or is for
+        // DataFusion to refuse.
         let Ok(of) = expr.get_type(schema) else {
             return Ok(Transformed::no(Expr::Cast(Cast { expr, field })));
         };

@@ -1,11 +1,13 @@
-//! What INSERT, UPDATE and CREATE TABLE (…) AS give to columns, in the types of the expressions themselves.
+//! What INSERT, UPDATE and CREATE TABLE (…) AS give to columns, in the types of the expressions
+//! themselves.
 //!
-//! DataFusion casts what is stored to the column's type, and the cast says nothing of what it cuts off. So its casts are
-//! taken out again, and values are assigned exactly (`ingest::assign`). Which casts are its own is told by a mark: before
-//! a statement is planned, each value that might be a cast of the user's is wrapped in a function that is nothing else.
+//! DataFusion casts what is stored to the column's type, and the cast says nothing of what it cuts
+//! off. So its casts are taken out again, and values are assigned exactly (`ingest::assign`). Which
+//! casts are its own is told by a mark: before a statement is planned, each value that might be a
+//! cast of the user's is wrapped in a function that is nothing else.
 //!
-//! Rows that come from a query are planned as that query alone: DataFusion would read all VALUES below an INSERT, in
-//! subqueries too, with the types of the table's columns.
+//! Rows that come from a query are planned as that query alone: DataFusion would read all VALUES
+//! below an INSERT, in subqueries too, with the types of the table's columns.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,8 +19,8 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::DmlStatement;
 use datafusion::logical_expr::{
-    ColumnarValue, CreateMemoryTable, DdlStatement, Expr, LogicalPlan, Projection, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Values, Volatility,
+    ColumnarValue, CreateMemoryTable, DdlStatement, Expr, LogicalPlan, Projection,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Values, Volatility,
 };
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
@@ -43,7 +45,9 @@ pub(in crate::sql) async fn plan(
 ) -> Result<LogicalPlan> {
     let written_out = stars.written_out(state, statement).await?;
     let statement = written_out.as_ref().unwrap_or(statement);
-    let Statement::Statement(parsed) = statement else { return state.statement_to_plan(statement.clone()).await };
+    let Statement::Statement(parsed) = statement else {
+        return state.statement_to_plan(statement.clone()).await;
+    };
     match parsed.as_ref() {
         SqlStatement::Insert(insert) => match queried(insert) {
             Some(query) => {
@@ -54,7 +58,9 @@ pub(in crate::sql) async fn plan(
         },
         SqlStatement::CreateTable(create) if !create.columns.is_empty() => {
             let mut shell = create.clone();
-            let Some(query) = shell.query.take() else { return plan_sql(state, *parsed.clone()).await };
+            let Some(query) = shell.query.take() else {
+                return plan_sql(state, *parsed.clone()).await;
+            };
             let rows = plan_sql(state, SqlStatement::Query(query)).await?;
             create_rows(plan_sql(state, SqlStatement::CreateTable(shell)).await?, rows)
         }
@@ -79,7 +85,9 @@ fn check_targets(assignments: &[Assignment]) -> Result<()> {
             None => column.value.to_ascii_lowercase(),
         };
         if !names.insert(name) {
-            return plan_err!("column {column} is set twice in one UPDATE; leave one of the values out");
+            return plan_err!(
+                "column {column} is set twice in one UPDATE; leave one of the values out"
+            );
         }
     }
     Ok(())
@@ -99,9 +107,15 @@ fn queried(insert: &Insert) -> Option<&Query> {
     (!matches!(body, SetExpr::Values(_))).then_some(source)
 }
 
-/// An INSERT of the rows of a plan: where each column comes from is found out with a query of NULLs in its place.
-async fn insert_rows(state: &SessionState, insert: &Insert, rows: LogicalPlan) -> Result<LogicalPlan> {
-    let names: Vec<String> = (0..rows.schema().fields().len()).map(|at| format!("NULL AS \"c{at}\"")).collect();
+/// An INSERT of the rows of a plan: where each column comes from is found out with a query of NULLs
+/// in its place.
+async fn insert_rows(
+    state: &SessionState,
+    insert: &Insert,
+    rows: LogicalPlan,
+) -> Result<LogicalPlan> {
+    let names: Vec<String> =
+        (0..rows.schema().fields().len()).map(|at| format!("NULL AS \"c{at}\"")).collect();
     let mut shell = insert.clone();
     shell.source = Some(Box::new(parse_query(&format!("SELECT {}", names.join(", ")))?));
     let LogicalPlan::Dml(planned) = plan_sql(state, SqlStatement::Insert(shell)).await? else {
@@ -114,12 +128,21 @@ async fn insert_rows(state: &SessionState, insert: &Insert, rows: LogicalPlan) -
         let columns = expr.column_refs();
         columns.iter().next()?.name.strip_prefix('c')?.parse().ok()
     };
-    let exprs = projection.expr.iter().zip(projection.schema.fields()).map(|(expr, field)| match place(expr) {
-        Some(at) => Expr::Column(ColumnName::from(rows.schema().qualified_field(at))).alias(field.name()),
-        None => expr.clone(),
+    let exprs = projection.expr.iter().zip(projection.schema.fields()).map(|(expr, field)| {
+        match place(expr) {
+            Some(at) => Expr::Column(ColumnName::from(rows.schema().qualified_field(at)))
+                .alias(field.name()),
+            None => expr.clone(),
+        }
     });
-    let input = Projection::try_new(exprs.collect(), Arc::new(rows)).map(LogicalPlan::Projection)?;
-    Ok(LogicalPlan::Dml(DmlStatement::new(planned.table_name, planned.target, planned.op, Arc::new(input))))
+    let input =
+        Projection::try_new(exprs.collect(), Arc::new(rows)).map(LogicalPlan::Projection)?;
+    Ok(LogicalPlan::Dml(DmlStatement::new(
+        planned.table_name,
+        planned.target,
+        planned.op,
+        Arc::new(input),
+    )))
 }
 
 fn parse_query(sql: &str) -> Result<Query> {
@@ -134,14 +157,20 @@ fn create_rows(shell: LogicalPlan, rows: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) = shell else { return Ok(shell) };
     let (columns, found) = (create.input.schema().fields().clone(), rows.schema().fields().len());
     if columns.len() != found {
-        return plan_err!("Mismatch: {} columns specified, but result has {found} columns", columns.len());
+        return plan_err!(
+            "Mismatch: {} columns specified, but result has {found} columns",
+            columns.len()
+        );
     }
-    let named = columns
-        .iter()
-        .enumerate()
-        .map(|(at, field)| Expr::Column(ColumnName::from(rows.schema().qualified_field(at))).alias(field.name()));
-    let input = Projection::try_new(named.collect(), Arc::new(rows)).map(LogicalPlan::Projection)?;
-    Ok(LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(CreateMemoryTable { input: Arc::new(input), ..create })))
+    let named = columns.iter().enumerate().map(|(at, field)| {
+        Expr::Column(ColumnName::from(rows.schema().qualified_field(at))).alias(field.name())
+    });
+    let input =
+        Projection::try_new(named.collect(), Arc::new(rows)).map(LogicalPlan::Projection)?;
+    Ok(LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(CreateMemoryTable {
+        input: Arc::new(input),
+        ..create
+    })))
 }
 
 /// The INSERT with marks on its VALUES.
@@ -165,7 +194,8 @@ pub(in crate::sql) fn given(stored: &Expr) -> Expr {
     }
 }
 
-/// The rows of an INSERT of VALUES with each value assigned exactly; those of a query are assigned when they come.
+/// The rows of an INSERT of VALUES with each value assigned exactly; those of a query are assigned
+/// when they come.
 pub(in crate::sql) fn exactly(rows: &LogicalPlan, columns: &Schema) -> Result<LogicalPlan> {
     let LogicalPlan::Projection(projection) = rows else { return Ok(rows.clone()) };
     let Some(values) = values_below(&projection.input) else { return Ok(rows.clone()) };
@@ -173,7 +203,9 @@ pub(in crate::sql) fn exactly(rows: &LogicalPlan, columns: &Schema) -> Result<Lo
     let mut targets = vec![None; values.schema.fields().len()];
     for (expr, column) in projection.expr.iter().zip(columns.columns()) {
         for used in expr.column_refs() {
-            if let Some(target) = values.schema.maybe_index_of_column(used).and_then(|at| targets.get_mut(at)) {
+            if let Some(target) =
+                values.schema.maybe_index_of_column(used).and_then(|at| targets.get_mut(at))
+            {
                 *target = Some(column);
             }
         }
@@ -188,8 +220,12 @@ pub(in crate::sql) fn exactly(rows: &LogicalPlan, columns: &Schema) -> Result<Lo
     }
     let new = LogicalPlan::Values(Values { schema: Arc::clone(&values.schema), values: assigned });
     let input = replace_values(&projection.input, new)?;
-    Projection::try_new_with_schema(projection.expr.clone(), Arc::new(input), Arc::clone(&projection.schema))
-        .map(LogicalPlan::Projection)
+    Projection::try_new_with_schema(
+        projection.expr.clone(),
+        Arc::new(input),
+        Arc::clone(&projection.schema),
+    )
+    .map(LogicalPlan::Projection)
 }
 
 /// The VALUES that a plan orders or cuts, if it does nothing else.
@@ -211,7 +247,8 @@ fn replace_values(plan: &LogicalPlan, new: LogicalPlan) -> Result<LogicalPlan> {
     replaced.map(|replaced| replaced.data)
 }
 
-/// A literal at once, anything else when it is computed. What has no value yet stays as it is until it has one.
+/// A literal at once, anything else when it is computed. What has no value yet stays as it is until
+/// it has one.
 fn assigned_cell(cell: &Expr, column: &Column) -> Result<Expr> {
     if has_part(cell, |part| matches!(part, Expr::Placeholder(_))) {
         return Ok(cell.clone());
@@ -226,10 +263,10 @@ fn assigned_cell(cell: &Expr, column: &Column) -> Result<Expr> {
     }
 }
 
-/// A literal that is a large double, as the decimal that it says where the column is exact: `1e18` has lost nothing.
+/// A literal that is a large double, as the decimal that it says where the column is exact: `1e18`
+/// has lost nothing.
 pub(in crate::sql) fn as_said(expr: Expr, column: &Column) -> Expr {
-    let is_large =
-        matches!(&expr, Expr::Literal(ScalarValue::Float64(Some(double)), _) if double.abs() >= LEAST_UNCERTAIN);
+    let is_large = matches!(&expr, Expr::Literal(ScalarValue::Float64(Some(double)), _) if double.abs() >= LEAST_UNCERTAIN);
     match written(&expr).filter(|_| is_large && is_exact(&column.data_type)) {
         Some(decimal) => Expr::Literal(decimal, None),
         None => expr,
@@ -263,7 +300,11 @@ impl Assign {
     fn column(&self) -> Result<Column> {
         let data_type = self.data_type.parse().map_err(external)?;
         let schema = Schema::from_names(vec![(self.name.as_str(), data_type)]).map_err(external)?;
-        schema.columns().first().cloned().ok_or_else(|| DataFusionError::Plan("a column without a name".into()))
+        schema
+            .columns()
+            .first()
+            .cloned()
+            .ok_or_else(|| DataFusionError::Plan("a column without a name".into()))
     }
 }
 

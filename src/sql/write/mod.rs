@@ -1,8 +1,9 @@
 //! Statements that write to the store: CREATE TABLE, CREATE TABLE … AS, INSERT.
 //!
-//! Where this stands on the road of a query, and of a byte: DataFusion plans where the rows come from, and they come out
-//! of that plan batch by batch as any answer does, in its order; then they go down the road of an ingest
-//! (`ingest::load`), and one commit puts all of them in force. A statement that fails has stored nothing.
+//! Where this stands on the road of a query, and of a byte: DataFusion plans where the rows come
+//! from, and they come out of that plan batch by batch as any answer does, in its order; then they
+//! go down the road of an ingest (`ingest::load`), and one commit puts all of them in force. A
+//! statement that fails has stored nothing.
 
 pub(in crate::sql) mod assignments;
 pub(in crate::sql) mod modify;
@@ -106,7 +107,8 @@ fn append(
     Ok(rows)
 }
 
-/// The batch with the table's names over its columns, and the values as the table's types hold them.
+/// The batch with the table's names over its columns, and the values as the table's types hold
+/// them.
 fn under_names(batch: &RecordBatch, columns: &Schema) -> Result<RecordBatch> {
     let mut fields = Vec::with_capacity(batch.num_columns());
     let mut arrays = Vec::with_capacity(batch.num_columns());
@@ -123,7 +125,8 @@ fn under_names(batch: &RecordBatch, columns: &Schema) -> Result<RecordBatch> {
         .map_err(|error| Error::InvalidInput(error.to_string()))
 }
 
-/// The columns of a new table, from those of a plan; `required` says by position which are NOT NULL.
+/// The columns of a new table, from those of a plan; `required` says by position which are NOT
+/// NULL.
 pub(in crate::sql) fn table_columns(arrow: &ArrowSchema, required: &[bool]) -> Result<Schema> {
     let mut columns = Vec::with_capacity(arrow.fields().len());
     for field in arrow.fields() {
@@ -153,10 +156,13 @@ pub(in crate::sql) fn table_columns(arrow: &ArrowSchema, required: &[bool]) -> R
     Ok(schema)
 }
 
-/// Which columns of a CREATE TABLE are NOT NULL, by position. What a store would not keep to is refused.
+/// Which columns of a CREATE TABLE are NOT NULL, by position. What a store would not keep to is
+/// refused.
 pub(in crate::sql) fn required_columns(statement: &CreateTable) -> Result<Vec<bool>> {
     let refuse = |what: String| {
-        Err(Error::Unsupported(format!("{what}; a column of a table has a name, a type and perhaps NOT NULL")))
+        Err(Error::Unsupported(format!(
+            "{what}; a column of a table has a name, a type and perhaps NOT NULL"
+        )))
     };
     if statement.or_replace {
         return refuse("CREATE OR REPLACE TABLE does not replace stored rows yet".into());
@@ -171,7 +177,12 @@ pub(in crate::sql) fn required_columns(statement: &CreateTable) -> Result<Vec<bo
             match &option.option {
                 ColumnOption::NotNull => not_null = true,
                 ColumnOption::Null => {}
-                other => return refuse(format!("{other} of column {} would not be kept to", column.name)),
+                other => {
+                    return refuse(format!(
+                        "{other} of column {} would not be kept to",
+                        column.name
+                    ));
+                }
             }
         }
         required.push(not_null);
@@ -202,6 +213,7 @@ pub(in crate::sql) fn count(rows: u64) -> Result<Arc<dyn ExecutionPlan>> {
         Arc::new(ArrowSchema::new(vec![Field::new("count", counts.data_type().clone(), false)]));
     let batch = RecordBatch::try_new(Arc::clone(&schema), vec![counts])
         .map_err(|error| Error::InvalidInput(error.to_string()))?;
-    let source = MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None).map_err(from_datafusion)?;
+    let source =
+        MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None).map_err(from_datafusion)?;
     Ok(source)
 }

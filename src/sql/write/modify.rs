@@ -1,7 +1,8 @@
 //! DELETE and UPDATE: which rows of a stored table go or change, and to what.
 //!
-//! DataFusion plans the statement: a filter over a scan, and for an UPDATE a projection to all columns above it. Both are taken
-//! apart here and compiled for `maintain::modify`, which rewrites the segments that have such rows.
+//! DataFusion plans the statement: a filter over a scan, and for an UPDATE a projection to all
+//! columns above it. Both are taken apart here and compiled for `maintain::modify`, which rewrites
+//! the segments that have such rows.
 
 use std::sync::Arc;
 
@@ -38,7 +39,10 @@ pub(in crate::sql) struct Modify {
 
 impl Modify {
     /// Of a statement that deletes or updates; `None` for others.
-    pub(in crate::sql) async fn of(statement: &DmlStatement, state: &SessionState) -> Result<Option<Modify>> {
+    pub(in crate::sql) async fn of(
+        statement: &DmlStatement,
+        state: &SessionState,
+    ) -> Result<Option<Modify>> {
         let is_update = match statement.op {
             WriteOp::Delete => false,
             WriteOp::Update => true,
@@ -54,7 +58,9 @@ impl Modify {
         let snapshot = provider.table.snapshot();
         let schema = snapshot.schema();
         let (new, rows) = match statement.input.as_ref() {
-            LogicalPlan::Projection(projection) if is_update => (Some(&projection.expr), &projection.input),
+            LogicalPlan::Projection(projection) if is_update => {
+                (Some(&projection.expr), &projection.input)
+            }
             _ => (None, &statement.input),
         };
         let (condition, scan) = match rows.as_ref() {
@@ -72,29 +78,44 @@ impl Modify {
         }
         let memory = MemoryConsumer::new("Subqueries").register(&state.runtime_env().memory_pool);
         let condition = match condition {
-            Some(condition) => Some(subqueries::answered(condition, scan.schema(), state, &memory).await?),
+            Some(condition) => {
+                Some(subqueries::answered(condition, scan.schema(), state, &memory).await?)
+            }
             None => None,
         };
         let (predicate, partitions) = match &condition {
             Some(condition) => predicates(condition, scan, &provider.table, state),
             None => (Predicate::And(Vec::new()), Predicate::Unknown),
         };
-        let compiled = condition.map(|condition| compile(condition, scan.schema(), state)).transpose()?;
+        let compiled =
+            condition.map(|condition| compile(condition, scan.schema(), state)).transpose()?;
         let set = match (is_update, new) {
             (true, Some(new)) => Some(changes(new, scan, schema, state, &memory).await?),
             (true, None) => return Err(Error::Unsupported("an UPDATE of this form".into())),
             (false, _) => None,
         };
-        let compile: Arc<dyn crate::ingest::partition::Compile> = Arc::new(SqlExpressions::default());
-        let modification =
-            Modification { condition: compiled, predicate, partitions, set, compile: Some(compile), generation };
+        let compile: Arc<dyn crate::ingest::partition::Compile> =
+            Arc::new(SqlExpressions::default());
+        let modification = Modification {
+            condition: compiled,
+            predicate,
+            partitions,
+            set,
+            compile: Some(compile),
+            generation,
+        };
         Ok(Some(Modify { table: name.to_owned(), schema: schema.clone(), modification, memory }))
     }
 
     /// Does it. Returns the plan of the statement's answer: how many rows.
-    pub(in crate::sql) fn run(self, store: &Store, options: &ModifyOptions) -> Result<Arc<dyn ExecutionPlan>> {
+    pub(in crate::sql) fn run(
+        self,
+        store: &Store,
+        options: &ModifyOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let table = store.table(&self.table)?;
-        let limit = options.memory_limit.map(|limit| limit.saturating_sub(self.memory.size() as u64));
+        let limit =
+            options.memory_limit.map(|limit| limit.saturating_sub(self.memory.size() as u64));
         let options = ModifyOptions { memory_limit: limit, ..options.clone() };
         let (_, report) = modify(&table, &self.schema, &self.modification, &options)?;
         count(report.rows)
@@ -142,7 +163,9 @@ fn predicates(
                 &filter.input
             }
             LogicalPlan::SubqueryAlias(alias) => &alias.input,
-            LogicalPlan::TableScan(_) => return (Predicate::And(parts), Predicate::And(partitions)),
+            LogicalPlan::TableScan(_) => {
+                return (Predicate::And(parts), Predicate::And(partitions));
+            }
             _ => return unknown,
         };
     }
@@ -166,7 +189,9 @@ async fn changes(
             other => other,
         };
         if !matches!(value, Expr::Column(same) if *same.name == *column.name) {
-            let value = subqueries::answered(&as_said(given(value), column), scan.schema(), state, memory).await?;
+            let value =
+                subqueries::answered(&as_said(given(value), column), scan.schema(), state, memory)
+                    .await?;
             changes.push((at, compile(value, scan.schema(), state)?));
         }
     }

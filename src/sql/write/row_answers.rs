@@ -1,9 +1,10 @@
-//! `(a, b) IN (SELECT …)` in DELETE and UPDATE: its rows, answered first and put into the expression one by one.
+//! `(a, b) IN (SELECT …)` in DELETE and UPDATE: its rows, answered first and put into the
+//! expression one by one.
 //!
-//! Where this stands on the road of a query: `row_values` has made of it an EXISTS over the rows of the subquery, with
-//! a condition that compares one of them with the row to be changed; `subqueries` asks here what becomes of such. The
-//! rows themselves do not depend on the one to be changed, so each of them can be put in the place of the columns in
-//! the condition.
+//! Where this stands on the road of a query: `row_values` has made of it an EXISTS over the rows of
+//! the subquery, with a condition that compares one of them with the row to be changed;
+//! `subqueries` asks here what becomes of such. The rows themselves do not depend on the one to be
+//! changed, so each of them can be put in the place of the columns in the condition.
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, ScalarValue};
@@ -30,14 +31,23 @@ impl<'a> Compared<'a> {
         let LogicalPlan::Filter(filter) = projection.input.as_ref() else { return None };
         let LogicalPlan::SubqueryAlias(named) = filter.input.as_ref() else { return None };
         let is_subquery = |expr: &Expr| {
-            matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))
+            matches!(
+                expr,
+                Expr::ScalarSubquery(_)
+                    | Expr::Exists(_)
+                    | Expr::InSubquery(_)
+                    | Expr::SetComparison(_)
+            )
         };
         let is_plain = !has_part(&filter.predicate, is_subquery);
-        let is_ours = named.alias.table().starts_with(ROWS) && filter.input.all_out_ref_exprs().is_empty();
-        (is_ours && is_plain).then(|| Compared { rows: &filter.input, condition: &filter.predicate })
+        let is_ours =
+            named.alias.table().starts_with(ROWS) && filter.input.all_out_ref_exprs().is_empty();
+        (is_ours && is_plain)
+            .then(|| Compared { rows: &filter.input, condition: &filter.predicate })
     }
 
-    /// Whether one of the subquery's distinct rows fulfils the condition; more than `most` of them are an error.
+    /// Whether one of the subquery's distinct rows fulfils the condition; more than `most` of them
+    /// are an error.
     pub(in crate::sql) async fn answer(&self, most: usize, state: &SessionState) -> Result<Expr> {
         let plan = LogicalPlanBuilder::from(self.rows.clone())
             .distinct()
@@ -50,8 +60,10 @@ impl<'a> Compared<'a> {
         let mut each = Vec::new();
         for batch in batches {
             for row in 0..batch.num_rows() {
-                let values = batch.columns().iter().map(|values| ScalarValue::try_from_array(values, row));
-                let values = values.collect::<DataFusionResult<Vec<_>>>().map_err(from_datafusion)?;
+                let values =
+                    batch.columns().iter().map(|values| ScalarValue::try_from_array(values, row));
+                let values =
+                    values.collect::<DataFusionResult<Vec<_>>>().map_err(from_datafusion)?;
                 each.push(self.of_row(&columns, &values).map_err(from_datafusion)?);
             }
         }
@@ -68,7 +80,9 @@ impl<'a> Compared<'a> {
     fn of_row(&self, columns: &[Column], values: &[ScalarValue]) -> DataFusionResult<Expr> {
         let put_in = |expr: Expr| match expr {
             Expr::Column(column) => match columns.iter().position(|known| *known == column) {
-                Some(at) => Ok(Transformed::yes(values.get(at).map_or(Expr::Column(column), |v| lit(v.clone())))),
+                Some(at) => Ok(Transformed::yes(
+                    values.get(at).map_or(Expr::Column(column), |v| lit(v.clone())),
+                )),
                 None => Ok(Transformed::no(Expr::Column(column))),
             },
             Expr::OuterReferenceColumn(_, column) => Ok(Transformed::yes(Expr::Column(column))),

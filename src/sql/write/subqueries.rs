@@ -1,9 +1,10 @@
-//! Subqueries of DELETE and UPDATE: answered first, and put into the expressions as what they have answered.
+//! Subqueries of DELETE and UPDATE: answered first, and put into the expressions as what they have
+//! answered.
 //!
-//! `id IN (SELECT …)` becomes a list of values or a look into a set of them, `EXISTS` a truth, a subquery in the place
-//! of a value this value, and `(a, b) IN (SELECT …)` a list of comparisons (`row_answers`). So statistics rule
-//! segments out by the answers as they do by constants. A subquery that looks at the row which is to be changed has no
-//! answer of its own, and is refused.
+//! `id IN (SELECT …)` becomes a list of values or a look into a set of them, `EXISTS` a truth, a
+//! subquery in the place of a value this value, and `(a, b) IN (SELECT …)` a list of comparisons
+//! (`row_answers`). So statistics rule segments out by the answers as they do by constants. A
+//! subquery that looks at the row which is to be changed has no answer of its own, and is refused.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -21,8 +22,8 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::expr::{InList, InSubquery};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Subquery, Volatility, cast, lit,
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility, cast, lit,
 };
 use datafusion::physical_plan::execute_stream;
 use futures::StreamExt;
@@ -58,7 +59,8 @@ pub(in crate::sql) fn depends_on(expression: &Expr, table: &str) -> Result<bool>
     Ok(depends)
 }
 
-/// The expression with its subqueries answered. `schema` is that of the rows it looks at; `memory` is grown by what sets take.
+/// The expression with its subqueries answered. `schema` is that of the rows it looks at; `memory`
+/// is grown by what sets take.
 pub(in crate::sql) async fn answered(
     expression: &Expr,
     schema: &DFSchema,
@@ -215,7 +217,8 @@ async fn value(plan: &LogicalPlan, state: &SessionState) -> Result<ScalarValue> 
     for_each(limited(plan, 2)?, state, keep).await?;
     match (values.pop(), values.pop()) {
         (Some(_), Some(_)) => {
-            exec_err!("a subquery that stands for one value gave more than one row").map_err(from_datafusion)
+            exec_err!("a subquery that stands for one value gave more than one row")
+                .map_err(from_datafusion)
         }
         (Some(value), None) => Ok(value),
         (None, _) => ScalarValue::try_from(none).map_err(from_datafusion),
@@ -245,15 +248,17 @@ impl Set {
         };
         let members = field.data_type();
         // As in queries, decimals are doubles beside such (see `decimals`).
-        let mixed = of.is_decimal() && members.is_floating() || of.is_floating() && members.is_decimal();
+        let mixed =
+            of.is_decimal() && members.is_floating() || of.is_floating() && members.is_decimal();
         let common = if mixed { Some(DataType::Float64) } else { comparison_coercion(of, members) };
         let Some(common) = common else {
             let what = format!("{of} cannot be among values of {}", field.data_type());
             return plan_err!("{what}").map_err(from_datafusion);
         };
         let column = cast(Expr::from((qualifier, field)), common.clone());
-        let distinct =
-            LogicalPlanBuilder::from(plan.clone()).project([column]).and_then(LogicalPlanBuilder::distinct);
+        let distinct = LogicalPlanBuilder::from(plan.clone())
+            .project([column])
+            .and_then(LogicalPlanBuilder::distinct);
         let plan = distinct.and_then(LogicalPlanBuilder::build).map_err(from_datafusion)?;
         let failed = |error: arrow_schema::ArrowError| from_datafusion(error.into());
         let converter = RowConverter::new(vec![SortField::new(common.clone())]).map_err(failed)?;
@@ -311,7 +316,10 @@ impl Set {
     }
 
     /// Some values, as literals.
-    fn literals<'a>(&'a self, rows: impl IntoIterator<Item = Row<'a>>) -> DataFusionResult<Vec<Expr>> {
+    fn literals<'a>(
+        &'a self,
+        rows: impl IntoIterator<Item = Row<'a>>,
+    ) -> DataFusionResult<Vec<Expr>> {
         let columns = self.converter.convert_rows(rows)?;
         let values = columns.iter().flat_map(|array| (0..array.len()).map(move |row| (array, row)));
         values.map(|(array, row)| ScalarValue::try_from_array(array, row).map(lit)).collect()
@@ -328,7 +336,8 @@ impl Set {
         }
     }
 
-    /// For each value, whether it is in the set: null for null, and for what is not there, if null is.
+    /// For each value, whether it is in the set: null for null, and for what is not there, if null
+    /// is.
     fn find(&self, values: &ArrayRef) -> DataFusionResult<BooleanArray> {
         let rows = self.converter.convert_columns(&[zeros::one_zero(values)])?;
         let nulls = values.logical_nulls();
@@ -351,21 +360,24 @@ fn among(expr: &Expr, set: &Arc<Set>, schema: &DFSchema) -> DataFusionResult<Exp
     }
     let expr = expr.clone().cast_to(&set.data_type, schema)?;
     if set.places.len() <= LISTED {
-        let mut list = set.literals(set.places.iter().map(|place| set.rows.row(*place as usize)))?;
+        let mut list =
+            set.literals(set.places.iter().map(|place| set.rows.row(*place as usize)))?;
         if set.has_null {
             list.push(lit(ScalarValue::try_from(&set.data_type)?));
         }
         return Ok(Expr::InList(InList::new(Box::new(expr), list, false)));
     }
     let is_in = ScalarUDF::from(Among::new(Arc::clone(set))).call(vec![expr.clone()]);
-    // What it says of blocks and segments. Beside a null among the values, what is beyond them is not certainly missing.
+    // What it says of blocks and segments. Beside a null among the values, what is beyond them is
+    // not certainly missing.
     Ok(match set.bounds()?.filter(|_| !set.has_null) {
         Some([least, greatest]) => expr.between(least, greatest).and(is_in),
         None => is_in,
     })
 }
 
-/// Whether a value is among many: a function in the place of a list, which no rule of the optimiser has to walk through.
+/// Whether a value is among many: a function in the place of a list, which no rule of the optimiser
+/// has to walk through.
 struct Among {
     signature: Signature,
     set: Arc<Set>,
@@ -373,7 +385,10 @@ struct Among {
 
 impl Among {
     fn new(set: Arc<Set>) -> Among {
-        Among { signature: Signature::exact(vec![set.data_type.clone()], Volatility::Immutable), set }
+        Among {
+            signature: Signature::exact(vec![set.data_type.clone()], Volatility::Immutable),
+            set,
+        }
     }
 }
 

@@ -25,7 +25,9 @@ struct Prepared {
 
 /// What is compared as a sum of floats: those of the columns that are floats at all.
 fn sums_of(batch: &RecordBatch, sums: &[usize]) -> Vec<usize> {
-    let float = |at: &&usize| batch.columns().get(**at).is_some_and(|sum| *sum.data_type() == DataType::Float64);
+    let float = |at: &&usize| {
+        batch.columns().get(**at).is_some_and(|sum| *sum.data_type() == DataType::Float64)
+    };
     sums.iter().filter(float).copied().collect()
 }
 
@@ -41,27 +43,37 @@ fn converted(columns: &[ArrayRef], rows: usize) -> Rows {
 }
 
 fn prepare(batch: &RecordBatch, sums: &[usize], keep_order: bool) -> Prepared {
-    let exact: Vec<ArrayRef> =
-        (0..batch.num_columns()).filter(|at| !sums.contains(at)).map(|at| batch.column(at).clone()).collect();
+    let exact: Vec<ArrayRef> = (0..batch.num_columns())
+        .filter(|at| !sums.contains(at))
+        .map(|at| batch.column(at).clone())
+        .collect();
     let rows = converted(&exact, batch.num_rows());
     let sums: Vec<Float64Array> =
         sums.iter().map(|at| batch.column(*at).as_primitive::<Float64Type>().clone()).collect();
     let mut places: Vec<usize> = (0..batch.num_rows()).collect();
     if !keep_order {
-        let value = |column: &Float64Array, at: usize| column.is_valid(at).then(|| column.value(at));
-        let by_sum = |a: usize, b: usize, column: &Float64Array| match (value(column, a), value(column, b)) {
+        let value =
+            |column: &Float64Array, at: usize| column.is_valid(at).then(|| column.value(at));
+        let by_sum = |a: usize, b: usize, column: &Float64Array| match (
+            value(column, a),
+            value(column, b),
+        ) {
             (Some(a), Some(b)) => a.total_cmp(&b),
             (a, b) => a.is_some().cmp(&b.is_some()),
         };
         let by_sums = |a: usize, b: usize| {
-            sums.iter().map(|column| by_sum(a, b, column)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+            sums.iter()
+                .map(|column| by_sum(a, b, column))
+                .find(|o| o.is_ne())
+                .unwrap_or(Ordering::Equal)
         };
         places.sort_by(|a, b| rows.row(*a).cmp(&rows.row(*b)).then_with(|| by_sums(*a, *b)));
     }
     Prepared { batch: batch.clone(), rows, sums, places }
 }
 
-/// Says what is different. `sizes` answers the statement's `sizes`, `all` the unlimited statement of [`Order::Some`].
+/// Says what is different. `sizes` answers the statement's `sizes`, `all` the unlimited statement
+/// of [`Order::Some`].
 pub(crate) fn compare(
     statement: &Statement,
     a: &RecordBatch,
@@ -70,14 +82,20 @@ pub(crate) fn compare(
 ) -> Result<(), String> {
     let (a, b) = if statement.zeros_are_one { (&one_zero(a), &one_zero(b)) } else { (a, b) };
     let b = &in_units_of(a, b);
-    // Beside one count of distinct values DataFusion may sum twice, and the precision of decimals grows twice.
+    // Beside one count of distinct values DataFusion may sum twice, and the precision of decimals
+    // grows twice.
     let twice = statement.sql.contains("DISTINCT");
     let data_type = |data_type: &DataType| match data_type {
         DataType::Decimal128(_, scale) if twice => DataType::Decimal128(38, *scale),
         same => same.clone(),
     };
     let types = |batch: &RecordBatch| -> Vec<(String, DataType)> {
-        batch.schema().fields().iter().map(|f| (f.name().clone(), data_type(f.data_type()))).collect()
+        batch
+            .schema()
+            .fields()
+            .iter()
+            .map(|f| (f.name().clone(), data_type(f.data_type())))
+            .collect()
     };
     if types(a) != types(b) {
         return Err(format!("columns {:?} and {:?}", types(a), types(b)));
@@ -88,7 +106,8 @@ pub(crate) fn compare(
     }
     match &statement.order {
         Order::Some(all) => {
-            let all = ask(all).map(|all| if statement.zeros_are_one { one_zero(&all) } else { all });
+            let all =
+                ask(all).map(|all| if statement.zeros_are_one { one_zero(&all) } else { all });
             let all = all.map(|all| in_units_of(a, &all));
             [a, b].into_iter().try_for_each(|part| is_part(part, all.as_ref()))
         }
@@ -121,7 +140,8 @@ fn one_zero(batch: &RecordBatch) -> RecordBatch {
     RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &options).unwrap()
 }
 
-/// An answer whose times have microseconds where those of another have: DataFusion makes nanoseconds of dates.
+/// An answer whose times have microseconds where those of another have: DataFusion makes
+/// nanoseconds of dates.
 fn in_units_of(a: &RecordBatch, b: &RecordBatch) -> RecordBatch {
     let (wanted, schema) = (a.schema(), b.schema());
     let column = |(at, column): (usize, &ArrayRef)| -> (Arc<Field>, ArrayRef) {
@@ -177,7 +197,11 @@ fn all_the_same(
                 Some(known.sums.get(at)?.value(place))
             });
             if !is_close(left.value(*x), right.value(*y), size.unwrap_or(0.0), close) {
-                return Err(format!("row {number}: sums {:e} and {:e}", left.value(*x), right.value(*y)));
+                return Err(format!(
+                    "row {number}: sums {:e} and {:e}",
+                    left.value(*x),
+                    right.value(*y)
+                ));
             }
         }
     }
@@ -199,7 +223,8 @@ fn is_part(part: &RecordBatch, all: Option<&RecordBatch>) -> Result<(), String> 
     let mut rest = all.places.iter();
     for place in &part.places {
         let row = part.rows.row(*place);
-        let found = rest.find(|at| all.rows.row(**at) >= row).is_some_and(|at| all.rows.row(*at) == row);
+        let found =
+            rest.find(|at| all.rows.row(**at) >= row).is_some_and(|at| all.rows.row(*at) == row);
         if !found {
             return Err("a row that is not one of the answer without a limit".into());
         }

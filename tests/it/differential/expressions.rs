@@ -22,7 +22,8 @@ pub(crate) struct Maker<'a> {
     pub(crate) named: usize,
     /// How many subqueries conditions may still have.
     pub(crate) asks: usize,
-    /// The table and the columns of the last subquery, so that the next one may differ in its filter alone.
+    /// The table and the columns of the last subquery, so that the next one may differ in its
+    /// filter alone.
     pub(crate) asked: Option<(usize, String)>,
 }
 
@@ -44,7 +45,11 @@ impl<'a> Maker<'a> {
     pub(crate) fn column(&mut self, wanted: impl Fn(&DataType) -> bool) -> Option<&Column> {
         let fitting: Vec<usize> =
             (0..self.columns.len()).filter(|at| wanted(&self.columns[*at].data_type)).collect();
-        if fitting.is_empty() { None } else { self.columns.get(fitting[self.r.below(fitting.len())]) }
+        if fitting.is_empty() {
+            None
+        } else {
+            self.columns.get(fitting[self.r.below(fitting.len())])
+        }
     }
 
     pub(crate) fn name(&mut self, wanted: impl Fn(&DataType) -> bool) -> Option<String> {
@@ -56,12 +61,17 @@ impl<'a> Maker<'a> {
         known.map_or_else(|| "1".into(), |known| self.r.of_these(&known.samples))
     }
 
-    /// A small number that suits arithmetic. Beside decimals it has no point, for then it is a double to DataFusion alone.
+    /// A small number that suits arithmetic. Beside decimals it has no point, for then it is a
+    /// double to DataFusion alone.
     fn small(&mut self) -> &'static str {
         if self.columns.iter().any(|column| matches!(column.data_type, DataType::Decimal { .. })) {
-            return self.r.pick(&["1", "2", "3", "5", "7", "10", "-1", "-3", "100", "1000", "3600"]);
+            return self
+                .r
+                .pick(&["1", "2", "3", "5", "7", "10", "-1", "-3", "100", "1000", "3600"]);
         }
-        self.r.pick(&["1", "2", "3", "5", "7", "10", "-1", "-3", "100", "1000", "0.5", "2.5", "-0.1", "3600"])
+        self.r.pick(&[
+            "1", "2", "3", "5", "7", "10", "-1", "-3", "100", "1000", "0.5", "2.5", "-0.1", "3600",
+        ])
     }
 
     /// A number.
@@ -76,20 +86,50 @@ impl<'a> Maker<'a> {
                 format!("({} {op} {})", self.number(d), self.small())
             }
             2 => format!("({} {} {})", self.small(), self.r.pick(&["+", "-", "*"]), self.number(d)),
-            3 => format!("({} {} {})", self.number(d), self.r.pick(&["+", "-", "*", "/", "%"]), self.number(d)),
+            3 => format!(
+                "({} {} {})",
+                self.number(d),
+                self.r.pick(&["+", "-", "*", "/", "%"]),
+                self.number(d)
+            ),
             4 | 5 => format!("({} {} {})", self.number(d), self.r.pick(&["/", "%"]), self.small()),
             6 => {
-                let to =
-                    self.r.pick(&["BIGINT", "INT", "SMALLINT", "DOUBLE", "REAL", "BIGINT UNSIGNED", "TINYINT"]);
+                let to = self.r.pick(&[
+                    "BIGINT",
+                    "INT",
+                    "SMALLINT",
+                    "DOUBLE",
+                    "REAL",
+                    "BIGINT UNSIGNED",
+                    "TINYINT",
+                ]);
                 let cast = if self.r.chance(70) { "TRY_CAST" } else { "CAST" };
                 format!("{cast}({} AS {to})", self.number(d))
             }
-            7 | 8 => format!("{}({})", self.r.pick(&["round", "floor", "ceil", "abs", "trunc"]), self.number(d)),
-            // Of decimals, DataFusion gives it another scale than CASE and coalesce around it were told.
-            9 => format!("round(CAST({} AS DOUBLE), {})", self.number(d), self.r.pick(&["0", "1", "-1", "2"])),
-            10 => format!("{}({})", self.r.pick(&["length", "character_length", "ascii"]), self.text(d)),
+            7 | 8 => format!(
+                "{}({})",
+                self.r.pick(&["round", "floor", "ceil", "abs", "trunc"]),
+                self.number(d)
+            ),
+            // Of decimals, DataFusion gives it another scale than CASE and coalesce around it were
+            // told.
+            9 => format!(
+                "round(CAST({} AS DOUBLE), {})",
+                self.number(d),
+                self.r.pick(&["0", "1", "-1", "2"])
+            ),
+            10 => format!(
+                "{}({})",
+                self.r.pick(&["length", "character_length", "ascii"]),
+                self.text(d)
+            ),
             11 | 12 => self.part(d),
-            13 => format!("CASE WHEN {} THEN {} ELSE {} END", self.condition(d), self.number(d), self.number(d)),
+            13 => format!(
+                "CASE WHEN {} THEN {} ELSE {} END",
+                self.condition(d),
+                self.number(d),
+                self.number(d)
+            ),
             14 => format!("coalesce({}, {})", self.number(d), self.small()),
             15 => format!("nullif({}, {})", self.number(d), self.small()),
             _ => format!("(-{})", self.number(d)),
@@ -99,8 +139,9 @@ impl<'a> Maker<'a> {
     /// A part of a moment.
     fn part(&mut self, depth: usize) -> String {
         let moment = self.moment(depth);
-        let part =
-            self.r.pick(&["year", "month", "day", "dow", "doy", "quarter", "week", "hour", "minute", "second"]);
+        let part = self.r.pick(&[
+            "year", "month", "day", "dow", "doy", "quarter", "week", "hour", "minute", "second",
+        ]);
         match self.r.below(3) {
             0 => format!("extract({part} FROM {moment})"),
             _ => format!("date_part('{part}', {moment})"),
@@ -109,7 +150,8 @@ impl<'a> Maker<'a> {
 
     /// A date or timestamp.
     pub(crate) fn moment(&mut self, depth: usize) -> String {
-        // TIMESTAMP '…' is of microseconds here, and of nanoseconds in a session of DataFusion's own.
+        // TIMESTAMP '…' is of microseconds here, and of nanoseconds in a session of DataFusion's
+        // own.
         let literal = || "arrow_cast('2020-02-29T12:34:56', 'Timestamp(Microsecond, None)')".into();
         let column = self.name(is_moment).unwrap_or_else(literal);
         if depth == 0 {
@@ -117,7 +159,9 @@ impl<'a> Maker<'a> {
         }
         match self.r.below(6) {
             0 | 1 => {
-                let grain = self.r.pick(&["year", "quarter", "month", "week", "day", "hour", "minute", "second"]);
+                let grain = self
+                    .r
+                    .pick(&["year", "quarter", "month", "week", "day", "hour", "minute", "second"]);
                 format!("date_trunc('{grain}', {column})")
             }
             2 => format!("CAST({column} AS DATE)"),
@@ -134,12 +178,17 @@ impl<'a> Maker<'a> {
         }
         let d = depth - 1;
         match self.r.below(11) {
-            0 | 1 => format!("{}({})", self.r.pick(&["lower", "upper", "trim", "reverse"]), self.text(d)),
+            0 | 1 => {
+                format!("{}({})", self.r.pick(&["lower", "upper", "trim", "reverse"]), self.text(d))
+            }
             2 => format!("substr({}, {})", self.text(d), 1 + self.r.below(6)),
             3 => format!("substr({}, {}, {})", self.text(d), self.r.below(6), self.r.below(6)),
             4 => format!("({} || {})", self.text(d), self.r.pick(&["'x'", "''", "'-é'"])),
             5 => format!("concat({}, '-', {})", self.text(d), self.text(d)),
-            6 => format!("CAST({} AS VARCHAR)", self.name(|t| t.is_integer()).unwrap_or_else(|| "12".into())),
+            6 => format!(
+                "CAST({} AS VARCHAR)",
+                self.name(|t| t.is_integer()).unwrap_or_else(|| "12".into())
+            ),
             7 => format!("coalesce({}, 'none')", self.text(d)),
             8 => format!("CASE WHEN {} THEN {} ELSE 'other' END", self.condition(d), self.text(d)),
             9 => format!("left({}, {})", self.text(d), self.r.below(5)),
@@ -198,7 +247,13 @@ impl<'a> Maker<'a> {
                 2 | 3 => format!("({} OR {})", self.condition(d), self.condition(d)),
                 4 => format!("NOT ({})", self.condition(d)),
                 _ => {
-                    let is = self.r.pick(&["IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE", "IS NULL"]);
+                    let is = self.r.pick(&[
+                        "IS TRUE",
+                        "IS NOT TRUE",
+                        "IS FALSE",
+                        "IS NOT FALSE",
+                        "IS NULL",
+                    ]);
                     format!("({}) {is}", self.condition(d))
                 }
             };
@@ -211,10 +266,16 @@ impl<'a> Maker<'a> {
             0..=3 => self.comparison(),
             4 => {
                 let number = self.number(depth.min(2));
-                let value = self.name(is_number).map_or_else(|| "3".into(), |column| self.sample(&column));
+                let value =
+                    self.name(is_number).map_or_else(|| "3".into(), |column| self.sample(&column));
                 format!("{number} {} {value}", self.operator())
             }
-            5 => format!("{} {} {}", self.number(depth.min(1)), self.operator(), self.number(depth.min(1))),
+            5 => format!(
+                "{} {} {}",
+                self.number(depth.min(1)),
+                self.operator(),
+                self.number(depth.min(1))
+            ),
             6 => {
                 let (a, b) = (self.text(depth.min(1)), self.text(1));
                 format!("{a} {} {b}", self.operator())
@@ -233,7 +294,11 @@ impl<'a> Maker<'a> {
             13 => {
                 let moment = self.moment(depth.min(1));
                 let other = self.name(is_moment).map(|column| self.sample(&column));
-                format!("{moment} {} {}", self.operator(), other.unwrap_or_else(|| "DATE '2000-01-01'".into()))
+                format!(
+                    "{moment} {} {}",
+                    self.operator(),
+                    other.unwrap_or_else(|| "DATE '2000-01-01'".into())
+                )
             }
             _ => {
                 let column = self.name(|_| true).unwrap_or_else(|| "1".into());
@@ -260,13 +325,15 @@ impl<'a> Maker<'a> {
 
     fn list(&mut self) -> String {
         let column = self.name(|_| true).unwrap_or_else(|| "1".into());
-        let mut values: Vec<String> = (0..1 + self.r.below(6)).map(|_| self.sample(&column)).collect();
+        let mut values: Vec<String> =
+            (0..1 + self.r.below(6)).map(|_| self.sample(&column)).collect();
         if self.r.chance(15) {
             values.push("NULL".into());
         }
         let not = self.r.pick(&["", "", "NOT "]);
         if self.spelling.plain {
-            let each: Vec<String> = values.iter().map(|value| format!("{column} = {value}")).collect();
+            let each: Vec<String> =
+                values.iter().map(|value| format!("{column} = {value}")).collect();
             return format!("({not}({}))", each.join(" OR "));
         }
         format!("{column} {not}IN ({})", values.join(", "))

@@ -1,4 +1,5 @@
-//! One table of up to thousands of rows in segments of their own kinds: missing and narrower columns, forced encodings.
+//! One table of up to thousands of rows in segments of their own kinds: missing and narrower
+//! columns, forced encodings.
 
 use stylobate::encoding::{Encoding, Options, Profile};
 use stylobate::model::{DataType, Schema};
@@ -30,7 +31,8 @@ pub(crate) fn generate(r: &mut Random) -> Database {
     for (number, rows) in sizes.iter().copied().enumerate() {
         let mut columns = Vec::new();
         for (at, (name, values, there, wide)) in kinds.iter().enumerate() {
-            let data_type: DataType = if number < *wide { types::narrower(r, name) } else { name.clone() };
+            let data_type: DataType =
+                if number < *wide { types::narrower(r, name) } else { name.clone() };
             let column = (number >= *there).then(|| {
                 if data_type != *name {
                     text += &format!("\n  c{at} is {data_type} in segment {number}");
@@ -42,7 +44,8 @@ pub(crate) fn generate(r: &mut Random) -> Database {
             }
             columns.push(column);
         }
-        let profile = r.of_these(&[Profile::Fast, Profile::Balanced, Profile::Balanced, Profile::Small]);
+        let profile =
+            r.of_these(&[Profile::Fast, Profile::Balanced, Profile::Balanced, Profile::Small]);
         let force = if r.chance(60) { Some(r.of_these(Encoding::ALL)) } else { None };
         let options = Options { force, ..Options::new(profile) };
         text += &format!("\n  segment {number}: {profile:?}, {force:?}");

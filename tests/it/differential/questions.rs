@@ -1,5 +1,5 @@
-//! Conditions with subqueries: IN, EXISTS, ANY, ALL and scalar ones, alone or in need of the row outside. Many are over one
-//! table, and differ in their filter alone.
+//! Conditions with subqueries: IN, EXISTS, ANY, ALL and scalar ones, alone or in need of the row
+//! outside. Many are over one table, and differ in their filter alone.
 
 use stylobate::model::DataType;
 
@@ -55,7 +55,8 @@ impl Maker<'_> {
         self.scalar_of(&asked)
     }
 
-    /// A table and what of it counts; in so many of a hundred cases that depends on the row outside.
+    /// A table and what of it counts; in so many of a hundred cases that depends on the row
+    /// outside.
     fn asked(&mut self, correlated: usize) -> Asked {
         let again = self.asked.take().filter(|_| self.r.chance(60));
         let (table, bare) = again.unwrap_or_else(|| {
@@ -64,12 +65,14 @@ impl Maker<'_> {
             (table, columns[self.r.below(columns.len())].bare.clone())
         });
         let (sql, columns) = self.leaf_of(table, "q");
-        let column = columns.iter().find(|column| column.bare == bare).unwrap_or(&columns[0]).clone();
+        let column =
+            columns.iter().find(|column| column.bare == bare).unwrap_or(&columns[0]).clone();
         let outer = std::mem::replace(&mut self.columns, columns);
         let asks = std::mem::take(&mut self.asks);
         // Seldom one in another.
         self.asks = usize::from(asks > 0 && self.r.chance(15));
-        let mut filter = if self.r.chance(80) { format!("({})", self.condition(1)) } else { "TRUE".into() };
+        let mut filter =
+            if self.r.chance(80) { format!("({})", self.condition(1)) } else { "TRUE".into() };
         self.asks = asks.saturating_sub(1);
         let inner = std::mem::replace(&mut self.columns, outer);
         let correlated = self.r.chance(correlated)
@@ -88,14 +91,19 @@ impl Maker<'_> {
         Some(format!("{} = {other}", own.name))
     }
 
-    /// A column of the row outside as a subquery can say it, in which a name without a table is the subquery's own.
+    /// A column of the row outside as a subquery can say it, in which a name without a table is the
+    /// subquery's own.
     fn outside(&mut self, wanted: impl Fn(&DataType) -> bool) -> Option<String> {
         let name = self.name(wanted)?;
-        // A merged column of USING in the other spelling, where it could not be told from the subquery's own.
+        // A merged column of USING in the other spelling, where it could not be told from the
+        // subquery's own.
         if name.starts_with("coalesce(") {
             return None;
         }
-        let mut named = self.tables.iter().filter(|table| table.columns.iter().any(|column| column.name == name));
+        let mut named = self
+            .tables
+            .iter()
+            .filter(|table| table.columns.iter().any(|column| column.name == name));
         match (named.next(), self.tables) {
             (None, _) => Some(name),
             (Some(table), [_]) => Some(format!("{}.{name}", table.name)),
@@ -140,13 +148,18 @@ impl Maker<'_> {
                 any(asked, &compared)
             };
         }
-        format!("{operand} {operator} {} {}", if all { "ALL" } else { "ANY" }, asked.select(column, ""))
+        format!(
+            "{operand} {operator} {} {}",
+            if all { "ALL" } else { "ANY" },
+            asked.select(column, "")
+        )
     }
 
     fn scalar_of(&mut self, asked: &Asked) -> String {
         let column = &asked.column.name;
         let float = matches!(asked.column.data_type, DataType::Float32 | DataType::Float64);
-        // By group, and that is what a correlated one becomes, DataFusion's min and max of NaN depend on the order of rows.
+        // By group, and that is what a correlated one becomes, DataFusion's min and max of NaN
+        // depend on the order of rows.
         let function = match asked.correlated && float {
             true => "count",
             false => self.r.pick(&["min", "max", "max", "count"]),
@@ -168,7 +181,8 @@ impl Maker<'_> {
     }
 }
 
-/// Whether a condition is true for any row of a subquery: unknown where it is unknown for some and true for none.
+/// Whether a condition is true for any row of a subquery: unknown where it is unknown for some and
+/// true for none.
 fn any(asked: &Asked, condition: &str) -> String {
     format!(
         "(CASE WHEN EXISTS {} THEN TRUE WHEN EXISTS {} THEN CAST(NULL AS BOOLEAN) ELSE FALSE END)",

@@ -12,8 +12,9 @@ use super::tables::{Database, Part, store};
 use super::ways::Ways;
 use super::{Tally, check};
 
-/// Columns `a`, `b`, …, each with its type and its segments. Of a segment: its type where that is narrower, and its
-/// values, of which `-` is null, `''` the empty text, and `×3` the values so far three times.
+/// Columns `a`, `b`, …, each with its type and its segments. Of a segment: its type where that is
+/// narrower, and its values, of which `-` is null, `''` the empty text, and `×3` the values so far
+/// three times.
 type Columns = &'static [(&'static str, &'static [&'static str])];
 
 const FOUND: &[(Columns, &[&str])] = &[
@@ -22,23 +23,35 @@ const FOUND: &[(Columns, &[&str])] = &[
         &[("int64", &["-9223372036854775808 9223372036854775807 - 0 0 7"])],
         &["SELECT a, count(*) FROM t GROUP BY 1", "SELECT a + 1, count(*) FROM t GROUP BY 1"],
     ),
-    (&[("int64", &["-9223372036854775808 9223372036854775807 0 0 7"])], &["SELECT a, count(*) FROM t GROUP BY 1"]),
+    (
+        &[("int64", &["-9223372036854775808 9223372036854775807 0 0 7"])],
+        &["SELECT a, count(*) FROM t GROUP BY 1"],
+    ),
     (
         &[("int64", &["-9000000000000000000 9000000000000000000 0 0 7"])],
-        &["SELECT CAST(a AS BIGINT), count(*) FROM t GROUP BY 1", "SELECT a / 2 * 2, count(*) FROM t GROUP BY 1"],
+        &[
+            "SELECT CAST(a AS BIGINT), count(*) FROM t GROUP BY 1",
+            "SELECT a / 2 * 2, count(*) FROM t GROUP BY 1",
+        ],
     ),
     // A sum that is NaN has the same bits on any number of threads.
     (
-        &[("int32", &["1 2 ×700", "1 2 ×500", "2"]), ("float64", &["NaN 1.5 ×700", "inf -inf NaN 2 ×250", "1"])],
+        &[
+            ("int32", &["1 2 ×700", "1 2 ×500", "2"]),
+            ("float64", &["NaN 1.5 ×700", "inf -inf NaN 2 ×250", "1"]),
+        ],
         &[
             "SELECT a, sum(b), avg(b - b), sum(-b) FILTER (WHERE true) FROM t GROUP BY 1",
             "SELECT sum(b), avg(b + 1) FROM t",
         ],
     ),
-    // Whatever scale round() of a decimal has once its arguments are known, CASE has the type it was given.
+    // Whatever scale round() of a decimal has once its arguments are known, CASE has the type it
+    // was given.
     (
         &[("decimal(12,2)", &["1.55 - -7.25 12 ×40"]), ("int32", &["1 2 3 4 ×40"])],
-        &["SELECT CASE WHEN b > 9 THEN b ELSE round(a, -1) END > 0, count(*) FROM t WHERE b > 9 GROUP BY 1"],
+        &[
+            "SELECT CASE WHEN b > 9 THEN b ELSE round(a, -1) END > 0, count(*) FROM t WHERE b > 9 GROUP BY 1",
+        ],
     ),
     // Top-n by text and decimals, some of them missing.
     (
@@ -65,7 +78,10 @@ const FOUND: &[(Columns, &[&str])] = &[
     ),
     // Codes of a dictionary of values further apart than 32 bits.
     (
-        &[("time(us)", &["00:00:01 22:00:00 23:00:00 23:59:59.000001 ×2000"]), ("int32", &["1 2 3 4 ×2000"])],
+        &[
+            ("time(us)", &["00:00:01 22:00:00 23:00:00 23:59:59.000001 ×2000"]),
+            ("int32", &["1 2 3 4 ×2000"]),
+        ],
         &["SELECT a, count(*), sum(b) FROM t GROUP BY 1", "SELECT DISTINCT b, a FROM t"],
     ),
     // Neighbours that differ are not all different.
@@ -79,7 +95,11 @@ const FOUND: &[(Columns, &[&str])] = &[
     ),
     // Of a column of one value, only the rows that pass are counted.
     (
-        &[("int32", &["5 5 5 5 ×500"]), ("int32", &["1 2 3 - ×500"]), ("float64", &["0.5 - 2.25 1.75 ×500"])],
+        &[
+            ("int32", &["5 5 5 5 ×500"]),
+            ("int32", &["1 2 3 - ×500"]),
+            ("float64", &["0.5 - 2.25 1.75 ×500"]),
+        ],
         &[
             "SELECT sum(a + 1), avg(a), count(a * b), sum(b + 1), avg(c * 2), sum(a * b - c) FROM t WHERE b <> 2",
             "SELECT sum(abs(a)), count(*) FROM t WHERE b > 1",
@@ -115,7 +135,10 @@ const FOUND: &[(Columns, &[&str])] = &[
     ),
     // There is one zero among keys, and it is positive.
     (
-        &[("float64", &["-0.0 0.0 1.5 -0.0 ×700", "0.0 -0.0", "-"]), ("float32", &["-0.0 0.0 2.5 2.5 ×700"])],
+        &[
+            ("float64", &["-0.0 0.0 1.5 -0.0 ×700", "0.0 -0.0", "-"]),
+            ("float32", &["-0.0 0.0 2.5 2.5 ×700"]),
+        ],
         &[
             "SELECT a, count(*) FROM t GROUP BY 1",
             "SELECT b, count(*) FROM t GROUP BY 1",
@@ -129,7 +152,9 @@ const FOUND: &[(Columns, &[&str])] = &[
 
 fn part(text: &str, data_type: &DataType) -> (DataType, ArrayRef) {
     let (stored, values) = match text.split_once(':') {
-        Some((stored, values)) if stored.parse::<DataType>().is_ok() => (stored.parse().unwrap(), values),
+        Some((stored, values)) if stored.parse::<DataType>().is_ok() => {
+            (stored.parse().unwrap(), values)
+        }
         _ => (data_type.clone(), text),
     };
     let mut all: Vec<Option<String>> = Vec::new();
@@ -156,12 +181,20 @@ fn table(columns: Columns) -> Database {
     }
     let segments = columns.iter().map(|(_, segments)| segments.len()).max().unwrap_or(0);
     let segment = |at: usize| {
-        let columns: Vec<Option<(DataType, ArrayRef)>> =
-            columns.iter().map(|(t, all)| all.get(at).map(|text| part(text, &t.parse().unwrap()))).collect();
+        let columns: Vec<Option<(DataType, ArrayRef)>> = columns
+            .iter()
+            .map(|(t, all)| all.get(at).map(|text| part(text, &t.parse().unwrap())))
+            .collect();
         let rows = columns.iter().flatten().map(|(_, values)| values.len()).max().unwrap_or(0);
         Part { columns, rows, options: Options::new(Profile::Balanced), commits: true }
     };
-    store(&schema, 1024, (0..segments).map(segment).collect(), format!("{columns:?}"), &mut Random::new(1))
+    store(
+        &schema,
+        1024,
+        (0..segments).map(segment).collect(),
+        format!("{columns:?}"),
+        &mut Random::new(1),
+    )
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What must hold between the answers to statements, whoever answers: each row makes a condition true, false or unknown, and
-//! a condition counts the same rows wherever it stands.
+//! What must hold between the answers to statements, whoever answers: each row makes a condition
+//! true, false or unknown, and a condition counts the same rows wherever it stands.
 
 use arrow_array::{Array, RecordBatch};
 use arrow_select::concat::concat_batches;
@@ -56,17 +56,26 @@ impl Maker<'_> {
 impl Relation {
     /// What does not hold. An error says nothing, unless it is one that no statement may have.
     pub(crate) fn check(&self, ask: &dyn Fn(&str) -> Answer) -> Result<bool, String> {
-        let answers: Vec<Answer> =
-            [&self.whole.sql].into_iter().chain(&self.parts).chain(&self.counts).map(|sql| ask(sql)).collect();
-        if let Some(at) = answers.iter().position(|answer| answer.as_ref().is_err_and(|e| e.contains(PANIC))) {
+        let answers: Vec<Answer> = [&self.whole.sql]
+            .into_iter()
+            .chain(&self.parts)
+            .chain(&self.counts)
+            .map(|sql| ask(sql))
+            .collect();
+        if let Some(at) =
+            answers.iter().position(|answer| answer.as_ref().is_err_and(|e| e.contains(PANIC)))
+        {
             return Err(format!("a panic in number {at} of\n{self:#?}"));
         }
         let batches: Vec<Option<RecordBatch>> = answers.into_iter().map(Result::ok).collect();
         let [whole, parts @ .., count, sum] = batches.as_slice() else { return Ok(false) };
         let mut known = false;
-        if let (Some(whole), Some(parts)) = (whole, parts.iter().cloned().collect::<Option<Vec<_>>>()) {
+        if let (Some(whole), Some(parts)) =
+            (whole, parts.iter().cloned().collect::<Option<Vec<_>>>())
+        {
             let sizes: Vec<usize> = parts.iter().map(RecordBatch::num_rows).collect();
-            let united = concat_batches(&whole.schema(), &parts).map_err(|error| error.to_string())?;
+            let united =
+                concat_batches(&whole.schema(), &parts).map_err(|error| error.to_string())?;
             compare(&self.whole, whole, &united, &|_| None).map_err(|what| {
                 format!("all rows, and those of three parts {sizes:?}: {what}\n{:#?}", self.parts)
             })?;

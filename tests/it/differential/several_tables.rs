@@ -1,5 +1,6 @@
-//! Several small tables that share names of columns, some of them of other types, and values, so that joins find partners.
-//! Each is stored in its own way: in one commit or many, sorted, partitioned, compacted.
+//! Several small tables that share names of columns, some of them of other types, and values, so
+//! that joins find partners. Each is stored in its own way: in one commit or many, sorted,
+//! partitioned, compacted.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch};
@@ -22,7 +23,8 @@ const NAMES: [&str; 8] = ["id", "k", "n", "x", "s", "v", "w", "y"];
 pub(crate) fn generate(r: &mut Random) -> Database {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path().join("db"));
-    let shared: Vec<(DataType, Values)> = NAMES.iter().map(|_| (types::any(r), Values::few(r))).collect();
+    let shared: Vec<(DataType, Values)> =
+        NAMES.iter().map(|_| (types::any(r), Values::few(r))).collect();
     let whole = [DataType::Int32, DataType::Int64];
     let (mut tables, mut text) = (Vec::new(), String::new());
     let large = r.below(16);
@@ -74,18 +76,27 @@ fn keep(
         schema.add(column, data_type.clone()).unwrap();
     }
     let start = r.below(500);
-    let arrays = columns.iter().map(|(_, data_type, values)| values.array(r, data_type, start, rows));
+    let arrays =
+        columns.iter().map(|(_, data_type, values)| values.array(r, data_type, start, rows));
     let all = RecordBatch::try_new(schema.to_arrow(), arrays.collect()).unwrap();
     let pieces = if rows < 2 { 1 } else { r.of_these(&[1, 1, 2, 3, 5]).min(rows) };
     let cut = |at: usize| rows * at / pieces;
-    let batches: Vec<RecordBatch> = (0..pieces).map(|at| all.slice(cut(at), cut(at + 1) - cut(at))).collect();
-    let keys = columns.iter().zip(all.columns()).filter(|((_, t, _), values)| is_key(t) && is_short(values));
+    let batches: Vec<RecordBatch> =
+        (0..pieces).map(|at| all.slice(cut(at), cut(at + 1) - cut(at))).collect();
+    let keys = columns
+        .iter()
+        .zip(all.columns())
+        .filter(|((_, t, _), values)| is_key(t) && is_short(values));
     let keys: Vec<&str> = keys.map(|((column, ..), _)| *column).collect();
     let options = how(columns, &keys, text, r);
     let created = TableOptions { block_rows: 1024, ..TableOptions::default() };
     let table = store.table(name).unwrap();
     if rows == 0 {
-        table.writer(Some((schema.clone(), created))).unwrap().commit(schema.clone(), Vec::new()).unwrap();
+        table
+            .writer(Some((schema.clone(), created)))
+            .unwrap()
+            .commit(schema.clone(), Vec::new())
+            .unwrap();
         return Table::new(name, &schema, batches, r);
     }
     for batch in &batches {
@@ -94,7 +105,8 @@ fn keep(
     }
     if r.chance(20) {
         *text += "; compacted";
-        compact(&table, &CompactOptions { all: true, threads: 1, ..CompactOptions::default() }).unwrap();
+        compact(&table, &CompactOptions { all: true, threads: 1, ..CompactOptions::default() })
+            .unwrap();
     }
     *text += &format!("; in {pieces} commits");
     Table::new(name, &schema, batches, r)
@@ -104,19 +116,31 @@ fn is_key(data_type: &DataType) -> bool {
     data_type.is_integer() || matches!(data_type, DataType::Bool | DataType::Utf8 | DataType::Date)
 }
 
-/// Whether every text fits into the name of a partition's directory, in which a byte may take three.
+/// Whether every text fits into the name of a partition's directory, in which a byte may take
+/// three.
 fn is_short(values: &ArrayRef) -> bool {
-    values.as_string_view_opt().is_none_or(|texts| texts.iter().flatten().all(|text| text.len() <= 60))
+    values
+        .as_string_view_opt()
+        .is_none_or(|texts| texts.iter().flatten().all(|text| text.len() <= 60))
 }
 
 /// Sorted or not, partitioned or not, and in which profile.
-fn how(columns: &[(&str, DataType, Values)], keys: &[&str], text: &mut String, r: &mut Random) -> LoadOptions {
+fn how(
+    columns: &[(&str, DataType, Values)],
+    keys: &[&str],
+    text: &mut String,
+    r: &mut Random,
+) -> LoadOptions {
     let mut arrange = Arrange::default();
     if r.chance(30) {
         for _ in 0..1 + r.below(2) {
             let column = columns[r.below(columns.len())].0.to_owned();
             if arrange.sort_by.iter().all(|key: &SortBy| key.column != column) {
-                arrange.sort_by.push(SortBy { column, descending: r.chance(30), nulls_first: r.chance(50) });
+                arrange.sort_by.push(SortBy {
+                    column,
+                    descending: r.chance(30),
+                    nulls_first: r.chance(50),
+                });
             }
         }
         *text += &format!("\n  sorted by {:?}", arrange.sort_by);

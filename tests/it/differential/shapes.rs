@@ -1,6 +1,8 @@
-//! Statements beyond one GROUP BY or ORDER BY: windows, grouping sets, set operations, aggregates side by side.
+//! Statements beyond one GROUP BY or ORDER BY: windows, grouping sets, set operations, aggregates
+//! side by side.
 //!
-//! Whatever depends on an order depends on one that leaves nothing open but the places of equal rows.
+//! Whatever depends on an order depends on one that leaves nothing open but the places of equal
+//! rows.
 
 use stylobate::model::DataType;
 
@@ -46,15 +48,19 @@ impl Maker<'_> {
         let windows = 1 + self.r.below(3);
         // Of equal rows, each window may take another for the first.
         let distinct = if windows > 1 || self.r.chance(50) { "DISTINCT " } else { "" };
-        let inner =
-            format!("SELECT {distinct}{}, {exact} AS e FROM {}{filter}", Self::named_items(&items), self.from);
+        let inner = format!(
+            "SELECT {distinct}{}, {exact} AS e FROM {}{filter}",
+            Self::named_items(&items),
+            self.from
+        );
         let mut calls = Vec::new();
         for at in 0..windows {
             let call = self.window(count);
             calls.push(format!("{call} AS w{at}"));
         }
         let outer: Vec<String> = (0..count).map(|at| format!("x{at}")).collect();
-        let mut sql = format!("SELECT {}, e, {} FROM ({inner}) AS s", outer.join(", "), calls.join(", "));
+        let mut sql =
+            format!("SELECT {}, e, {} FROM ({inner}) AS s", outer.join(", "), calls.join(", "));
         if !distinct.is_empty() && self.r.chance(25) {
             sql += &format!(" QUALIFY {} <= {}", self.place(count), 1 + self.r.below(4));
         }
@@ -113,8 +119,11 @@ impl Maker<'_> {
         let count = items.len();
         let (exact, any) = (self.name(is_exact).unwrap_or_else(|| "1".into()), self.ordered(0));
         let filter = self.filter(60);
-        let inner =
-            format!("SELECT {}, {exact} AS e, {any} AS m FROM {}{filter}", Self::named_items(&items), self.from);
+        let inner = format!(
+            "SELECT {}, {exact} AS e, {any} AS m FROM {}{filter}",
+            Self::named_items(&items),
+            self.from
+        );
         let keys: Vec<String> = (0..count).map(|at| format!("x{at}")).collect();
         let sets = match self.r.below(5) {
             0 => format!("ROLLUP ({})", keys.join(", ")),
@@ -123,12 +132,24 @@ impl Maker<'_> {
             3 => format!("GROUPING SETS (({}), ({}))", keys[0], keys[1]),
             _ => format!("GROUPING SETS (({}), (), ({}))", keys[1], keys[0]),
         };
-        let calls = ["count(*)", "sum(e)", "count(e)", "count(DISTINCT e)", "min⟨m⟩", "max⟨m⟩", "grouping(x0)"];
-        let calls: Vec<String> =
-            (0..1 + self.r.below(3)).map(|at| format!("{} AS c{at}", self.r.pick(&calls))).collect();
+        let calls = [
+            "count(*)",
+            "sum(e)",
+            "count(e)",
+            "count(DISTINCT e)",
+            "min⟨m⟩",
+            "max⟨m⟩",
+            "grouping(x0)",
+        ];
+        let calls: Vec<String> = (0..1 + self.r.below(3))
+            .map(|at| format!("{} AS c{at}", self.r.pick(&calls)))
+            .collect();
         let having = if self.r.chance(20) { " HAVING count(*) > 1" } else { "" };
-        let sql =
-            format!("SELECT {}, {} FROM ({inner}) AS s GROUP BY {sets}{having}", keys.join(", "), calls.join(", "));
+        let sql = format!(
+            "SELECT {}, {} FROM ({inner}) AS s GROUP BY {sets}{having}",
+            keys.join(", "),
+            calls.join(", ")
+        );
         Statement::plain(sql)
     }
 
@@ -138,7 +159,8 @@ impl Maker<'_> {
         let filter = self.filter(50);
         let inner = format!("SELECT {} FROM {}{filter}", Self::named_items(&items), self.from);
         let on = 1 + self.r.below(count - 1);
-        let keys: Vec<String> = (0..count).map(|at| format!("⟪x{at}⟫{}", self.direction())).collect();
+        let keys: Vec<String> =
+            (0..count).map(|at| format!("⟪x{at}⟫{}", self.direction())).collect();
         let names: Vec<String> = (0..count).map(|at| format!("⟪x{at}⟫ AS x{at}")).collect();
         let on: Vec<String> = (0..on).map(|at| format!("⟪x{at}⟫")).collect();
         let sql = format!(
@@ -157,19 +179,33 @@ impl Maker<'_> {
         let start = format!("SELECT {} FROM {}", Self::named_items(&items), self.from);
         let mut sql = start.clone() + &self.filter(80);
         for _ in 0..1 + self.r.below(3) {
-            let operation =
-                self.r.pick(&["UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"]);
+            let operation = self.r.pick(&[
+                "UNION",
+                "UNION ALL",
+                "INTERSECT",
+                "INTERSECT ALL",
+                "EXCEPT",
+                "EXCEPT ALL",
+            ]);
             let more = start.clone() + &self.filter(80);
             let (left, right) = if self.r.chance(50) { (sql, more) } else { (more, sql) };
             sql = match operation.strip_suffix(" ALL").filter(|operation| *operation != "UNION") {
-                Some(operation) if self.spelling.plain => Self::counted(&left, operation, &right, count),
+                Some(operation) if self.spelling.plain => {
+                    Self::counted(&left, operation, &right, count)
+                }
                 _ => format!("({left}) {operation} ({right})"),
             };
         }
         if self.r.chance(30) {
-            let by: Vec<String> = (0..count).map(|at| format!("x{at}{}", self.direction())).collect();
-            let limited = format!("SELECT * FROM ({sql}) AS s ORDER BY {}{}", by.join(", "), self.limit());
-            return Statement { order: Order::Total, zeros_are_one: true, ..Statement::plain(limited) };
+            let by: Vec<String> =
+                (0..count).map(|at| format!("x{at}{}", self.direction())).collect();
+            let limited =
+                format!("SELECT * FROM ({sql}) AS s ORDER BY {}{}", by.join(", "), self.limit());
+            return Statement {
+                order: Order::Total,
+                zeros_are_one: true,
+                ..Statement::plain(limited)
+            };
         }
         // Of equal rows, any may be kept.
         Statement { zeros_are_one: true, ..Statement::plain(sql) }
@@ -189,7 +225,8 @@ impl Maker<'_> {
     /// Aggregates of a kind beside each other, which differ in what they filter, or add.
     pub(crate) fn side_by_side(&mut self) -> Statement {
         let exact = self.name(is_exact).unwrap_or_else(|| "1".into());
-        let (a, b) = (self.name(|_| true).unwrap_or_default(), self.name(|_| true).unwrap_or_default());
+        let (a, b) =
+            (self.name(|_| true).unwrap_or_default(), self.name(|_| true).unwrap_or_default());
         let (x, number) = (self.ordered(0), self.name(is_number).unwrap_or_else(|| "1".into()));
         let (p, q) = (self.condition(1), self.condition(1));
         let all = [
@@ -219,7 +256,11 @@ impl Maker<'_> {
         let group = if keys > 0 { format!(" GROUP BY {}", by.join(", ")) } else { String::new() };
         let having = if keys > 0 && self.r.chance(15) { " HAVING count(*) > 1" } else { "" };
         let filter = self.filter(60);
-        let sql = format!("SELECT {} FROM {}{filter}{group}{having}", Self::named_items(&items), self.from);
+        let sql = format!(
+            "SELECT {} FROM {}{filter}{group}{having}",
+            Self::named_items(&items),
+            self.from
+        );
         Statement::plain(sql)
     }
 

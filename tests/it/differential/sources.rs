@@ -71,8 +71,11 @@ impl Maker<'_> {
         if !self.spelling.renamed {
             return (format!("{} AS {alias}", table.name), columns);
         }
-        let items: Vec<String> =
-            table.columns.iter().map(|c| format!("{} AS {}", c.bare, self.given(&alias, &c.bare))).collect();
+        let items: Vec<String> = table
+            .columns
+            .iter()
+            .map(|c| format!("{} AS {}", c.bare, self.given(&alias, &c.bare)))
+            .collect();
         (format!("(SELECT {} FROM {}) AS {alias}", items.join(", "), table.name), columns)
     }
 
@@ -89,10 +92,13 @@ impl Maker<'_> {
     fn leaf(&mut self) -> Source {
         if let Some(named) = self.with.clone().filter(|_| self.r.chance(60)) {
             let alias = self.alias("x");
-            let columns: Vec<Column> = named.columns.iter().map(|column| self.seen(&alias, column)).collect();
+            let columns: Vec<Column> =
+                named.columns.iter().map(|column| self.seen(&alias, column)).collect();
             let inner = if self.spelling.inlined { format!("({})", named.sql) } else { named.name };
-            let items: Vec<String> =
-                columns.iter().map(|c| format!("z.{} AS {}", c.bare, self.given(&alias, &c.bare))).collect();
+            let items: Vec<String> = columns
+                .iter()
+                .map(|c| format!("z.{} AS {}", c.bare, self.given(&alias, &c.bare)))
+                .collect();
             let sql = match self.spelling.renamed {
                 true => format!("(SELECT {} FROM {inner} AS z) AS {alias}", items.join(", ")),
                 false => format!("{inner} AS {alias}"),
@@ -107,7 +113,12 @@ impl Maker<'_> {
         let alias = self.alias("x");
         let (sql, columns) = self.derived(table, &alias);
         let columns = columns.iter().map(|column| self.seen(&alias, column)).collect();
-        Source { sql: format!("({sql}) AS {alias}"), columns, rows: self.tables[table].rows(), leaf: true }
+        Source {
+            sql: format!("({sql}) AS {alias}"),
+            columns,
+            rows: self.tables[table].rows(),
+            leaf: true,
+        }
     }
 
     /// A query to be named.
@@ -133,7 +144,8 @@ impl Maker<'_> {
         }
         let items = |maker: &Self, of: &dyn Fn(usize, &Column) -> String| -> String {
             let items = columns.iter().enumerate();
-            let items = items.map(|(at, c)| format!("{} AS {}", of(at, c), maker.given(alias, &c.bare)));
+            let items =
+                items.map(|(at, c)| format!("{} AS {}", of(at, c), maker.given(alias, &c.bare)));
             items.collect::<Vec<_>>().join(", ")
         };
         let plainly = items(self, &|_, column| column.name.clone());
@@ -209,7 +221,13 @@ impl Maker<'_> {
     }
 
     /// Joined by USING or NATURAL, where the names allow it.
-    fn by_names(&mut self, left: &Source, right: &Source, kind: &'static str, pairs: usize) -> Option<Source> {
+    fn by_names(
+        &mut self,
+        left: &Source,
+        right: &Source,
+        kind: &'static str,
+        pairs: usize,
+    ) -> Option<Source> {
         let wanted = self.r.chance(15) && left.leaf && right.leaf && pairs <= MOST_PAIRS;
         if !wanted || kind.contains("SEMI") || kind.contains("ANTI") || kind.contains("CROSS") {
             return None;
@@ -234,7 +252,8 @@ impl Maker<'_> {
         columns.extend(right.columns.iter().cloned());
         for (a, b) in &common {
             // Named without a table, it is the value of whichever side has one.
-            let alone = left.columns.iter().chain(&right.columns).filter(|c| c.bare == a.bare).count() == 2;
+            let alone =
+                left.columns.iter().chain(&right.columns).filter(|c| c.bare == a.bare).count() == 2;
             if alone && a.data_type == b.data_type && self.r.chance(30) {
                 let name = match self.spelling.renamed {
                     true => format!("coalesce({}, {})", a.name, b.name),
@@ -244,7 +263,8 @@ impl Maker<'_> {
             }
         }
         let names: Vec<&str> = common.iter().map(|(a, _)| a.bare.as_str()).collect();
-        let equal: Vec<String> = common.iter().map(|(a, b)| format!("{} = {}", a.name, b.name)).collect();
+        let equal: Vec<String> =
+            common.iter().map(|(a, b)| format!("{} = {}", a.name, b.name)).collect();
         let (first, second, kind) = match self.spelling.commuted {
             true => (right, left, commuted(kind)),
             false => (left, right, kind),
@@ -252,7 +272,9 @@ impl Maker<'_> {
         let sql = match (self.spelling.renamed, natural) {
             (true, _) => format!("{} {kind} {} ON {}", first.sql, second.sql, equal.join(" AND ")),
             (false, true) => format!("{} NATURAL {kind} {}", first.sql, second.sql),
-            (false, false) => format!("{} {kind} {} USING ({})", first.sql, second.sql, names.join(", ")),
+            (false, false) => {
+                format!("{} {kind} {} USING ({})", first.sql, second.sql, names.join(", "))
+            }
         };
         Some(Source { sql, columns, rows: (pairs / 4).max(left.rows).max(right.rows), leaf: false })
     }
@@ -286,7 +308,8 @@ impl Maker<'_> {
     /// Columns that can be compared, of one name if there are such.
     fn pair(&mut self, left: &[Column], right: &[Column]) -> Option<(Column, Column)> {
         let a = &left[self.r.below(left.len())];
-        let fitting: Vec<&Column> = right.iter().filter(|b| are_alike(&a.data_type, &b.data_type)).collect();
+        let fitting: Vec<&Column> =
+            right.iter().filter(|b| are_alike(&a.data_type, &b.data_type)).collect();
         let same: Vec<&Column> = fitting.iter().copied().filter(|b| b.bare == a.bare).collect();
         let of = if same.is_empty() || self.r.chance(30) { fitting } else { same };
         if of.is_empty() { None } else { Some((a.clone(), self.r.of_these(&of).clone())) }

@@ -17,7 +17,8 @@ pub(crate) struct Spelling {
 
 impl Spelling {
     /// All of them: what the usual spelling meets is in none of its places.
-    pub(crate) const OTHER: Spelling = Spelling { renamed: true, commuted: true, plain: true, inlined: true };
+    pub(crate) const OTHER: Spelling =
+        Spelling { renamed: true, commuted: true, plain: true, inlined: true };
 
     /// Some of them.
     pub(crate) fn random(r: &mut Random) -> Self {

@@ -14,8 +14,8 @@ pub(crate) struct Statement {
     pub(crate) sql: String,
     /// The same with sums of sizes instead of sums: how far off sums of floats may be.
     pub(crate) sizes: Option<String>,
-    /// Other ways to say the same, for when DataFusion is wrong: its min and max where floats are NaN or nothing but
-    /// infinite, its top-n where zeros have signs.
+    /// Other ways to say the same, for when DataFusion is wrong: its min and max where floats are
+    /// NaN or nothing but infinite, its top-n where zeros have signs.
     pub(crate) detours: Vec<Detour>,
     /// Columns of the answer that may be sums of floats.
     pub(crate) sums: Vec<usize>,
@@ -24,7 +24,8 @@ pub(crate) struct Statement {
     pub(crate) order: Order,
     /// Whether a row that does not count in the end could have been evaluated, and have failed.
     pub(crate) may_hide_errors: bool,
-    /// Whether answers may differ in the sign of a zero: of rows that are equal, any may stand for all.
+    /// Whether answers may differ in the sign of a zero: of rows that are equal, any may stand for
+    /// all.
     pub(crate) zeros_are_one: bool,
 }
 
@@ -65,7 +66,12 @@ impl Statement {
 }
 
 /// A statement over some of the tables, in one of the spellings.
-pub(crate) fn generate(seed: u64, number: u64, database: &Database, spelling: Spelling) -> Statement {
+pub(crate) fn generate(
+    seed: u64,
+    number: u64,
+    database: &Database,
+    spelling: Spelling,
+) -> Statement {
     let r = &mut Random::of(seed, number);
     let maker = &mut Maker::new(r, &database.tables, spelling);
     let with = maker.begin();
@@ -100,7 +106,8 @@ fn detours(marked: &str) -> Vec<Detour> {
 
 /// `min⟨x⟩` as `min(x)`, or as the first of x in order; `⟪x⟫` as `x`, or with one zero.
 fn unmarked(sql: &str, first: bool) -> String {
-    let one_zero = |(x, rest): (&str, &str)| format!("(CASE WHEN {x} = 0 THEN 0 ELSE {x} END){rest}");
+    let one_zero =
+        |(x, rest): (&str, &str)| format!("(CASE WHEN {x} = 0 THEN 0 ELSE {x} END){rest}");
     let parts = sql.split('⟪').map(|part| match part.split_once('⟫') {
         Some((x, rest)) if first => one_zero((x, rest)),
         _ => part.replace('⟫', ""),
@@ -112,7 +119,8 @@ fn unmarked(sql: &str, first: bool) -> String {
             text += &part.replace('⟨', "(").replace('⟩', ")");
             continue;
         };
-        let (of, order) = (of.trim_end_matches('⟩'), if before.ends_with("max") { "DESC" } else { "ASC" });
+        let (of, order) =
+            (of.trim_end_matches('⟩'), if before.ends_with("max") { "DESC" } else { "ASC" });
         let before = before.trim_end_matches("max").trim_end_matches("min");
         text += &format!("{before}first_value({of} ORDER BY {of} {order} NULLS LAST)");
     }
@@ -138,7 +146,8 @@ impl Maker<'_> {
             let source = self.source(leaves);
             (self.from, self.columns) = (source.sql, source.columns);
             let with = self.with.as_ref().filter(|_| !self.spelling.inlined);
-            return with.map_or_else(String::new, |with| format!("WITH {} AS ({}) ", with.name, with.sql));
+            return with
+                .map_or_else(String::new, |with| format!("WITH {} AS ({}) ", with.name, with.sql));
         };
         if self.spelling.renamed {
             (self.from, self.columns) = self.leaf_of(0, "t");
@@ -149,8 +158,11 @@ impl Maker<'_> {
     }
 
     fn statement(&mut self, several: bool) -> Statement {
-        let kinds: [usize; 12] =
-            if several { [12, 10, 26, 5, 4, 4, 10, 7, 5, 8, 6, 3] } else { [38, 15, 9, 5, 6, 5, 6, 4, 3, 3, 4, 2] };
+        let kinds: [usize; 12] = if several {
+            [12, 10, 26, 5, 4, 4, 10, 7, 5, 8, 6, 3]
+        } else {
+            [38, 15, 9, 5, 6, 5, 6, 4, 3, 3, 4, 2]
+        };
         let mut kind = self.r.below(kinds.iter().sum());
         let number = kinds.iter().position(|weight| {
             let here = kind < *weight;
@@ -226,7 +238,8 @@ impl Maker<'_> {
     }
 
     fn variance(&mut self, filter: &str) -> Call {
-        let function = self.r.pick(&["stddev", "stddev_pop", "var", "var_pop", "stddev_samp", "var_samp"]);
+        let function =
+            self.r.pick(&["stddev", "stddev_pop", "var", "var_pop", "stddev_samp", "var_samp"]);
         let of = self.number(2);
         let squares = format!("avg(CAST({of} AS DOUBLE) * CAST({of} AS DOUBLE)){filter}");
         let sizes = if function.starts_with("var") { squares } else { format!("sqrt({squares})") };
@@ -262,15 +275,23 @@ impl Maker<'_> {
         let mut tail = filter;
         if named > 0 {
             let all: Vec<String> = (1..=named).map(|at| at.to_string()).collect();
-            tail +=
-                &if self.r.chance(20) { " GROUP BY ALL".into() } else { format!(" GROUP BY {}", all.join(", ")) };
+            tail += &if self.r.chance(20) {
+                " GROUP BY ALL".into()
+            } else {
+                format!(" GROUP BY {}", all.join(", "))
+            };
         }
         if self.r.chance(15) {
-            tail += &format!(" HAVING count(*) {} {}", self.r.pick(&[">", "<", ">="]), 1 + self.r.below(30));
+            tail += &format!(
+                " HAVING count(*) {} {}",
+                self.r.pick(&[">", "<", ">="]),
+                1 + self.r.below(30)
+            );
         }
         let mut order = Order::Any;
         if named > 0 && self.r.chance(30) {
-            let mut by: Vec<String> = (0..named).map(|at| format!("g{at}{}", self.direction())).collect();
+            let mut by: Vec<String> =
+                (0..named).map(|at| format!("g{at}{}", self.direction())).collect();
             if self.r.chance(50) {
                 by.insert(0, format!("{}{}", self.exact(), self.direction()));
             }
@@ -282,7 +303,8 @@ impl Maker<'_> {
         }
         let select = |of: &dyn Fn(&Call) -> String| {
             let items = keys.iter().cloned().chain(calls.iter().map(of));
-            let items: Vec<String> = items.enumerate().map(|(at, item)| format!("{item} AS g{at}")).collect();
+            let items: Vec<String> =
+                items.enumerate().map(|(at, item)| format!("{item} AS g{at}")).collect();
             format!("SELECT {} FROM {from}{tail}", items.join(", "))
         };
         Statement {
@@ -301,7 +323,8 @@ impl Maker<'_> {
     fn top(&mut self) -> Statement {
         let from = self.from.clone();
         let items = self.items(4);
-        let text: Vec<String> = items.iter().enumerate().map(|(at, item)| format!("{item} AS x{at}")).collect();
+        let text: Vec<String> =
+            items.iter().enumerate().map(|(at, item)| format!("{item} AS x{at}")).collect();
         let start = format!("SELECT {} FROM {from}{}", text.join(", "), self.filter(50));
         let total = self.r.chance(60);
         let most = if total { items.len() } else { 1 + self.r.below(items.len()) };
@@ -321,7 +344,8 @@ impl Maker<'_> {
     fn rows(&mut self) -> Statement {
         let from = self.from.clone();
         let items = self.items(5);
-        let text: Vec<String> = items.iter().enumerate().map(|(at, item)| format!("{item} AS x{at}")).collect();
+        let text: Vec<String> =
+            items.iter().enumerate().map(|(at, item)| format!("{item} AS x{at}")).collect();
         let sql = format!("SELECT {} FROM {from}{}", text.join(", "), self.filter(85));
         if self.r.chance(25) {
             let limited = format!("{sql}{}", self.limit());
@@ -329,7 +353,8 @@ impl Maker<'_> {
         }
         if self.r.chance(30) {
             let by: Vec<usize> = (0..1 + self.r.below(items.len())).collect();
-            let keys: Vec<String> = by.iter().map(|at| format!("x{at}{}", self.direction())).collect();
+            let keys: Vec<String> =
+                by.iter().map(|at| format!("x{at}{}", self.direction())).collect();
             let ordered = format!("{sql} ORDER BY {}", keys.join(", "));
             return Statement { order: Order::By(by), ..Statement::plain(ordered) };
         }
@@ -339,20 +364,26 @@ impl Maker<'_> {
     fn distinct(&mut self) -> Statement {
         let from = self.from.clone();
         let items = self.items(3);
-        let text: Vec<String> = items.iter().enumerate().map(|(at, item)| format!("{item} AS x{at}")).collect();
-        Statement::plain(format!("SELECT DISTINCT {} FROM {from}{}", text.join(", "), self.filter(60)))
+        let text: Vec<String> =
+            items.iter().enumerate().map(|(at, item)| format!("{item} AS x{at}")).collect();
+        Statement::plain(format!(
+            "SELECT DISTINCT {} FROM {from}{}",
+            text.join(", "),
+            self.filter(60)
+        ))
     }
 
     fn joined(&mut self) -> Statement {
         let from = self.from.clone();
-        let (depth, kind) = (self.r.below(2), self.r.pick(&["JOIN", "JOIN", "LEFT JOIN", "FULL JOIN"]));
+        let (depth, kind) =
+            (self.r.below(2), self.r.pick(&["JOIN", "JOIN", "LEFT JOIN", "FULL JOIN"]));
         let key = self.key(depth);
         let (a, b) = (self.filter(60), self.filter(60));
         let (x, y) = (self.exact(), self.exact());
         let right = format!("(SELECT {key} AS k, {y} AS y FROM {from}{b} GROUP BY 1) AS b");
         Statement::plain(match self.r.below(6) {
-            // What the join and the order above it find out is handed down to the scan. Above outer joins DataFusion takes
-            // constants of one side for constants.
+            // What the join and the order above it find out is handed down to the scan. Above outer
+            // joins DataFusion takes constants of one side for constants.
             4 => {
                 let (x, by) = (self.key(1), [self.direction(), self.direction(), self.direction()]);
                 let sql = format!(
@@ -390,7 +421,9 @@ impl Maker<'_> {
     fn united(&mut self) -> Statement {
         let from = self.from.clone();
         let (key, call) = (self.key(1), self.exact());
-        let half = |filter: String| format!("SELECT {key} AS c0, {call} AS c1 FROM {from}{filter} GROUP BY 1");
+        let half = |filter: String| {
+            format!("SELECT {key} AS c0, {call} AS c1 FROM {from}{filter} GROUP BY 1")
+        };
         let (a, b) = (half(self.filter(80)), half(self.filter(80)));
         let union = self.r.pick(&["UNION ALL", "UNION", "INTERSECT", "EXCEPT"]);
         Statement::plain(format!("{a} {union} {b}"))

@@ -43,7 +43,8 @@ pub(crate) struct Column {
     pub(crate) samples: Vec<String>,
 }
 
-/// A segment to be stored: of each column the type and the values, unless it has not got the column.
+/// A segment to be stored: of each column the type and the values, unless it has not got the
+/// column.
 pub(crate) struct Part {
     pub(crate) columns: Vec<Option<(DataType, ArrayRef)>>,
     pub(crate) rows: usize,
@@ -74,10 +75,11 @@ pub(crate) fn store(
     let (mut batches, mut pending) = (Vec::new(), Vec::new());
     let last = parts.len() - 1;
     for (number, part) in parts.into_iter().enumerate() {
-        let widened = part.columns.iter().zip(readable.fields()).map(|(column, field)| match column {
-            Some((_, values)) => arrow_cast::cast(values, field.data_type()).unwrap(),
-            None => new_null_array(field.data_type(), part.rows),
-        });
+        let widened =
+            part.columns.iter().zip(readable.fields()).map(|(column, field)| match column {
+                Some((_, values)) => arrow_cast::cast(values, field.data_type()).unwrap(),
+                None => new_null_array(field.data_type(), part.rows),
+            });
         batches.push(RecordBatch::try_new(readable.clone(), widened.collect()).unwrap());
         let columns = part.columns.into_iter().zip(schema.columns());
         let columns = columns.filter_map(|(column, known)| {
@@ -108,8 +110,14 @@ pub(crate) fn store(
 }
 
 impl Table {
-    pub(crate) fn new(name: &str, schema: &Schema, batches: Vec<RecordBatch>, r: &mut Random) -> Table {
-        let columns = (0..schema.columns().len()).map(|at| column(schema, &batches, at, r)).collect();
+    pub(crate) fn new(
+        name: &str,
+        schema: &Schema,
+        batches: Vec<RecordBatch>,
+        r: &mut Random,
+    ) -> Table {
+        let columns =
+            (0..schema.columns().len()).map(|at| column(schema, &batches, at, r)).collect();
         Table { name: name.to_owned(), columns, schema: schema.to_arrow(), batches }
     }
 
@@ -156,10 +164,14 @@ fn is_short(number: &str) -> bool {
 fn literal(data_type: &DataType, values: &ArrayRef, row: usize, r: &mut Random) -> String {
     let shown = array_value_to_string(values, row).unwrap();
     match data_type {
-        DataType::Float32 | DataType::Float64 if shown.contains(['N', 'i']) => format!("CAST('{shown}' AS DOUBLE)"),
+        DataType::Float32 | DataType::Float64 if shown.contains(['N', 'i']) => {
+            format!("CAST('{shown}' AS DOUBLE)")
+        }
         DataType::Float32 if r.chance(50) => format!("CAST({shown} AS REAL)"),
         DataType::Int64 if shown == "-9223372036854775808" => format!("CAST('{shown}' AS BIGINT)"),
-        DataType::Decimal { precision, scale } if *scale >= 0 && (r.chance(70) || !is_short(&shown)) => {
+        DataType::Decimal { precision, scale }
+            if *scale >= 0 && (r.chance(70) || !is_short(&shown)) =>
+        {
             format!("CAST('{shown}' AS DECIMAL({precision},{scale}))")
         }
         DataType::Date => format!("DATE '{shown}'"),

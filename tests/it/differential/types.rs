@@ -1,4 +1,5 @@
-//! Random types of columns: all that a store keeps, decimals of every precision and scale among them.
+//! Random types of columns: all that a store keeps, decimals of every precision and scale among
+//! them.
 
 use stylobate::model::{DataType, TimeUnit};
 
@@ -20,7 +21,8 @@ const SIMPLE: [DataType; 13] = [
     DataType::Binary,
 ];
 
-const UNITS: [TimeUnit; 4] = [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
+const UNITS: [TimeUnit; 4] =
+    [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
 
 /// Any type; those that people have most often more often.
 pub(crate) fn any(r: &mut Random) -> DataType {
@@ -70,17 +72,26 @@ pub(crate) fn narrower(r: &mut Random, wide: &DataType) -> DataType {
             let (digits, fraction) =
                 (r.below(usize::from(digits) + 1) as u8, r.below(usize::from(fraction) + 1) as u8);
             if digits + fraction > 0 {
-                fitting.push(DataType::Decimal { precision: digits + fraction, scale: fraction as i8 });
+                fitting.push(DataType::Decimal {
+                    precision: digits + fraction,
+                    scale: fraction as i8,
+                });
             }
         }
         DataType::Timestamp { unit, zone } => {
-            fitting.extend(coarser(*unit).map(|unit| DataType::Timestamp { unit, zone: zone.clone() }));
+            fitting.extend(
+                coarser(*unit).map(|unit| DataType::Timestamp { unit, zone: zone.clone() }),
+            );
             fitting.extend(zone.is_none().then_some(DataType::Date));
         }
-        DataType::Time { unit } => fitting.extend(coarser(*unit).map(|unit| DataType::Time { unit })),
+        DataType::Time { unit } => {
+            fitting.extend(coarser(*unit).map(|unit| DataType::Time { unit }))
+        }
         wide => {
             let widens = |narrow: &&DataType| {
-                *narrow != wide && !narrow.widens_exactly_if(wide) && narrow.join(wide).as_ref() == Some(wide)
+                *narrow != wide
+                    && !narrow.widens_exactly_if(wide)
+                    && narrow.join(wide).as_ref() == Some(wide)
             };
             fitting.extend(SIMPLE.iter().filter(widens).cloned());
         }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BinaryViewArray, BooleanArray, NullArray, StringViewArray, make_array};
+use arrow_array::{
+    ArrayRef, BinaryViewArray, BooleanArray, NullArray, StringViewArray, make_array,
+};
 use arrow_buffer::{Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use stylobate::model::{DataType, TimeUnit};
@@ -90,10 +92,19 @@ impl Values {
             _ => Shape::Few(1 + r.below(9) as u64),
         };
         let (low, span) = r.of_these(&[(0, 3), (-2, 5), (0, 9), (1, 40), (-1_000, 2_000)]);
-        Values { shape, low, span, nulls: Nulls::None, step: 1, style: r.next() % 1000, salt: r.next() }
+        Values {
+            shape,
+            low,
+            span,
+            nulls: Nulls::None,
+            step: 1,
+            style: r.next() % 1000,
+            salt: r.next(),
+        }
     }
 
-    /// The same values in the column of another table, which has its own nulls and, of decimals, digits after the point.
+    /// The same values in the column of another table, which has its own nulls and, of decimals,
+    /// digits after the point.
     pub(crate) fn again(&self, r: &mut Random, data_type: &DataType) -> Self {
         let nulls = match r.below(8) {
             0..=2 => Nulls::None,
@@ -117,12 +128,15 @@ impl Values {
     fn number(&self, i: u64) -> i128 {
         let noise = self.noise(i);
         let within = |x: u64| self.low + (u128::from(x) % (self.span + 1)) as i128;
-        let steps = |step: u64| (i * step) as i128 + if step > 1 { (noise % step) as i128 } else { 0 };
+        let steps =
+            |step: u64| (i * step) as i128 + if step > 1 { (noise % step) as i128 } else { 0 };
         let number = match self.shape {
             Shape::Constant => within(self.salt),
             Shape::Few(most) => within(self.noise(noise % most + 1_000_000)),
             Shape::Random => within(noise),
-            Shape::Rising(step) => self.low + steps(step) + if step == 0 { (i / 100) as i128 } else { 0 },
+            Shape::Rising(step) => {
+                self.low + steps(step) + if step == 0 { (i / 100) as i128 } else { 0 }
+            }
             Shape::Falling(step) => self.low + 100_000 - steps(step),
             Shape::Sequence(step) => self.low + (i * step) as i128,
             Shape::Runs(length) => within(self.noise(i / length + 2_000_000)),
@@ -130,8 +144,18 @@ impl Values {
             Shape::Skewed => within(self.noise(noise)),
             Shape::Extremes => {
                 const LEAST: i128 = i64::MIN as i128;
-                [0, 1, -1, LEAST, i64::MAX.into(), u64::MAX.into(), i32::MAX.into(), i32::MIN.into(), 127, 255]
-                    [noise as usize % 10]
+                [
+                    0,
+                    1,
+                    -1,
+                    LEAST,
+                    i64::MAX.into(),
+                    u64::MAX.into(),
+                    i32::MAX.into(),
+                    i32::MIN.into(),
+                    127,
+                    255,
+                ][noise as usize % 10]
             }
         };
         number.wrapping_mul(self.step)
@@ -148,7 +172,13 @@ impl Values {
     }
 
     /// Rows from `start` on, as this type.
-    pub(crate) fn array(&self, r: &mut Random, data_type: &DataType, start: usize, rows: usize) -> ArrayRef {
+    pub(crate) fn array(
+        &self,
+        r: &mut Random,
+        data_type: &DataType,
+        start: usize,
+        rows: usize,
+    ) -> ArrayRef {
         // Some segments have no nulls, or nothing else.
         let other = r.below(20);
         let cell = |i: usize| {
@@ -158,12 +188,17 @@ impl Values {
         };
         let cells: Vec<Option<i128>> = (0..rows).map(cell).collect();
         match data_type {
-            DataType::Utf8 => Arc::new(texts(&cells, |n| self.text(n)).collect::<StringViewArray>()),
-            DataType::Binary => Arc::new(texts(&cells, |n| self.text(n)).collect::<BinaryViewArray>()),
+            DataType::Utf8 => {
+                Arc::new(texts(&cells, |n| self.text(n)).collect::<StringViewArray>())
+            }
+            DataType::Binary => {
+                Arc::new(texts(&cells, |n| self.text(n)).collect::<BinaryViewArray>())
+            }
             DataType::Float32 => words(data_type, &cells, |n| self.float(n) as f32),
             DataType::Float64 => words(data_type, &cells, |n| self.float(n)),
             DataType::Date | DataType::Timestamp { .. } => {
-                let moments: Vec<_> = cells.iter().map(|cell| cell.map(|n| self.moment(n, data_type))).collect();
+                let moments: Vec<_> =
+                    cells.iter().map(|cell| cell.map(|n| self.moment(n, data_type))).collect();
                 array(data_type, &moments)
             }
             _ => array(data_type, &cells),
@@ -212,8 +247,10 @@ impl Values {
     }
 
     fn text(&self, n: i128) -> String {
-        const WORDS: [&str; 12] =
-            ["", "a", "A", "ab", "Abc", "it's", "50% off_", "straße", "ÉCOLE", "zebra", " padded ", "nul"];
+        const WORDS: [&str; 12] = [
+            "", "a", "A", "ab", "Abc", "it's", "50% off_", "straße", "ÉCOLE", "zebra", " padded ",
+            "nul",
+        ];
         let noise = mix(n as u64);
         match self.style % 8 {
             0 | 1 => WORDS[noise as usize % 12].to_owned(),
@@ -221,13 +258,24 @@ impl Values {
             3 => format!("user-{n}@example.org"),
             4 => format!("{noise:016x}"),
             5 => WORDS[noise as usize % 12].repeat(n.rem_euclid(60) as usize),
-            6 => format!("{}/{}/{}", WORDS[noise as usize % 12], n.rem_euclid(7), WORDS[noise as usize / 12 % 12]),
-            _ => format!("The same beginning of every text, then {} — {n}", WORDS[noise as usize % 12]),
+            6 => format!(
+                "{}/{}/{}",
+                WORDS[noise as usize % 12],
+                n.rem_euclid(7),
+                WORDS[noise as usize / 12 % 12]
+            ),
+            _ => format!(
+                "The same beginning of every text, then {} — {n}",
+                WORDS[noise as usize % 12]
+            ),
         }
     }
 }
 
-fn texts(cells: &[Option<i128>], text: impl Fn(i128) -> String) -> impl Iterator<Item = Option<String>> {
+fn texts(
+    cells: &[Option<i128>],
+    text: impl Fn(i128) -> String,
+) -> impl Iterator<Item = Option<String>> {
     cells.iter().map(move |cell| cell.map(&text))
 }
 
@@ -237,7 +285,8 @@ fn words<T: arrow_buffer::ArrowNativeType>(
     value: impl Fn(i128) -> T,
 ) -> ArrayRef {
     let values: Vec<T> = cells.iter().map(|cell| cell.map_or_else(T::default, &value)).collect();
-    let nulls = Some(cells.iter().map(Option::is_some).collect::<NullBuffer>()).filter(|n| n.null_count() > 0);
+    let nulls = Some(cells.iter().map(Option::is_some).collect::<NullBuffer>())
+        .filter(|n| n.null_count() > 0);
     let data = ArrayData::builder(data_type.to_arrow()).len(cells.len()).nulls(nulls);
     make_array(data.add_buffer(Buffer::from_vec(values)).build().unwrap())
 }
@@ -255,7 +304,9 @@ pub(crate) fn array(data_type: &DataType, cells: &[Option<i128>]) -> ArrayRef {
 fn unbounded(data_type: &DataType, cells: &[Option<i128>]) -> ArrayRef {
     match data_type {
         DataType::Null => Arc::new(NullArray::new(cells.len())),
-        DataType::Bool => Arc::new(cells.iter().map(|cell| cell.map(|n| n % 2 != 0)).collect::<BooleanArray>()),
+        DataType::Bool => {
+            Arc::new(cells.iter().map(|cell| cell.map(|n| n % 2 != 0)).collect::<BooleanArray>())
+        }
         DataType::Decimal { .. } => words(data_type, cells, |n| n),
         DataType::Float32 => words(data_type, cells, |n| n as f32),
         DataType::Float64 => words(data_type, cells, |n| n as f64),

@@ -1,6 +1,7 @@
-//! The ways to answer a statement: the executor, DataFusion's operators on the same stored tables, and DataFusion on
-//! the rows that were stored. The last hands no filter from one operator to another, so that it cannot be wrong where the
-//! others are wrong about which columns a filter means.
+//! The ways to answer a statement: the executor, DataFusion's operators on the same stored tables,
+//! and DataFusion on the rows that were stored. The last hands no filter from one operator to
+//! another, so that it cannot be wrong where the others are wrong about which columns a filter
+//! means.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -34,7 +35,8 @@ const LITTLE_MEMORY: u64 = 64 << 20;
 pub(crate) struct Ways {
     /// The executor, on three threads.
     pub(crate) native: Session,
-    /// The executor on one thread, and over half of the tables with so little memory that groups are spilled.
+    /// The executor on one thread, and over half of the tables with so little memory that groups
+    /// are spilled.
     pub(crate) alone: Session,
     /// The executor on four threads and in little memory.
     pub(crate) small: Session,
@@ -53,8 +55,11 @@ pub(crate) struct Ways {
 impl Ways {
     pub(crate) fn over(database: &Database) -> Ways {
         let open = |threads, memory| {
-            let options =
-                SessionOptions { threads: Some(threads), memory_limit: Some(memory), ..SessionOptions::default() };
+            let options = SessionOptions {
+                threads: Some(threads),
+                memory_limit: Some(memory),
+                ..SessionOptions::default()
+            };
             Session::open(&database.store, &options).unwrap()
         };
         let set = |session: &Session, setting: &str| {
@@ -68,14 +73,18 @@ impl Ways {
         }
         let (memory, decimals) = (independent(false), independent(true));
         for table in &database.tables {
-            let rows = Arc::new(MemTable::try_new(table.schema.clone(), table.partitions()).unwrap());
+            let rows =
+                Arc::new(MemTable::try_new(table.schema.clone(), table.partitions()).unwrap());
             for context in [&memory, &decimals] {
                 context.register_table(table.name.as_str(), rows.clone()).unwrap();
             }
         }
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let has = |test: fn(&DataType) -> bool| {
-            database.tables.iter().any(|table| table.schema.fields().iter().any(|field| test(field.data_type())))
+            database
+                .tables
+                .iter()
+                .any(|table| table.schema.fields().iter().any(|field| test(field.data_type())))
         };
         Ways {
             native: open(3, 1 << 30),
@@ -85,7 +94,9 @@ impl Ways {
             memory,
             decimals,
             has_floats: has(DataType::is_floating),
-            has_zones: has(|of| matches!(of, DataType::Timestamp(_, Some(zone)) if zone.as_ref() != "UTC")),
+            has_zones: has(
+                |of| matches!(of, DataType::Timestamp(_, Some(zone)) if zone.as_ref() != "UTC"),
+            ),
             runtime,
         }
     }
@@ -129,7 +140,8 @@ fn with_one_zero(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     Ok(sorted?.data)
 }
 
-/// DataFusion without the rules that hand filters down to where rows come from, and those that take nulls for equal.
+/// DataFusion without the rules that hand filters down to where rows come from, and those that take
+/// nulls for equal.
 fn independent(decimals: bool) -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(2);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
@@ -138,7 +150,9 @@ fn independent(decimals: bool) -> SessionContext {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.retain(|rule| !rule.name().starts_with("FilterPushdown"));
     let mut logical = Optimizer::new().rules;
-    logical.retain(|rule| !["extract_equijoin_predicate", "eliminate_cross_join"].contains(&rule.name()));
+    logical.retain(|rule| {
+        !["extract_equijoin_predicate", "eliminate_cross_join"].contains(&rule.name())
+    });
     let builder = SessionStateBuilder::new_with_default_features().with_config(config);
     let builder = builder.with_optimizer_rules(logical).with_physical_optimizer_rules(rules);
     SessionContext::new_with_state(builder.build())

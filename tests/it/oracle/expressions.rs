@@ -1,4 +1,5 @@
-//! Random expressions that mean the same in SQLite and in SQL: integers that stay small, truths with NULL, texts.
+//! Random expressions that mean the same in SQLite and in SQL: integers that stay small, truths
+//! with NULL, texts.
 
 use super::super::differential::random::Random;
 use super::tables::TEXTS;
@@ -45,7 +46,8 @@ pub(super) struct Maker<'a> {
     pub(super) subqueries: usize,
     /// Nested subqueries.
     pub(super) nested: usize,
-    /// Whether columns are named with their tables always: where a column of the SELECT may be called like one of a table.
+    /// Whether columns are named with their tables always: where a column of the SELECT may be
+    /// called like one of a table.
     pub(super) qualified: bool,
     /// What a scalar subquery gives of what, for others that differ in their filter alone.
     pub(super) twin: Option<Twin>,
@@ -79,7 +81,8 @@ impl Maker<'_> {
         if self.r.chance(10) {
             return self.constant(kind);
         }
-        let outer: Vec<usize> = (0..self.scopes.len() - 1).filter(|at| self.scopes[*at].open).collect();
+        let outer: Vec<usize> =
+            (0..self.scopes.len() - 1).filter(|at| self.scopes[*at].open).collect();
         if !outer.is_empty() && self.r.chance(if self.nested > 0 { 25 } else { 0 }) {
             let at = self.r.of_these(&outer);
             if let Some(column) = self.column(at, kind) {
@@ -113,7 +116,11 @@ impl Maker<'_> {
             return None;
         }
         let (alias, name) = self.r.of_these(&fit);
-        let seen = self.scopes.iter().flat_map(|scope| &scope.relations).flat_map(|relation| &relation.columns);
+        let seen = self
+            .scopes
+            .iter()
+            .flat_map(|scope| &scope.relations)
+            .flat_map(|relation| &relation.columns);
         let alone = seen.filter(|(other, _)| *other == name).count() == 1;
         let short = alone && self.scopes[at].open && !self.qualified;
         Some(if short && self.r.chance(40) { name } else { format!("{alias}.{name}") })
@@ -155,7 +162,11 @@ impl Maker<'_> {
             (_, 5) => format!("sum(CASE WHEN {} THEN 1 ELSE 0 END)", self.truth(1)),
             _ => format!("{}({})", self.r.pick(&["min", "max"]), self.integer(1)),
         };
-        let text = if self.r.chance(15) { format!("{text} FILTER (WHERE {})", self.truth(1)) } else { text };
+        let text = if self.r.chance(15) {
+            format!("{text} FILTER (WHERE {})", self.truth(1))
+        } else {
+            text
+        };
         self.subqueries = subqueries;
         self.nested = nested;
         self.qualified = qualified;
@@ -254,15 +265,26 @@ impl Maker<'_> {
             5 => self.listed(d),
             6 => {
                 let not = self.r.pick(&["", "", "NOT "]);
-                format!("({} {not}BETWEEN {} AND {})", self.integer(d), self.integer(d), self.integer(d))
+                format!(
+                    "({} {not}BETWEEN {} AND {})",
+                    self.integer(d),
+                    self.integer(d),
+                    self.integer(d)
+                )
             }
             7 => self.leaf(Kind::Truth),
             8..=10 => format!("({} AND {})", self.truth(d), self.truth(d)),
             11..=13 => format!("({} OR {})", self.truth(d), self.truth(d)),
             14..=16 => format!("(NOT {})", self.truth(d)),
             17 => {
-                let is =
-                    self.r.pick(&["IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE"]);
+                let is = self.r.pick(&[
+                    "IS NULL",
+                    "IS NOT NULL",
+                    "IS TRUE",
+                    "IS NOT TRUE",
+                    "IS FALSE",
+                    "IS NOT FALSE",
+                ]);
                 format!("({} {is})", self.truth(d))
             }
             18 => {
@@ -270,7 +292,8 @@ impl Maker<'_> {
                 format!("({} IS {not}DISTINCT FROM {})", self.integer(d), self.integer(d))
             }
             19 => {
-                let (not, like) = (self.r.pick(&["", "NOT "]), self.r.pick(&["a%", "%b", "%", "_", "_b%", ""]));
+                let (not, like) =
+                    (self.r.pick(&["", "NOT "]), self.r.pick(&["a%", "%b", "%", "_", "_b%", ""]));
                 format!("({} {not}LIKE '{like}')", self.text(d))
             }
             20 => self.case(Kind::Truth, d),

@@ -18,7 +18,14 @@ impl Maker<'_> {
         while relations.len() < count {
             let (factor, relation) = self.factor(depth);
             relations.push(relation);
-            let join = self.r.pick(&["JOIN", "INNER JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
+            let join = self.r.pick(&[
+                "JOIN",
+                "INNER JOIN",
+                "LEFT JOIN",
+                "LEFT JOIN",
+                "RIGHT JOIN",
+                "FULL JOIN",
+            ]);
             text = match self.r.chance(4) {
                 true => format!("{text} CROSS JOIN {factor}"),
                 false => format!("{text} {join} {factor} ON {}", self.on(&relations)),
@@ -64,13 +71,16 @@ impl Maker<'_> {
         }
     }
 
-    /// A condition that joins the last of some relations with those before it: mostly an equality of columns of one name.
+    /// A condition that joins the last of some relations with those before it: mostly an equality
+    /// of columns of one name.
     fn on(&mut self, relations: &[Relation]) -> String {
         let Some((last, before)) = relations.split_last() else { return "(1 = 1)".into() };
         let mut equal = Vec::new();
         for relation in before {
             for (name, kind) in &relation.columns {
-                let fits = |(other, of): &&(String, Kind)| of == kind && (other == name || *kind == Kind::Integer);
+                let fits = |(other, of): &&(String, Kind)| {
+                    of == kind && (other == name || *kind == Kind::Integer)
+                };
                 let columns = last.columns.iter().filter(fits);
                 equal.extend(columns.map(|(other, _)| {
                     let twice = if other == name { 4 } else { 1 };
@@ -78,8 +88,10 @@ impl Maker<'_> {
                 }));
             }
         }
-        let weighted: Vec<String> =
-            equal.into_iter().flat_map(|(weight, text)| std::iter::repeat_n(text, weight)).collect();
+        let weighted: Vec<String> = equal
+            .into_iter()
+            .flat_map(|(weight, text)| std::iter::repeat_n(text, weight))
+            .collect();
         let scope = Scope { relations: relations.to_vec(), keys: None, open: false };
         self.scopes.push(scope);
         let subqueries = std::mem::take(&mut self.subqueries);

@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SetExpr, TableFactor, Value, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Query, Select, SetExpr, TableFactor, Value, VisitMut, VisitorMut,
+};
 use datafusion::sql::sqlparser::dialect::SQLiteDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -154,9 +156,13 @@ impl VisitorMut for Cut {
         if !self.is_here() {
             return ControlFlow::Continue(());
         }
-        let TableFactor::Derived { subquery, alias, .. } = factor else { return ControlFlow::Continue(()) };
+        let TableFactor::Derived { subquery, alias, .. } = factor else {
+            return ControlFlow::Continue(());
+        };
         // A derived table over one table becomes that table.
-        let SetExpr::Select(select) = subquery.body.as_ref() else { return ControlFlow::Continue(()) };
+        let SetExpr::Select(select) = subquery.body.as_ref() else {
+            return ControlFlow::Continue(());
+        };
         let mut ways = Vec::new();
         if let Some(TableFactor::Table { .. }) = select.from.first().map(|from| &from.relation) {
             let mut table = select.from[0].relation.clone();
@@ -175,7 +181,11 @@ impl VisitorMut for Cut {
         }
         let mut ways = parts(expr);
         if !matches!(expr, Expr::Value(_)) {
-            ways.extend([null(), number("1"), Expr::Value(Value::SingleQuotedString("a".into()).into())]);
+            ways.extend([
+                null(),
+                number("1"),
+                Expr::Value(Value::SingleQuotedString("a".into()).into()),
+            ]);
             let truth = Expr::BinaryOp {
                 left: Box::new(number("1")),
                 op: datafusion::sql::sqlparser::ast::BinaryOperator::Eq,
@@ -206,9 +216,13 @@ fn parts(expr: &Expr) -> Vec<Expr> {
             all.extend(else_result.as_deref().cloned());
             all
         }
-        Expr::InList { expr, list, .. } => std::iter::once((**expr).clone()).chain(list.iter().cloned()).collect(),
+        Expr::InList { expr, list, .. } => {
+            std::iter::once((**expr).clone()).chain(list.iter().cloned()).collect()
+        }
         Expr::Function(function) => {
-            use datafusion::sql::sqlparser::ast::{FunctionArg, FunctionArgExpr, FunctionArguments};
+            use datafusion::sql::sqlparser::ast::{
+                FunctionArg, FunctionArgExpr, FunctionArguments,
+            };
             let FunctionArguments::List(list) = &function.args else { return Vec::new() };
             let argument = |argument: &FunctionArg| match argument {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),

@@ -36,7 +36,15 @@ pub(super) fn generate(r: &mut Random, tables: &[Relation]) -> Statement {
     };
     let with = maker.with();
     let kinds: Vec<Kind> = (0..1 + maker.r.below(4))
-        .map(|_| maker.r.of_these(&[Kind::Integer, Kind::Integer, Kind::Integer, Kind::Text, Kind::Truth]))
+        .map(|_| {
+            maker.r.of_these(&[
+                Kind::Integer,
+                Kind::Integer,
+                Kind::Integer,
+                Kind::Text,
+                Kind::Truth,
+            ])
+        })
         .collect();
     let (body, width) = match maker.r.below(20) {
         0..=2 => (maker.set_operation(&kinds, 3), kinds.len()),
@@ -80,7 +88,11 @@ impl Maker<'_> {
         let kinds: Vec<Kind> = columns.iter().map(|(_, kind)| *kind).collect();
         let scopes = std::mem::take(&mut self.scopes);
         let nested = std::mem::take(&mut self.nested);
-        let query = if self.r.chance(12) { self.set_operation(&kinds, depth) } else { self.rows(&kinds, depth) };
+        let query = if self.r.chance(12) {
+            self.set_operation(&kinds, depth)
+        } else {
+            self.rows(&kinds, depth)
+        };
         self.scopes = scopes;
         self.nested = nested;
         // The first SELECT says what the columns are called.
@@ -161,7 +173,11 @@ impl Maker<'_> {
         }
         let (from, relations) = self.from(1);
         if self.r.chance(75) {
-            self.scopes.push(Scope { relations: relations.clone(), keys: Some(Vec::new()), open: true });
+            self.scopes.push(Scope {
+                relations: relations.clone(),
+                keys: Some(Vec::new()),
+                open: true,
+            });
             let qualified = std::mem::replace(&mut self.qualified, true);
             let mut value = self.of(kind, 1);
             self.qualified = qualified;
@@ -180,20 +196,30 @@ impl Maker<'_> {
         format!("SELECT {value}{from}{filter} ORDER BY 1 {} LIMIT 1", self.direction())
     }
 
-    /// Whether nothing that can be seen here has a name of the twin's, which may look at what was seen elsewhere.
+    /// Whether nothing that can be seen here has a name of the twin's, which may look at what was
+    /// seen elsewhere.
     fn is_free(&self, twin: &Twin) -> bool {
         let taken = |relation: &Relation| {
-            self.scopes.iter().flat_map(|scope| &scope.relations).any(|seen| seen.alias == relation.alias)
+            self.scopes
+                .iter()
+                .flat_map(|scope| &scope.relations)
+                .any(|seen| seen.alias == relation.alias)
         };
         let plain = !twin.value.contains("SELECT") && !twin.from.contains("SELECT");
-        plain && twin.relations.len() == 1 && !twin.relations.iter().any(taken) && self.only_own(twin)
+        plain
+            && twin.relations.len() == 1
+            && !twin.relations.iter().any(taken)
+            && self.only_own(twin)
     }
 
     /// Whether the twin's value names columns of the twin's table alone.
     fn only_own(&self, twin: &Twin) -> bool {
-        let own: Vec<String> = twin.relations.iter().map(|relation| format!("{}.", relation.alias)).collect();
-        let own = own.iter().map(|prefix| twin.value.matches(prefix.as_str()).count()).sum::<usize>();
-        own == twin.value.matches('.').count() && self.named.iter().all(|named| !twin.from.contains(&named.name))
+        let own: Vec<String> =
+            twin.relations.iter().map(|relation| format!("{}.", relation.alias)).collect();
+        let own =
+            own.iter().map(|prefix| twin.value.matches(prefix.as_str()).count()).sum::<usize>();
+        own == twin.value.matches('.').count()
+            && self.named.iter().all(|named| !twin.from.contains(&named.name))
     }
 
     fn filtered(&mut self, relations: Vec<Relation>) -> String {
@@ -240,7 +266,10 @@ impl Maker<'_> {
             3 => format!("first_value({of}) OVER {total}"),
             _ => format!("{}({of}) OVER {over}", self.r.pick(&["sum", "count", "min", "max"])),
         };
-        let inner = format!("SELECT {alias}.id AS w0, {call} AS w1 FROM {} AS {alias} WHERE {filter}", table.name);
+        let inner = format!(
+            "SELECT {alias}.id AS w0, {call} AS w1 FROM {} AS {alias} WHERE {filter}",
+            table.name
+        );
         match self.r.below(3) {
             0 => format!("SELECT w.w0, w.w1 FROM ({inner}) AS w WHERE w.w1 > 1"),
             _ => format!("SELECT w.w0, w.w1 FROM ({inner}) AS w"),
@@ -254,8 +283,9 @@ impl Maker<'_> {
     /// By all columns, so that rows which could change places are equal.
     fn order_and_limit(&mut self, width: usize) -> String {
         let first = self.r.below(width);
-        let by: Vec<String> =
-            (0..width).map(|at| format!("{} {}", (first + at) % width + 1, self.direction())).collect();
+        let by: Vec<String> = (0..width)
+            .map(|at| format!("{} {}", (first + at) % width + 1, self.direction()))
+            .collect();
         let limit = match self.r.below(3) {
             0 => String::new(),
             1 => format!(" LIMIT {}", self.r.below(6)),

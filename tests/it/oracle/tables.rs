@@ -34,15 +34,22 @@ impl Tables {
             let types: Vec<String> =
                 columns.iter().map(|column| format!("{column} {}", sql_type(r, column))).collect();
             tables.statements.push(format!("CREATE TABLE {name} ({})", types.join(", ")));
-            let rows: Vec<String> =
-                (0..r.of_these(&[0, 2, 6, 8, 10, 12, 12, 14])).map(|row| tuple(r, columns, row)).collect();
+            let rows: Vec<String> = (0..r.of_these(&[0, 2, 6, 8, 10, 12, 12, 14]))
+                .map(|row| tuple(r, columns, row))
+                .collect();
             if !rows.is_empty() {
                 for some in rows.chunks(rows.len().div_ceil(1 + r.below(5))) {
-                    tables.statements.push(format!("INSERT INTO {name} VALUES {}", some.join(", ")));
+                    tables
+                        .statements
+                        .push(format!("INSERT INTO {name} VALUES {}", some.join(", ")));
                 }
             }
             let columns = columns.iter().map(|column| ((*column).to_owned(), kind(column)));
-            tables.relations.push(Relation { name: name.into(), alias: name.into(), columns: columns.collect() });
+            tables.relations.push(Relation {
+                name: name.into(),
+                alias: name.into(),
+                columns: columns.collect(),
+            });
         }
         tables
     }

@@ -100,7 +100,8 @@ impl<'a> Iterator for Records<'a> {
         let mut ours = true;
         loop {
             let (at, line) = self.lines.next()?;
-            let words: Vec<&str> = line.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
+            let words: Vec<&str> =
+                line.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
             let (sql, kind) = match words.as_slice() {
                 [] | ["hash-threshold", _] => continue,
                 ["onlyif", engine] => {
@@ -149,7 +150,11 @@ fn records_are_read_as_sqlite_reads_them() {
     assert_eq!(sql, expected);
     assert_eq!(records.iter().map(|record| record.line).collect::<Vec<_>>(), [4, 15, 22, 27, 32]);
     let kinds: Vec<String> = records.iter().map(|record| format!("{:?}", record.kind)).collect();
-    assert!(kinds[1].contains(r#"letters: "IT", sort: Rows, expected: Values(["1", "x"])"#), "{}", kinds[1]);
+    assert!(
+        kinds[1].contains(r#"letters: "IT", sort: Rows, expected: Values(["1", "x"])"#),
+        "{}",
+        kinds[1]
+    );
     assert!(kinds[2].contains(r#"sort: Nothing, expected: Hash(9, "0a")"#), "{}", kinds[2]);
     assert!(kinds[3].contains("Values([])"), "{}", kinds[3]);
     assert!(kinds[4].contains("succeeds: false"), "{}", kinds[4]);

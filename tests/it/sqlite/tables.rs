@@ -34,12 +34,12 @@ impl Tables {
 
     /// Does what a statement says, or puts it off until somebody looks.
     pub(super) fn run(&mut self, sql: &str) -> Outcome {
-        let words: Vec<String> = sql.split([' ', '\n', '(']).take(4).map(str::to_ascii_uppercase).collect();
+        let words: Vec<String> =
+            sql.split([' ', '\n', '(']).take(4).map(str::to_ascii_uppercase).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words.as_slice() {
-            ["CREATE" | "DROP", "INDEX" | "UNIQUE" | "TRIGGER", ..] | ["REINDEX" | "REPLACE", ..] => {
-                Outcome::Skipped
-            }
+            ["CREATE" | "DROP", "INDEX" | "UNIQUE" | "TRIGGER", ..]
+            | ["REINDEX" | "REPLACE", ..] => Outcome::Skipped,
             ["INSERT", "INTO", ..] => self.insert(sql),
             ["CREATE", "TABLE", ..] => self.create(sql),
             ["DROP", "TABLE", ..] => self.empty(sql),
@@ -70,11 +70,17 @@ impl Tables {
     }
 
     fn create(&mut self, sql: &str) -> Outcome {
-        let name: String =
-            sql.split_whitespace().nth(2).unwrap_or_default().chars().take_while(|c| *c != '(').collect();
+        let name: String = sql
+            .split_whitespace()
+            .nth(2)
+            .unwrap_or_default()
+            .chars()
+            .take_while(|c| *c != '(')
+            .collect();
         self.known.insert(name.clone(), Vec::new());
         // Keys are not kept to here; a FLOAT is of 8 bytes there.
-        let ours = sql.replace(" PRIMARY KEY", "").replace(" UNIQUE", "").replace("FLOAT", "DOUBLE");
+        let ours =
+            sql.replace(" PRIMARY KEY", "").replace(" UNIQUE", "").replace("FLOAT", "DOUBLE");
         if self.made.get(&name) == Some(&ours) {
             return Outcome::Done;
         }
@@ -99,7 +105,10 @@ impl Tables {
         if let [_, _, table, "SELECT", "*", "FROM", from] = words.as_slice()
             && let Some(rows) = self.known.get(*from).cloned()
         {
-            self.waiting.entry(format!("INSERT INTO {table}")).or_default().extend(rows.iter().cloned());
+            self.waiting
+                .entry(format!("INSERT INTO {table}"))
+                .or_default()
+                .extend(rows.iter().cloned());
             if let Some(known) = self.known.get_mut(*table) {
                 known.extend(rows);
             }

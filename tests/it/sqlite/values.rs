@@ -18,9 +18,12 @@ pub(super) fn printed(batches: &[RecordBatch], query: &Query<'_>) -> Result<Vec<
             return Err(format!("{} columns for {width}", batch.num_columns()));
         }
         let letters = query.letters.chars().zip(batch.columns());
-        let columns: Vec<Vec<String>> = letters.map(|(letter, array)| column(letter, array)).collect();
+        let columns: Vec<Vec<String>> =
+            letters.map(|(letter, array)| column(letter, array)).collect();
         let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
-        rows.extend((0..batch.num_rows()).map(|_| columns.iter_mut().filter_map(Iterator::next).collect()));
+        rows.extend(
+            (0..batch.num_rows()).map(|_| columns.iter_mut().filter_map(Iterator::next).collect()),
+        );
     }
     Ok(sorted(rows, query.sort))
 }
@@ -36,7 +39,8 @@ fn sorted(mut rows: Vec<Vec<String>>, sort: Sort) -> Vec<String> {
     values
 }
 
-/// A column by its letter: SQLite gives any value as what is asked for, and truths are the integers 0 and 1.
+/// A column by its letter: SQLite gives any value as what is asked for, and truths are the integers
+/// 0 and 1.
 fn column(letter: char, array: &ArrayRef) -> Vec<String> {
     let as_type = |data_type| cast(array, &data_type).unwrap();
     let some = |value: Option<String>| value.unwrap_or_else(|| "NULL".into());
@@ -44,14 +48,25 @@ fn column(letter: char, array: &ArrayRef) -> Vec<String> {
         // The number that a text begins with; 0 where it begins with none.
         'I' if is_text(array) => {
             let number = |text: &str| {
-                let digits = text.trim_start_matches('-').find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+                let digits = text
+                    .trim_start_matches('-')
+                    .find(|c: char| !c.is_ascii_digit())
+                    .unwrap_or(text.len());
                 text.get(..digits).and_then(|text| text.parse().ok()).unwrap_or(0i64).to_string()
             };
-            as_type(DataType::Utf8).as_string::<i32>().iter().map(|value| some(value.map(number))).collect()
+            as_type(DataType::Utf8)
+                .as_string::<i32>()
+                .iter()
+                .map(|value| some(value.map(number)))
+                .collect()
         }
         'I' => {
             let array = as_type(DataType::Int64);
-            array.as_primitive::<Int64Type>().iter().map(|value| some(value.map(|v| v.to_string()))).collect()
+            array
+                .as_primitive::<Int64Type>()
+                .iter()
+                .map(|value| some(value.map(|v| v.to_string())))
+                .collect()
         }
         'R' => {
             let array = as_type(DataType::Float64);
@@ -100,7 +115,8 @@ fn values_are_printed_as_sqlite_does() {
     use std::sync::Arc;
 
     use arrow_array::{BooleanArray, Float64Array, Int32Array, StringArray};
-    let array: ArrayRef = Arc::new(Float64Array::from(vec![Some(2.9), Some(-0.0), None, Some(-3.5)]));
+    let array: ArrayRef =
+        Arc::new(Float64Array::from(vec![Some(2.9), Some(-0.0), None, Some(-3.5)]));
     assert_eq!(column('I', &array), ["2", "0", "NULL", "-3"]);
     assert_eq!(column('R', &array), ["2.900", "0.000", "NULL", "-3.500"]);
     let array: ArrayRef = Arc::new(Int32Array::from(vec![Some(7), None]));

@@ -1,12 +1,13 @@
 //! Cutting a stream of CSV bytes into pieces that parse independently.
 //!
-//! A chunk ends at the last row end within its size, or if a single row is longer at a row end as soon after as
-//! there is one; so boundaries depend on the bytes alone. Only quotes and line feeds matter here: a quote opens a
-//! quoted field where a field starts and nowhere else, exactly as the splitter sees it. Carriage returns that end rows
-//! are line feeds by then ([`LineEnds`]).
+//! A chunk ends at the last row end within its size, or if a single row is longer at a row end as
+//! soon after as there is one; so boundaries depend on the bytes alone. Only quotes and line feeds
+//! matter here: a quote opens a quoted field where a field starts and nowhere else, exactly as the
+//! splitter sees it. Carriage returns that end rows are line feeds by then ([`LineEnds`]).
 //!
-//! Where bad rows are left out, they are cut as [`super::rows`] cuts them, and a quoted field that is longer than
-//! `MAX_OPEN_BYTES` counts as one without an end: it must not take the whole rest of the input with it.
+//! Where bad rows are left out, they are cut as [`super::rows`] cuts them, and a quoted field that
+//! is longer than `MAX_OPEN_BYTES` counts as one without an end: it must not take the whole rest of
+//! the input with it.
 
 use std::path::{Path, PathBuf};
 
@@ -92,7 +93,8 @@ impl CsvChunks {
         self
     }
 
-    /// Where bad rows are left out: a quoted field that is longer counts as one without an end; 16 MiB otherwise.
+    /// Where bad rows are left out: a quoted field that is longer counts as one without an end; 16
+    /// MiB otherwise.
     #[must_use]
     pub fn with_max_open(mut self, bytes: usize) -> Self {
         self.max_open = bytes;
@@ -132,7 +134,8 @@ impl CsvChunks {
                 continue;
             }
             let quote = self.quote;
-            let delimiter = *self.delimiter.get_or_insert_with(|| find_delimiter(&text, !more, quote));
+            let delimiter =
+                *self.delimiter.get_or_insert_with(|| find_delimiter(&text, !more, quote));
             if !more {
                 self.done = true;
                 break;
@@ -184,8 +187,8 @@ impl CsvChunks {
         Ok(())
     }
 
-    /// Drops the empty lines that `text` starts with, so that the first chunk holds the first row. True if it holds
-    /// no more than half an empty line.
+    /// Drops the empty lines that `text` starts with, so that the first chunk holds the first row.
+    /// True if it holds no more than half an empty line.
     fn skip_empty_lines(&mut self, text: &mut Vec<u8>) -> bool {
         let mut rows = 0;
         while let Some(length) = text.get(rows..).and_then(blank_line) {

@@ -1,12 +1,13 @@
-//! One column of a chunk under construction: fields parsed straight into the buffers of an Arrow array.
+//! One column of a chunk under construction: fields parsed straight into the buffers of an Arrow
+//! array.
 
 use std::sync::Arc;
 
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
+    Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
     ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, NullArray, PrimitiveArray, StringArray,
@@ -34,7 +35,12 @@ impl Rules {
 
 /// The field's bytes, doubled quotes made single in `scratch` where there are any.
 #[inline]
-pub(super) fn unquoted<'a>(text: &'a [u8], field: Field, rules: &Rules, scratch: &'a mut Vec<u8>) -> Text<'a> {
+pub(super) fn unquoted<'a>(
+    text: &'a [u8],
+    field: Field,
+    rules: &Rules,
+    scratch: &'a mut Vec<u8>,
+) -> Text<'a> {
     let tail = text.get(field.start..).unwrap_or_default();
     if !field.escaped {
         return Text::new(tail, field.len);
@@ -111,12 +117,16 @@ impl Column {
         let values = match data_type {
             DataType::Null => Values::Null(0),
             DataType::Bool => Values::Bool(Vec::new()),
-            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => Values::UInt(Vec::new()),
+            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
+                Values::UInt(Vec::new())
+            }
             DataType::Float32 => Values::Float32(Vec::new()),
             DataType::Float64 => Values::Float64(Vec::new()),
             DataType::Date => Values::Date(Vec::new()),
             DataType::Decimal { .. } => Values::Wide(Vec::new()),
-            DataType::Utf8 | DataType::Binary => Values::Bytes { offsets: vec![0], bytes: Vec::new() },
+            DataType::Utf8 | DataType::Binary => {
+                Values::Bytes { offsets: vec![0], bytes: Vec::new() }
+            }
             _ => Values::Int(Vec::new()),
         };
         Column { data_type: data_type.clone(), lenient, values, valid: Bits::default() }
@@ -142,12 +152,19 @@ impl Column {
         self.valid.words.reserve(rows / 64 + 1);
     }
 
-    /// Appends a column of a tile, or says which row does not parse; those before it have been appended.
-    pub(super) fn push(&mut self, tile: Tile<'_>, index: usize, rules: &Rules) -> Result<(), usize> {
+    /// Appends a column of a tile, or says which row does not parse; those before it have been
+    /// appended.
+    pub(super) fn push(
+        &mut self,
+        tile: Tile<'_>,
+        index: usize,
+        rules: &Rules,
+    ) -> Result<(), usize> {
         self.push_fields(tile.text(), tile.column(index), rules)
     }
 
-    /// Appends fields of `text`, or says which one does not parse; those before it have been appended.
+    /// Appends fields of `text`, or says which one does not parse; those before it have been
+    /// appended.
     pub(in crate::ingest::sources) fn push_fields(
         &mut self,
         text: &[u8],
@@ -159,9 +176,13 @@ impl Column {
         let zoned = |zone: &Option<Arc<str>>| Zone::of(zone.as_deref(), lenient);
         match (&mut self.values, &self.data_type) {
             (Values::Null(rows), _) => fill.nulls(rows),
-            (Values::Bytes { offsets, bytes }, DataType::Binary) => fill.bytes(offsets, bytes, take_hexadecimal),
+            (Values::Bytes { offsets, bytes }, DataType::Binary) => {
+                fill.bytes(offsets, bytes, take_hexadecimal)
+            }
             (Values::Bytes { offsets, bytes }, _) => fill.bytes(offsets, bytes, |_, _| ()),
-            (Values::Bool(out), _) => fill.values(out, number::boolean, lenient.then_some(number::boolean_lenient)),
+            (Values::Bool(out), _) => {
+                fill.values(out, number::boolean, lenient.then_some(number::boolean_lenient))
+            }
             (Values::Int(out), DataType::Timestamp { unit, zone }) => {
                 let (unit, zone) = (*unit, zoned(zone));
                 fill.values(out, |text| timestamp(text, unit, zone), strict_only())
@@ -176,13 +197,15 @@ impl Column {
             (Values::Int(out), narrow) => {
                 let bounds = signed_bounds(narrow);
                 let fits = |v: &i64| bounds.contains(v);
-                let loose = |text: Text<'_>| i64::try_from(number::int128_lenient(text)?).ok().filter(fits);
+                let loose =
+                    |text: Text<'_>| i64::try_from(number::int128_lenient(text)?).ok().filter(fits);
                 fill.values(out, |text| number::int64(text).filter(fits), lenient.then_some(loose))
             }
             (Values::UInt(out), data_type) => {
                 let most = unsigned_bound(data_type);
                 let fits = |v: &u64| *v <= most;
-                let loose = |text: Text<'_>| u64::try_from(number::int128_lenient(text)?).ok().filter(fits);
+                let loose =
+                    |text: Text<'_>| u64::try_from(number::int128_lenient(text)?).ok().filter(fits);
                 fill.values(out, |text| number::uint64(text).filter(fits), lenient.then_some(loose))
             }
             (Values::Float32(out), _) => fill.values(out, number::float32_lenient, strict_only()),
@@ -210,10 +233,13 @@ impl Column {
             Values::Float64(values) => array::<Float64Type>(values, nulls),
             Values::Date(values) => array::<Date32Type>(values, nulls),
             Values::Wide(values) => {
-                let array = PrimitiveArray::<Decimal128Type>::new(ScalarBuffer::from(values), nulls);
+                let array =
+                    PrimitiveArray::<Decimal128Type>::new(ScalarBuffer::from(values), nulls);
                 Arc::new(array.with_data_type(self.data_type.to_arrow()))
             }
-            Values::Bytes { offsets, bytes } => return bytes_array(&self.data_type, offsets, bytes, nulls),
+            Values::Bytes { offsets, bytes } => {
+                return bytes_array(&self.data_type, offsets, bytes, nulls);
+            }
         })
     }
 }
@@ -317,7 +343,8 @@ impl<F: Iterator<Item = Field>> Fill<'_, F> {
                 self.valid.push(false);
                 continue;
             }
-            let parsed = strict(value).or_else(|| lenient.as_ref().and_then(|lenient| lenient(value)));
+            let parsed =
+                strict(value).or_else(|| lenient.as_ref().and_then(|lenient| lenient(value)));
             out.push(parsed.ok_or(row)?);
             self.valid.push(true);
         }
@@ -328,7 +355,8 @@ impl<F: Iterator<Item = Field>> Fill<'_, F> {
     fn nulls(self, rows: &mut usize) -> Result<(), usize> {
         for (row, field) in self.fields.enumerate() {
             let bytes = self.text.get(field.start..field.start + field.len).unwrap_or_default();
-            let null = !field.quoted && (field.len == 0 && self.rules.empty_is_null || self.rules.is_null(bytes));
+            let null = !field.quoted
+                && (field.len == 0 && self.rules.empty_is_null || self.rules.is_null(bytes));
             if !null {
                 return Err(row);
             }
@@ -365,7 +393,8 @@ impl<F: Iterator<Item = Field>> Fill<'_, F> {
     }
 }
 
-/// Makes bytes of the value from `start` on if it is `\x` and pairs of hexadecimal digits, which is how bytes are printed.
+/// Makes bytes of the value from `start` on if it is `\x` and pairs of hexadecimal digits, which is
+/// how bytes are printed.
 fn take_hexadecimal(out: &mut Vec<u8>, start: usize) {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let pair = |pair: &[u8]| match *pair {
@@ -373,13 +402,16 @@ fn take_hexadecimal(out: &mut Vec<u8>, start: usize) {
         _ => None,
     };
     let digits = out.get(start..).and_then(|value| value.strip_prefix(b"\\x"));
-    if let Some(bytes) = digits.and_then(|digits| digits.chunks(2).map(pair).collect::<Option<Vec<u8>>>()) {
+    if let Some(bytes) =
+        digits.and_then(|digits| digits.chunks(2).map(pair).collect::<Option<Vec<u8>>>())
+    {
         out.truncate(start);
         out.extend_from_slice(&bytes);
     }
 }
 
-/// Appends the first `len` bytes; short ones are copied as a whole word and cut off, which needs no call.
+/// Appends the first `len` bytes; short ones are copied as a whole word and cut off, which needs no
+/// call.
 #[inline]
 fn append(out: &mut Vec<u8>, tail: &[u8], len: usize) {
     match tail.first_chunk::<16>() {
@@ -396,7 +428,11 @@ fn array<T: ArrowPrimitiveType>(values: Vec<T::Native>, nulls: Option<NullBuffer
     Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), nulls))
 }
 
-fn cut<T: ArrowPrimitiveType, V: Copy>(values: &[V], nulls: Option<NullBuffer>, f: fn(V) -> T::Native) -> ArrayRef {
+fn cut<T: ArrowPrimitiveType, V: Copy>(
+    values: &[V],
+    nulls: Option<NullBuffer>,
+    f: fn(V) -> T::Native,
+) -> ArrayRef {
     array::<T>(values.iter().map(|v| f(*v)).collect(), nulls)
 }
 
@@ -460,7 +496,10 @@ fn bytes_array(
                 [start, end] => bytes.get(start as usize..end as usize).unwrap_or_default(),
                 _ => &[],
             };
-            Err(offsets.windows(2).position(|pair| std::str::from_utf8(value(pair)).is_err()).unwrap_or(0))
+            Err(offsets
+                .windows(2)
+                .position(|pair| std::str::from_utf8(value(pair)).is_err())
+                .unwrap_or(0))
         }
     }
 }

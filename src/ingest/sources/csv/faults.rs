@@ -45,7 +45,10 @@ pub(super) fn row_error(schema: &CsvSchema, chunk: &CsvChunk, fault: Fault) -> E
             line_at(chunk, at)
         ),
         Fault::Unterminated { at } => {
-            format!("{file}: line {}: a quoted field starts here and does not end in the file", line_at(chunk, at))
+            format!(
+                "{file}: line {}: a quoted field starts here and does not end in the file",
+                line_at(chunk, at)
+            )
         }
     })
 }
@@ -93,7 +96,8 @@ pub(super) fn find_field(
     row: usize,
     column: usize,
 ) -> Option<Field> {
-    let mut splitter = Splitter::new(&chunk.text, from, schema.columns.len(), schema.delimiter, schema.quote);
+    let mut splitter =
+        Splitter::new(&chunk.text, from, schema.columns.len(), schema.delimiter, schema.quote);
     let mut before = 0;
     while let Ok(Some(tile)) = splitter.next_tile() {
         if row < before + tile.rows() {
@@ -116,7 +120,11 @@ pub(super) fn value_error(
     let name = schema.columns.get(column).map_or("", |c| &*c.name);
     let fixed = schema.columns.get(column).is_some_and(|c| c.fixed);
     let value = chunk.text.get(field.start..field.start + field.len).unwrap_or_default();
-    let hint = if fixed { "--schema gives that type; as text it would be" } else { "to read the column as text:" };
+    let hint = if fixed {
+        "--schema gives that type; as text it would be"
+    } else {
+        "to read the column as text:"
+    };
     Error::InvalidInput(format!(
         "{}: line {}, column {} ('{name}'): '{}' is not of type {expected}; {hint} --schema {name}:utf8",
         schema.file.display(),
@@ -128,7 +136,12 @@ pub(super) fn value_error(
 
 /// A text that is not UTF-8.
 #[cold]
-pub(super) fn utf8_error(schema: &CsvSchema, chunk: &CsvChunk, field: Field, column: usize) -> Error {
+pub(super) fn utf8_error(
+    schema: &CsvSchema,
+    chunk: &CsvChunk,
+    field: Field,
+    column: usize,
+) -> Error {
     let name = schema.columns.get(column).map_or("", |c| &*c.name);
     let value = chunk.text.get(field.start..field.start + field.len).unwrap_or_default();
     Error::InvalidInput(format!(

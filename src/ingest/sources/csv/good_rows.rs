@@ -1,11 +1,13 @@
 //! The good rows of a chunk that does not parse as a whole, and what is wrong with the others.
 //!
-//! Nothing of this runs while chunks parse. When one does not, its rows are taken apart one by one (`rows`), those
-//! that cannot be split are left out and the rest is parsed again; if that fails too, the values of all rows are
-//! judged (`judge`), and what is left without the bad ones parses. A chunk is decided upon by itself, and chunks are cut
-//! by bytes alone, so the verdict on a row depends on nothing but the input.
+//! Nothing of this runs while chunks parse. When one does not, its rows are taken apart one by one
+//! (`rows`), those that cannot be split are left out and the rest is parsed again; if that fails
+//! too, the values of all rows are judged (`judge`), and what is left without the bad ones parses.
+//! A chunk is decided upon by itself, and chunks are cut by bytes alone, so the verdict on a row
+//! depends on nothing but the input.
 //!
-//! In the first chunk, more zero bytes than half its lines mean that the input is no text at all: that is an error.
+//! In the first chunk, more zero bytes than half its lines mean that the input is no text at all:
+//! that is an error.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +27,10 @@ use crate::ingest::rejects::{Reject, Rejects};
 use crate::model::DataType;
 
 /// The good rows of a chunk, all columns, and the bad ones.
-pub fn parse_good_rows(schema: &Arc<CsvSchema>, chunk: &Arc<CsvChunk>) -> Result<(RecordBatch, Rejects)> {
+pub fn parse_good_rows(
+    schema: &Arc<CsvSchema>,
+    chunk: &Arc<CsvChunk>,
+) -> Result<(RecordBatch, Rejects)> {
     match parse_chunk(schema, chunk) {
         Ok(batch) => Ok((batch, Rejects::default())),
         Err(error @ Error::InvalidInput(_)) => sort_out(schema, chunk, error),
@@ -54,7 +59,11 @@ enum Why {
 }
 
 #[cold]
-fn sort_out(schema: &Arc<CsvSchema>, chunk: &Arc<CsvChunk>, mut error: Error) -> Result<(RecordBatch, Rejects)> {
+fn sort_out(
+    schema: &Arc<CsvSchema>,
+    chunk: &Arc<CsvChunk>,
+    mut error: Error,
+) -> Result<(RecordBatch, Rejects)> {
     let from = schema.data_start(chunk)?;
     check_text(schema, chunk)?;
     let (mut good, mut bad) = (Vec::new(), Vec::new());
@@ -117,17 +126,25 @@ fn chunk_of(chunk: &CsvChunk, rows: &[Row]) -> CsvChunk {
 }
 
 /// The bad rows, told of when they are asked for.
-fn rejects(schema: &Arc<CsvSchema>, chunk: &Arc<CsvChunk>, bad: Vec<Bad>, types: Vec<DataType>) -> Rejects {
+fn rejects(
+    schema: &Arc<CsvSchema>,
+    chunk: &Arc<CsvChunk>,
+    bad: Vec<Bad>,
+    types: Vec<DataType>,
+) -> Rejects {
     let file: Arc<Path> = Arc::from(schema.file.as_path());
     let (schema, chunk) = (schema.clone(), chunk.clone());
     Rejects::new(
         bad.len(),
         bad.into_iter().map(move |bad| {
             let row = chunk.text.get(bad.start as usize..bad.end as usize).unwrap_or_default();
-            let row = row.strip_suffix(b"\n").map_or(row, |row| row.strip_suffix(b"\r").unwrap_or(row));
+            let row =
+                row.strip_suffix(b"\n").map_or(row, |row| row.strip_suffix(b"\r").unwrap_or(row));
             let (column, reason) = match &bad.why {
                 Why::Row(fault) => (None, bad_row(&schema, row, *fault)),
-                Why::Value(verdict) => (schema.columns.get(verdict.column as usize), tell(row, verdict, &types)),
+                Why::Value(verdict) => {
+                    (schema.columns.get(verdict.column as usize), tell(row, verdict, &types))
+                }
             };
             Reject {
                 file: file.clone(),

@@ -45,7 +45,9 @@ fn shown(batch: &RecordBatch) -> Vec<String> {
         let texts = column.as_string::<i32>();
         if texts.is_null(row) { "∅".to_owned() } else { texts.value(row).to_owned() }
     };
-    (0..batch.num_rows()).map(|row| columns.iter().map(|c| cell(row, c)).collect::<Vec<_>>().join("|")).collect()
+    (0..batch.num_rows())
+        .map(|row| columns.iter().map(|c| cell(row, c)).collect::<Vec<_>>().join("|"))
+        .collect()
 }
 
 fn told(rejects: &[Reject]) -> Vec<String> {
@@ -62,7 +64,11 @@ fn every_kind_of_bad_row() {
         (b"1,a\n2,\"b\" x\n", &["1|a"], &["3 [] text after a closing quote: 2,\"b\" x"]),
         (b"1,a\nx,b\n", &["1|a"], &["3 [id] 'x' is not of type int64: x,b"]),
         (b"1,a\n2,\"b\n3,c\n", &["1|a", "3|c"], &["3 [] a quoted field does not end: 2,\"b"]),
-        (b"1,a\n2,\xe9t\n3,c\n", &["1|a", "3|c"], &["3 [name] '\u{fffd}t' is not UTF-8: 2,\u{fffd}t"]),
+        (
+            b"1,a\n2,\xe9t\n3,c\n",
+            &["1|a", "3|c"],
+            &["3 [name] '\u{fffd}t' is not UTF-8: 2,\u{fffd}t"],
+        ),
         (
             b"1,a\n2,\0,\0\n3,c\n4,d\n",
             &["1|a", "3|c", "4|d"],
@@ -74,7 +80,11 @@ fn every_kind_of_bad_row() {
             &["4 [id] 'x' is not of type int64: x,\"more\r\nlines\""],
         ),
         // A stray quote costs its line, and not all up to the next quote.
-        (b"1,\"a\n2,b\n3,\"c\"\n4,d\n", &["2|b", "3|c", "4|d"], &["2 [] text after a closing quote: 1,\"a"]),
+        (
+            b"1,\"a\n2,b\n3,\"c\"\n4,d\n",
+            &["2|b", "3|c", "4|d"],
+            &["2 [] text after a closing quote: 1,\"a"],
+        ),
         (b"1,\"a\nb\",\"c\n2,d\n", &["2|d"], &["2 [] a quoted field does not end: 1,\"a\nb\",\"c"]),
         (
             b"1\nx,\"a\n2,\"b\"c\n",
@@ -98,7 +108,8 @@ fn every_kind_of_bad_row() {
 fn wider_values_are_no_errors_and_what_would_lose_is() {
     let options = tolerant(&[]);
     let after = |sample: &str, text: &str| {
-        let first = chunks(format!("v\n{sample}\n").as_bytes(), &options, 1 << 20, 1 << 20).unwrap();
+        let first =
+            chunks(format!("v\n{sample}\n").as_bytes(), &options, 1 << 20, 1 << 20).unwrap();
         let schema = Arc::new(infer(Path::new("t.csv"), &options, first.first()).unwrap());
         let mut chunk = chunks(text.as_bytes(), &options, 1 << 20, 1 << 20).unwrap().remove(0);
         chunk.number = 1;
@@ -107,11 +118,15 @@ fn wider_values_are_no_errors_and_what_would_lose_is() {
         (data_type, shown(&batch), told(&rejects.collect::<Vec<_>>()))
     };
     let none: Vec<String> = Vec::new();
-    assert_eq!(after("1", "1\n2.5\n"), ("float64".into(), vec!["1.0".into(), "2.5".into()], none.clone()));
+    assert_eq!(
+        after("1", "1\n2.5\n"),
+        ("float64".into(), vec!["1.0".into(), "2.5".into()], none.clone())
+    );
     let (data_type, rows, rejects) = after("1", "1\nx\n2.5\n");
     assert_eq!((data_type.as_str(), rows.len()), ("float64", 2));
     assert_eq!(rejects, ["2 [v] 'x' is not of type int64: x"]);
-    // A fraction among integers that a double cannot hold is the one to go; after one, the integer is.
+    // A fraction among integers that a double cannot hold is the one to go; after one, the integer
+    // is.
     let big = "9007199254740993";
     let (data_type, rows, rejects) = after("1", &format!("{big}\n1.5\n2\n"));
     assert_eq!((data_type.as_str(), rows.join(" ")), ("int64", format!("{big} 2")));
@@ -141,7 +156,8 @@ fn what_is_not_about_a_row_stays_an_error() {
     let error = |text: &[u8]| read(text, &tolerant(&[]), 1 << 20).unwrap_err().to_string();
     assert!(error(b"id,\"na\"me\n1,2\n").contains("line 1: text after a closing quote"));
     assert!(error(b"id,\"name\n1,2\n").contains("line 1: a quoted field"));
-    let noise: Vec<u8> = (0..20_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let noise: Vec<u8> =
+        (0..20_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     assert!(error(&noise).contains("t.csv does not look like text: byte "), "{}", error(&noise));
     let long = [b"a,b\n1,\"".as_slice(), &[b'x'; 5000]].concat();
     let endless = CsvChunks::new(Path::new("t.csv"), Box::new(Cursor::new(long)), &tolerant(&[]));
@@ -149,7 +165,8 @@ fn what_is_not_about_a_row_stays_an_error() {
     assert!(last.unwrap_err().to_string().contains("starts in line 2 is longer than"));
 }
 
-/// A field without an end takes no more with it than its line, however much text there is behind it.
+/// A field without an end takes no more with it than its line, however much text there is behind
+/// it.
 #[test]
 fn an_open_quote_is_given_up_within_a_bound() {
     let text = format!("id,name\n1,a\n2,\"b\n{}", "3,c\n".repeat(10_000));
@@ -163,7 +180,10 @@ fn an_open_quote_is_given_up_within_a_bound() {
         rows += batch.num_rows();
         rejects.extend(bad);
     }
-    assert_eq!((rows, told(&rejects)), (10_001, vec!["3 [] a quoted field does not end: 2,\"b".to_owned()]));
+    assert_eq!(
+        (rows, told(&rejects)),
+        (10_001, vec!["3 [] a quoted field does not end: 2,\"b".to_owned()])
+    );
 }
 
 #[test]
@@ -178,15 +198,19 @@ fn many_bad_rows_take_no_longer_than_they_are() {
 
 /// A row as text, and what is stored of it; `None` for a bad one.
 fn row() -> impl Strategy<Value = (String, Option<String>)> {
-    let good = (any::<i32>(), "[a-z]{0,6}", any::<i16>(), 0..3_u8).prop_map(|(id, name, n, form)| {
-        let n = f64::from(n) / 4.0;
-        let value = format!("{n:?}");
-        match form {
-            0 => (format!("{id},\"{name}x\",{value}\n"), Some(format!("{id}|{name}x|{value}"))),
-            1 => (format!("{id},\"{name}\n1,\"\"y,2\",{value}\r\n"), Some(format!("{id}|{name}\n1,\"y,2|{value}"))),
-            _ => (format!("{id},{name}x,\n"), Some(format!("{id}|{name}x|∅"))),
-        }
-    });
+    let good =
+        (any::<i32>(), "[a-z]{0,6}", any::<i16>(), 0..3_u8).prop_map(|(id, name, n, form)| {
+            let n = f64::from(n) / 4.0;
+            let value = format!("{n:?}");
+            match form {
+                0 => (format!("{id},\"{name}x\",{value}\n"), Some(format!("{id}|{name}x|{value}"))),
+                1 => (
+                    format!("{id},\"{name}\n1,\"\"y,2\",{value}\r\n"),
+                    Some(format!("{id}|{name}\n1,\"y,2|{value}")),
+                ),
+                _ => (format!("{id},{name}x,\n"), Some(format!("{id}|{name}x|∅"))),
+            }
+        });
     let bad = prop::sample::select(vec![
         "1\n",
         "1,a\r\n",
@@ -207,7 +231,8 @@ fn row() -> impl Strategy<Value = (String, Option<String>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Good rows with bad ones between them, in chunks of any size: the good are stored, the bad rejected, in order.
+    /// Good rows with bad ones between them, in chunks of any size: the good are stored, the bad
+    /// rejected, in order.
     #[test]
     fn good_rows_are_stored_and_bad_ones_rejected(rows in prop::collection::vec(row(), 0..60), size in 1_usize..400) {
         let types = [("id", "int64"), ("name", "utf8"), ("v", "float64")];
@@ -230,8 +255,8 @@ proptest! {
         prop_assert_eq!(rejected, bad);
     }
 
-    /// Any bytes: every one of them is in a row that is stored or rejected, whatever the size of the chunks. Where a
-    /// chunk parses at once, taking it apart finds the same rows.
+    /// Any bytes: every one of them is in a row that is stored or rejected, whatever the size of
+    /// the chunks. Where a chunk parses at once, taking it apart finds the same rows.
     #[test]
     fn every_row_is_accounted_for(
         body in prop::collection::vec(prop::sample::select(&b"a1,\"\n\r-.:\0\xc3\xa9"[..]), 0..300), size in 1_usize..99,

@@ -1,4 +1,5 @@
-//! What an input does not say of itself and is found out from its first rows, so that the user can be told.
+//! What an input does not say of itself and is found out from its first rows, so that the user can
+//! be told.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -17,7 +18,8 @@ const SHOWN: usize = 5;
 /// Something taken for granted about an input without proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Guess {
-    /// The first row was taken for these names because they look like names; no type of a column below speaks for it.
+    /// The first row was taken for these names because they look like names; no type of a column
+    /// below speaks for it.
     Header(Vec<String>),
     /// The delimiter, which is not a comma.
     Delimiter(u8),
@@ -51,8 +53,11 @@ pub(super) fn find_delimiter(text: &[u8], whole: bool, quote: u8) -> u8 {
     let Some([0, others @ ..]) = rows.first() else { return COMMA };
     let constant = |at: usize, count: usize| rows.iter().all(|row| row.get(at + 1) == Some(&count));
     let found = OTHERS.iter().zip(others).enumerate();
-    let found = found.filter(|(at, (byte, count))| **count > 0 && **byte != quote && constant(*at, **count));
-    found.max_by_key(|(at, (_, count))| (**count, Reverse(*at))).map_or(COMMA, |(_, (byte, _))| *byte)
+    let found = found
+        .filter(|(at, (byte, count))| **count > 0 && **byte != quote && constant(*at, **count));
+    found
+        .max_by_key(|(at, (_, count))| (**count, Reverse(*at)))
+        .map_or(COMMA, |(_, (byte, _))| *byte)
 }
 
 /// How many of each separator the first rows have outside quotes; empty lines are no rows.
@@ -111,10 +116,18 @@ mod tests {
             assert_eq!(char::from(find_delimiter(text.as_bytes(), true, b'"')), found, "{text:?}");
         }
         assert_eq!(find_delimiter(b"a|b|c;d\n", true, b'|'), b';', "the quote is no delimiter");
-        assert_eq!(find_delimiter(b"a;b\nc", false, b'"'), b';', "a row that is cut off has no say");
+        assert_eq!(
+            find_delimiter(b"a;b\nc", false, b'"'),
+            b';',
+            "a row that is cut off has no say"
+        );
         assert_eq!(find_delimiter(b"a;b", false, b'"'), b',');
         let long = format!("{}x\n", "a;b\n".repeat(10));
-        assert_eq!(find_delimiter(long.as_bytes(), true, b'"'), b';', "only the first rows have a say");
+        assert_eq!(
+            find_delimiter(long.as_bytes(), true, b'"'),
+            b';',
+            "only the first rows have a say"
+        );
     }
 
     #[test]

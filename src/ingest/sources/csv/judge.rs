@@ -1,9 +1,11 @@
-//! Which rows of a text hold a value that their column cannot: the second look at a chunk whose rows can be split.
+//! Which rows of a text hold a value that their column cannot: the second look at a chunk whose
+//! rows can be split.
 //!
-//! Types widen as they do where nothing is wrong: a column climbs along the lattice as its values need it, and a value
-//! without a place there is bad. One thing is decided otherwise: where the wider type would lose what stands in
-//! rows before (an integer beyond 2⁵³ as a double), the column stays as it is, and it is the value in need of that
-//! type which is bad; else one fraction among large integers would turn all of them into rejected rows.
+//! Types widen as they do where nothing is wrong: a column climbs along the lattice as its values
+//! need it, and a value without a place there is bad. One thing is decided otherwise: where the
+//! wider type would lose what stands in rows before (an integer beyond 2⁵³ as a double), the column
+//! stays as it is, and it is the value in need of that type which is bad; else one fraction among
+//! large integers would turn all of them into rejected rows.
 
 use super::chunks::CsvChunk;
 use super::column::{Column, unquoted};
@@ -34,7 +36,8 @@ pub(super) struct Judged {
 /// Judges the values of a chunk without a header whose rows can all be split.
 pub(super) fn judge(schema: &CsvSchema, chunk: &CsvChunk) -> Judged {
     let mut court = Court { schema, chunk, verdicts: Vec::new(), types: Vec::new(), tile_start: 0 };
-    let mut columns: Vec<Judge> = (0..schema.columns.len()).filter_map(|at| Judge::new(schema, at)).collect();
+    let mut columns: Vec<Judge> =
+        (0..schema.columns.len()).filter_map(|at| Judge::new(schema, at)).collect();
     let mut splitter = court.splitter();
     // Nothing else can go wrong here.
     while let Ok(Some(tile)) = splitter.next_tile() {
@@ -119,7 +122,8 @@ impl Judge {
         }
     }
 
-    /// Whether any text is a value, as long as it is UTF-8. A column without values so far becomes what they need.
+    /// Whether any text is a value, as long as it is UTF-8. A column without values so far becomes
+    /// what they need.
     fn is_text(&self) -> bool {
         self.data_type == DataType::Utf8 || !self.fixed && self.data_type == DataType::Null
     }
@@ -129,10 +133,13 @@ impl Judge {
         let rest = tile.skip(from);
         let misfit = if self.is_text() {
             let text = tile.text();
-            let bytes = |field: Field| text.get(field.start..field.start + field.len).unwrap_or_default();
+            let bytes =
+                |field: Field| text.get(field.start..field.start + field.len).unwrap_or_default();
             rest.column(self.position).position(|field| std::str::from_utf8(bytes(field)).is_err())
         } else {
-            Column::new(&self.data_type, self.fixed).push(rest, self.position, &court.schema.rules).err()
+            Column::new(&self.data_type, self.fixed)
+                .push(rest, self.position, &court.schema.rules)
+                .err()
         };
         misfit.map(|row| from + row)
     }
@@ -147,7 +154,9 @@ impl Judge {
         let found = type_of(unquoted(tile.text(), field, &court.schema.rules, &mut scratch));
         let wider = self.data_type.join(&found).filter(|wider| *wider != self.data_type);
         let Some(wider) = wider.filter(|wider| !self.refused.contains(wider)) else { return false };
-        if self.data_type.widens_exactly_if(&wider) && !self.fits_before(court, &wider, court.tile_start + row) {
+        if self.data_type.widens_exactly_if(&wider)
+            && !self.fits_before(court, &wider, court.tile_start + row)
+        {
             self.refused.push(wider);
             return false;
         }
@@ -161,8 +170,11 @@ impl Judge {
         while let Ok(Some(tile)) = splitter.next_tile() {
             let mut from = 0;
             loop {
-                let column =
-                    Column::new(data_type, false).push(tile.skip(from), self.position, &court.schema.rules);
+                let column = Column::new(data_type, false).push(
+                    tile.skip(from),
+                    self.position,
+                    &court.schema.rules,
+                );
                 let Err(misfit) = column else { break };
                 let at = before + from + misfit;
                 if at >= row {

@@ -1,5 +1,6 @@
-//! Rows that end with a carriage return alone, as old spreadsheets write them: they get a line feed in its place before
-//! anything else looks at the text, byte for byte, so that all places stay what they are.
+//! Rows that end with a carriage return alone, as old spreadsheets write them: they get a line feed
+//! in its place before anything else looks at the text, byte for byte, so that all places stay what
+//! they are.
 //!
 //! An input is of that kind if its beginning has carriage returns and no line feed outside quotes.
 
@@ -27,9 +28,15 @@ pub(super) struct Quotes {
 }
 
 impl LineEnds {
-    /// Finds how the rows of an input end, from the `text` that it begins with. Returns `None` if there is `more` input,
-    /// the text does not tell, and it is not `enough` to decide without.
-    pub(super) fn of(text: &[u8], more: bool, enough: bool, delimiter: Option<u8>, quote: u8) -> Option<Self> {
+    /// Finds how the rows of an input end, from the `text` that it begins with. Returns `None` if
+    /// there is `more` input, the text does not tell, and it is not `enough` to decide without.
+    pub(super) fn of(
+        text: &[u8],
+        more: bool,
+        enough: bool,
+        delimiter: Option<u8>,
+        quote: u8,
+    ) -> Option<Self> {
         let start = || Quotes { delimiter, quote, before: b'\n', inside: false, closed: false };
         let (mut quotes, mut returns) = (start(), false);
         for (at, byte) in text.iter().enumerate() {
@@ -47,7 +54,8 @@ impl LineEnds {
         }
     }
 
-    /// Makes line feeds of the carriage returns that end rows in the next piece of text; false if there are line feeds too.
+    /// Makes line feeds of the carriage returns that end rows in the next piece of text; false if
+    /// there are line feeds too.
     pub(super) fn make_line_feeds(&mut self, text: &mut [u8]) -> bool {
         let LineEnds::Return(quotes) = self else { return true };
         for byte in text {
@@ -75,7 +83,8 @@ impl Quotes {
 
     /// Whether a field starts here.
     fn at_start(&self) -> bool {
-        let delimits = |byte| self.delimiter.map_or(SEPARATORS.contains(&byte), |delimiter| byte == delimiter);
+        let delimits =
+            |byte| self.delimiter.map_or(SEPARATORS.contains(&byte), |delimiter| byte == delimiter);
         matches!(self.before, b'\n' | b'\r') || delimits(self.before)
     }
 }

@@ -1,8 +1,9 @@
 //! One chunk of text to one Arrow batch.
 //!
-//! Rows are split tile by tile, and in each tile the columns are parsed one after the other, so that the work on a
-//! column is one tight loop. A column that turns out not to be of its type is left for a second pass over the
-//! chunk, which finds the wider type; that is rare, and costs nothing where it does not happen.
+//! Rows are split tile by tile, and in each tile the columns are parsed one after the other, so
+//! that the work on a column is one tight loop. A column that turns out not to be of its type is
+//! left for a second pass over the chunk, which finds the wider type; that is rare, and costs
+//! nothing where it does not happen.
 
 use std::sync::Arc;
 
@@ -28,7 +29,11 @@ pub fn parse_chunk(schema: &CsvSchema, chunk: &CsvChunk) -> Result<RecordBatch> 
 }
 
 /// The columns of a chunk at these positions, in this order.
-pub fn parse_columns(schema: &CsvSchema, chunk: &CsvChunk, positions: &[usize]) -> Result<RecordBatch> {
+pub fn parse_columns(
+    schema: &CsvSchema,
+    chunk: &CsvChunk,
+    positions: &[usize],
+) -> Result<RecordBatch> {
     if chunk.text.len() >= MAX_CHUNK {
         return Err(Error::LimitExceeded(format!("a chunk of CSV has {} bytes", chunk.text.len())));
     }
@@ -62,7 +67,8 @@ fn for_tiles(
     from: usize,
     mut f: impl FnMut(Tile<'_>) -> Result<()>,
 ) -> Result<usize> {
-    let mut splitter = Splitter::new(&chunk.text, from, schema.columns.len(), schema.delimiter, schema.quote);
+    let mut splitter =
+        Splitter::new(&chunk.text, from, schema.columns.len(), schema.delimiter, schema.quote);
     let mut rows = 0;
     while let Some(tile) = splitter.next_tile().map_err(|fault| row_error(schema, chunk, fault))? {
         rows += tile.rows();
@@ -106,7 +112,12 @@ impl Part {
         Err(value_error(schema, chunk, field, self.position, self.column.data_type()))
     }
 
-    fn finish(self, schema: &CsvSchema, chunk: &CsvChunk, from: usize) -> Result<(String, ArrayRef)> {
+    fn finish(
+        self,
+        schema: &CsvSchema,
+        chunk: &CsvChunk,
+        from: usize,
+    ) -> Result<(String, ArrayRef)> {
         let name = schema.columns.get(self.position).map_or("", |c| &*c.name).to_owned();
         let position = self.position;
         let array = self.column.finish().map_err(|row| {
@@ -117,10 +128,14 @@ impl Part {
     }
 }
 
-/// The rows of the chunk, if they are all as long as those of its first tile, which may be a single one.
+/// The rows of the chunk, if they are all as long as those of its first tile, which may be a single
+/// one.
 fn expected_rows(chunk: &CsvChunk, tile: Tile<'_>, columns: usize) -> usize {
     let first = tile.column(0).next().map_or(0, |field| field.start);
-    let end = tile.column(columns.saturating_sub(1)).last().map_or(first, |field| field.start + field.len);
+    let end = tile
+        .column(columns.saturating_sub(1))
+        .last()
+        .map_or(first, |field| field.start + field.len);
     // Each row has its line feed.
     let row_bytes = end.saturating_sub(first) / tile.rows().max(1) + 1;
     let bytes = chunk.text.len() - first;
@@ -140,13 +155,23 @@ fn widen(schema: &CsvSchema, chunk: &CsvChunk, from: usize, parts: &mut [Part]) 
     })?;
     for (i, wider) in wider {
         if let Some(part) = parts.get_mut(i) {
-            // Fixed from here on: what does not parse now is an error; the spellings stay strict ones.
+            // Fixed from here on: what does not parse now is an error; the spellings stay strict
+            // ones.
             let column = Column::new(&wider.data_type(), false);
-            *part = Part { position: part.position, fixed: true, column, failed: false, started: false };
+            *part = Part {
+                position: part.position,
+                fixed: true,
+                column,
+                failed: false,
+                started: false,
+            };
         }
     }
-    let mut again: Vec<&mut Part> = parts.iter_mut().filter(|part| part.fixed && !part.started).collect();
-    for_tiles(schema, chunk, from, |tile| again.iter_mut().try_for_each(|part| part.push(schema, chunk, tile)))?;
+    let mut again: Vec<&mut Part> =
+        parts.iter_mut().filter(|part| part.fixed && !part.started).collect();
+    for_tiles(schema, chunk, from, |tile| {
+        again.iter_mut().try_for_each(|part| part.push(schema, chunk, tile))
+    })?;
     Ok(())
 }
 
@@ -194,7 +219,8 @@ fn climb(
     position: usize,
     data_type: &mut DataType,
 ) -> Result<()> {
-    // What parses needs no look at its type: the tile is tried as a whole, row by row from where it fails.
+    // What parses needs no look at its type: the tile is tried as a whole, row by row from where it
+    // fails.
     let mut scratch = Vec::new();
     loop {
         let Err(row) = Column::new(data_type, false).push(tile, position, &schema.rules) else {

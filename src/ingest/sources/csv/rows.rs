@@ -1,10 +1,12 @@
-//! Rows one by one, for texts in which some are no rows: where each starts and ends, and what is wrong with it.
+//! Rows one by one, for texts in which some are no rows: where each starts and ends, and what is
+//! wrong with it.
 //!
-//! The slow twin of the splitter: the same grammar, but it goes on after a fault. **What ends a bad row.** A row with the
-//! wrong number of fields ends where it would end if that were right. Where a quoted field has no end, or text behind
-//! its end, its first quote is taken for the culprit: the row ends with the line in which that quote stands, and the next
-//! line is the next row. So a stray quote costs one line and not all up to the next quote, and a faulty field
-//! that really has several lines costs them one by one, each as a row that cannot be split.
+//! The slow twin of the splitter: the same grammar, but it goes on after a fault. **What ends a bad
+//! row.** A row with the wrong number of fields ends where it would end if that were right. Where a
+//! quoted field has no end, or text behind its end, its first quote is taken for the culprit: the
+//! row ends with the line in which that quote stands, and the next line is the next row. So a stray
+//! quote costs one line and not all up to the next quote, and a faulty field that really has
+//! several lines costs them one by one, each as a row that cannot be split.
 //!
 //! [`CsvChunks`](super::CsvChunks) cuts by the same rule, so that no chunk ends within a good row.
 
@@ -61,7 +63,13 @@ pub(super) fn after_quote(behind: &[u8], delimiter: u8, quote: u8) -> AfterQuote
 
 impl<'a> Rows<'a> {
     /// Rows of `columns` fields in `text` from `from` on.
-    pub(super) fn new(text: &'a [u8], from: usize, columns: usize, delimiter: u8, quote: u8) -> Self {
+    pub(super) fn new(
+        text: &'a [u8],
+        from: usize,
+        columns: usize,
+        delimiter: u8,
+        quote: u8,
+    ) -> Self {
         let line = memchr_iter(b'\n', text.get(..from).unwrap_or(text)).count() as u64;
         Rows { text, at: from, line, columns, delimiter, quote }
     }
@@ -84,7 +92,8 @@ impl<'a> Rows<'a> {
                     Ok(end) => end,
                     Err(fault) => return (self.line_end(at), Some(fault)),
                 },
-                _ => memchr2(self.delimiter, b'\n', self.rest(at)).map_or(self.text.len(), |next| at + next),
+                _ => memchr2(self.delimiter, b'\n', self.rest(at))
+                    .map_or(self.text.len(), |next| at + next),
             };
             if self.rest(separator).first() != Some(&self.delimiter) {
                 let fault = (found != self.columns).then_some(Fault::Fields { at: start, found });
@@ -94,7 +103,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Where the quoted field that opens here has its end, on a separator or the line end's carriage return.
+    /// Where the quoted field that opens here has its end, on a separator or the line end's
+    /// carriage return.
     fn quoted(&self, opened: usize) -> Result<usize, Fault> {
         let mut at = opened + 1;
         while let Some(found) = memchr(self.quote, self.rest(at)) {
@@ -126,7 +136,8 @@ impl Iterator for Rows<'_> {
         let (start, line) = (self.at, self.line);
         let (end, fault) = self.split(start);
         self.at = end;
-        self.line += memchr_iter(b'\n', self.text.get(start..end).unwrap_or_default()).count() as u64;
+        self.line +=
+            memchr_iter(b'\n', self.text.get(start..end).unwrap_or_default()).count() as u64;
         Some(Row { start, end, line, fault })
     }
 }

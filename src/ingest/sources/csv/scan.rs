@@ -17,7 +17,11 @@ pub(super) struct Masks {
 #[inline]
 pub(super) fn scan(block: &[u8; 64], delimiter: u8, quote: u8) -> Masks {
     let newlines = find_byte(block, b'\n');
-    Masks { separators: newlines | find_byte(block, delimiter), newlines, quotes: find_byte(block, quote) }
+    Masks {
+        separators: newlines | find_byte(block, delimiter),
+        newlines,
+        quotes: find_byte(block, quote),
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Names and types of an input's columns, from its first chunk.
 //!
-//! **Header.** Unless told, the first row is taken for names if its fields are nothing but text, and if either some
-//! column has such a text above values of another type, or all fields are there, distinct and look like identifiers.
-//! Without a header columns are called `column0`, `column1`, …, as DuckDB does; an empty name in a header becomes one
-//! of these, and a repeated one gets `_1`, `_2`, ….
+//! **Header.** Unless told, the first row is taken for names if its fields are nothing but text,
+//! and if either some column has such a text above values of another type, or all fields are there,
+//! distinct and look like identifiers. Without a header columns are called `column0`, `column1`, …,
+//! as DuckDB does; an empty name in a header becomes one of these, and a repeated one gets `_1`,
+//! `_2`, ….
 //!
-//! A header found by the looks of its fields alone is a guess that the user hears of ([`Guess`]), unless its names are
-//! known: all from the table, or one from the types asked for.
+//! A header found by the looks of its fields alone is a guess that the user hears of ([`Guess`]),
+//! unless its names are known: all from the table, or one from the types asked for.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -55,7 +56,12 @@ pub struct CsvSchema {
 
 impl CsvSchema {
     fn new(file: &Path, options: &CsvOptions, delimiter: u8) -> Self {
-        let nulls = options.nulls.iter().filter(|n| !n.is_empty()).map(|n| n.clone().into_bytes()).collect();
+        let nulls = options
+            .nulls
+            .iter()
+            .filter(|n| !n.is_empty())
+            .map(|n| n.clone().into_bytes())
+            .collect();
         CsvSchema {
             columns: Vec::new(),
             header: false,
@@ -78,13 +84,16 @@ impl CsvSchema {
         Ok(row.map_or(chunk.text.len(), |(_, end)| end))
     }
 
-    /// The same with the types that a table has as the ones to start with, where the user has named none.
+    /// The same with the types that a table has as the ones to start with, where the user has named
+    /// none.
     #[must_use]
     pub fn starting_from(&self, table: &Schema) -> Self {
-        let types: HashMap<&str, &DataType> = table.columns().iter().map(|c| (&*c.name, &c.data_type)).collect();
+        let types: HashMap<&str, &DataType> =
+            table.columns().iter().map(|c| (&*c.name, &c.data_type)).collect();
         let mut schema = self.clone();
         for column in schema.columns.iter_mut().filter(|column| !column.fixed) {
-            if let Some(known) = types.get(&*column.name).filter(|known| ***known != DataType::Null) {
+            if let Some(known) = types.get(&*column.name).filter(|known| ***known != DataType::Null)
+            {
                 column.data_type = (*known).clone();
             }
         }
@@ -112,9 +121,8 @@ pub fn infer(file: &Path, options: &CsvOptions, first: Option<&CsvChunk>) -> Res
     let delimiter = first.map_or(options.delimiter.unwrap_or(COMMA), |chunk| chunk.delimiter);
     let mut schema = CsvSchema::new(file, options, delimiter);
     let row = match first {
-        Some(chunk) => {
-            first_row(&chunk.text, delimiter, options.quote).map_err(|fault| row_error(&schema, chunk, fault))?
-        }
+        Some(chunk) => first_row(&chunk.text, delimiter, options.quote)
+            .map_err(|fault| row_error(&schema, chunk, fault))?,
         None => None,
     };
     let (Some(chunk), Some((fields, end))) = (first, row) else {
@@ -125,7 +133,9 @@ pub fn infer(file: &Path, options: &CsvOptions, first: Option<&CsvChunk>) -> Res
     schema.columns = vec![placeholder; fields.len()];
     let mut kinds = vec![Kinds::default(); fields.len()];
     let (sample, from) = sample(&schema, chunk, end, options.infer_rows)?;
-    for_tiles(&schema, &sample, from, options.infer_rows, |tile| add_tile(tile, &schema.rules, &mut kinds))?;
+    for_tiles(&schema, &sample, from, options.infer_rows, |tile| {
+        add_tile(tile, &schema.rules, &mut kinds)
+    })?;
     let first = match options.header {
         Some(true) => FirstRow::Names,
         Some(false) => FirstRow::Data,
@@ -138,7 +148,11 @@ pub fn infer(file: &Path, options: &CsvOptions, first: Option<&CsvChunk>) -> Res
         }
     }
     let header = schema.header.then(|| header_names(&schema, chunk, &fields)).transpose()?;
-    note_guesses(&mut schema, options, header.as_deref().filter(|_| first == FirstRow::NamesPerhaps));
+    note_guesses(
+        &mut schema,
+        options,
+        header.as_deref().filter(|_| first == FirstRow::NamesPerhaps),
+    );
     let names = column_names(&schema, options, header)?;
     for ((column, name), kinds) in schema.columns.iter_mut().zip(names).zip(&kinds) {
         (column.name, column.data_type) = (Arc::from(name), kinds.data_type());
@@ -165,7 +179,8 @@ fn note_guesses(schema: &mut CsvSchema, options: &CsvOptions, perhaps: Option<&[
         schema.guesses.push(Guess::Delimiter(schema.delimiter));
     }
     let Some(names) = perhaps else { return };
-    let within = |known: &[(String, DataType)], name: &str| known.iter().any(|(known, _)| known == name);
+    let within =
+        |known: &[(String, DataType)], name: &str| known.iter().any(|(known, _)| known == name);
     let in_table = names.iter().all(|name| within(&options.prior, name));
     if !in_table && !names.iter().any(|name| within(&options.schema, name)) {
         schema.guesses.push(Guess::Header(names.to_vec()));
@@ -182,7 +197,8 @@ fn empty_input(mut schema: CsvSchema, options: &CsvOptions) -> Result<CsvSchema>
             "{file} is empty: there are no rows, and no header to tell the columns; name them with --names"
         )));
     }
-    let column = |name: String| CsvColumn { name: Arc::from(name), data_type: DataType::Null, fixed: false };
+    let column =
+        |name: String| CsvColumn { name: Arc::from(name), data_type: DataType::Null, fixed: false };
     schema.columns = names.into_iter().map(column).collect();
     fix_types(&mut schema, options)?;
     Ok(schema)
@@ -209,7 +225,8 @@ fn for_tiles(
     rows: usize,
     mut f: impl FnMut(Tile<'_>),
 ) -> Result<()> {
-    let mut splitter = Splitter::new(&chunk.text, from, schema.columns.len(), schema.delimiter, schema.quote);
+    let mut splitter =
+        Splitter::new(&chunk.text, from, schema.columns.len(), schema.delimiter, schema.quote);
     let mut seen = 0;
     while seen < rows {
         match splitter.next_tile().map_err(|fault| row_error(schema, chunk, fault))? {
@@ -248,7 +265,8 @@ pub(super) fn add_field(text: &[u8], field: Field, rules: &Rules, kinds: &mut Ki
 }
 
 fn look_at_first_row(text: &[u8], fields: &[Field], below: &[Kinds]) -> FirstRow {
-    let names = fields.iter().map(|f| text.get(f.start..f.start + f.len).unwrap_or_default().trim_ascii());
+    let names =
+        fields.iter().map(|f| text.get(f.start..f.start + f.len).unwrap_or_default().trim_ascii());
     let names: Vec<&[u8]> = names.collect();
     let is_text = |name: &[u8]| name.is_empty() || type_of(name.into()) == DataType::Utf8;
     if !names.iter().all(|name| is_text(name)) {
@@ -265,7 +283,9 @@ fn look_at_first_row(text: &[u8], fields: &[Field], below: &[Kinds]) -> FirstRow
 
 fn is_identifier(name: &[u8]) -> bool {
     let starts = name.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_');
-    starts && name.len() <= 64 && name.iter().all(|b| b.is_ascii_alphanumeric() || b"_ -./".contains(b))
+    starts
+        && name.len() <= 64
+        && name.iter().all(|b| b.is_ascii_alphanumeric() || b"_ -./".contains(b))
 }
 
 fn header_names(schema: &CsvSchema, chunk: &CsvChunk, fields: &[Field]) -> Result<Vec<String>> {
@@ -287,7 +307,11 @@ fn header_names(schema: &CsvSchema, chunk: &CsvChunk, fields: &[Field]) -> Resul
 }
 
 /// Names by the options, the header or the position, made unique.
-fn column_names(schema: &CsvSchema, options: &CsvOptions, header: Option<Vec<String>>) -> Result<Vec<String>> {
+fn column_names(
+    schema: &CsvSchema,
+    options: &CsvOptions,
+    header: Option<Vec<String>>,
+) -> Result<Vec<String>> {
     let count = schema.columns.len();
     if let Some(names) = &options.names {
         if names.len() == count {
@@ -303,7 +327,8 @@ fn column_names(schema: &CsvSchema, options: &CsvOptions, header: Option<Vec<Str
         return Ok(options.schema.iter().map(|(name, _)| name.clone()).collect());
     }
     let names = header.unwrap_or_else(|| vec![String::new(); count]);
-    let mut taken: HashSet<String> = names.iter().filter(|name| !name.is_empty()).cloned().collect();
+    let mut taken: HashSet<String> =
+        names.iter().filter(|name| !name.is_empty()).cloned().collect();
     let mut used = HashSet::new();
     let mut unique = Vec::with_capacity(count);
     for (i, name) in names.into_iter().enumerate() {
@@ -321,14 +346,18 @@ fn column_names(schema: &CsvSchema, options: &CsvOptions, header: Option<Vec<Str
     Ok(unique)
 }
 
-/// Takes the table's type where all of the sample parses as it, or where what does not is to be left out.
+/// Takes the table's type where all of the sample parses as it, or where what does not is to be
+/// left out.
 fn prefer_prior(schema: &mut CsvSchema, options: &CsvOptions, chunk: &CsvChunk) -> Result<()> {
     let (sample, from) = sample(schema, chunk, schema.data_start(chunk)?, options.infer_rows)?;
-    let priors: HashMap<&str, &DataType> = options.prior.iter().map(|(name, t)| (name.as_str(), t)).collect();
+    let priors: HashMap<&str, &DataType> =
+        options.prior.iter().map(|(name, t)| (name.as_str(), t)).collect();
     for index in 0..schema.columns.len() {
         let Some(column) = schema.columns.get(index) else { break };
         let prior = priors.get(&*column.name).copied();
-        let Some(prior) = prior.filter(|prior| **prior != DataType::Null && **prior != column.data_type) else {
+        let Some(prior) =
+            prior.filter(|prior| **prior != DataType::Null && **prior != column.data_type)
+        else {
             continue;
         };
         let mut trial = Column::new(prior, false);

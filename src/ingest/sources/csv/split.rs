@@ -1,9 +1,9 @@
 //! Rows and fields: where each field of a chunk ends.
 //!
-//! The splitter walks the text in tiles of some 128 KiB, small enough that text and table stay in the cache
-//! while the columns of the tile are parsed one after the other. A tile's table is the plain list of separator
-//! positions; that every row has its right number of fields is checked afterwards, once per row. Only a tile
-//! with quotes, empty lines or errors takes slower paths.
+//! The splitter walks the text in tiles of some 128 KiB, small enough that text and table stay in
+//! the cache while the columns of the tile are parsed one after the other. A tile's table is the
+//! plain list of separator positions; that every row has its right number of fields is checked
+//! afterwards, once per row. Only a tile with quotes, empty lines or errors takes slower paths.
 
 use super::scan::scan;
 use crate::limits;
@@ -43,7 +43,8 @@ pub(in crate::ingest::sources) struct Field {
 
 impl Field {
     /// A field that is not there.
-    pub(in crate::ingest::sources) const NONE: Field = Field { start: 0, len: 0, quoted: false, escaped: false };
+    pub(in crate::ingest::sources) const NONE: Field =
+        Field { start: 0, len: 0, quoted: false, escaped: false };
 }
 
 /// Some rows of a chunk.
@@ -90,7 +91,8 @@ impl<'a> Tile<'a> {
         let first = column == 0;
         // For the first column the entry before is that of another row, or of none: it is not used.
         let ends = self.ends.get(column..).unwrap_or_default().iter().step_by(columns);
-        let before = self.ends.get(column.saturating_sub(1)..).unwrap_or_default().iter().step_by(columns);
+        let before =
+            self.ends.get(column.saturating_sub(1)..).unwrap_or_default().iter().step_by(columns);
         ends.zip(before).zip(self.starts).map(move |((end, before), start)| {
             let start = if first { *start } else { (*before & POSITION) + 1 } as usize;
             field(text, start, *end, last)
@@ -112,7 +114,8 @@ fn field(text: &[u8], start: usize, entry: u32, last: bool) -> Field {
     Field { start: start + 1, len, quoted: true, escaped: entry & ESCAPED != 0 }
 }
 
-/// Whether a line is empty. It may end with several carriage returns: CRLF whose LF became CRLF once more.
+/// Whether a line is empty. It may end with several carriage returns: CRLF whose LF became CRLF
+/// once more.
 pub(super) fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| *byte == b'\r')
 }
@@ -158,7 +161,13 @@ struct Quoting {
 
 impl<'a> Splitter<'a> {
     /// Rows of `columns` fields in `text` from `from` on.
-    pub(super) fn new(text: &'a [u8], from: usize, columns: usize, delimiter: u8, quote: u8) -> Self {
+    pub(super) fn new(
+        text: &'a [u8],
+        from: usize,
+        columns: usize,
+        delimiter: u8,
+        quote: u8,
+    ) -> Self {
         Splitter {
             text,
             columns: columns.max(1),
@@ -189,7 +198,12 @@ impl<'a> Splitter<'a> {
             }
             if !self.starts.is_empty() {
                 let ends = self.ends.get(..self.used).unwrap_or_default();
-                return Ok(Some(Tile { text: self.text, ends, starts: &self.starts, columns: self.columns }));
+                return Ok(Some(Tile {
+                    text: self.text,
+                    ends,
+                    starts: &self.starts,
+                    columns: self.columns,
+                }));
             }
         }
     }
@@ -231,7 +245,11 @@ impl<'a> Splitter<'a> {
             let mut bits = masks.separators | masks.quotes;
             while bits != 0 {
                 let bit = bits.trailing_zeros();
-                self.step(base + bit as usize, masks.quotes >> bit & 1 == 1, masks.newlines >> bit & 1 == 1);
+                self.step(
+                    base + bit as usize,
+                    masks.quotes >> bit & 1 == 1,
+                    masks.newlines >> bit & 1 == 1,
+                );
                 bits &= bits - 1;
             }
         }
@@ -239,7 +257,8 @@ impl<'a> Splitter<'a> {
 
     /// A quote or separator, where there are quotes about.
     fn step(&mut self, at: usize, is_quote: bool, is_newline: bool) {
-        let field_start = self.ends.last().map_or(self.row_start, |end| (end & POSITION) as usize + 1);
+        let field_start =
+            self.ends.last().map_or(self.row_start, |end| (end & POSITION) as usize + 1);
         let state = &mut self.quoting;
         if at < state.resume {
             return;
@@ -287,7 +306,8 @@ impl<'a> Splitter<'a> {
         true
     }
 
-    /// Takes the tile row by row: drops empty lines, and names the row with the wrong number of fields.
+    /// Takes the tile row by row: drops empty lines, and names the row with the wrong number of
+    /// fields.
     fn sort_out_rows(&mut self) -> Result<(), Fault> {
         self.starts.clear();
         let ends = std::mem::take(&mut self.ends);
@@ -325,7 +345,8 @@ impl<'a> Splitter<'a> {
     }
 }
 
-/// Appends `base` plus the position of every set bit. Up to 16 are written without a look at their number.
+/// Appends `base` plus the position of every set bit. Up to 16 are written without a look at their
+/// number.
 #[inline]
 fn push_positions(ends: &mut Vec<u32>, base: u32, mut bits: u64) {
     let (before, count) = (ends.len(), bits.count_ones() as usize);
@@ -344,8 +365,13 @@ fn push_positions(ends: &mut Vec<u32>, base: u32, mut bits: u64) {
     }
 }
 
-/// The fields of the first row that is not an empty line, and where the next row starts; `None` if all are empty.
-pub(super) fn first_row(text: &[u8], delimiter: u8, quote: u8) -> Result<Option<(Vec<Field>, usize)>, Fault> {
+/// The fields of the first row that is not an empty line, and where the next row starts; `None` if
+/// all are empty.
+pub(super) fn first_row(
+    text: &[u8],
+    delimiter: u8,
+    quote: u8,
+) -> Result<Option<(Vec<Field>, usize)>, Fault> {
     let mut begin = 0;
     loop {
         let rest = text.get(begin..).unwrap_or_default();

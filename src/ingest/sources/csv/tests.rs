@@ -23,7 +23,8 @@ fn read_in(text: &[u8], options: &CsvOptions, size: usize) -> Result<Vec<RecordB
 fn cells(batches: &[RecordBatch]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for batch in batches {
-        let formatted: Vec<Vec<String>> = batch.columns().iter().map(|column| show(column)).collect();
+        let formatted: Vec<Vec<String>> =
+            batch.columns().iter().map(|column| show(column)).collect();
         for row in 0..batch.num_rows() {
             rows.push(formatted.iter().map(|column| column[row].clone()).collect());
         }
@@ -85,7 +86,8 @@ fn tricky_text() {
     for (text, expected) in table {
         let options = no_header();
         for size in [1, 2, 3, 7, 1 << 20] {
-            let batches = read_in(text.as_bytes(), &options, size).unwrap_or_else(|e| panic!("{text:?}: {e}"));
+            let batches = read_in(text.as_bytes(), &options, size)
+                .unwrap_or_else(|e| panic!("{text:?}: {e}"));
             assert_eq!(cells(&batches), *expected, "{text:?} in chunks of {size}");
         }
     }
@@ -98,7 +100,18 @@ fn types_are_inferred_and_007_stays_text() {
     let (types, rows) = read(text, &no_header());
     assert_eq!(
         types,
-        ["int64", "float64", "utf8", "bool", "date", "timestamp(us)", "time(us)", "utf8", "null", "uint64"]
+        [
+            "int64",
+            "float64",
+            "utf8",
+            "bool",
+            "date",
+            "timestamp(us)",
+            "time(us)",
+            "utf8",
+            "null",
+            "uint64"
+        ]
     );
     assert_eq!(rows[0][2], "007");
     assert_eq!(rows[1][5], "2013-08-01T00:00:00");
@@ -141,8 +154,10 @@ fn headers() {
     assert_eq!(names("a,a,,a_1\n1,2,3,4\n", &header).1, "a|a_2|column2|a_1");
     let given = CsvOptions { names: Some(vec!["p".into(), "q".into()]), ..CsvOptions::default() };
     assert_eq!(names("id,name\n1,x\n", &given), (true, "p|q".to_owned()));
-    let both =
-        CsvOptions { schema: vec![("p".into(), DataType::Int64), ("q".into(), DataType::Utf8)], ..no_header() };
+    let both = CsvOptions {
+        schema: vec![("p".into(), DataType::Int64), ("q".into(), DataType::Utf8)],
+        ..no_header()
+    };
     assert_eq!(names("1,x\n", &both).1, "p|q");
     assert_eq!(names("", &both).1, "p|q");
     assert_eq!(read("id,name\n", &header), (vec!["null".into(), "null".into()], vec![]));
@@ -163,12 +178,15 @@ fn guesses() {
     assert_eq!(guessed("alice;berlin\nbob;1\n", &detect), [Guess::Delimiter(b';')]);
     assert_eq!(guessed("alice,1\nbob,2\n", &detect), []);
     for header in [true, false] {
-        let told = CsvOptions { header: Some(header), delimiter: Some(b'|'), ..CsvOptions::default() };
+        let told =
+            CsvOptions { header: Some(header), delimiter: Some(b'|'), ..CsvOptions::default() };
         assert_eq!(guessed("alice|berlin\nbob|paris\n", &told), []);
     }
     let given = CsvOptions { names: Some(vec!["p".into(), "q".into()]), ..CsvOptions::default() };
     assert_eq!(guessed("alice,berlin\nbob,paris\n", &given), names());
-    let known = |names: &[&str]| names.iter().map(|name| (name.to_string(), DataType::Utf8)).collect::<Vec<_>>();
+    let known = |names: &[&str]| {
+        names.iter().map(|name| (name.to_string(), DataType::Utf8)).collect::<Vec<_>>()
+    };
     let prior = |names| CsvOptions { prior: known(names), ..CsvOptions::default() };
     assert_eq!(guessed("alice,berlin\nbob,paris\n", &prior(&["x", "berlin", "alice"])), []);
     assert_eq!(guessed("alice,berlin\nbob,paris\n", &prior(&["berlin"])), names());
@@ -190,7 +208,11 @@ fn a_delimiter_is_found_and_holds_for_all_chunks() {
 }
 
 /// A schema from `sample`, and what it makes of `text`.
-fn after(sample: &str, text: &str, options: &CsvOptions) -> Result<(Vec<String>, Vec<Vec<String>>)> {
+fn after(
+    sample: &str,
+    text: &str,
+    options: &CsvOptions,
+) -> Result<(Vec<String>, Vec<Vec<String>>)> {
     let first = chunks(sample.as_bytes(), options, 1 << 20)?;
     let schema = infer(Path::new("t.csv"), options, first.first())?;
     let mut chunk = chunks(text.as_bytes(), options, 1 << 20)?.remove(0);
@@ -219,14 +241,19 @@ fn columns_widen_along_the_lattice() {
         let options = CsvOptions { nulls: vec!["NA".into()], ..no_header() };
         let line = |rows: &str| rows.lines().map(|l| format!("k,{l}\n")).collect::<String>();
         let (types, rows) = after(&line(sample), &line(text), &options).unwrap();
-        assert_eq!((types[1].as_str(), rows[0][1].as_str()), (data_type, cell), "{sample} then {text}");
+        assert_eq!(
+            (types[1].as_str(), rows[0][1].as_str()),
+            (data_type, cell),
+            "{sample} then {text}"
+        );
     }
 }
 
 #[test]
 fn errors_name_file_line_column_value_and_type() {
-    let error =
-        |sample: &str, text: &str, options: &CsvOptions| after(sample, text, options).unwrap_err().to_string();
+    let error = |sample: &str, text: &str, options: &CsvOptions| {
+        after(sample, text, options).unwrap_err().to_string()
+    };
     assert_eq!(
         error("1,x\n", "1,x\n2,\"a\nb\"\n007,y\n", &no_header()),
         "t.csv: line 104, column 1 ('column0'): '007' is not of type int64; to read the column as text: \
@@ -240,7 +267,8 @@ fn errors_name_file_line_column_value_and_type() {
     );
     assert!(error("1.5\n", "9007199254740993\n", &no_header()).contains("float64"));
     assert!(
-        error("1\n", "9007199254740993\n1.5\n", &no_header()).contains("'9007199254740993' is not of type float64")
+        error("1\n", "9007199254740993\n1.5\n", &no_header())
+            .contains("'9007199254740993' is not of type float64")
     );
     assert!(error("1\n", "x\n", &no_header()).contains("'x' is not of type int64"));
     let long = error("1\n", &format!("{}\n", "é".repeat(500)), &no_header());
@@ -249,9 +277,17 @@ fn errors_name_file_line_column_value_and_type() {
         error("1,2\n", "1,2\n\n1,2,3\n", &no_header()),
         "t.csv: line 103: 3 fields, expected 2; is the delimiter ',' right (--delimiter), or a quote missing?"
     );
-    assert!(error("1,2\n", "1,2\n1\n1,2\n", &no_header()).contains("line 102: 1 field, expected 2"));
-    assert!(error("a,b\n", "a,b\na,\"b\" c\n", &no_header()).contains("line 102: text after a closing quote"));
-    assert!(error("a,b\n", "a,b\na,\"b\n\n", &no_header()).contains("line 102: a quoted field starts here"));
+    assert!(
+        error("1,2\n", "1,2\n1\n1,2\n", &no_header()).contains("line 102: 1 field, expected 2")
+    );
+    assert!(
+        error("a,b\n", "a,b\na,\"b\" c\n", &no_header())
+            .contains("line 102: text after a closing quote")
+    );
+    assert!(
+        error("a,b\n", "a,b\na,\"b\n\n", &no_header())
+            .contains("line 102: a quoted field starts here")
+    );
     let options = no_header();
     let error = |text: &[u8]| read_in(text, &options, 1 << 20).unwrap_err().to_string();
     assert!(
@@ -262,16 +298,22 @@ fn errors_name_file_line_column_value_and_type() {
     assert!(error(b"\xff\xfea\0").contains("UTF-16"));
     assert!(error(b"").contains("is empty"));
     let missing = CsvOptions { schema: vec![("nope".into(), DataType::Utf8)], ..no_header() };
-    assert!(read_in(b"1,2\n", &missing, 9).unwrap_err().to_string().contains("no column is called 'nope'"));
+    assert!(
+        read_in(b"1,2\n", &missing, 9)
+            .unwrap_err()
+            .to_string()
+            .contains("no column is called 'nope'")
+    );
 }
 
 #[test]
 fn a_missing_quote_is_found_within_a_bound() {
     let text = format!("a,b\nc,\"d\n{}", "e,f\n".repeat(600_000));
     let options = no_header();
-    let mut chunks = CsvChunks::new(Path::new("t.csv"), Box::new(Cursor::new(text.into_bytes())), &options)
-        .with_chunk_bytes(4096)
-        .with_row_limit(1 << 20);
+    let mut chunks =
+        CsvChunks::new(Path::new("t.csv"), Box::new(Cursor::new(text.into_bytes())), &options)
+            .with_chunk_bytes(4096)
+            .with_row_limit(1 << 20);
     assert_eq!(chunks.next().unwrap().unwrap().text, b"a,b\n");
     let error = chunks.next().unwrap().unwrap_err();
     assert!(matches!(error, Error::LimitExceeded(_)));
@@ -283,9 +325,13 @@ fn a_missing_quote_is_found_within_a_bound() {
 fn line_feeds_after_a_block_of_carriage_returns_are_refused() {
     let text = "1,x\r".repeat(CHUNK_BYTES / 4 + 1) + "2,y\n";
     let error = chunks(text.as_bytes(), &no_header(), CHUNK_BYTES).unwrap_err().to_string();
-    assert!(error.contains("end with a carriage return first, and with a line feed later"), "{error}");
+    assert!(
+        error.contains("end with a carriage return first, and with a line feed later"),
+        "{error}"
+    );
     let all = chunks(text.trim_end().as_bytes(), &no_header(), CHUNK_BYTES).unwrap();
-    let lines = all.iter().map(|chunk| memchr::memchr_iter(b'\n', &chunk.text).count()).sum::<usize>();
+    let lines =
+        all.iter().map(|chunk| memchr::memchr_iter(b'\n', &chunk.text).count()).sum::<usize>();
     assert_eq!((all.len(), lines), (2, CHUNK_BYTES / 4 + 2));
 }
 
@@ -303,7 +349,10 @@ fn named_types_are_lenient_and_prior_types_preferred() {
     ];
     let options = CsvOptions { schema, ..no_header() };
     let (types, rows) = read(" +007,t,1.5,2013-08-01 08:14:37,0.1,08:14:37.5,1\n", &options);
-    assert_eq!(types, ["int16", "bool", "decimal(10,2)", "timestamp(s,UTC)", "float32", "time(ms)", "binary"]);
+    assert_eq!(
+        types,
+        ["int16", "bool", "decimal(10,2)", "timestamp(s,UTC)", "float32", "time(ms)", "binary"]
+    );
     assert_eq!(rows[0], ["7", "true", "1.50", "2013-08-01T08:14:37Z", "0.1", "08:14:37.500", "1"]);
     let prior = vec![
         ("column0".to_owned(), t("utf8")),
@@ -312,7 +361,10 @@ fn named_types_are_lenient_and_prior_types_preferred() {
         ("column3".to_owned(), t("timestamp(us)")),
     ];
     let options = CsvOptions { prior, ..no_header() };
-    assert_eq!(read("1,1,300,2013-08-01\n", &options).0, ["utf8", "int8", "int64", "timestamp(us)"]);
+    assert_eq!(
+        read("1,1,300,2013-08-01\n", &options).0,
+        ["utf8", "int8", "int64", "timestamp(us)"]
+    );
 }
 
 #[test]
@@ -394,7 +446,8 @@ mod properties {
                 let small = read_in(&text, &options, size).map(|b| cells(&b));
                 let large = read_in(&text, &options, 1 << 20).map(|b| cells(&b));
                 if let (Ok(small), Ok(large)) = (&small, &large) {
-                    // A column without values in a small chunk has another type, but the same number of rows.
+                    // A column without values in a small chunk has another type, but the same
+                    // number of rows.
                     prop_assert_eq!(small.len(), large.len());
                 }
             }
@@ -404,11 +457,17 @@ mod properties {
 
 #[test]
 fn empty_lines_before_the_first_row_are_no_chunk() {
-    for (text, line, offset) in [("\n\r\n\na;b\n1;2\n", 4, 4), ("\n\u{e9}\u{e9}", 2, 1), ("\n\n\r\n", 4, 4)] {
+    for (text, line, offset) in
+        [("\n\r\n\na;b\n1;2\n", 4, 4), ("\n\u{e9}\u{e9}", 2, 1), ("\n\n\r\n", 4, 4)]
+    {
         for size in 1..20 {
             let first = chunks(text.as_bytes(), &CsvOptions::default(), size).unwrap();
             let first = first.first().map(|chunk| (chunk.number, chunk.line, chunk.offset));
-            assert_eq!(first.unwrap_or((0, line, offset)), (0, line, offset), "{text:?} in chunks of {size}");
+            assert_eq!(
+                first.unwrap_or((0, line, offset)),
+                (0, line, offset),
+                "{text:?} in chunks of {size}"
+            );
         }
     }
     // Only what the file begins with is a byte-order mark.
@@ -441,7 +500,10 @@ fn tiles_and_chunks_of_a_large_text_agree() {
     assert_eq!(expected.len(), 30_000);
     assert_eq!(expected[29_996][1], "line\n29996 \"x\"");
     for size in [10_000, 131_072, 300_001] {
-        assert!(cells(&read_in(text.as_bytes(), &CsvOptions::default(), size).unwrap()) == expected, "{size}");
+        assert!(
+            cells(&read_in(text.as_bytes(), &CsvOptions::default(), size).unwrap()) == expected,
+            "{size}"
+        );
     }
 }
 
@@ -458,8 +520,12 @@ fn real_taxi_trips() {
     assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 10_000);
     let whole = &read_in(&text, &options, 1 << 24).unwrap()[0];
     let types = types(whole);
-    assert_eq!(types[..8].join(" "), "int64 int64 timestamp(us) timestamp(us) utf8 int64 float64 float64");
-    // Every field, split naively (the sample quotes some names), against the text that its value came from.
+    assert_eq!(
+        types[..8].join(" "),
+        "int64 int64 timestamp(us) timestamp(us) utf8 int64 float64 float64"
+    );
+    // Every field, split naively (the sample quotes some names), against the text that its value
+    // came from.
     let rows = cells(std::slice::from_ref(whole));
     for (line, row) in std::str::from_utf8(&text).unwrap().lines().zip(&rows) {
         if line.contains('"') {
@@ -468,7 +534,9 @@ fn real_taxi_trips() {
         for ((field, cell), data_type) in line.split(',').zip(row).zip(&types) {
             match (field, data_type.as_str()) {
                 ("", _) => assert_eq!(cell, "∅"),
-                (_, "float64") => assert_eq!(field.parse::<f64>().unwrap(), cell.parse::<f64>().unwrap()),
+                (_, "float64") => {
+                    assert_eq!(field.parse::<f64>().unwrap(), cell.parse::<f64>().unwrap())
+                }
                 (_, "timestamp(us)") => assert_eq!(field.replace(' ', "T"), *cell),
                 _ => assert_eq!(field, cell),
             }

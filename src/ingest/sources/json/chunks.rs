@@ -1,6 +1,7 @@
 //! Cutting a stream of JSON into pieces that parse independently, at the end of a row.
 //!
-//! In JSON lines that is a line feed, for no string holds one. Anywhere else a scan looks for it ([`super::scan`]).
+//! In JSON lines that is a line feed, for no string holds one. Anywhere else a scan looks for it
+//! ([`super::scan`]).
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,8 @@ use crate::limits;
 /// Whole rows of raw text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonChunk {
-    /// Rows; [`Layout::Array`] has lost its brackets and commas, and reads as [`Layout::Values`] does.
+    /// Rows; [`Layout::Array`] has lost its brackets and commas, and reads as [`Layout::Values`]
+    /// does.
     pub text: Vec<u8>,
     /// How they stand there.
     pub layout: Layout,
@@ -153,7 +155,9 @@ impl JsonChunks {
         let name = self.name.display();
         Error::InvalidInput(if self.scan.is_within() {
             let line = self.line_at(text, self.scan.start);
-            format!("{name}: the input ends within the value that starts in line {line}; is the file cut off?")
+            format!(
+                "{name}: the input ends within the value that starts in line {line}; is the file cut off?"
+            )
         } else {
             format!("{name}: the input ends before the array does; is the file cut off?")
         })

@@ -17,7 +17,8 @@ use crate::error::{Error, Result};
 use crate::ingest::sources::csv::split::Field;
 use crate::limits;
 
-/// The most bytes of a chunk: positions have 31 bits, half of them for strings without their escapes.
+/// The most bytes of a chunk: positions have 31 bits, half of them for strings without their
+/// escapes.
 const MAX_CHUNK: usize = 1 << 30;
 /// The most places of values of a chunk, there or not: rows times keys.
 const MAX_CELLS: usize = 1 << 25;
@@ -76,9 +77,16 @@ pub(super) struct Table<'a> {
 }
 
 /// Reads rows up to `most`, which may be few of the chunk.
-pub(super) fn read_table<'a>(schema: &JsonSchema, chunk: &'a JsonChunk, most: usize) -> Result<Table<'a>> {
+pub(super) fn read_table<'a>(
+    schema: &JsonSchema,
+    chunk: &'a JsonChunk,
+    most: usize,
+) -> Result<Table<'a>> {
     if chunk.text.len() >= MAX_CHUNK {
-        return Err(Error::LimitExceeded(format!("a chunk of JSON has {} bytes", chunk.text.len())));
+        return Err(Error::LimitExceeded(format!(
+            "a chunk of JSON has {} bytes",
+            chunk.text.len()
+        )));
     }
     let mut reader = Reader {
         text: &chunk.text,
@@ -115,14 +123,16 @@ pub(super) fn read_table<'a>(schema: &JsonSchema, chunk: &'a JsonChunk, most: us
                 cursor.at = row_end(chunk, start).max(start + 1);
                 let raw = chunk.text.get(start..cursor.at).unwrap_or_default();
                 bad.push(BadRow {
-                    line: lines.of(start) + count_lines(chunk, start, wrong.at.min(chunk.text.len())),
+                    line: lines.of(start)
+                        + count_lines(chunk, start, wrong.at.min(chunk.text.len())),
                     column: None,
                     reason: wrong.what,
                     text: raw.trim_ascii_end().to_vec(),
                 });
             }
         }
-        if reader.columns.len() > limits::MAX_COLUMNS || reader.columns.len().saturating_mul(rows.len()) > MAX_CELLS
+        if reader.columns.len() > limits::MAX_COLUMNS
+            || reader.columns.len().saturating_mul(rows.len()) > MAX_CELLS
         {
             return Err(Error::LimitExceeded(format!(
                 "{}: line {}: {} different keys in {} rows; are some of them data? A table has at most {} columns",
@@ -249,15 +259,19 @@ impl Reader<'_> {
         let Ok(name) = std::str::from_utf8(&plain) else {
             return Err(Wrong {
                 at: key.start,
-                what: "a key that is not UTF-8; name what it is, for example --encoding latin1".to_owned(),
+                what: "a key that is not UTF-8; name what it is, for example --encoding latin1"
+                    .to_owned(),
             });
         };
         if let Some(at) = self.places.get(name) {
             return Ok(*at);
         }
         if name.is_empty() || name.len() > limits::MAX_NAME_BYTES {
-            let what =
-                format!("a key of {} bytes; a column's name has 1 to {}", name.len(), limits::MAX_NAME_BYTES);
+            let what = format!(
+                "a key of {} bytes; a column's name has 1 to {}",
+                name.len(),
+                limits::MAX_NAME_BYTES
+            );
             return Err(Wrong { at: key.start, what });
         }
         self.columns.push((Arc::from(name), Vec::new()));

@@ -1,7 +1,7 @@
 //! One chunk of text to one Arrow batch, and the rows that are none.
 //!
-//! A row that cannot be read, or a value that its column cannot hold, does not end the work: the row is left out and
-//! told ([`BadRow`]), and the caller decides what becomes of it.
+//! A row that cannot be read, or a value that its column cannot hold, does not end the work: the
+//! row is left out and told ([`BadRow`]), and the caller decides what becomes of it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +41,10 @@ impl BadRow {
         let (file, line, reason) = (file.display(), self.line, &self.reason);
         Error::InvalidInput(match &self.column {
             Some(column) => format!("{file}: line {line}, column '{column}': {reason}"),
-            None => format!("{file}: line {line}: not a row of JSON: {reason}, in: {}", shown(&self.text)),
+            None => format!(
+                "{file}: line {line}: not a row of JSON: {reason}, in: {}",
+                shown(&self.text)
+            ),
         })
     }
 }
@@ -64,8 +67,8 @@ pub fn parse_chunk(schema: &JsonSchema, chunk: &JsonChunk) -> Result<RecordBatch
     }
 }
 
-/// The columns of a chunk at these positions, in this order. A key that is not among the schema's is left out or, if they are to
-/// be `complete`, an error.
+/// The columns of a chunk at these positions, in this order. A key that is not among the schema's
+/// is left out or, if they are to be `complete`, an error.
 pub fn parse_columns(
     schema: &JsonSchema,
     chunk: &JsonChunk,
@@ -96,7 +99,12 @@ pub fn parse_rows(schema: &JsonSchema, chunk: &JsonChunk) -> Result<Parsed> {
 }
 
 /// Arrays of all columns, or of those at some positions.
-fn build(schema: &JsonSchema, chunk: &JsonChunk, table: Table<'_>, positions: Option<&[usize]>) -> Result<Parsed> {
+fn build(
+    schema: &JsonSchema,
+    chunk: &JsonChunk,
+    table: Table<'_>,
+    positions: Option<&[usize]>,
+) -> Result<Parsed> {
     let Table { text, columns, rows, mut bad } = table;
     let (mut fields, mut arrays, mut unfit) = (Vec::new(), Vec::new(), Vec::new());
     let all: Vec<usize> = (0..columns.len()).collect();
@@ -111,14 +119,18 @@ fn build(schema: &JsonSchema, chunk: &JsonChunk, table: Table<'_>, positions: Op
             float_before: schema.is_float(name),
             found: |entries: &[Entry]| schema.type_of(name, &text, entries),
         };
-        let array = building.array(known.map_or(DataType::Null, |column| column.data_type.clone()), &mut unfit);
+        let array = building
+            .array(known.map_or(DataType::Null, |column| column.data_type.clone()), &mut unfit);
         fields.push(ArrowField::new(&**name, array.data_type().clone(), true));
         arrays.push(array);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-    let failed = |e: arrow_schema::ArrowError| Error::InvalidInput(format!("{}: {e}", schema.file.display()));
+    let failed = |e: arrow_schema::ArrowError| {
+        Error::InvalidInput(format!("{}: {e}", schema.file.display()))
+    };
     let mut batch =
-        RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options).map_err(failed)?;
+        RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
+            .map_err(failed)?;
     if !unfit.is_empty() {
         // Of a row with several values that do not fit, the first is told.
         unfit.sort_by_key(|value: &Unfit| value.row);
@@ -137,7 +149,8 @@ fn build(schema: &JsonSchema, chunk: &JsonChunk, table: Table<'_>, positions: Op
                 text: chunk.text.get(start..end).unwrap_or_default().to_vec(),
             });
         }
-        batch = arrow_select::filter::filter_record_batch(&batch, &BooleanArray::from(keep)).map_err(failed)?;
+        batch = arrow_select::filter::filter_record_batch(&batch, &BooleanArray::from(keep))
+            .map_err(failed)?;
         bad.sort_by_key(|bad| bad.line);
     }
     Ok(Parsed { batch, bad })
@@ -157,7 +170,8 @@ pub(super) fn rules() -> Rules {
     Rules { quote: b'"', nulls: Vec::new(), empty_is_null: true }
 }
 
-/// The kinds of values that a type takes; where the user has named it, strings that spell its values too.
+/// The kinds of values that a type takes; where the user has named it, strings that spell its
+/// values too.
 pub(super) fn accepted(data_type: &DataType, fixed: bool) -> &'static [Kind] {
     use Kind::{Bool, Nested, Null, Number, String};
     match data_type {
@@ -165,7 +179,9 @@ pub(super) fn accepted(data_type: &DataType, fixed: bool) -> &'static [Kind] {
         DataType::Null => &[Null],
         _ if fixed => &[Null, Bool, Number, String],
         DataType::Bool => &[Null, Bool],
-        DataType::Date | DataType::Timestamp { .. } | DataType::Time { .. } | DataType::Binary => &[Null, String],
+        DataType::Date | DataType::Timestamp { .. } | DataType::Time { .. } | DataType::Binary => {
+            &[Null, String]
+        }
         _ => &[Null, Number],
     }
 }
@@ -183,7 +199,8 @@ struct Building<'a, F> {
 }
 
 impl<F: Fn(&[Entry]) -> DataType> Building<'_, F> {
-    /// The array, in the first type along the lattice that holds all values; those that none holds are null in it.
+    /// The array, in the first type along the lattice that holds all values; those that none holds
+    /// are null in it.
     fn array(&self, data_type: DataType, unfit: &mut Vec<Unfit>) -> ArrayRef {
         let mut data_type = data_type;
         let before = unfit.len();
@@ -204,8 +221,9 @@ impl<F: Fn(&[Entry]) -> DataType> Building<'_, F> {
         let rules = rules();
         let kinds = accepted(data_type, self.fixed);
         let takes_texts = self.float_before && is_float(data_type);
-        let takes =
-            |entry: &Entry| kinds.contains(&entry.kind()) || takes_texts && is_float_text(self.text, *entry);
+        let takes = |entry: &Entry| {
+            kinds.contains(&entry.kind()) || takes_texts && is_float_text(self.text, *entry)
+        };
         let mut column = Column::new(data_type, self.fixed);
         column.reserve(self.entries.len());
         let mut at = 0;

@@ -1,7 +1,9 @@
-//! Where values end: the scan that cuts arrays and free-standing objects, before anything is parsed.
+//! Where values end: the scan that cuts arrays and free-standing objects, before anything is
+//! parsed.
 //!
-//! It knows strings and depth and nothing else. Of an array it makes what its elements are without it: the outer
-//! brackets and the commas between elements become blanks, so that a worker sees values with blanks between them.
+//! It knows strings and depth and nothing else. Of an array it makes what its elements are without
+//! it: the outer brackets and the commas between elements become blanks, so that a worker sees
+//! values with blanks between them.
 
 use memchr::memchr2;
 
@@ -80,12 +82,13 @@ impl Scan {
         self.depth > 0 || self.in_string
     }
 
-    /// Looks at all of the text, or says what stands in a wrong place. A text that ends with half an escape waits for
-    /// more.
+    /// Looks at all of the text, or says what stands in a wrong place. A text that ends with half
+    /// an escape waits for more.
     pub(super) fn advance(&mut self, text: &mut [u8]) -> Result<(), Misplaced> {
         while let Some(byte) = text.get(self.at).copied() {
             if self.in_string {
-                let Some(found) = memchr2(b'"', b'\\', text.get(self.at..).unwrap_or_default()) else {
+                let Some(found) = memchr2(b'"', b'\\', text.get(self.at..).unwrap_or_default())
+                else {
                     self.at = text.len();
                     return Ok(());
                 };
@@ -146,7 +149,8 @@ impl Scan {
     /// A byte outside of values: whether it is to become a blank; `None` to be asked again.
     fn between(&mut self, byte: u8) -> Result<Option<bool>, Misplaced> {
         let wrong = |what| Err(Misplaced { at: self.at, what });
-        let ends_scalar = matches!(byte, b' ' | b'\n' | b'\r' | b'\t' | b',' | b']' | b'[' | b'{' | b'"' | b'}');
+        let ends_scalar =
+            matches!(byte, b' ' | b'\n' | b'\r' | b'\t' | b',' | b']' | b'[' | b'{' | b'"' | b'}');
         if self.in_scalar {
             self.in_scalar = !ends_scalar;
             return Ok((!ends_scalar).then_some(false));
@@ -166,7 +170,9 @@ impl Scan {
                 return Ok(Some(true));
             }
             (_, Next::End) => return wrong("text after the end of the array"),
-            (_, Next::Comma) => return wrong("a comma is missing between two elements of the array"),
+            (_, Next::Comma) => {
+                return wrong("a comma is missing between two elements of the array");
+            }
             (b']' | b'}', _) => return wrong("a bracket closes that none has opened"),
             (b',', _) => return wrong("a comma that follows no value"),
             (_, Next::Open) => return wrong("the array does not start with its bracket"),

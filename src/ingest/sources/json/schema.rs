@@ -42,21 +42,24 @@ impl JsonSchema {
         &self.file
     }
 
-    /// Where a column is whose type is not known yet: the type that its values have in common, or the table's where
-    /// all of them fit.
+    /// Where a column is whose type is not known yet: the type that its values have in common, or
+    /// the table's where all of them fit.
     pub(super) fn type_of(&self, name: &str, text: &[u8], entries: &[Entry]) -> DataType {
         let mut kinds = Kinds::default();
         entries.iter().for_each(|entry| add(text, *entry, &mut kinds));
         let found = kinds.data_type();
         match self.prior.get(name) {
-            Some(prior) if *prior != DataType::Null && *prior != found && fits(prior, text, entries) => {
+            Some(prior)
+                if *prior != DataType::Null && *prior != found && fits(prior, text, entries) =>
+            {
                 prior.clone()
             }
             _ => found,
         }
     }
 
-    /// Whether the table has a column of floats of this name, which takes the texts of [`is_float_text`].
+    /// Whether the table has a column of floats of this name, which takes the texts of
+    /// [`is_float_text`].
     pub(super) fn is_float(&self, name: &str) -> bool {
         self.prior.get(name).is_some_and(is_float)
     }
@@ -78,7 +81,8 @@ pub(super) fn is_float(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Float32 | DataType::Float64)
 }
 
-/// Whether an entry is one of the texts by which an export writes the floats for which JSON has no numbers.
+/// Whether an entry is one of the texts by which an export writes the floats for which JSON has no
+/// numbers.
 pub(super) fn is_float_text(text: &[u8], entry: Entry) -> bool {
     let field = entry.field();
     let value = text.get(field.start..field.start.saturating_add(field.len)).unwrap_or_default();
@@ -90,8 +94,10 @@ fn fits(data_type: &DataType, text: &[u8], entries: &[Entry]) -> bool {
     let kinds = accepted(data_type, false);
     let fields = entries.iter().map(Entry::field);
     let is_float = is_float(data_type);
-    let takes = |entry: &Entry| kinds.contains(&entry.kind()) || is_float && is_float_text(text, *entry);
-    entries.iter().all(takes) && Column::new(data_type, false).push_fields(text, fields, &rules()).is_ok()
+    let takes =
+        |entry: &Entry| kinds.contains(&entry.kind()) || is_float && is_float_text(text, *entry);
+    entries.iter().all(takes)
+        && Column::new(data_type, false).push_fields(text, fields, &rules()).is_ok()
 }
 
 /// Finds names and types. `first` is the first chunk, or `None` if the input has no values.
@@ -107,7 +113,8 @@ pub fn infer(file: &Path, options: &JsonOptions, first: Option<&JsonChunk>) -> R
         prior: options.prior.iter().cloned().collect(),
     };
     if let Some(chunk) = first {
-        let Table { text, columns, bad, .. } = read_table(&schema, chunk, options.infer_rows.max(1))?;
+        let Table { text, columns, bad, .. } =
+            read_table(&schema, chunk, options.infer_rows.max(1))?;
         for (name, entries) in columns {
             let column = options.schema.iter().find(|(known, _)| **known == *name).map(fixed);
             schema.columns.push(column.unwrap_or_else(|| {
@@ -127,7 +134,8 @@ pub fn infer(file: &Path, options: &JsonOptions, first: Option<&JsonChunk>) -> R
         }
     }
     if schema.columns.is_empty() {
-        let what = if first.is_some() { "the first rows have no keys" } else { "there are no rows" };
+        let what =
+            if first.is_some() { "the first rows have no keys" } else { "there are no rows" };
         return Err(Error::InvalidInput(format!(
             "{}: {what}, so nothing tells the columns; name them with --schema NAME:TYPE,…",
             file.display()

@@ -11,7 +11,9 @@ use super::*;
 use crate::error::{Error, Result};
 
 fn chunks(name: &str, text: &[u8], size: usize) -> Result<Vec<JsonChunk>> {
-    JsonChunks::new(Path::new(name), Box::new(Cursor::new(text.to_vec()))).with_chunk_bytes(size).collect()
+    JsonChunks::new(Path::new(name), Box::new(Cursor::new(text.to_vec())))
+        .with_chunk_bytes(size)
+        .collect()
 }
 
 fn batches(text: &[u8], options: &JsonOptions, size: usize) -> Result<Vec<RecordBatch>> {
@@ -66,7 +68,11 @@ fn every_layout_holds_the_same_rows() {
         assert_eq!(read(text), expected, "{text}");
         for size in 1..40 {
             let all = batches(text.as_bytes(), &JsonOptions::default(), size);
-            assert_eq!(all.unwrap().iter().map(RecordBatch::num_rows).sum::<usize>(), 3, "{text} by {size}");
+            assert_eq!(
+                all.unwrap().iter().map(RecordBatch::num_rows).sum::<usize>(),
+                3,
+                "{text} by {size}"
+            );
         }
     }
 }
@@ -87,7 +93,10 @@ fn types() {
         (&["\"NaN\""], "utf8: NaN"),
         (&["1", "\"x\""], "utf8: 1 x"),
         (&["\"2020-02-29\"", "\"2020-03-01\""], "date: 2020-02-29 2020-03-01"),
-        (&["\"2020-02-29\"", "\"2020-03-01T01:02:03\""], "timestamp(us): 2020-02-29T00:00:00 2020-03-01T01:02:03"),
+        (
+            &["\"2020-02-29\"", "\"2020-03-01T01:02:03\""],
+            "timestamp(us): 2020-02-29T00:00:00 2020-03-01T01:02:03",
+        ),
         (&["\"01:02:03\""], "time(us): 01:02:03"),
         (&["\"2020-02-30\""], "utf8: 2020-02-30"),
         (&["{}", "[ 1 ]"], "utf8: {} [ 1 ]"),
@@ -119,7 +128,11 @@ fn a_key_that_appears_later_is_a_column_of_its_chunk() {
     let all = batches(text.as_bytes(), &JsonOptions::default(), 25).unwrap();
     let shown: Vec<_> = all.iter().map(cells).collect();
     let column = |name: &str, kind: &str, values: &[&str]| {
-        (name.to_owned(), kind.to_owned(), values.iter().map(|v| (*v).to_owned()).collect::<Vec<_>>())
+        (
+            name.to_owned(),
+            kind.to_owned(),
+            values.iter().map(|v| (*v).to_owned()).collect::<Vec<_>>(),
+        )
     };
     assert_eq!(shown[0], [column("a", "int64", &["1", "1", "1"])]);
     assert_eq!(shown[1], [column("a", "float64", &["1.5"]), column("b", "utf8", &["x"])]);
@@ -132,7 +145,8 @@ fn types_that_the_user_has_named() {
         schema: types.iter().map(|(name, t)| ((*name).to_owned(), t.parse().unwrap())).collect(),
         ..JsonOptions::default()
     };
-    let text = r#"{"d":"12.50","i":" 7","t":"2020-01-01","n":1.5}{"d":1.05,"i":8,"t":null,"n":"","b":1}"#;
+    let text =
+        r#"{"d":"12.50","i":" 7","t":"2020-01-01","n":1.5}{"d":1.05,"i":8,"t":null,"n":"","b":1}"#;
     let options = types(&[
         ("d", "decimal(9,2)"),
         ("i", "int8"),
@@ -150,11 +164,13 @@ fn types_that_the_user_has_named() {
         "late date: ∅ ∅",
     ];
     assert_eq!(read_with(text, &options).unwrap(), expected);
-    let error = read_with("{\"i\":7}\n{\"i\":300}", &types(&[("i", "int8")])).unwrap_err().to_string();
+    let error =
+        read_with("{\"i\":7}\n{\"i\":300}", &types(&[("i", "int8")])).unwrap_err().to_string();
     for part in ["t.json: line 2, column 'i': 300 is not of type int8", "--schema i:utf8"] {
         assert!(error.contains(part), "{error}");
     }
-    let prior = JsonOptions { prior: vec![("zip".to_owned(), DataType::Utf8)], ..JsonOptions::default() };
+    let prior =
+        JsonOptions { prior: vec![("zip".to_owned(), DataType::Utf8)], ..JsonOptions::default() };
     assert_eq!(read_with("{\"zip\":12345}", &prior).unwrap(), ["zip utf8: 12345"]);
 }
 
@@ -162,13 +178,18 @@ fn types_that_the_user_has_named() {
 fn floats_of_a_table_come_back_from_their_texts() {
     let text = "{\"a\":\"NaN\"}\n{\"a\":1}\n{\"a\":\"-Infinity\"}\n{\"a\":\"Infinity\"}\n";
     for data_type in [DataType::Float64, DataType::Float32] {
-        let prior = JsonOptions { prior: vec![("a".to_owned(), data_type.clone())], ..JsonOptions::default() };
+        let prior = JsonOptions {
+            prior: vec![("a".to_owned(), data_type.clone())],
+            ..JsonOptions::default()
+        };
         assert_eq!(read_with(text, &prior).unwrap(), [format!("a {data_type}: NaN 1.0 -inf inf")]);
         // In a chunk of its own, after numbers, and first.
         for text in ["{\"a\":1.5}\n{\"a\":\"NaN\"}\n", "{\"a\":\"NaN\"}\n{\"a\":1.5}\n"] {
             let all = batches(text.as_bytes(), &prior, 1).unwrap();
             assert_eq!(all.iter().map(RecordBatch::num_rows).sum::<usize>(), 2);
-            let is_float = |batch: &RecordBatch| cells(batch).iter().all(|(_, kind, _)| kind.starts_with("float"));
+            let is_float = |batch: &RecordBatch| {
+                cells(batch).iter().all(|(_, kind, _)| kind.starts_with("float"))
+            };
             assert!(all.iter().all(is_float), "{text}");
         }
         let other = read_with("{\"a\":\"nan\"}", &prior).unwrap();
@@ -210,7 +231,8 @@ fn refusals_say_where() {
     assert_eq!(read(&deep(MAX_DEPTH)).len(), 1);
     assert!(refused(&deep(MAX_DEPTH + 1)).contains("512 deep"));
     assert!(refused(&deep(1 << 20)).contains("512 deep"));
-    let wide = JsonChunks::new(Path::new("w"), Box::new(Cursor::new(vec![b'['; 5000]))).with_chunk_bytes(64);
+    let wide = JsonChunks::new(Path::new("w"), Box::new(Cursor::new(vec![b'['; 5000])))
+        .with_chunk_bytes(64);
     let long = wide.with_row_limit(1000).next().unwrap();
     assert!(matches!(long, Err(Error::LimitExceeded(_))), "{long:?}");
 }
@@ -222,17 +244,25 @@ fn bad_rows_are_left_out_and_told() {
     lines.extend_from_slice(b"{\"a\":\"\xff\"}\n{\"a\":8}\n");
     // The same in an array.
     let mut array = b"[".to_vec();
-    array.extend(lines.trim_ascii_end().split(|b| *b == b'\n').collect::<Vec<_>>().join(&b",\n"[..]));
+    array.extend(
+        lines.trim_ascii_end().split(|b| *b == b'\n').collect::<Vec<_>>().join(&b",\n"[..]),
+    );
     array.push(b']');
     for text in [lines, array] {
         let chunks = chunks("t.json", &text, 1 << 20).unwrap();
         let schema = vec![("a".to_owned(), DataType::Int64), ("b".to_owned(), DataType::Int64)];
-        let schema =
-            infer(Path::new("t"), &JsonOptions { schema, ..JsonOptions::default() }, chunks.first()).unwrap();
+        let schema = infer(
+            Path::new("t"),
+            &JsonOptions { schema, ..JsonOptions::default() },
+            chunks.first(),
+        )
+        .unwrap();
         let parsed = parse_rows(&schema, &chunks[0]).unwrap();
-        let shown: Vec<_> = cells(&parsed.batch).into_iter().map(|(_, _, values)| values.join(" ")).collect();
+        let shown: Vec<_> =
+            cells(&parsed.batch).into_iter().map(|(_, _, values)| values.join(" ")).collect();
         assert_eq!(shown, ["1 5 8", "2 6 ∅"]);
-        let bad: Vec<_> = parsed.bad.iter().map(|b| (b.line, b.column.as_deref(), b.text.as_slice())).collect();
+        let bad: Vec<_> =
+            parsed.bad.iter().map(|b| (b.line, b.column.as_deref(), b.text.as_slice())).collect();
         assert_eq!(
             bad,
             [
@@ -263,9 +293,15 @@ fn truncations() {
     for text in [lines, array, &lines.replace('\n', " ")] {
         for end in 0..text.len() {
             for size in [7, 1 << 20] {
-                let Ok(all) = batches(&text.as_bytes()[..end], &JsonOptions::default(), size) else { continue };
+                let Ok(all) = batches(&text.as_bytes()[..end], &JsonOptions::default(), size)
+                else {
+                    continue;
+                };
                 let rows: usize = all.iter().map(RecordBatch::num_rows).sum();
-                assert!(rows <= 3 && all.iter().flat_map(cells).all(|(name, ..)| name == "a" || name == "b"));
+                assert!(
+                    rows <= 3
+                        && all.iter().flat_map(cells).all(|(name, ..)| name == "a" || name == "b")
+                );
                 assert!(text != array || end + 1 >= text.len(), "{end}");
             }
         }
@@ -280,7 +316,9 @@ fn spelled(text: &str, how: u8) -> String {
             '"' | '\\' => out.extend(['\\', c]),
             '\n' if how & 1 == 0 => out.push_str("\\n"),
             c if c < ' ' || (usize::from(how) + i).is_multiple_of(5) => {
-                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| write!(out, "\\u{unit:04X}").unwrap());
+                c.encode_utf16(&mut [0; 2])
+                    .iter()
+                    .for_each(|unit| write!(out, "\\u{unit:04X}").unwrap());
             }
             c => out.push(c),
         }
@@ -294,12 +332,14 @@ type Row = (Option<i64>, Option<String>, Option<bool>, Option<f64>);
 fn rows() -> impl Strategy<Value = Vec<Row>> {
     let text = proptest::option::of("[a-zA-Z\"\\\\{}\\[\\],:\n\té€😀]{0,12}");
     let float = proptest::option::of(proptest::num::f64::NORMAL);
-    let row = (proptest::option::of(any::<i64>()), text, proptest::option::of(any::<bool>()), float);
+    let row =
+        (proptest::option::of(any::<i64>()), text, proptest::option::of(any::<bool>()), float);
     proptest::collection::vec(row, 1..40)
 }
 
 proptest! {
-    /// Rows written in any layout, order of keys, spelling and size of chunks are read as they were.
+    /// Rows written in any layout, order of keys, spelling and size of chunks are read as they
+    /// were.
     #[test]
     fn what_is_written_is_read(rows in rows(), layout in 0..3_u8, how in any::<u8>(), size in 1..200_usize) {
         let blank = [" ", "", "\t", if layout == 0 { " " } else { "\r\n" }][usize::from(how & 3)];
@@ -340,7 +380,8 @@ proptest! {
         prop_assert_eq!(read, rows);
     }
 
-    /// Any bytes are an error or some rows, and the same rows without types given as with chunks of another size.
+    /// Any bytes are an error or some rows, and the same rows without types given as with chunks of
+    /// another size.
     #[test]
     fn any_bytes(text in "[\\[\\]{}\",:0-9a-e\\\\ \nntrue.-]{0,60}", size in 1..20_usize) {
         let rows = |size| -> Option<usize> {

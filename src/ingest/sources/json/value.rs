@@ -1,6 +1,8 @@
-//! One value after the other: a cursor over JSON text that checks the grammar and hands out where values lie.
+//! One value after the other: a cursor over JSON text that checks the grammar and hands out where
+//! values lie.
 //!
-//! Strings are looked through eight bytes at a time. Nothing recurses: brackets that are open are bits.
+//! Strings are looked through eight bytes at a time. Nothing recurses: brackets that are open are
+//! bits.
 
 /// How deep values may nest.
 pub const MAX_DEPTH: usize = 512;
@@ -119,7 +121,8 @@ impl<'a> Cursor<'a> {
                 let word = u64::from_le_bytes(*word);
                 let zeros = |x: u64| x.wrapping_sub(LOWS) & !x;
                 let control = word.wrapping_sub(LOWS * 0x20) & !word;
-                let found = (zeros(word ^ (LOWS * 0x22)) | zeros(word ^ (LOWS * 0x5c)) | control) & HIGHS;
+                let found =
+                    (zeros(word ^ (LOWS * 0x22)) | zeros(word ^ (LOWS * 0x5c)) | control) & HIGHS;
                 if found == 0 {
                     self.at += 8;
                     continue;
@@ -167,7 +170,9 @@ impl<'a> Cursor<'a> {
 
     #[cold]
     fn lone(&self) -> Read<()> {
-        let what = "half of a surrogate pair (\\ud800 to \\udfff) stands alone, which is no character".to_owned();
+        let what =
+            "half of a surrogate pair (\\ud800 to \\udfff) stands alone, which is no character"
+                .to_owned();
         Err(Wrong { at: self.at.saturating_sub(6), what })
     }
 
@@ -219,7 +224,9 @@ impl<'a> Cursor<'a> {
     #[inline]
     fn literal(&mut self) -> Read<Kind> {
         let rest = self.text.get(self.at..).unwrap_or_default();
-        for (spelled, kind) in [(&b"null"[..], Kind::Null), (b"true", Kind::Bool), (b"false", Kind::Bool)] {
+        for (spelled, kind) in
+            [(&b"null"[..], Kind::Null), (b"true", Kind::Bool), (b"false", Kind::Bool)]
+        {
             if rest.starts_with(spelled) {
                 self.at += spelled.len();
                 return Ok(kind);
@@ -272,7 +279,9 @@ impl<'a> Cursor<'a> {
                 if depth == 0 {
                     return Ok(());
                 }
-                let object = open.get((depth - 1) / 64).is_some_and(|word| word >> ((depth - 1) % 64) & 1 == 1);
+                let object = open
+                    .get((depth - 1) / 64)
+                    .is_some_and(|word| word >> ((depth - 1) % 64) & 1 == 1);
                 self.skip_blanks();
                 match self.peek() {
                     Some(b',') => {
@@ -316,7 +325,8 @@ fn hexadecimal(digits: &[u8]) -> Option<u32> {
 pub(super) fn unescape(mut raw: &[u8], out: &mut Vec<u8>) {
     while let Some(at) = memchr::memchr(b'\\', raw) {
         out.extend_from_slice(raw.get(..at).unwrap_or_default());
-        let (mut used, unit) = (2, |at: usize| raw.get(at..at + 4).and_then(hexadecimal).unwrap_or(0));
+        let (mut used, unit) =
+            (2, |at: usize| raw.get(at..at + 4).and_then(hexadecimal).unwrap_or(0));
         let character = match raw.get(at + 1) {
             Some(b'b') => '\u{8}',
             Some(b'f') => '\u{c}',
@@ -327,7 +337,9 @@ pub(super) fn unescape(mut raw: &[u8], out: &mut Vec<u8>) {
                 let high = unit(at + 2);
                 used = if (0xd800..0xdc00).contains(&high) { 12 } else { 6 };
                 let code = match high {
-                    0xd800..0xdc00 => 0x10000 + ((high - 0xd800) << 10) + unit(at + 8).wrapping_sub(0xdc00),
+                    0xd800..0xdc00 => {
+                        0x10000 + ((high - 0xd800) << 10) + unit(at + 8).wrapping_sub(0xdc00)
+                    }
                     _ => high,
                 };
                 char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)

@@ -28,7 +28,11 @@ pub(super) fn mapped(key: &Expression, source: CodedColumn) -> Result<Option<Cod
 }
 
 /// The codes of an expression over several columns of few values, if they have few combinations.
-pub(super) fn combined(key: &Expression, columns: &[Column], survivors: &Survivors) -> Result<Option<Coding>> {
+pub(super) fn combined(
+    key: &Expression,
+    columns: &[Column],
+    survivors: &Survivors,
+) -> Result<Option<Coding>> {
     let rows: u64 = survivors.segments.iter().map(|s| s.segment.rows()).sum();
     let (mut sources, mut count) = (Vec::new(), 1u64);
     for at in &key.inputs {
@@ -44,9 +48,13 @@ pub(super) fn combined(key: &Expression, columns: &[Column], survivors: &Survivo
     Ok(found.map(|(codes, values)| Coding::Combined { sources, codes, values }))
 }
 
-/// The code of an expression for each of `count` combinations of its columns' codes, the last column's next to each other, and
-/// the value of each code.
-fn tabulated(key: &Expression, sources: &[CodedColumn], count: u64) -> Result<Option<(Vec<u32>, ArrayRef)>> {
+/// The code of an expression for each of `count` combinations of its columns' codes, the last
+/// column's next to each other, and the value of each code.
+fn tabulated(
+    key: &Expression,
+    sources: &[CodedColumn],
+    count: u64,
+) -> Result<Option<(Vec<u32>, ArrayRef)>> {
     let mut interner = Interner::new(&key.data_type)?;
     let (mut codes, mut bytes, mut some) = (Vec::new(), 0, FEW);
     while (codes.len() as u64) < count {
@@ -55,11 +63,14 @@ fn tabulated(key: &Expression, sources: &[CodedColumn], count: u64) -> Result<Op
         let (mut inputs, mut repeats) = (Vec::with_capacity(sources.len()), count);
         for source in sources {
             repeats /= source.domain;
-            let codes: Vec<u64> = places.clone().map(|place| place / repeats % source.domain).collect();
+            let codes: Vec<u64> =
+                places.clone().map(|place| place / repeats % source.domain).collect();
             inputs.push(source.values(&codes)?);
         }
         // What no row has may fail, or be of any length.
-        let Ok(results) = key.evaluate(&inputs, (places.end - places.start) as usize) else { return Ok(None) };
+        let Ok(results) = key.evaluate(&inputs, (places.end - places.start) as usize) else {
+            return Ok(None);
+        };
         let more = bytes_of(&results);
         bytes += more;
         if bytes > MAX_BYTES {
@@ -75,7 +86,10 @@ fn tabulated(key: &Expression, sources: &[CodedColumn], count: u64) -> Result<Op
 fn bytes_of(values: &ArrayRef) -> usize {
     let texts = values.as_string_view_opt().map(|texts| texts.total_buffer_bytes_used());
     let bytes = texts.or_else(|| Some(values.as_binary_view_opt()?.total_buffer_bytes_used()));
-    bytes.map_or_else(|| values.get_array_memory_size(), |bytes| bytes + values.len() * size_of::<u128>())
+    bytes.map_or_else(
+        || values.get_array_memory_size(),
+        |bytes| bytes + values.len() * size_of::<u128>(),
+    )
 }
 
 pub(super) fn ranged(
@@ -98,7 +112,9 @@ pub(super) fn ranged(
         if stored.stats().nulls == stored.stats().rows {
             continue;
         }
-        let Some((min, max)) = at_bounds(key, stored.stats(), stored.data_type(), &column.data_type) else {
+        let Some((min, max)) =
+            at_bounds(key, stored.stats(), stored.data_type(), &column.data_type)
+        else {
             return Ok(None);
         };
         (low, high) = (low.min(min), high.max(max));
@@ -106,7 +122,9 @@ pub(super) fn ranged(
     if low > high {
         (low, high, nulls) = (0, 0, true);
     }
-    let Some(domain) = domain(&(low..high), nulls).filter(|n| i64::try_from(*n).is_ok()) else { return Ok(None) };
+    let Some(domain) = domain(&(low..high), nulls).filter(|n| i64::try_from(*n).is_ok()) else {
+        return Ok(None);
+    };
     let (expression, stands_for) = (key.clone(), KeyValues::Numbers);
     Ok(Some(Coding::Ranged { expression, input: Some(at), low, nulls, domain, stands_for }))
 }
@@ -115,7 +133,8 @@ pub(super) fn ranged(
 pub(super) fn bounded(key: &Expression) -> Option<Coding> {
     let input = key.only_input();
     if let Some(choice) = &key.choice {
-        let (expression, stands_for) = (choice.number.clone(), KeyValues::Choice(Arc::clone(&choice.values)));
+        let (expression, stands_for) =
+            (choice.number.clone(), KeyValues::Choice(Arc::clone(&choice.values)));
         let domain = choice.values.len() as u64;
         return Some(Coding::Ranged { expression, input, low: 1, nulls: true, domain, stands_for });
     }
@@ -126,14 +145,21 @@ pub(super) fn bounded(key: &Expression) -> Option<Coding> {
 }
 
 /// The words of an expression that keeps order at the least and the greatest value.
-fn at_bounds(key: &Expression, stats: &Stats, stored: &DataType, table: &DataType) -> Option<(i64, i64)> {
+fn at_bounds(
+    key: &Expression,
+    stats: &Stats,
+    stored: &DataType,
+    table: &DataType,
+) -> Option<(i64, i64)> {
     let inputs = match (stored == table, &stats.min.as_ref()?.value, &stats.max.as_ref()?.value) {
         (true, Scalar::Int(min), Scalar::Int(max)) => {
             let words = vec![i64::try_from(*min).ok()?, i64::try_from(*max).ok()?];
             from_words(words, None, &table.to_arrow()).ok()?
         }
         // −0.0 is below 0.0, and its code would be that of 0.0.
-        (true, Scalar::Float(min), Scalar::Float(max)) if *table == DataType::Float64 && min.is_sign_positive() => {
+        (true, Scalar::Float(min), Scalar::Float(max))
+            if *table == DataType::Float64 && min.is_sign_positive() =>
+        {
             Arc::new(arrow_array::Float64Array::from(vec![*min, *max])) as ArrayRef
         }
         _ => return None,
@@ -153,7 +179,9 @@ fn at_bounds(key: &Expression, stats: &Stats, stored: &DataType, table: &DataTyp
 
 /// The code that all rows of a block have, if zone maps prove that there is one.
 pub(super) fn folded(key: &Expression, at: usize, bias: i64, block: &OpenBlock<'_>) -> Option<u64> {
-    let Memo::Folded(code) = block.memo(key, Memo::is_folded, || Memo::Folded(fold(key, at, bias, block))) else {
+    let Memo::Folded(code) =
+        block.memo(key, Memo::is_folded, || Memo::Folded(fold(key, at, bias, block)))
+    else {
         return None;
     };
     code

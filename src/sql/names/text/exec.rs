@@ -11,8 +11,12 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+};
 
 use super::formats::{Chunk, Chunks, TextSchema, chunks};
 use super::{Layout, Source, TextInput, lock};
@@ -86,10 +90,13 @@ impl Queue {
                     None => self.open = None,
                 }
             }
-            let Some(TextInput { source, layout }) = self.inputs.pop_front() else { return Ok(None) };
+            let Some(TextInput { source, layout }) = self.inputs.pop_front() else {
+                return Ok(None);
+            };
             let chunks = match source {
                 Source::Stdin(chunks) => lock(&chunks).take().ok_or_else(|| {
-                    let what = "the standard input can be read only once; ingest it into a table first";
+                    let what =
+                        "the standard input can be read only once; ingest it into a table first";
                     Error::InvalidInput(what.into())
                 })?,
                 Source::File(path) => chunks(Input::path(path))?,
@@ -122,7 +129,10 @@ fn parse(
             return Err(layout.schema.misfit(chunk, position));
         }
         // Text becomes views over the same bytes.
-        arrays.push(arrow_cast::cast(array, field.data_type()).map_err(|e| Error::InvalidInput(e.to_string()))?);
+        arrays.push(
+            arrow_cast::cast(array, field.data_type())
+                .map_err(|e| Error::InvalidInput(e.to_string()))?,
+        );
     }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::clone(target), arrays, &options)
@@ -172,8 +182,13 @@ impl ExecutionPlan for TextExec {
         Ok(Arc::new(TextExec::new(self.inputs.clone(), columns, self.complete, schema, partitions)))
     }
 
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
-        let make = || Mutex::new(Queue { inputs: self.inputs.iter().cloned().collect(), open: None });
+    fn execute(
+        &self,
+        partition: usize,
+        _: Arc<TaskContext>,
+    ) -> DataFusionResult<SendableRecordBatchStream> {
+        let make =
+            || Mutex::new(Queue { inputs: self.inputs.iter().cloned().collect(), open: None });
         let queue = self.runs.start(partition, make);
         let (columns, complete, schema) = (Arc::clone(&self.columns), self.complete, self.schema());
         let baseline = BaselineMetrics::new(&self.metrics, partition);

@@ -1,4 +1,5 @@
-//! CSV and JSON under one face: an input is cut into chunks, its first ones tell the columns, and any thread parses a chunk.
+//! CSV and JSON under one face: an input is cut into chunks, its first ones tell the columns, and
+//! any thread parses a chunk.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -8,9 +9,12 @@ use arrow_array::RecordBatch;
 
 use super::lock;
 use crate::error::{Error, Result};
-use crate::ingest::sources::json::{self, JsonChunk, JsonChunks, JsonColumn, JsonOptions, JsonSchema};
+use crate::ingest::sources::json::{
+    self, JsonChunk, JsonChunks, JsonColumn, JsonOptions, JsonSchema,
+};
 use crate::ingest::sources::{
-    CsvChunk, CsvChunks, CsvOptions, CsvSchema, Format, Input, Opened, infer, parse_chunk, parse_columns,
+    CsvChunk, CsvChunks, CsvOptions, CsvSchema, Format, Input, Opened, infer, parse_chunk,
+    parse_columns,
 };
 use crate::model::DataType;
 
@@ -83,9 +87,12 @@ pub(super) enum TextSchema {
 /// The chunks of an input, and how they are to be read in a table that has columns already.
 fn start(opened: Opened, prior: &[(Arc<str>, DataType)]) -> Result<(Chunks, CsvOptions)> {
     let mut options = CsvOptions::for_format(opened.format);
-    options.prior = prior.iter().map(|(name, data_type)| (name.to_string(), data_type.clone())).collect();
+    options.prior =
+        prior.iter().map(|(name, data_type)| (name.to_string(), data_type.clone())).collect();
     let rest = match opened.format {
-        Format::Csv | Format::Tsv => Rest::Csv(CsvChunks::new(&opened.name, opened.bytes, &options)),
+        Format::Csv | Format::Tsv => {
+            Rest::Csv(CsvChunks::new(&opened.name, opened.bytes, &options))
+        }
         Format::Json => Rest::Json(Box::new(JsonChunks::new(&opened.name, opened.bytes))),
         Format::Arrow | Format::Parquet => {
             let name = opened.name.display();
@@ -97,8 +104,8 @@ fn start(opened: Opened, prior: &[(Arc<str>, DataType)]) -> Result<(Chunks, CsvO
     Ok((Chunks { ready: VecDeque::new(), rest }, options))
 }
 
-/// The chunks of an input, and what the first says of names and types; `None` for an input without a row, where the columns are
-/// known.
+/// The chunks of an input, and what the first says of names and types; `None` for an input without
+/// a row, where the columns are known.
 pub(super) fn sample(input: Input, prior: &Columns) -> Result<Option<(Chunks, TextSchema)>> {
     let opened = input.open()?;
     let name = opened.name.clone();
@@ -112,7 +119,9 @@ pub(super) fn sample(input: Input, prior: &Columns) -> Result<Option<(Chunks, Te
             TextSchema::Json(json::infer(&name, &JsonOptions::from(&options), Some(first))?)
         }
         (Some(Chunk::Csv(first)), _) => TextSchema::Csv(infer(&name, &options, Some(first))?),
-        (None, Rest::Json(_)) => TextSchema::Json(json::infer(&name, &JsonOptions::from(&options), None)?),
+        (None, Rest::Json(_)) => {
+            TextSchema::Json(json::infer(&name, &JsonOptions::from(&options), None)?)
+        }
         (None, Rest::Csv(_)) => TextSchema::Csv(infer(&name, &options, None)?),
     };
     chunks.ready.extend(first);
@@ -150,8 +159,14 @@ impl TextSchema {
         }
     }
 
-    /// The columns of a chunk at these positions. Where they are to be `complete`, there must be no others.
-    pub(super) fn parse(&self, chunk: &Chunk, positions: &[usize], complete: bool) -> Result<RecordBatch> {
+    /// The columns of a chunk at these positions. Where they are to be `complete`, there must be no
+    /// others.
+    pub(super) fn parse(
+        &self,
+        chunk: &Chunk,
+        positions: &[usize],
+        complete: bool,
+    ) -> Result<RecordBatch> {
         match (self, chunk) {
             (TextSchema::Csv(schema), Chunk::Csv(chunk)) => parse_columns(schema, chunk, positions),
             (TextSchema::Json(schema), Chunk::Json(chunk)) => {
@@ -169,7 +184,8 @@ impl TextSchema {
         }
     }
 
-    /// The value that does not have the type which the first rows had, found by insisting on that type.
+    /// The value that does not have the type which the first rows had, found by insisting on that
+    /// type.
     pub(super) fn misfit(&self, chunk: &Chunk, position: usize) -> Error {
         let mut strict = self.clone();
         strict.fix(position);
@@ -177,7 +193,8 @@ impl TextSchema {
             Chunk::Csv(chunk) => chunk.line,
             Chunk::Json(chunk) => chunk.line,
         };
-        let hint = "; its first rows decided the type, and ingesting it into a table takes in all of them";
+        let hint =
+            "; its first rows decided the type, and ingesting it into a table takes in all of them";
         match strict.parse(chunk, &[position], false) {
             Err(Error::InvalidInput(what)) => {
                 // A query takes no such option.
@@ -188,7 +205,8 @@ impl TextSchema {
             Ok(_) => {
                 let columns = self.columns();
                 let name = columns.get(position).map_or("", |(name, _)| &**name);
-                let what = format!("column '{name}' has values of a wider type from line {line} on{hint}");
+                let what =
+                    format!("column '{name}' has values of a wider type from line {line} on{hint}");
                 Error::InvalidInput(what)
             }
         }
@@ -198,15 +216,17 @@ impl TextSchema {
     fn fix(&mut self, position: usize) {
         let fixed = match self {
             TextSchema::Csv(csv) => csv.columns.get_mut(position).map(|column| &mut column.fixed),
-            TextSchema::Json(json) => json.columns.get_mut(position).map(|column| &mut column.fixed),
+            TextSchema::Json(json) => {
+                json.columns.get_mut(position).map(|column| &mut column.fixed)
+            }
         };
         if let Some(fixed) = fixed {
             *fixed = true;
         }
     }
 
-    /// Parses chunks on all threads, and gives each column the type that all its values have in common. Keys of JSON that come
-    /// late become columns, in the order in which they come.
+    /// Parses chunks on all threads, and gives each column the type that all its values have in
+    /// common. Keys of JSON that come late become columns, in the order in which they come.
     pub(super) fn widen_over(
         &mut self,
         chunks: impl Iterator<Item = Result<Chunk>> + Send,
@@ -223,8 +243,9 @@ impl TextSchema {
         let found: Vec<Result<Found>> = std::thread::scope(|scope| {
             let workers: Vec<_> = (1..threads.max(1)).map(|_| scope.spawn(worker)).collect();
             let own = worker();
-            let others =
-                workers.into_iter().map(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            let others = workers
+                .into_iter()
+                .map(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             std::iter::once(own).chain(others).collect()
         });
         let mut all = Found { types: self.types(), late: HashMap::new() };
@@ -291,14 +312,19 @@ impl Found {
         for ((known, found), (name, _)) in self.types.iter_mut().zip(&other.types).zip(columns) {
             *known = join(known, found, name)?;
         }
-        other.late.into_iter().try_for_each(|(name, (place, data_type))| self.add_late(name, place, data_type))
+        other
+            .late
+            .into_iter()
+            .try_for_each(|(name, (place, data_type))| self.add_late(name, place, data_type))
     }
 }
 
 /// The type that holds both.
 pub(super) fn join(a: &DataType, b: &DataType, name: &str) -> Result<DataType> {
     a.join(b).ok_or_else(|| {
-        Error::InvalidInput(format!("column '{name}' is {a} in one part of the input and {b} in another"))
+        Error::InvalidInput(format!(
+            "column '{name}' is {a} in one part of the input and {b} in another"
+        ))
     })
 }
 

@@ -33,8 +33,9 @@ pub(super) fn lower(
     let conditions = compiler.conditions()?;
     let keys = group.iter().map(|key| self::key(&mut compiler, key)).collect::<Result<_, _>>()?;
     let aggregates = called.iter().zip(fields.iter().skip(group.len()));
-    let aggregates =
-        aggregates.map(|(call, field)| self::call(&mut compiler, call, field)).collect::<Result<_, _>>()?;
+    let aggregates = aggregates
+        .map(|(call, field)| self::call(&mut compiler, call, field))
+        .collect::<Result<_, _>>()?;
     let fragment = Fragment {
         columns: compiler.columns(),
         conditions,
@@ -55,7 +56,10 @@ fn key(compiler: &mut Compiler<'_>, key: &Expr) -> Result<Expression, Refusal> {
 /// Whether values of the type can be keys and compared.
 pub(super) fn is_comparable(data_type: &DataType) -> bool {
     is_ordered(data_type)
-        || matches!(data_type, DataType::Boolean | DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
+        || matches!(
+            data_type,
+            DataType::Boolean | DataType::Binary | DataType::LargeBinary | DataType::BinaryView
+        )
 }
 
 /// What min() and max() take here.
@@ -102,7 +106,9 @@ fn call(compiler: &mut Compiler<'_>, call: &Expr, field: &Field) -> Result<Aggre
         "approx_distinct" => AggregateFunction::Count,
         other => return Err(format!("the aggregate {other}")),
     };
-    let [argument] = params.args.as_slice() else { return Err(format!("{name} of several values")) };
+    let [argument] = params.args.as_slice() else {
+        return Err(format!("{name} of several values"));
+    };
     let input = match without_alias(argument) {
         Expr::Literal(value, _) if name == "count" && !value.is_null() && !params.distinct => None,
         argument => Some(compiler.expression(argument)?),
@@ -120,7 +126,14 @@ fn call(compiler: &mut Compiler<'_>, call: &Expr, field: &Field) -> Result<Aggre
         Some(filter) => (Some(compiler.expression(&kept(filter, argument))?), None),
         None => (input, filter),
     };
-    Ok(Aggregate { function, input, filter, distinct, data_type: field.data_type().clone(), text: text.into() })
+    Ok(Aggregate {
+        function,
+        input,
+        filter,
+        distinct,
+        data_type: field.data_type().clone(),
+        text: text.into(),
+    })
 }
 
 /// `argument` where `filter` holds, else null.
@@ -138,22 +151,36 @@ fn check_argument(
     use DataType as T;
     let accepted = match function {
         AggregateFunction::Count => !distinct || is_comparable(data_type),
-        AggregateFunction::Sum => matches!(data_type, T::Int64 | T::UInt64 | T::Float64 | T::Decimal128(..)),
-        AggregateFunction::Average => matches!(data_type, T::Int64 | T::Float64 | T::Decimal128(..)),
-        AggregateFunction::Variance { .. } | AggregateFunction::Deviation { .. } => *data_type == T::Float64,
+        AggregateFunction::Sum => {
+            matches!(data_type, T::Int64 | T::UInt64 | T::Float64 | T::Decimal128(..))
+        }
+        AggregateFunction::Average => {
+            matches!(data_type, T::Int64 | T::Float64 | T::Decimal128(..))
+        }
+        AggregateFunction::Variance { .. } | AggregateFunction::Deviation { .. } => {
+            *data_type == T::Float64
+        }
         AggregateFunction::Min | AggregateFunction::Max => is_ordered(data_type),
     };
     if !accepted {
         return Err(format!("{name} of type {data_type}"));
     }
-    let same = matches!(function, AggregateFunction::Count | AggregateFunction::Min | AggregateFunction::Max);
+    let same = matches!(
+        function,
+        AggregateFunction::Count | AggregateFunction::Min | AggregateFunction::Max
+    );
     if distinct && !same {
         return Err(format!("{name} of distinct values"));
     }
     Ok(())
 }
 
-fn text(name: &str, distinct: bool, input: Option<&Expression>, filter: Option<&Expression>) -> String {
+fn text(
+    name: &str,
+    distinct: bool,
+    input: Option<&Expression>,
+    filter: Option<&Expression>,
+) -> String {
     let distinct = if distinct { "DISTINCT " } else { "" };
     let input = input.map_or("*", |input| &*input.text);
     match filter {

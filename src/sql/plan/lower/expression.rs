@@ -53,7 +53,10 @@ impl<'a> Compiler<'a> {
         let schema = self.source.table.snapshot().schema();
         let condition = |compiler: &mut Self, expr: &Expr| {
             let condition = Condition::new(compiler.compile(expr)?, to_predicate(expr, schema));
-            Ok(Condition { partitions: compiler.source.table.partition_keys().predicate(expr), ..condition })
+            Ok(Condition {
+                partitions: compiler.source.table.partition_keys().predicate(expr),
+                ..condition
+            })
         };
         self.source.conditions.iter().map(|expr| condition(self, expr)).collect()
     }
@@ -81,9 +84,17 @@ impl<'a> Compiler<'a> {
         if let (Expr::Column(_), [only]) = (expr, positions.as_slice()) {
             let data_type = self.source.table.schema().field(*only).data_type().clone();
             let traits = Traits { monotone: true, ..Traits::default() };
-            return Ok(Expression { inputs, function: None, data_type, traits, choice: None, text });
+            return Ok(Expression {
+                inputs,
+                function: None,
+                data_type,
+                traits,
+                choice: None,
+                text,
+            });
         }
-        let compiled = self.function(expr, &positions).map_err(|error| from_datafusion(error).to_string())?;
+        let compiled =
+            self.function(expr, &positions).map_err(|error| from_datafusion(error).to_string())?;
         let data_type = compiled.data_type().clone();
         let traits = traits(expr, schema);
         let function: Arc<dyn Function> = match to_arithmetic(expr, schema, &positions) {
@@ -98,7 +109,9 @@ impl<'a> Compiler<'a> {
     fn date_part(&self, expr: &Expr) -> Option<(&'a str, Arc<dyn Function>)> {
         let (part, name) = match expr {
             Expr::ScalarFunction(call) if call.func.name() == "date_part" => {
-                let [Expr::Literal(part, _), Expr::Column(name)] = call.args.as_slice() else { return None };
+                let [Expr::Literal(part, _), Expr::Column(name)] = call.args.as_slice() else {
+                    return None;
+                };
                 (Part::of(part.try_as_str()??)?, name)
             }
             Expr::Cast(cast) if *cast.field.data_type() == DataType::Date32 => match &*cast.expr {
@@ -173,9 +186,13 @@ impl<'a> Compiler<'a> {
     /// The columns that an expression reads, by position in the table.
     fn positions_of(&self, expr: &Expr) -> Result<Vec<usize>, Refusal> {
         let schema = self.source.table.snapshot().schema();
-        let position = |name: &str| schema.position(name).ok_or_else(|| format!("there is no column {name}"));
-        let mut positions: Vec<usize> =
-            expr.column_refs().into_iter().map(|name| position(&name.name)).collect::<Result<_, _>>()?;
+        let position =
+            |name: &str| schema.position(name).ok_or_else(|| format!("there is no column {name}"));
+        let mut positions: Vec<usize> = expr
+            .column_refs()
+            .into_iter()
+            .map(|name| position(&name.name))
+            .collect::<Result<_, _>>()?;
         positions.sort_unstable();
         Ok(positions)
     }
@@ -183,7 +200,11 @@ impl<'a> Compiler<'a> {
     /// How EXPLAIN shows an expression; no two of a fragment look the same.
     fn text(&self, expr: &Expr) -> String {
         let short = text(expr);
-        if self.known.values().any(|known| *known.text == *short) { expr.to_string() } else { short }
+        if self.known.values().any(|known| *known.text == *short) {
+            expr.to_string()
+        } else {
+            short
+        }
     }
 
     /// An expression as a function, with our own form of the parts of dates in it.
@@ -200,7 +221,8 @@ impl<'a> Compiler<'a> {
                 None => {
                     let schema = self.source.table.snapshot().schema();
                     let own = self.date_part(&node).and_then(|(name, part)| {
-                        let input = positions.iter().position(|at| Some(*at) == schema.position(name))?;
+                        let input =
+                            positions.iter().position(|at| Some(*at) == schema.position(name))?;
                         Some((node.clone(), input, part))
                     });
                     let Some(own) = own else { return Ok(Transformed::no(node)) };
@@ -215,7 +237,8 @@ impl<'a> Compiler<'a> {
             return self.plain(expr, positions);
         }
         // Null also where there is a date, but one that no calendar has.
-        let more = (0..parts.len()).map(|at| (None, Arc::new(Field::new(part_name(at), DataType::Int32, true))));
+        let more = (0..parts.len())
+            .map(|at| (None, Arc::new(Field::new(part_name(at), DataType::Int32, true))));
         let more = more.collect();
         let compiled = self.over(&outer.data, positions, more)?;
         Ok(compiled.with_parts(parts.into_iter().map(|(_, input, part)| (input, part)).collect()))
@@ -237,7 +260,8 @@ impl<'a> Compiler<'a> {
         let used = positions.iter().filter_map(|position| fields.get(*position));
         let used = used.map(|field| (Some(self.source.relation.clone()), Arc::clone(field)));
         let schema = DFSchema::new_with_metadata(used.chain(more).collect(), HashMap::new())?;
-        let physical = create_physical_expr(expr, &schema, self.props, &PhysicalPlanningContext::default())?;
+        let physical =
+            create_physical_expr(expr, &schema, self.props, &PhysicalPlanningContext::default())?;
         Compiled::new(physical, schema.inner())
     }
 

@@ -15,7 +15,8 @@ use crate::sql::walks::{rewrite_down, rewrite_up};
 
 /// Plan nodes between a candidate and its scan that are looked through.
 const MAX_DEPTH: usize = 64;
-/// Nodes of an expression once projections are inlined: twice the sum of twice the sum of … ends somewhere.
+/// Nodes of an expression once projections are inlined: twice the sum of twice the sum of … ends
+/// somewhere.
 const MAX_NODES: usize = 4096;
 
 /// The rows that a candidate sees, in terms of the columns of one table.
@@ -60,7 +61,9 @@ impl Source {
     }
 
     fn scan(scan: &TableScan) -> Result<Source, Refusal> {
-        let Some(provider) = store_provider(scan) else { return Err("not a table of the store".into()) };
+        let Some(provider) = store_provider(scan) else {
+            return Err("not a table of the store".into());
+        };
         if scan.fetch.is_some() {
             return Err("over a limit".into());
         }
@@ -79,7 +82,8 @@ impl Source {
     fn stack(&mut self, node: &LogicalPlan) -> Result<(), Refusal> {
         match node {
             LogicalPlan::Projection(Projection { expr, schema, .. }) => {
-                self.outputs = expr.iter().map(|expr| self.resolve(expr)).collect::<Result<_, _>>()?;
+                self.outputs =
+                    expr.iter().map(|expr| self.resolve(expr)).collect::<Result<_, _>>()?;
                 self.schema = Arc::clone(schema);
             }
             LogicalPlan::Filter(Filter { predicate, .. }) => {
@@ -99,7 +103,8 @@ impl Source {
         }
     }
 
-    /// The filters that the scan itself has. A filter above repeats them, since the table promises only to try.
+    /// The filters that the scan itself has. A filter above repeats them, since the table promises
+    /// only to try.
     fn add_pushed_down(&mut self, scan: &TableScan) -> Result<(), Refusal> {
         for filter in &scan.filters {
             let filter = without_aliases(filter)?;
@@ -109,14 +114,15 @@ impl Source {
         Ok(())
     }
 
-    /// An expression over what the candidate sees as one over the table's columns, if it is of a kind that can be
-    /// evaluated a row at a time, any number of times.
+    /// An expression over what the candidate sees as one over the table's columns, if it is of a
+    /// kind that can be evaluated a row at a time, any number of times.
     pub(super) fn resolve(&self, expr: &Expr) -> Result<Expr, Refusal> {
         let replace = |expr: Expr| match &expr {
             Expr::Column(column) => {
                 let at = self.schema.index_of_column(column)?;
                 let output = self.outputs.get(at).cloned();
-                let output = output.ok_or_else(|| DataFusionError::Internal(format!("no column {column}")))?;
+                let output = output
+                    .ok_or_else(|| DataFusionError::Internal(format!("no column {column}")))?;
                 Ok(Transformed::new(output, true, TreeNodeRecursion::Jump))
             }
             _ => Ok(Transformed::no(expr)),
@@ -127,7 +133,11 @@ impl Source {
         let mut nodes = 0;
         let counted = resolved.apply(|_| {
             nodes += 1;
-            Ok(if nodes > MAX_NODES { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+            Ok(if nodes > MAX_NODES {
+                TreeNodeRecursion::Stop
+            } else {
+                TreeNodeRecursion::Continue
+            })
         });
         match counted {
             Ok(_) if nodes <= MAX_NODES => Ok(resolved),
@@ -198,13 +208,16 @@ fn impure(expr: &Expr) -> Option<Refusal> {
         Expr::ScalarFunction(function) if function.func.as_async().is_some() => {
             Some(format!("{} is asynchronous", function.func.name()))
         }
-        Expr::ScalarFunction(function) if function.func.signature().volatility == Volatility::Volatile => {
+        Expr::ScalarFunction(function)
+            if function.func.signature().volatility == Volatility::Volatile =>
+        {
             Some(format!("{} is volatile", function.func.name()))
         }
         Expr::ScalarFunction(_) => None,
-        Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => {
-            Some("a subquery".into())
-        }
+        Expr::ScalarSubquery(_)
+        | Expr::Exists(_)
+        | Expr::InSubquery(_)
+        | Expr::SetComparison(_) => Some("a subquery".into()),
         Expr::OuterReferenceColumn(..) => Some("a column of the outer query".into()),
         Expr::GroupingSet(_) => Some("grouping sets".into()),
         other => Some(format!("an expression of kind {}", other.variant_name())),

@@ -112,7 +112,9 @@ fn a_key_that_is_never_null_is_declared_so() {
     let both = Both::new();
     let half = "SELECT CASE WHEN word LIKE '%%' THEN word ELSE 'other' END AS w, max(id) AS m FROM t GROUP BY 1";
     // The schema of a union is older than the simplification of its halves.
-    let rows = rows(&both.session, &format!("SELECT count(*) FROM ({half} UNION SELECT 'none', 3)"), &[]).unwrap();
+    let rows =
+        rows(&both.session, &format!("SELECT count(*) FROM ({half} UNION SELECT 'none', 3)"), &[])
+            .unwrap();
     assert_eq!(rows.len(), 1);
 }
 
@@ -120,11 +122,17 @@ fn a_key_that_is_never_null_is_declared_so() {
 fn what_is_left_says_why() {
     let both = Both::new();
     for (sql, why) in [
-        ("SELECT word, flag, count(*) FROM t GROUP BY GROUPING SETS ((word), (flag))", "grouping sets"),
+        (
+            "SELECT word, flag, count(*) FROM t GROUP BY GROUPING SETS ((word), (flag))",
+            "grouping sets",
+        ),
         ("SELECT word, count(*) FROM t GROUP BY ROLLUP (word)", "grouping sets"),
         ("SELECT median(id) FROM t", "the aggregate median"),
         ("SELECT array_agg(id ORDER BY at) FROM t", "ORDER BY in array_agg"),
-        ("SELECT sum(DISTINCT id), sum(DISTINCT small) FROM t GROUP BY word", "sum of distinct values"),
+        (
+            "SELECT sum(DISTINCT id), sum(DISTINCT small) FROM t GROUP BY word",
+            "sum of distinct values",
+        ),
         ("SELECT stddev(DISTINCT id), count(*) FROM t", "stddev of distinct values"),
         (
             "SELECT approx_percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM t",
@@ -134,7 +142,10 @@ fn what_is_left_says_why() {
         ("SELECT max(flag) FROM t WHERE id > 7", "max of type Boolean"),
         ("SELECT count(*) FROM (SELECT * FROM t LIMIT 10)", "over a limit"),
         ("SELECT count(*) FROM t a JOIN t b ON a.id = b.small", "over a join"),
-        ("SELECT max(r) FROM (SELECT row_number() OVER (ORDER BY at) AS r FROM t)", "over a window"),
+        (
+            "SELECT max(r) FROM (SELECT row_number() OVER (ORDER BY at) AS r FROM t)",
+            "over a window",
+        ),
         ("SELECT count(*) FROM t WHERE id > (SELECT avg(small) FROM t)", "a subquery"),
         ("SELECT count(*) FROM t GROUP BY [word]", "a key of type"),
     ] {
@@ -220,7 +231,9 @@ fn names_types_and_answers_are_those_of_datafusion() {
         }
         if ours != theirs {
             let short = |answer: &Result<Vec<String>, String>| match answer {
-                Ok(rows) => format!("{} rows: {:?}", rows.len(), rows.iter().take(5).collect::<Vec<_>>()),
+                Ok(rows) => {
+                    format!("{} rows: {:?}", rows.len(), rows.iter().take(5).collect::<Vec<_>>())
+                }
                 Err(error) => error.clone(),
             };
             wrong.push(format!("{sql}\nours   {}\ntheirs {}", short(&ours), short(&theirs)));
@@ -249,14 +262,17 @@ fn parts_of_dates_are_arrows() {
     struct Arrows(arrow::DatePart);
     impl Function for Arrows {
         fn evaluate(&self, inputs: &[ArrayRef], _: usize) -> crate::Result<ArrayRef> {
-            arrow::date_part(&inputs[0], self.0).map_err(|e| crate::Error::corrupt(0, e.to_string()))
+            arrow::date_part(&inputs[0], self.0)
+                .map_err(|e| crate::Error::corrupt(0, e.to_string()))
         }
     }
     let mut random = 7u64;
     let mut words = Vec::new();
     for bits in 1..64 {
         for _ in 0..300 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             words.push((random as i64) >> (64 - bits));
         }
     }
@@ -273,12 +289,18 @@ fn parts_of_dates_are_arrows() {
         ("minute", arrow::DatePart::Minute),
         ("second", arrow::DatePart::Second),
     ] {
-        use datafusion::arrow::datatypes::TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
+        use datafusion::arrow::datatypes::TimeUnit::{
+            Microsecond, Millisecond, Nanosecond, Second,
+        };
         let mut types = vec![ArrowType::Date32];
-        types.extend([Second, Millisecond, Microsecond, Nanosecond].map(|unit| ArrowType::Timestamp(unit, None)));
+        types.extend(
+            [Second, Millisecond, Microsecond, Nanosecond]
+                .map(|unit| ArrowType::Timestamp(unit, None)),
+        );
         for data_type in types {
             let arrows: Arc<dyn Function> = Arc::new(Arrows(part));
-            let Some(own) = DatePart::new(Part::of(name).unwrap(), &data_type, Arc::clone(&arrows)) else {
+            let Some(own) = DatePart::new(Part::of(name).unwrap(), &data_type, Arc::clone(&arrows))
+            else {
                 assert_eq!(data_type, ArrowType::Date32, "{name}");
                 continue;
             };
@@ -294,7 +316,8 @@ fn parts_of_dates_are_arrows() {
             for words in words.chunks(5) {
                 let array = array(words);
                 let array = std::slice::from_ref(&array);
-                let (ours, theirs) = (own.evaluate(array, words.len()), arrows.evaluate(array, words.len()));
+                let (ours, theirs) =
+                    (own.evaluate(array, words.len()), arrows.evaluate(array, words.len()));
                 assert_eq!(&ours.unwrap(), &theirs.unwrap(), "{name} of {data_type}: {words:?}");
             }
             for pair in words.windows(2) {
@@ -304,7 +327,9 @@ fn parts_of_dates_are_arrows() {
                     _ => (least, greatest.min(least.saturating_add(1 << 40))),
                 };
                 if let Some(steady) = own.steady(least, greatest) {
-                    let ends = arrows.evaluate(&[array(&[least, least.midpoint(greatest), greatest])], 3).unwrap();
+                    let ends = arrows
+                        .evaluate(&[array(&[least, least.midpoint(greatest), greatest])], 3)
+                        .unwrap();
                     let ends = ends.as_any().downcast_ref::<Int32Array>().unwrap().clone();
                     assert!(
                         ends.iter().all(|end| end.map(i64::from) == Some(steady)),

@@ -32,7 +32,8 @@ pub(super) fn lower(
     }
     let schema = sort.input.schema();
     let outputs = schema.columns().into_iter().map(Expr::Column);
-    let expressions = outputs.map(|output| compiler.expression(&output)).collect::<Result<Vec<_>, _>>()?;
+    let expressions =
+        outputs.map(|output| compiler.expression(&output)).collect::<Result<Vec<_>, _>>()?;
     if expressions.is_empty() || order.is_empty() {
         return Err("no columns".into());
     }

@@ -1,7 +1,8 @@
 //! What is known of an expression of one column besides its values: whether it keeps order.
 //!
-//! Only what is sure counts: integers wrap in DataFusion's arithmetic, so that a sum keeps order only where the types
-//! leave room for it; with a time zone, later instants may have earlier wall clocks.
+//! Only what is sure counts: integers wrap in DataFusion's arithmetic, so that a sum keeps order
+//! only where the types leave room for it; with a time zone, later instants may have earlier wall
+//! clocks.
 
 use arrow_schema::DataType;
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -27,7 +28,9 @@ pub(super) fn traits(expr: &Expr, schema: &Schema) -> Traits {
 fn bounds(expr: &Expr, schema: &Schema) -> Option<(i64, i64)> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Modulo, right }) => match &**right {
-            Expr::Literal(ScalarValue::Int64(Some(value)), _) if *value > 0 && is_strict(left, 0) => {
+            Expr::Literal(ScalarValue::Int64(Some(value)), _)
+                if *value > 0 && is_strict(left, 0) =>
+            {
                 Some((1 - *value, *value - 1))
             }
             _ => None,
@@ -36,8 +39,11 @@ fn bounds(expr: &Expr, schema: &Schema) -> Option<(i64, i64)> {
             match args.as_slice() {
                 [Expr::Literal(part, _), Expr::Column(name)] => {
                     let column = schema.columns().get(schema.position(&name.name)?)?;
-                    matches!(column.data_type.to_arrow(), DataType::Date32 | DataType::Timestamp(_, None))
-                        .then(|| Part::of(part.try_as_str()??)?.bounds())?
+                    matches!(
+                        column.data_type.to_arrow(),
+                        DataType::Date32 | DataType::Timestamp(_, None)
+                    )
+                    .then(|| Part::of(part.try_as_str()??)?.bounds())?
                 }
                 _ => None,
             }
@@ -53,8 +59,13 @@ fn is_strict(expr: &Expr, depth: usize) -> bool {
         Expr::Column(_) | Expr::Literal(..) => true,
         Expr::Cast(cast) => is_strict(&cast.expr, depth + 1),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            let arithmetic =
-                [Operator::Plus, Operator::Minus, Operator::Multiply, Operator::Divide, Operator::Modulo];
+            let arithmetic = [
+                Operator::Plus,
+                Operator::Minus,
+                Operator::Multiply,
+                Operator::Divide,
+                Operator::Modulo,
+            ];
             arithmetic.contains(op) && is_strict(left, depth + 1) && is_strict(right, depth + 1)
         }
         _ => false,
@@ -91,7 +102,8 @@ fn ordered(expr: &Expr, schema: &Schema, depth: usize) -> Option<Ordered> {
             if inner.data_type == *to {
                 return Some(inner);
             }
-            let fits = range(to).zip(inner.range).map(|(to, from)| (to.0.max(from.0), to.1.min(from.1)));
+            let fits =
+                range(to).zip(inner.range).map(|(to, from)| (to.0.max(from.0), to.1.min(from.1)));
             cast_keeps_order(&inner.data_type, to).then(|| Ordered {
                 widening: inner.widening && is_exact(&inner.data_type, to),
                 range: fits.or_else(|| range(to)),
@@ -99,13 +111,16 @@ fn ordered(expr: &Expr, schema: &Schema, depth: usize) -> Option<Ordered> {
             })
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match (&**left, op, &**right) {
-            (of, op, Expr::Literal(value, _)) => arithmetic(&ordered(of, schema, depth + 1)?, *op, value),
+            (of, op, Expr::Literal(value, _)) => {
+                arithmetic(&ordered(of, schema, depth + 1)?, *op, value)
+            }
             (Expr::Literal(value, _), op @ (Operator::Plus | Operator::Multiply), of) => {
                 arithmetic(&ordered(of, schema, depth + 1)?, *op, value)
             }
             _ => None,
         },
-        Expr::ScalarFunction(ScalarFunction { func, args }) => match (func.name(), args.as_slice()) {
+        Expr::ScalarFunction(ScalarFunction { func, args }) => match (func.name(), args.as_slice())
+        {
             (name @ ("date_part" | "date_trunc"), [Expr::Literal(part, _), of]) => {
                 date(name, part.try_as_str()??, &ordered(of, schema, depth + 1)?)
             }
@@ -181,7 +196,10 @@ fn arithmetic(inner: &Ordered, op: Operator, value: &ScalarValue) -> Option<Orde
             let (from, to) = (apply(least)?, apply(most)?);
             let whole = range(&inner.data_type)?;
             let wraps = from < whole.0 || to > whole.1;
-            (!wraps).then(|| Ordered { range: Some((from, to)), ..Ordered::of(inner.data_type.clone()) })
+            (!wraps).then(|| Ordered {
+                range: Some((from, to)),
+                ..Ordered::of(inner.data_type.clone())
+            })
         }
         _ => None,
     }
@@ -189,7 +207,9 @@ fn arithmetic(inner: &Ordered, op: Operator, value: &ScalarValue) -> Option<Orde
 
 fn date(name: &str, part: &str, inner: &Ordered) -> Option<Ordered> {
     match (name, &inner.data_type) {
-        ("date_part", DataType::Date32 | DataType::Timestamp(_, None)) if part.eq_ignore_ascii_case("year") => {
+        ("date_part", DataType::Date32 | DataType::Timestamp(_, None))
+            if part.eq_ignore_ascii_case("year") =>
+        {
             Some(Ordered::of(DataType::Int32))
         }
         ("date_trunc", DataType::Timestamp(_, None)) => Some(Ordered::of(inner.data_type.clone())),
@@ -200,14 +220,19 @@ fn date(name: &str, part: &str, inner: &Ordered) -> Option<Ordered> {
 #[cfg(test)]
 mod tests {
     use arrow_schema::{DataType as Arrow, TimeUnit};
-    use datafusion::functions::expr_fn::{abs, ceil, coalesce, date_part, date_trunc, floor, round};
+    use datafusion::functions::expr_fn::{
+        abs, ceil, coalesce, date_part, date_trunc, floor, round,
+    };
     use datafusion::prelude::{cast, col, lit, try_cast};
 
     use super::*;
     use crate::model::{DataType as Stored, TimeUnit as Unit};
 
     fn known(expr: &Expr) -> Traits {
-        let at = |zone: Option<&str>| Stored::Timestamp { unit: Unit::Microsecond, zone: zone.map(Into::into) };
+        let at = |zone: Option<&str>| Stored::Timestamp {
+            unit: Unit::Microsecond,
+            zone: zone.map(Into::into),
+        };
         let columns = [
             ("b", Stored::UInt8),
             ("i", Stored::Int32),
@@ -278,7 +303,11 @@ mod tests {
 
     #[test]
     fn whole_and_widened_numbers_are_known() {
-        for expr in [floor(col("f")), ceil(col("f") * lit(2.0)), round(vec![cast(col("i"), Arrow::Float64)])] {
+        for expr in [
+            floor(col("f")),
+            ceil(col("f") * lit(2.0)),
+            round(vec![cast(col("i"), Arrow::Float64)]),
+        ] {
             assert!(known(&expr).integral, "{expr}");
         }
         assert!(!known(&(floor(col("f")) + lit(0.5))).integral);

@@ -1,14 +1,17 @@
-//! Subqueries that DataFusion refuses, or answers without regard to nulls, as plans that it does run.
+//! Subqueries that DataFusion refuses, or answers without regard to nulls, as plans that it does
+//! run.
 //!
-//! Where this stands on the road of a query: an analyzer rule, after types are coerced and before DataFusion's logical
-//! rules. Those (55.2) turn `IN` and `EXISTS` into semi, anti and mark joins, in filters alone, and correlated values
-//! into joins where they are equal to something; a mark knows nothing of nulls (apache/datafusion issues 25340, 25347,
-//! 8241). What they do well is left to them. Here
+//! Where this stands on the road of a query: an analyzer rule, after types are coerced and before
+//! DataFusion's logical rules. Those (55.2) turn `IN` and `EXISTS` into semi, anti and mark joins,
+//! in filters alone, and correlated values into joins where they are equal to something; a mark
+//! knows nothing of nulls (apache/datafusion issues 25340, 25347, 8241). What they do well is left
+//! to them. Here
 //!
-//! - `truth` gives a test whose null matters (below NOT, in CASE, in a SELECT list) its three truth values;
+//! - `truth` gives a test whose null matters (below NOT, in CASE, in a SELECT list) its three truth
+//!   values;
 //! - tests in other places than filters become counts;
-//! - what looks at the outer row in another way than by equality is computed once for each distinct outer value
-//!   (`dependent`), and joined (Neumann and Kemper, Unnesting Arbitrary Queries, 2015).
+//! - what looks at the outer row in another way than by equality is computed once for each distinct
+//!   outer value (`dependent`), and joined (Neumann and Kemper, Unnesting Arbitrary Queries, 2015).
 
 mod dependent;
 mod only_value;
@@ -23,15 +26,16 @@ use datafusion::functions_aggregate::count::count_all;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Distinct, Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, Subquery,
-    check_subquery_expr, lit,
+    Distinct, Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection,
+    Subquery, check_subquery_expr, lit,
 };
 use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 use datafusion::optimizer::rewrite_set_comparison::RewriteSetComparison;
 use datafusion::optimizer::{AnalyzerRule, OptimizerContext, OptimizerRule};
 
 use crate::sql::walks::{
-    any_expression, any_node, has_part, map_expressions, node_has_part, rewrite_down, rewrite_plan, rewrite_up,
+    any_expression, any_node, has_part, map_expressions, node_has_part, rewrite_down, rewrite_plan,
+    rewrite_up,
 };
 pub(in crate::sql) use outer::fresh;
 use outer::{as_subquery, is_correlated, outer_columns};
@@ -43,7 +47,9 @@ pub(in crate::sql) struct Decorrelate;
 impl AnalyzerRule for Decorrelate {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
         let is_asked = |expr: &Expr| is_subquery(expr) || matches!(expr, Expr::SetComparison(_));
-        if !any_expression(&plan, is_asked) && !any_node(&plan, |node| matches!(node, LogicalPlan::Subquery(_))) {
+        if !any_expression(&plan, is_asked)
+            && !any_node(&plan, |node| matches!(node, LogicalPlan::Subquery(_)))
+        {
             return Ok(plan);
         }
         Ok(rewrite_plan(with_exists(plan)?, rewritten)?.data)
@@ -54,7 +60,8 @@ impl AnalyzerRule for Decorrelate {
     }
 }
 
-/// A plan in which comparisons with ANY and ALL are tests with EXISTS. The rule for this is DataFusion's, which applies it later.
+/// A plan in which comparisons with ANY and ALL are tests with EXISTS. The rule for this is
+/// DataFusion's, which applies it later.
 fn with_exists(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     if !any_expression(&plan, |expr| matches!(expr, Expr::SetComparison(_))) {
         return Ok(plan);
@@ -67,7 +74,8 @@ fn compares_rows(expr: &Expr) -> bool {
     has_part(expr, |expr| matches!(expr, Expr::SetComparison(_)))
 }
 
-/// A comparison with ANY or ALL of a column that has no name of the query around it, which it would be taken for.
+/// A comparison with ANY or ALL of a column that has no name of the query around it, which it would
+/// be taken for.
 fn with_member(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |expr| match expr {
         Expr::SetComparison(mut comparison) => {
@@ -90,8 +98,8 @@ fn with_names(node: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(LogicalPlan::Projection(projection))
 }
 
-/// A plan that outer values were pushed into (`pushed`), where subqueries in it that read these are rewritten once more:
-/// they read other columns now.
+/// A plan that outer values were pushed into (`pushed`), where subqueries in it that read these are
+/// rewritten once more: they read other columns now.
 fn within(plan: &LogicalPlan, pushed: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     match any_node(plan, hands_on_outer_columns) {
         true => Ok(rewrite_plan(pushed, rewritten)?.data),
@@ -124,12 +132,15 @@ fn rewritten(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
     }
 }
 
-/// Whether the right side of a join may read rows of the left one: derived tables without LATERAL do not see their neighbours.
+/// Whether the right side of a join may read rows of the left one: derived tables without LATERAL
+/// do not see their neighbours.
 fn is_lateral(right: &LogicalPlan) -> bool {
     match right {
         LogicalPlan::Subquery(_) => true,
         LogicalPlan::SubqueryAlias(alias) => match alias.input.as_ref() {
-            LogicalPlan::Projection(renamed) => matches!(renamed.input.as_ref(), LogicalPlan::Subquery(_)),
+            LogicalPlan::Projection(renamed) => {
+                matches!(renamed.input.as_ref(), LogicalPlan::Subquery(_))
+            }
             input => is_lateral(input),
         },
         LogicalPlan::Join(join) => is_lateral(&join.left) || is_lateral(&join.right),
@@ -153,7 +164,9 @@ fn filtered(filter: Filter) -> DataFusionResult<Transformed<LogicalPlan>> {
     let wider = joined.schema().fields().len() > columns.len();
     let filtered = LogicalPlan::Filter(Filter::try_new(predicate, joined.into())?);
     let plan = match wider {
-        true => LogicalPlanBuilder::from(filtered).project(columns.into_iter().map(Expr::from))?.build()?,
+        true => LogicalPlanBuilder::from(filtered)
+            .project(columns.into_iter().map(Expr::from))?
+            .build()?,
         false => filtered,
     };
     Ok(Transformed::yes(plan))
@@ -164,13 +177,18 @@ fn projected(projection: Projection) -> DataFusionResult<Transformed<LogicalPlan
     let mut outputs = Vec::with_capacity(expr.len());
     for (expr, (qualifier, field)) in expr.into_iter().zip(schema.iter()) {
         outputs.push(match has_subquery(&expr) {
-            true => named(counted(truth::value(expr, &input)?, input.schema())?, qualifier, field.name()),
+            true => named(
+                counted(truth::value(expr, &input)?, input.schema())?,
+                qualifier,
+                field.name(),
+            ),
             false => expr,
         });
     }
     let (joined, outputs) = dependent::joined(&input, outputs)?;
     let names = outputs.into_iter().zip(schema.iter());
-    let outputs = names.map(|(expr, (qualifier, field))| named(expr, qualifier, field.name())).collect();
+    let outputs =
+        names.map(|(expr, (qualifier, field))| named(expr, qualifier, field.name())).collect();
     let projection = Projection::try_new(outputs, joined.into())?;
     Ok(Transformed::yes(LogicalPlan::Projection(projection)))
 }
@@ -183,7 +201,9 @@ fn joined(mut join: Join) -> DataFusionResult<Transformed<LogicalPlan>> {
     let conditions = join.filter.take().map(split_conjunction_owned).unwrap_or_default();
     let (asking, plain): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(has_subquery);
     join.filter = conjunction(plain);
-    let Some(predicate) = conjunction(asking) else { return Ok(Transformed::no(LogicalPlan::Join(join))) };
+    let Some(predicate) = conjunction(asking) else {
+        return Ok(Transformed::no(LogicalPlan::Join(join)));
+    };
     filtered(Filter::try_new(predicate, LogicalPlan::Join(join).into())?)
 }
 
@@ -192,7 +212,8 @@ fn computed_below(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan
     let inputs: Vec<LogicalPlan> = plan.inputs().into_iter().cloned().collect();
     let mut below: Vec<Vec<(Expr, Column)>> = vec![Vec::new(); inputs.len()];
     let mut place = |expr: Expr| {
-        if !is_subquery(&expr) || (matches!(expr, Expr::ScalarSubquery(_)) && !is_correlated(&expr)) {
+        if !is_subquery(&expr) || (matches!(expr, Expr::ScalarSubquery(_)) && !is_correlated(&expr))
+        {
             return Ok(Transformed::no(expr));
         }
         let Some(at) = inputs.iter().position(|input| resolves(&expr, input, &inputs)) else {
@@ -219,12 +240,15 @@ fn computed_below(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan
         let columns = input.schema().columns().into_iter().map(Expr::from);
         let computed = computed.into_iter().map(|(expr, column)| expr.alias(column.name));
         let outputs = columns.chain(computed).collect();
-        wider.push(rewritten(LogicalPlan::Projection(Projection::try_new(outputs, input.into())?))?.data);
+        wider.push(
+            rewritten(LogicalPlan::Projection(Projection::try_new(outputs, input.into())?))?.data,
+        );
     }
     let mut wider = wider.into_iter();
     let over = plan.map_children(|input| Ok(Transformed::yes(wider.next().unwrap_or(input))))?.data;
     let over = over.recompute_schema()?;
-    // What an aggregate calls its columns tells what they are computed from: the names go by position, those of others by name.
+    // What an aggregate calls its columns tells what they are computed from: the names go by
+    // position, those of others by name.
     let restored = match &over {
         LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => over.schema().columns(),
         LogicalPlan::Window(_) => {
@@ -236,7 +260,8 @@ fn computed_below(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan
         _ => names.columns(),
     };
     let outputs = restored.into_iter().zip(names.iter());
-    let outputs = outputs.map(|(column, (qualifier, field))| named(Expr::Column(column), qualifier, field.name()));
+    let outputs = outputs
+        .map(|(column, (qualifier, field))| named(Expr::Column(column), qualifier, field.name()));
     let projection = Projection::try_new(outputs.collect(), over.into())?;
     Ok(Transformed::yes(LogicalPlan::Projection(projection)))
 }
@@ -253,13 +278,17 @@ fn resolves(expr: &Expr, input: &LogicalPlan, inputs: &[LogicalPlan]) -> bool {
     let here = |column: &Column| input.schema().has_column(column);
     let elsewhere = |column: &Column| inputs.iter().any(|input| input.schema().has_column(column));
     expr.column_refs().into_iter().all(here)
-        && outer::outer_columns_of(expr).iter().all(|(_, column)| here(column) || !elsewhere(column))
+        && outer::outer_columns_of(expr)
+            .iter()
+            .all(|(_, column)| here(column) || !elsewhere(column))
 }
 
 /// The expression with an alias, unless it has that name already.
 fn named(expr: Expr, qualifier: Option<&datafusion::common::TableReference>, name: &str) -> Expr {
     match &expr {
-        Expr::Column(column) if column.relation.as_ref() == qualifier && column.name == name => expr,
+        Expr::Column(column) if column.relation.as_ref() == qualifier && column.name == name => {
+            expr
+        }
         Expr::Alias(alias) if alias.relation.as_ref() == qualifier && alias.name == name => expr,
         _ => expr.alias_qualified(qualifier.cloned(), name),
     }
@@ -269,7 +298,9 @@ fn named(expr: Expr, qualifier: Option<&datafusion::common::TableReference>, nam
 fn counted(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
     let count = |expr: Expr| {
         match expr {
-            Expr::Exists(Exists { subquery, negated }) => count_of(&subquery.subquery, None, negated),
+            Expr::Exists(Exists { subquery, negated }) => {
+                count_of(&subquery.subquery, None, negated)
+            }
             Expr::InSubquery(test) => count_in(test, schema),
             other => return Ok(Transformed::no(other)),
         }
@@ -305,8 +336,12 @@ fn count_of(plan: &LogicalPlan, condition: Option<Expr>, negated: bool) -> DataF
 
 /// Whether DataFusion's rules make the right join of a correlated subquery of `plan`.
 fn suits_datafusion(plan: &LogicalPlan, expr: &Expr, subquery: &Subquery) -> bool {
-    let resolved = |(_, column): &(_, Column)| plan.inputs().iter().any(|input| input.schema().has_column(column));
-    if !outer_columns(&subquery.subquery).iter().all(resolved) || !has_plain_shape(&subquery.subquery) {
+    let resolved = |(_, column): &(_, Column)| {
+        plan.inputs().iter().any(|input| input.schema().has_column(column))
+    };
+    if !outer_columns(&subquery.subquery).iter().all(resolved)
+        || !has_plain_shape(&subquery.subquery)
+    {
         return false;
     }
     // DataFusion gives a row for no rows to a scalar subquery that is such an aggregate itself.
@@ -335,7 +370,8 @@ fn has_plain_shape(plan: &LogicalPlan) -> bool {
         plain &= match node {
             LogicalPlan::Join(join) => join.join_type == JoinType::Inner,
             LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
-            // Below an alias, columns may have other names: what looks at outer rows there cannot be pulled through.
+            // Below an alias, columns may have other names: what looks at outer rows there cannot
+            // be pulled through.
             LogicalPlan::Projection(_)
             | LogicalPlan::Filter(_)
             | LogicalPlan::TableScan(_)
@@ -364,7 +400,8 @@ fn hands_on_outer_columns(node: &LogicalPlan) -> bool {
     })
 }
 
-/// The input of an aggregate without keys whose values a plan gives; the plan itself if it is no such.
+/// The input of an aggregate without keys whose values a plan gives; the plan itself if it is no
+/// such.
 fn below_aggregate(plan: &LogicalPlan) -> &LogicalPlan {
     let mut above = plan;
     while let LogicalPlan::Projection(projection) = above {
@@ -376,7 +413,8 @@ fn below_aggregate(plan: &LogicalPlan) -> &LogicalPlan {
     }
 }
 
-/// Whether a subquery has a row where nothing meets the condition on the outer row: an aggregate without keys, above it.
+/// Whether a subquery has a row where nothing meets the condition on the outer row: an aggregate
+/// without keys, above it.
 fn has_row_of_nothing(plan: &LogicalPlan) -> bool {
     plan.exists(|node| {
         Ok(matches!(node, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty())

@@ -1,4 +1,5 @@
-//! `only_value(x)`: the value of a subquery that stands for one, or an error if it has more than one row.
+//! `only_value(x)`: the value of a subquery that stands for one, or an error if it has more than
+//! one row.
 
 use std::mem::size_of_val;
 
@@ -7,11 +8,14 @@ use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::{ScalarValue, exec_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Expr, Signature, Volatility};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Expr, Signature, Volatility,
+};
 
 /// The value of one row.
 pub(super) fn only_value(of: Expr) -> Expr {
-    AggregateUDF::from(OnlyValue { signature: Signature::any(1, Volatility::Immutable) }).call(vec![of])
+    AggregateUDF::from(OnlyValue { signature: Signature::any(1, Volatility::Immutable) })
+        .call(vec![of])
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -32,8 +36,14 @@ impl AggregateUDFImpl for OnlyValue {
         Ok(arguments.first().cloned().unwrap_or(DataType::Null))
     }
 
-    fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> DataFusionResult<Box<dyn Accumulator>> {
-        Ok(Box::new(Only { value: ScalarValue::try_from(arguments.return_field.data_type())?, rows: 0 }))
+    fn accumulator(
+        &self,
+        arguments: AccumulatorArgs<'_>,
+    ) -> DataFusionResult<Box<dyn Accumulator>> {
+        Ok(Box::new(Only {
+            value: ScalarValue::try_from(arguments.return_field.data_type())?,
+            rows: 0,
+        }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> DataFusionResult<Vec<FieldRef>> {
@@ -60,7 +70,9 @@ impl Only {
 
 impl Accumulator for Only {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DataFusionResult<()> {
-        let Some(values) = values.first().filter(|values| !values.is_empty()) else { return Ok(()) };
+        let Some(values) = values.first().filter(|values| !values.is_empty()) else {
+            return Ok(());
+        };
         self.add(values.len() as u64)?;
         self.value = ScalarValue::try_from_array(values, 0)?;
         Ok(())
@@ -69,7 +81,9 @@ impl Accumulator for Only {
     fn merge_batch(&mut self, states: &[ArrayRef]) -> DataFusionResult<()> {
         let [values, rows] = states else { return Ok(()) };
         for at in 0..rows.len() {
-            let ScalarValue::UInt64(Some(rows)) = ScalarValue::try_from_array(rows, at)? else { continue };
+            let ScalarValue::UInt64(Some(rows)) = ScalarValue::try_from_array(rows, at)? else {
+                continue;
+            };
             self.add(rows)?;
             if rows > 0 {
                 self.value = ScalarValue::try_from_array(values, at)?;

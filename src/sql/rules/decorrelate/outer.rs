@@ -97,8 +97,8 @@ pub(super) fn as_outer(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> 
     Ok(rewrite_up(expr, refer)?.data)
 }
 
-/// An expression of a node with `inputs`, in which columns of the domain stand in place of outer ones; in its subqueries they are
-/// outer columns as before, but those of the node.
+/// An expression of a node with `inputs`, in which columns of the domain stand in place of outer
+/// ones; in its subqueries they are outer columns as before, but those of the node.
 pub(super) fn replaced(
     expr: Expr,
     inputs: &[&LogicalPlan],
@@ -148,7 +148,9 @@ fn with_subquery(expr: Expr, subquery: Subquery) -> Expr {
     match expr {
         Expr::InSubquery(test) => Expr::InSubquery(InSubquery { subquery, ..test }),
         Expr::Exists(Exists { negated, .. }) => Expr::Exists(Exists { subquery, negated }),
-        Expr::SetComparison(comparison) => Expr::SetComparison(SetComparison { subquery, ..comparison }),
+        Expr::SetComparison(comparison) => {
+            Expr::SetComparison(SetComparison { subquery, ..comparison })
+        }
         Expr::ScalarSubquery(_) => Expr::ScalarSubquery(subquery),
         other => other,
     }

@@ -1,14 +1,17 @@
 //! The truth of `IN (subquery)`: true, false, or null.
 //!
-//! `x IN (S)` is true if a value of S equals x; false if none does and nothing is unknown; else null. DataFusion's mark says
-//! only whether a value is equal. Where a null does the same as false (a condition of a WHERE, and below AND and OR of
-//! such), the mark will do. Elsewhere S is asked two more things: whether it has rows, and whether it has a null.
+//! `x IN (S)` is true if a value of S equals x; false if none does and nothing is unknown; else
+//! null. DataFusion's mark says only whether a value is equal. Where a null does the same as false
+//! (a condition of a WHERE, and below AND and OR of such), the mark will do. Elsewhere S is asked
+//! two more things: whether it has rows, and whether it has a null.
 
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Case, Exists, InSubquery};
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit, not};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit, not,
+};
 
 use super::outer::{as_subquery, fresh, is_correlated};
 use super::{can_be_null, count_of};
@@ -18,8 +21,12 @@ use crate::sql::walks::rewrite_up;
 pub(super) fn condition(condition: Expr, input: &LogicalPlan) -> DataFusionResult<Expr> {
     match condition {
         Expr::Not(negated) => match *negated {
-            Expr::InSubquery(test) => in_condition(InSubquery { negated: !test.negated, ..test }, input),
-            Expr::Exists(Exists { subquery, negated }) => exists(Exists { subquery, negated: !negated }),
+            Expr::InSubquery(test) => {
+                in_condition(InSubquery { negated: !test.negated, ..test }, input)
+            }
+            Expr::Exists(Exists { subquery, negated }) => {
+                exists(Exists { subquery, negated: !negated })
+            }
             other => value(not(other), input),
         },
         Expr::InSubquery(test) => in_condition(test, input),
@@ -28,7 +35,8 @@ pub(super) fn condition(condition: Expr, input: &LogicalPlan) -> DataFusionResul
     }
 }
 
-/// A whole condition: DataFusion makes a semi join of it, or an anti join that knows of nulls but not of outer columns.
+/// A whole condition: DataFusion makes a semi join of it, or an anti join that knows of nulls but
+/// not of outer columns.
 fn in_condition(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
     let reads_row = !test.expr.column_refs().is_empty();
     let correlated = is_correlated(&Expr::InSubquery(test.clone()));
@@ -72,9 +80,11 @@ fn in_value(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
         (Expr::from((qualifier, field)), can_be_null(&expr, input.schema()), field.is_nullable());
     let reads_row = !expr.column_refs().is_empty();
     let mark = InSubquery { expr: expr.clone(), subquery: renamed(&subquery)?, negated: false };
-    let mark = if reads_row { Expr::InSubquery(mark) } else { super::count_in(mark, input.schema())? };
+    let mark =
+        if reads_row { Expr::InSubquery(mark) } else { super::count_in(mark, input.schema())? };
     let mut known = Case { expr: None, when_then_expr: vec![], else_expr: Some(lit(false).into()) };
-    let mut when = |condition: Expr, then: Expr| known.when_then_expr.push((condition.into(), then.into()));
+    let mut when =
+        |condition: Expr, then: Expr| known.when_then_expr.push((condition.into(), then.into()));
     when(mark.clone(), lit(true));
     let unknown = || lit(ScalarValue::Boolean(None));
     if null_value {
@@ -89,10 +99,15 @@ fn in_value(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
     Ok(if negated { not(truth) } else { truth })
 }
 
-/// The subquery with another name for its column, which a mark join would select twice if it were computed from a constant.
+/// The subquery with another name for its column, which a mark join would select twice if it were
+/// computed from a constant.
 pub(super) fn renamed(subquery: &Subquery) -> DataFusionResult<Subquery> {
     let plan = subquery.subquery.as_ref().clone();
-    let columns = plan.schema().columns().into_iter().map(|column| Expr::Column(column).alias(fresh("member")));
+    let columns = plan
+        .schema()
+        .columns()
+        .into_iter()
+        .map(|column| Expr::Column(column).alias(fresh("member")));
     let columns: Vec<Expr> = columns.collect();
     Ok(as_subquery(LogicalPlanBuilder::from(plan).project(columns)?.build()?))
 }

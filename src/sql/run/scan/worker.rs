@@ -54,7 +54,8 @@ impl Visit {
         }
     }
 
-    /// About `step` of the rows of a block that are left, from a vector's first on, and those that are left then.
+    /// About `step` of the rows of a block that are left, from a vector's first on, and those that
+    /// are left then.
     fn cut(&self, left: &Range<usize>, step: usize) -> (Range<usize>, Range<usize>) {
         if self.is_backwards() {
             let at = left.end.saturating_sub(step).next_multiple_of(VECTOR).max(left.start);
@@ -131,7 +132,8 @@ impl Worker {
         let conditions = &work.now.conditions;
         let filter = Filter { conditions, columns: &self.scan.columns, on_codes: &work.on_codes };
         let tally = Tally::new(conditions.len(), self.timed);
-        let mut counted = Counted { recorder: &self.recorder, conditions: self.scan.conditions.len(), tally };
+        let mut counted =
+            Counted { recorder: &self.recorder, conditions: self.scan.conditions.len(), tally };
         let Some(tests) = filter.tests(&block, &mut counted.tally)? else { return Ok(()) };
         block.count_read(&mut counted.tally.counters);
         counted.tally.counters.scan.time = counted.tally.clock.lap();
@@ -203,8 +205,8 @@ impl Worker {
         batch.map(Some)
     }
 
-    /// Counts the rows of a slice as produced, and leaves no more of them selected than a limit asks for: what comes after
-    /// might fail for rows that nobody wants.
+    /// Counts the rows of a slice as produced, and leaves no more of them selected than a limit
+    /// asks for: what comes after might fail for rows that nobody wants.
     fn claim(&self, slice: &mut Slice<'_, '_>) -> u64 {
         let rows = slice.len() as u64;
         let before = self.run.produced.fetch_add(rows, Ordering::Relaxed);
@@ -222,12 +224,21 @@ impl Worker {
     fn decoded(&self, slice: &Slice<'_, '_>) -> Result<RecordBatch> {
         let answer = 0..self.scan.schema.fields().len();
         let arrays = match slice.len() {
-            0 => self.scan.schema.fields().iter().map(|field| new_empty_array(field.data_type())).collect(),
+            0 => self
+                .scan
+                .schema
+                .fields()
+                .iter()
+                .map(|field| new_empty_array(field.data_type()))
+                .collect(),
             _ => answer.map(|at| slice.array(at)).collect::<Result<Vec<ArrayRef>>>()?,
         };
         let options = RecordBatchOptions::new().with_row_count(Some(slice.len()));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.scan.schema), arrays, &options)
-            .map_err(|error| Error::corrupt(0, format!("decoded columns do not fit together: {error}")))?;
+        let batch =
+            RecordBatch::try_new_with_options(Arc::clone(&self.scan.schema), arrays, &options)
+                .map_err(|error| {
+                    Error::corrupt(0, format!("decoded columns do not fit together: {error}"))
+                })?;
         self.scan.visit.turned(batch)
     }
 }

@@ -1,8 +1,10 @@
-//! Sums, differences and products of a decimal and a number with a point: the number is the decimal that it says.
+//! Sums, differences and products of a decimal and a number with a point: the number is the decimal
+//! that it says.
 //!
-//! Where this stands on the road of a query: it takes part while a statement is planned, for there the types of columns are
-//! settled. Beside doubles and integers the number stays a double, and beside a decimal whose sum or product might need more
-//! than 38 digits. A quotient is what it would be of the double, for DataFusion cuts quotients of decimals at scale + 4.
+//! Where this stands on the road of a query: it takes part while a statement is planned, for there
+//! the types of columns are settled. Beside doubles and integers the number stays a double, and
+//! beside a decimal whose sum or product might need more than 38 digits. A quotient is what it
+//! would be of the double, for DataFusion cuts quotients of decimals at scale + 4.
 
 use arrow_schema::DataType;
 use datafusion::common::{DFSchema, ScalarValue};
@@ -52,7 +54,8 @@ impl ExprPlanner for DecimalArithmetic {
     }
 }
 
-/// The decimal that a number with a point says: a literal, its negation, a sum, difference or product of such and integers.
+/// The decimal that a number with a point says: a literal, its negation, a sum, difference or
+/// product of such and integers.
 pub(in crate::sql) fn written(expr: &Expr) -> Option<ScalarValue> {
     if !is_written(expr) {
         return None;
@@ -75,9 +78,11 @@ fn has_point(expr: &Expr, depth: usize) -> Option<bool> {
         Expr::Literal(ScalarValue::Int64(Some(_)) | ScalarValue::UInt64(Some(_)), _) => Some(false),
         Expr::Cast(_) => digits(expr).map(|_| false),
         Expr::Negative(of) if depth < MOST_NESTED => has_point(of, depth + 1),
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus | Operator::Minus | Operator::Multiply, right })
-            if depth < MOST_NESTED =>
-        {
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::Plus | Operator::Minus | Operator::Multiply,
+            right,
+        }) if depth < MOST_NESTED => {
             let (left, right) = (has_point(left, depth + 1)?, has_point(right, depth + 1)?);
             Some(left || right)
         }
@@ -100,8 +105,9 @@ pub(super) fn as_double(expr: Expr) -> Expr {
 
 /// A dividend or divisor: a double where a number with a point takes part.
 fn of_quotient(expr: Expr) -> DataFusionResult<Expr> {
-    let is_number =
-        |part: &Expr| matches!(part, Expr::Literal(ScalarValue::Decimal128(..), _)) || digits(part).is_some();
+    let is_number = |part: &Expr| {
+        matches!(part, Expr::Literal(ScalarValue::Decimal128(..), _)) || digits(part).is_some()
+    };
     let expr = as_double(expr);
     Ok(if has_part(&expr, is_number) { cast(expr, DataType::Float64) } else { expr })
 }
@@ -112,7 +118,8 @@ fn is_exact(op: &BinaryOperator, left: &DataType, right: &DataType) -> bool {
         DataType::Decimal128(precision, scale) => Some((i32::from(*precision), i32::from(*scale))),
         _ => None,
     };
-    let (Some((left, left_scale)), Some((right, right_scale))) = (digits(left), digits(right)) else {
+    let (Some((left, left_scale)), Some((right, right_scale))) = (digits(left), digits(right))
+    else {
         return false;
     };
     let needed = match op {
@@ -138,8 +145,11 @@ mod tests {
             field("x", DataType::Float64),
         ];
         let schema = DFSchema::try_from(Schema::new(fields)).unwrap();
-        match DecimalArithmetic.plan_binary_op(RawBinaryExpr { op, left, right }, &schema).unwrap() {
-            PlannerResult::Original(RawBinaryExpr { op, left, right }) => format!("{left} {op} {right}"),
+        match DecimalArithmetic.plan_binary_op(RawBinaryExpr { op, left, right }, &schema).unwrap()
+        {
+            PlannerResult::Original(RawBinaryExpr { op, left, right }) => {
+                format!("{left} {op} {right}")
+            }
             PlannerResult::Planned(expr) => expr.to_string(),
         }
     }
@@ -161,7 +171,9 @@ mod tests {
         });
         assert_eq!(planned(col("d"), Divide, lit(0.5)), "d / Float64(0.5)");
         let product = col("d") * Expr::Literal(ScalarValue::Decimal128(Some(11), 2, 1), None);
-        assert_eq!(planned(product, Divide, lit(3_i64)), { "CAST(d * Decimal128(1.1,2,1) AS Float64) / Int64(3)" });
+        assert_eq!(planned(product, Divide, lit(3_i64)), {
+            "CAST(d * Decimal128(1.1,2,1) AS Float64) / Int64(3)"
+        });
     }
 
     #[test]
@@ -172,7 +184,12 @@ mod tests {
         assert_eq!(planned(col("x"), Multiply, long()), "x * Float64(1)");
         assert_eq!(planned(long(), Divide, lit(2_i64)), "Float64(1) / Int64(2)");
         // The user's cast is what it says.
-        let of_user = || cast(cast(lit("1.0000000000000000001"), DataType::Utf8View), DataType::Decimal128(30, 20));
+        let of_user = || {
+            cast(
+                cast(lit("1.0000000000000000001"), DataType::Utf8View),
+                DataType::Decimal128(30, 20),
+            )
+        };
         assert_eq!(planned(of_user(), Divide, lit(2_i64)), format!("{} / Int64(2)", of_user()));
         assert_eq!(planned(col("d"), Plus, of_user()), format!("d + {}", of_user()));
         assert_eq!(planned(long(), Plus, lit(0.5)), {

@@ -1,9 +1,12 @@
-//! Numbers with a point that stand beside decimals in CASE, `coalesce`, comparisons, UNION and the like, as decimals.
+//! Numbers with a point that stand beside decimals in CASE, `coalesce`, comparisons, UNION and the
+//! like, as decimals.
 //!
-//! Where this stands on the road of a query: an analyzer rule, before types are coerced. DataFusion (55.2) would bring a double
-//! and a decimal to DECIMAL(…, 15), for which large decimals have too many digits before the point. Where all others of a group
-//! are decimals and integers, a number is the decimal that it says, and the common type holds it and them. Beside doubles, a
-//! number of more digits than they keep is a double again, and so is a decimal where one of them is given out.
+//! Where this stands on the road of a query: an analyzer rule, before types are coerced. DataFusion
+//! (55.2) would bring a double and a decimal to DECIMAL(…, 15), for which large decimals have too
+//! many digits before the point. Where all others of a group are decimals and integers, a number is
+//! the decimal that it says, and the common type holds it and them. Beside doubles, a number of
+//! more digits than they keep is a double again, and so is a decimal where one of them is given
+//! out.
 
 use std::sync::Arc;
 
@@ -14,7 +17,9 @@ use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, Projection, Union, cast, lit};
+use datafusion::logical_expr::{
+    Distinct, Expr, ExprSchemable, LogicalPlan, Projection, Union, cast, lit,
+};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::arithmetic::{as_double, digits, is_written, written};
@@ -72,7 +77,8 @@ pub(super) fn has_one_type(name: &str) -> bool {
     OF_ONE_TYPE.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Whether an expression has groups that may mix decimals with doubles, or compares a number with a point.
+/// Whether an expression has groups that may mix decimals with doubles, or compares a number with a
+/// point.
 fn concerns(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryExpr(binary) => {
@@ -80,7 +86,8 @@ fn concerns(expr: &Expr) -> bool {
         }
         Expr::Between(_) => true,
         Expr::InList(list) => {
-            is_written(&list.expr) || list.list.iter().any(|value| is_written(value) || !is_literal(value))
+            is_written(&list.expr)
+                || list.list.iter().any(|value| is_written(value) || !is_literal(value))
         }
         Expr::ScalarFunction(call) => places(call).is_some() || has_one_type(call.func.name()),
         Expr::Case(_) => true,
@@ -99,7 +106,9 @@ pub(in crate::sql) fn beside(expr: Expr, schema: &DFSchema) -> DataFusionResult<
             return Ok(Transformed::no(expr));
         }
         let changed = match &mut expr {
-            Expr::BinaryExpr(binary) => as_decimals(&mut [&mut binary.left, &mut binary.right], schema),
+            Expr::BinaryExpr(binary) => {
+                as_decimals(&mut [&mut binary.left, &mut binary.right], schema)
+            }
             Expr::Between(between) => {
                 as_doubles(&mut [&mut between.expr, &mut between.low, &mut between.high], schema)
             }
@@ -109,9 +118,12 @@ pub(in crate::sql) fn beside(expr: Expr, schema: &DFSchema) -> DataFusionResult<
                 as_doubles(&mut group, schema)
             }
             Expr::ScalarFunction(call) if call.func.name() == "round" => with_scale(call, schema),
-            Expr::ScalarFunction(call) => as_doubles(&mut call.args.iter_mut().collect::<Vec<_>>(), schema),
+            Expr::ScalarFunction(call) => {
+                as_doubles(&mut call.args.iter_mut().collect::<Vec<_>>(), schema)
+            }
             Expr::Case(case) => {
-                let (mut compared, mut given): (Vec<&mut Expr>, Vec<&mut Expr>) = (Vec::new(), Vec::new());
+                let (mut compared, mut given): (Vec<&mut Expr>, Vec<&mut Expr>) =
+                    (Vec::new(), Vec::new());
                 let is_compared = case.expr.is_some();
                 for (when, then) in &mut case.when_then_expr {
                     if is_compared {
@@ -139,8 +151,9 @@ fn places(call: &ScalarFunction) -> Option<i32> {
     }
 }
 
-/// Coercion puts a cast around the places, so that `round()` of a decimal has one scale while types are coerced, and another
-/// one when it is computed: comparisons with it fail. Here they are of the right type before.
+/// Coercion puts a cast around the places, so that `round()` of a decimal has one scale while types
+/// are coerced, and another one when it is computed: comparisons with it fail. Here they are of the
+/// right type before.
 fn with_scale(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
     let Some(places) = places(call) else { return false };
     let [rounded, given] = call.args.as_mut_slice() else { return false };
@@ -151,11 +164,14 @@ fn with_scale(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
     is_decimal
 }
 
-/// Makes the numbers of a group decimals, if all else in it is decimals and integers, and doubles, if any of that is a double.
-/// Says whether it has.
+/// Makes the numbers of a group decimals, if all else in it is decimals and integers, and doubles,
+/// if any of that is a double. Says whether it has.
 fn as_decimals(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
     let numbers: Vec<_> = group.iter().map(|expr| written(expr)).collect();
-    let mut others = group.iter().zip(&numbers).filter(|(expr, number)| number.is_none() || digits(expr).is_some());
+    let mut others = group
+        .iter()
+        .zip(&numbers)
+        .filter(|(expr, number)| number.is_none() || digits(expr).is_some());
     let types: Option<Vec<DataType>> = others.try_fold(Vec::new(), |mut types, (expr, _)| {
         types.push(expr.get_type(schema).ok()?);
         Some(types)
@@ -171,10 +187,12 @@ fn as_decimals(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
     changed
 }
 
-/// The same, with decimals among doubles as doubles: of more than two values, coercion would make decimals.
+/// The same, with decimals among doubles as doubles: of more than two values, coercion would make
+/// decimals.
 fn as_doubles(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
     let changed = as_decimals(group, schema);
-    let types: Option<Vec<DataType>> = group.iter().map(|expr| expr.get_type(schema).ok()).collect();
+    let types: Option<Vec<DataType>> =
+        group.iter().map(|expr| expr.get_type(schema).ok()).collect();
     let Some(types) = types.filter(|types| are_mixed(types)) else { return changed };
     for (expr, of) in group.iter_mut().zip(types) {
         if of.is_decimal() {
@@ -205,7 +223,8 @@ impl Kind {
         if types.iter().any(DataType::is_floating) {
             return Some(Kind::Doubles);
         }
-        (types.iter().all(is_exact) && types.iter().any(DataType::is_decimal)).then_some(Kind::Decimals)
+        (types.iter().all(is_exact) && types.iter().any(DataType::is_decimal))
+            .then_some(Kind::Decimals)
     }
 
     fn number(self, expr: &Expr, exact: ScalarValue) -> Expr {
@@ -216,16 +235,19 @@ impl Kind {
     }
 }
 
-/// A UNION in whose columns of decimals numbers that are selected are decimals, and whose columns of decimals and doubles are
-/// doubles.
+/// A UNION in whose columns of decimals numbers that are selected are decimals, and whose columns
+/// of decimals and doubles are doubles.
 fn united(union: Union) -> DataFusionResult<Transformed<LogicalPlan>> {
     let mut branches = Vec::new();
     union.inputs.iter().for_each(|input| collect_branches(input, &mut branches));
     let kind = |at: usize| {
-        let is_number = |branch: &&LogicalPlan| selected(branch, at).is_some_and(|expr| written(expr).is_some());
+        let is_number = |branch: &&LogicalPlan| {
+            selected(branch, at).is_some_and(|expr| written(expr).is_some())
+        };
         let is_typed = |expr: &Expr| written(expr).is_none() || digits(expr).is_some();
         let others = branches.iter().filter(|branch| selected(branch, at).is_none_or(is_typed));
-        let types: Vec<DataType> = others.map(|branch| branch.schema().field(at).data_type().clone()).collect();
+        let types: Vec<DataType> =
+            others.map(|branch| branch.schema().field(at).data_type().clone()).collect();
         Kind::of(&types).filter(|_| branches.iter().any(is_number) || are_mixed(&types))
     };
     let columns: Vec<(usize, Kind)> =
@@ -240,7 +262,9 @@ fn united(union: Union) -> DataFusionResult<Transformed<LogicalPlan>> {
 /// The plans whose rows a UNION puts together.
 fn collect_branches<'a>(plan: &'a LogicalPlan, branches: &mut Vec<&'a LogicalPlan>) {
     match plan {
-        LogicalPlan::Union(union) => union.inputs.iter().for_each(|input| collect_branches(input, branches)),
+        LogicalPlan::Union(union) => {
+            union.inputs.iter().for_each(|input| collect_branches(input, branches))
+        }
         LogicalPlan::Distinct(Distinct::All(input)) => collect_branches(input, branches),
         other => branches.push(other),
     }
@@ -256,15 +280,22 @@ fn selected(branch: &LogicalPlan, at: usize) -> Option<&Expr> {
 }
 
 /// A schema with the types of a plan, from which coercion begins.
-fn with_types_of(schema: &DFSchemaRef, plan: Option<&Arc<LogicalPlan>>) -> DataFusionResult<DFSchemaRef> {
+fn with_types_of(
+    schema: &DFSchemaRef,
+    plan: Option<&Arc<LogicalPlan>>,
+) -> DataFusionResult<DFSchemaRef> {
     let Some(plan) = plan else { return Ok(Arc::clone(schema)) };
     let fields = schema.iter().zip(plan.schema().fields()).map(|((qualifier, field), of)| {
-        (qualifier.cloned(), Arc::new(field.as_ref().clone().with_data_type(of.data_type().clone())))
+        (
+            qualifier.cloned(),
+            Arc::new(field.as_ref().clone().with_data_type(of.data_type().clone())),
+        )
     });
     Ok(Arc::new(DFSchema::new_with_metadata(fields.collect(), schema.metadata().clone())?))
 }
 
-/// The same plan with numbers and decimals of these kinds where its branches select some as these columns.
+/// The same plan with numbers and decimals of these kinds where its branches select some as these
+/// columns.
 fn with_kinds(plan: &LogicalPlan, columns: &[(usize, Kind)]) -> DataFusionResult<LogicalPlan> {
     match plan {
         LogicalPlan::Union(union) => {
@@ -277,11 +308,17 @@ fn with_kinds(plan: &LogicalPlan, columns: &[(usize, Kind)]) -> DataFusionResult
             Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(with_kinds(input, columns)?))))
         }
         branch => {
-            let of_kind = |(at, kind): &(usize, Kind)| match (selected(branch, *at).and_then(written), kind) {
-                (Some(number), _) => selected(branch, *at).map(|expr| (*at, kind.number(expr, number))),
+            let of_kind = |(at, kind): &(usize, Kind)| match (
+                selected(branch, *at).and_then(written),
+                kind,
+            ) {
+                (Some(number), _) => {
+                    selected(branch, *at).map(|expr| (*at, kind.number(expr, number)))
+                }
                 (None, Kind::Doubles) if branch.schema().field(*at).data_type().is_decimal() => {
                     let given = selected(branch, *at).cloned();
-                    let given = given.unwrap_or_else(|| Expr::from(branch.schema().qualified_field(*at)));
+                    let given =
+                        given.unwrap_or_else(|| Expr::from(branch.schema().qualified_field(*at)));
                     Some((*at, cast(given, DataType::Float64)))
                 }
                 _ => None,
@@ -291,7 +328,9 @@ fn with_kinds(plan: &LogicalPlan, columns: &[(usize, Kind)]) -> DataFusionResult
                 return Ok(branch.clone());
             }
             let (mut exprs, input) = match branch {
-                LogicalPlan::Projection(projection) => (projection.expr.clone(), Arc::clone(&projection.input)),
+                LogicalPlan::Projection(projection) => {
+                    (projection.expr.clone(), Arc::clone(&projection.input))
+                }
                 other => (other.schema().iter().map(Expr::from).collect(), Arc::new(other.clone())),
             };
             let names = NamePreserver::new_for_projection();

@@ -1,4 +1,5 @@
-//! Compares integer and decimal columns with number literals exactly, and decimals with doubles as doubles.
+//! Compares integer and decimal columns with number literals exactly, and decimals with doubles as
+//! doubles.
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
@@ -17,7 +18,8 @@ pub(super) fn binary(binary: BinaryExpr, schema: &DFSchema) -> DataFusionResult<
         return Ok(Transformed::no(Expr::BinaryExpr(binary)));
     }
     let BinaryExpr { left, op, right } = &binary;
-    if let (Some((expr, of)), Some(number)) = (exact_column(left, schema)?, number(right, schema)?) {
+    if let (Some((expr, of)), Some(number)) = (exact_column(left, schema)?, number(right, schema)?)
+    {
         return written(expr, *op, &number, &of).map(Transformed::yes);
     }
     if let (Some(number), Some((expr, of)), Some(op)) =
@@ -34,16 +36,21 @@ pub(super) fn binary(binary: BinaryExpr, schema: &DFSchema) -> DataFusionResult<
     })
 }
 
-/// The integer or decimal column below a cast that only widens it. Other expressions keep their cast, because their type can
-/// change when they are simplified: `round(x, 1)` has another one once its second argument is known to be a literal.
-fn exact_column<'a>(expr: &'a Expr, schema: &DFSchema) -> DataFusionResult<Option<(&'a Expr, Exact)>> {
+/// The integer or decimal column below a cast that only widens it. Other expressions keep their
+/// cast, because their type can change when they are simplified: `round(x, 1)` has another one once
+/// its second argument is known to be a literal.
+fn exact_column<'a>(
+    expr: &'a Expr,
+    schema: &DFSchema,
+) -> DataFusionResult<Option<(&'a Expr, Exact)>> {
     let column = below_cast(expr);
     if !matches!(column, Expr::Column(_)) {
         return Ok(None);
     }
     let (inner, outer) = (column.get_type(schema)?, expr.get_type(schema)?);
-    let widens =
-        inner == outer || outer.is_decimal() && inner.is_numeric() || inner.is_integer() && outer.is_floating();
+    let widens = inner == outer
+        || outer.is_decimal() && inner.is_numeric()
+        || inner.is_integer() && outer.is_floating();
     Ok(Exact::of(&inner).filter(|of| widens && of.is_within(&outer)).map(|of| (column, of)))
 }
 
@@ -55,8 +62,9 @@ fn number(expr: &Expr, schema: &DFSchema) -> DataFusionResult<Option<Number>> {
     })
 }
 
-/// An expression compared with a number, both in the expression's type. `x > 2.5` is `x > 2` of integers, and a comparison
-/// that no value or each one passes is one with the type's greatest value, so that null stays null.
+/// An expression compared with a number, both in the expression's type. `x > 2.5` is `x > 2` of
+/// integers, and a comparison that no value or each one passes is one with the type's greatest
+/// value, so that null stays null.
 fn written(expr: &Expr, op: Operator, number: &Number, of: &Exact) -> DataFusionResult<Expr> {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     let place = number.place(of);
@@ -97,11 +105,17 @@ pub(super) fn between(between: Between, schema: &DFSchema) -> DataFusionResult<T
         let none = low > of.greatest() || high < of.least();
         let (low, high) = if none { (of.greatest(), of.least()) } else { (low, high) };
         let (low, high) = (Box::new(of.literal(low)?), Box::new(of.literal(high)?));
-        return Ok(Transformed::yes(Expr::Between(Between::new(Box::new(expr.clone()), *negated, low, high))));
+        return Ok(Transformed::yes(Expr::Between(Between::new(
+            Box::new(expr.clone()),
+            *negated,
+            low,
+            high,
+        ))));
     }
     Ok(match as_doubles(&[expr, low, high], schema)?.as_deref() {
         Some([expr, low, high]) => {
-            let (expr, low, high) = (Box::new(expr.clone()), Box::new(low.clone()), Box::new(high.clone()));
+            let (expr, low, high) =
+                (Box::new(expr.clone()), Box::new(low.clone()), Box::new(high.clone()));
             Transformed::yes(Expr::Between(Between::new(expr, *negated, low, high)))
         }
         _ => Transformed::no(Expr::Between(between)),
@@ -112,7 +126,8 @@ pub(super) fn between(between: Between, schema: &DFSchema) -> DataFusionResult<T
 pub(super) fn in_list(list: InList, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
     let InList { expr, list: members, negated } = &list;
     if let Some((expr, of)) = exact_column(expr, schema)?
-        && let Some(places) = members.iter().map(|member| place(member, &of)).collect::<Option<Vec<_>>>()
+        && let Some(places) =
+            members.iter().map(|member| place(member, &of)).collect::<Option<Vec<_>>>()
     {
         let mut settled = Vec::with_capacity(members.len());
         for place in places.into_iter().flatten() {
@@ -132,15 +147,17 @@ pub(super) fn in_list(list: InList, schema: &DFSchema) -> DataFusionResult<Trans
     }
     let group: Vec<&Expr> = std::iter::once(expr.as_ref()).chain(members).collect();
     Ok(match as_doubles(&group, schema)?.as_deref() {
-        Some([expr, members @ ..]) => {
-            Transformed::yes(Expr::InList(InList::new(Box::new(expr.clone()), members.to_vec(), *negated)))
-        }
+        Some([expr, members @ ..]) => Transformed::yes(Expr::InList(InList::new(
+            Box::new(expr.clone()),
+            members.to_vec(),
+            *negated,
+        ))),
         _ => Transformed::no(Expr::InList(list)),
     })
 }
 
-/// A member of a list among the values of a type: `None` if it is neither a number nor null; within, `None` for a number that
-/// is no value of the type; within that, `None` for null.
+/// A member of a list among the values of a type: `None` if it is neither a number nor null;
+/// within, `None` for a number that is no value of the type; within that, `None` for null.
 fn place(member: &Expr, of: &Exact) -> Option<Option<Option<i128>>> {
     if matches!(member, Expr::Literal(value, _) if value.is_null()) {
         return Some(Some(None));
@@ -158,8 +175,11 @@ mod tests {
 
     fn schema() -> DFSchema {
         let field = |name, of| Field::new(name, of, true);
-        let fields =
-            vec![field("d", DataType::Decimal128(4, 2)), field("i", DataType::Int8), field("x", DataType::Float64)];
+        let fields = vec![
+            field("d", DataType::Decimal128(4, 2)),
+            field("i", DataType::Int8),
+            field("x", DataType::Float64),
+        ];
         DFSchema::try_from(Schema::new(fields)).unwrap()
     }
 
@@ -187,16 +207,29 @@ mod tests {
         assert_eq!(settled(wide(col("d")).eq(wide(lit(16.78)))), "d = Decimal128(16.78,4,2)");
         assert_eq!(settled(wide(col("d")).eq(wide(lit(16.785)))), "d > Decimal128(99.99,4,2)");
         assert_eq!(settled(wide(lit(16.785)).gt(wide(col("d")))), "d <= Decimal128(16.78,4,2)");
-        assert_eq!(settled(wide(col("d")).eq(wide(lit(0.06) + lit(0.01)))), "d = Decimal128(0.07,4,2)");
+        assert_eq!(
+            settled(wide(col("d")).eq(wide(lit(0.06) + lit(0.01)))),
+            "d = Decimal128(0.07,4,2)"
+        );
         assert_eq!(settled(double(col("i")).gt_eq(lit(2.5))), "i > Int8(2)");
         assert_eq!(settled(double(col("i")).lt(lit(1e30))), "i <= Int8(127)");
         assert_eq!(settled(double(col("i")).lt(lit(-1e30))), "i > Int8(127)");
         assert_eq!(settled(double(col("i")).gt(lit(-1e30))), "i <= Int8(127)");
-        assert_eq!(settled(double(col("i")).between(lit(1.5), lit(2.5))), "i BETWEEN Int8(2) AND Int8(2)");
-        assert_eq!(settled(double(col("i")).between(lit(127.5), lit(1e9))), "i BETWEEN Int8(127) AND Int8(-128)");
-        assert_eq!(settled(double(col("i")).in_list(vec![lit(1.5), lit(2.0)], false)), "i IN ([Int8(2)])");
+        assert_eq!(
+            settled(double(col("i")).between(lit(1.5), lit(2.5))),
+            "i BETWEEN Int8(2) AND Int8(2)"
+        );
+        assert_eq!(
+            settled(double(col("i")).between(lit(127.5), lit(1e9))),
+            "i BETWEEN Int8(127) AND Int8(-128)"
+        );
+        assert_eq!(
+            settled(double(col("i")).in_list(vec![lit(1.5), lit(2.0)], false)),
+            "i IN ([Int8(2)])"
+        );
         assert_eq!(settled(double(col("i")).in_list(vec![lit(1.5)], true)), "i <= Int8(127)");
-        // A cast that rounds is no number, and a column in a list is none either. What the user cast is there twice.
+        // A cast that rounds is no number, and a column in a list is none either. What the user
+        // cast is there twice.
         let rounded = cast(cast(lit(1.5), DataType::Decimal128(3, 0)), DataType::Decimal128(3, 0));
         assert_eq!(settled(col("i").eq(rounded.clone())), col("i").eq(rounded).to_string());
         let list = double(col("i")).in_list(vec![lit(1.5), col("x")], false);
@@ -210,7 +243,10 @@ mod tests {
             settled(wide(col("d")).between(wide(lit(0.5)), wide(col("x")))),
             "CAST(d AS Float64) BETWEEN Float64(0.5) AND x"
         );
-        assert_eq!(settled(wide(col("d")).in_list(vec![wide(col("x"))], false)), "CAST(d AS Float64) IN ([x])");
+        assert_eq!(
+            settled(wide(col("d")).in_list(vec![wide(col("x"))], false)),
+            "CAST(d AS Float64) IN ([x])"
+        );
         let text = cast(lit("0.12345678901234567"), DataType::Decimal128(17, 17));
         assert_eq!(settled(wide(col("x")).eq(wide(text))), "x = Float64(0.12345678901234566)");
         assert_eq!(settled(double(col("i")).eq(col("x"))), "CAST(i AS Float64) = x");

@@ -1,14 +1,16 @@
 //! Decimals and integers beside numbers with a point, and beside doubles.
 //!
-//! Where this stands on the road of a query: an analyzer rule, after types are coerced. DataFusion (55.2) reads `16.78` as a
-//! double and casts doubles and decimals to DECIMAL(30, 15), which turns it into 16.780000000000002: `price = 16.78` finds
-//! nothing, and 1e300 overflows. It compares integers with such numbers as doubles, which confuses integers above 2^53.
+//! Where this stands on the road of a query: an analyzer rule, after types are coerced. DataFusion
+//! (55.2) reads `16.78` as a double and casts doubles and decimals to DECIMAL(30, 15), which turns
+//! it into 16.780000000000002: `price = 16.78` finds nothing, and 1e300 overflows. It compares
+//! integers with such numbers as doubles, which confuses integers above 2^53.
 //!
-//! Here a number beside a decimal is the decimal that it says: in sums, differences and products ([`arithmetic`]), in what has
-//! one type or is compared ([`beside`]), and where coercion or a cast makes it one ([`number`]). Columns of decimals and
-//! integers are compared with numbers in their own types ([`comparison`]). Any other float that is compared with a decimal
-//! makes both doubles, as in PostgreSQL and DuckDB, unless the user has cast it to a decimal ([`own_casts`]). Quotients stay
-//! what they are of doubles.
+//! Here a number beside a decimal is the decimal that it says: in sums, differences and products
+//! ([`arithmetic`]), in what has one type or is compared ([`beside`]), and where coercion or a cast
+//! makes it one ([`number`]). Columns of decimals and integers are compared with numbers in their
+//! own types ([`comparison`]). Any other float that is compared with a decimal makes both doubles,
+//! as in PostgreSQL and DuckDB, unless the user has cast it to a decimal ([`own_casts`]). Quotients
+//! stay what they are of doubles.
 
 mod arithmetic;
 mod beside;
@@ -24,12 +26,14 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Projection, Subquery, cast, lit};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, Join, LogicalPlan, Projection, Subquery, cast, lit,
+};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Parens, Query, Select, SelectItem, SetExpr, Statement, UnaryOperator, Value, ValueWithSpan,
-    VisitorMut,
+    BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, FunctionArg,
+    FunctionArgExpr, FunctionArguments, Parens, Query, Select, SelectItem, SetExpr, Statement,
+    UnaryOperator, Value, ValueWithSpan, VisitorMut,
 };
 
 use crate::sql::walks::{rewrite_plan, rewrite_up, rewrite_where, visit_mut};
@@ -49,7 +53,10 @@ impl AnalyzerRule for ExactNumbers {
             LogicalPlan::Join(join) => {
                 let joined = keys(join)?;
                 let rewritten = rewritten(joined.data)?;
-                Ok(Transformed::new_transformed(rewritten.data, rewritten.transformed || joined.transformed))
+                Ok(Transformed::new_transformed(
+                    rewritten.data,
+                    rewritten.transformed || joined.transformed,
+                ))
             }
             other => rewritten(other),
         };
@@ -67,7 +74,8 @@ fn rewritten(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
             if !concerns(&expr) {
                 return Ok(Transformed::no(expr));
             }
-            // What has no type here, as a filter of a scan, was looked at before or is for DataFusion to refuse.
+            // What has no type here, as a filter of a scan, was looked at before or is for
+            // DataFusion to refuse.
             let as_it_is = expr.clone();
             expression(expr, schema).or_else(|_| Ok(Transformed::no(as_it_is)))
         })
@@ -82,9 +90,11 @@ pub(in crate::sql) fn exact(expr: Expr, schema: &DFSchema) -> DataFusionResult<E
 
 fn concerns(expr: &Expr) -> bool {
     match expr {
-        Expr::BinaryExpr(_) | Expr::Between(_) | Expr::InList(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => {
-            true
-        }
+        Expr::BinaryExpr(_)
+        | Expr::Between(_)
+        | Expr::InList(_)
+        | Expr::InSubquery(_)
+        | Expr::SetComparison(_) => true,
         Expr::Cast(cast) => cast.field.data_type().is_decimal(),
         Expr::TryCast(cast) => cast.field.data_type().is_decimal(),
         _ => false,
@@ -132,8 +142,9 @@ fn as_written(expr: &mut Expr) -> bool {
     }
 }
 
-/// Whether coercion has cast a float to a decimal: a NaN, an infinity or too large a number would be an error. The inner one
-/// of the two casts that [`own_casts`] makes of a cast in the statement is not taken for one of coercion.
+/// Whether coercion has cast a float to a decimal: a NaN, an infinity or too large a number would
+/// be an error. The inner one of the two casts that [`own_casts`] makes of a cast in the statement
+/// is not taken for one of coercion.
 fn is_float_as_decimal(expr: &Expr, schema: &DFSchema) -> bool {
     let Expr::Cast(cast) = expr else { return false };
     cast.field.data_type().is_decimal()
@@ -163,16 +174,22 @@ fn double(expr: &Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
     }
     match (inner, Number::of(inner)) {
         (Expr::Literal(value, _), _) if value.is_null() => Ok(lit(ScalarValue::Float64(None))),
-        (_, Some(number)) => {
-            Ok(number.to_string().parse::<f64>().map_or_else(|_| cast(inner.clone(), DataType::Float64), lit))
-        }
+        (_, Some(number)) => Ok(number
+            .to_string()
+            .parse::<f64>()
+            .map_or_else(|_| cast(inner.clone(), DataType::Float64), lit)),
         _ if inner.get_type(schema)? == DataType::Float64 => Ok(inner.clone()),
         _ => Ok(cast(inner.clone(), DataType::Float64)),
     }
 }
 
-/// A value and the rows of a subquery, compared as doubles if either is a float. Says whether they have changed.
-fn compared_rows(value: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> DataFusionResult<bool> {
+/// A value and the rows of a subquery, compared as doubles if either is a float. Says whether they
+/// have changed.
+fn compared_rows(
+    value: &mut Expr,
+    subquery: &mut Subquery,
+    schema: &DFSchema,
+) -> DataFusionResult<bool> {
     let LogicalPlan::Projection(rows) = subquery.subquery.as_ref() else { return Ok(false) };
     let [row] = rows.expr.as_slice() else { return Ok(false) };
     let below = rows.input.schema();
@@ -203,9 +220,9 @@ fn keys(mut join: Join) -> DataFusionResult<Transformed<LogicalPlan>> {
     Ok(Transformed::new_transformed(LogicalPlan::Join(join), changed))
 }
 
-/// Keeps the digits of numbers that a double would not keep, where they are values by themselves or beside others. What else is
-/// computed of them, as a quotient, is computed of doubles. The VALUES of an INSERT are left as they are written, to be
-/// assigned one by one.
+/// Keeps the digits of numbers that a double would not keep, where they are values by themselves or
+/// beside others. What else is computed of them, as a quotient, is computed of doubles. The VALUES
+/// of an INSERT are left as they are written, to be assigned one by one.
 pub(in crate::sql) fn keep_digits(statement: &mut Statement) {
     let mut rows = stored(statement).map(std::mem::take).unwrap_or_default();
     let _ = visit_mut(statement, &mut Digits);
@@ -248,7 +265,9 @@ impl VisitorMut for Digits {
         if let SetExpr::Values(values) = query.body.as_mut() {
             let columns = values.rows.first().map_or(0, |row| row.content.len());
             for at in 0..columns {
-                kept_together(values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)).collect());
+                kept_together(
+                    values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)).collect(),
+                );
             }
         }
         ControlFlow::Continue(())
@@ -271,7 +290,9 @@ impl VisitorMut for Digits {
                     kept(side);
                 }
             }
-            SqlExpr::Between { expr, low, high, .. } => [expr, low, high].into_iter().for_each(|expr| kept(expr)),
+            SqlExpr::Between { expr, low, high, .. } => {
+                [expr, low, high].into_iter().for_each(|expr| kept(expr))
+            }
             SqlExpr::InList { expr, list, .. } => {
                 kept(expr);
                 list.iter_mut().for_each(kept);
@@ -284,7 +305,9 @@ impl VisitorMut for Digits {
                 }
             }
             SqlExpr::Function(call) if beside::has_one_type(&call.name.to_string()) => {
-                let FunctionArguments::List(list) = &mut call.args else { return ControlFlow::Continue(()) };
+                let FunctionArguments::List(list) = &mut call.args else {
+                    return ControlFlow::Continue(());
+                };
                 for argument in &mut list.args {
                     if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument {
                         kept(expr);
@@ -304,7 +327,9 @@ fn spelled(expr: &SqlExpr) -> Option<(&'static str, &str)> {
         other => ("", other),
     };
     match number {
-        SqlExpr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => Some((sign, digits)),
+        SqlExpr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+            Some((sign, digits))
+        }
         _ => None,
     }
 }
@@ -322,11 +347,14 @@ fn stays_double(expr: &mut SqlExpr) {
     }
 }
 
-/// The numbers of a column as decimals of their digits, if a double would have others for one of them and one decimal holds
-/// all. Beside what might be a double they are doubles, as beside a number with an exponent.
+/// The numbers of a column as decimals of their digits, if a double would have others for one of
+/// them and one decimal holds all. Beside what might be a double they are doubles, as beside a
+/// number with an exponent.
 fn kept_together(column: Vec<&mut SqlExpr>) {
-    let is_null = |expr: &SqlExpr| matches!(expr, SqlExpr::Value(value) if value.value == Value::Null);
-    let is_exact = |expr: &SqlExpr| matches!(expr, SqlExpr::Cast { data_type, .. } if is_decimal(data_type));
+    let is_null =
+        |expr: &SqlExpr| matches!(expr, SqlExpr::Value(value) if value.value == Value::Null);
+    let is_exact =
+        |expr: &SqlExpr| matches!(expr, SqlExpr::Cast { data_type, .. } if is_decimal(data_type));
     let (mut whole, mut fraction, mut all_kept) = (0, 0, true);
     for expr in &column {
         match spelled(expr) {
@@ -341,7 +369,9 @@ fn kept_together(column: Vec<&mut SqlExpr>) {
     }
     if !all_kept && whole + fraction <= MOST_DIGITS {
         for expr in column {
-            if let Some(decimal) = spelled(expr).and_then(|(sign, digits)| decimal_of(&format!("{sign}{digits}"))) {
+            if let Some(decimal) =
+                spelled(expr).and_then(|(sign, digits)| decimal_of(&format!("{sign}{digits}")))
+            {
                 *expr = decimal;
             }
         }
@@ -353,9 +383,13 @@ fn is_decimal(data_type: &SqlType) -> bool {
     matches!(data_type, SqlType::Decimal(_) | SqlType::Numeric(_) | SqlType::Dec(_))
 }
 
-/// Makes the text of a cast that the user wrote one of a type that is given, which tells it from a number that was made a cast.
+/// Makes the text of a cast that the user wrote one of a type that is given, which tells it from a
+/// number that was made a cast.
 fn as_text(expr: &mut SqlExpr) {
-    let SqlExpr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = &*expr else { return };
+    let SqlExpr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = &*expr
+    else {
+        return;
+    };
     if !is_kept(text.trim_start_matches('-')) {
         let text = std::mem::replace(expr, SqlExpr::Value(Value::Null.into()));
         *expr = cast_to(text, SqlType::Text);
@@ -381,5 +415,11 @@ fn decimal_of(text: &str) -> Option<SqlExpr> {
 }
 
 fn cast_to(expr: SqlExpr, data_type: SqlType) -> SqlExpr {
-    SqlExpr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+    SqlExpr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(expr),
+        data_type,
+        array: false,
+        format: None,
+    }
 }

@@ -9,7 +9,8 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 /// Most digits of a decimal.
 pub(super) const MOST_DIGITS: usize = 38;
 
-/// `digits` times ten to the power of `exponent`; the last digit is not 0, unless it is the only one.
+/// `digits` times ten to the power of `exponent`; the last digit is not 0, unless it is the only
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Number {
     digits: i128,
@@ -19,19 +20,22 @@ pub(super) struct Number {
 /// Where a number lies among the values of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The greatest value that is not greater, in units of the type's last digit; one below the type's least if there is none.
+    /// The greatest value that is not greater, in units of the type's last digit; one below the
+    /// type's least if there is none.
     pub(super) floor: i128,
     /// Whether it is that value.
     pub(super) exact: bool,
 }
 
 impl Number {
-    /// The number that a constant expression is, to the last digit that is written: literals, casts that keep their value, and sums,
-    /// differences and products of such.
+    /// The number that a constant expression is, to the last digit that is written: literals, casts
+    /// that keep their value, and sums, differences and products of such.
     pub(super) fn of(expr: &Expr) -> Option<Number> {
         match expr {
             Expr::Literal(value, _) => Number::of_literal(value),
-            Expr::Negative(inner) => Some(Number { digits: -Number::of(inner)?.digits, ..Number::of(inner)? }),
+            Expr::Negative(inner) => {
+                Some(Number { digits: -Number::of(inner)?.digits, ..Number::of(inner)? })
+            }
             Expr::Cast(cast) => {
                 let number = match text(expr) {
                     Some(text) => Number::parse(text)?,
@@ -60,9 +64,14 @@ impl Number {
 
     fn of_literal(value: &ScalarValue) -> Option<Number> {
         match value {
-            // The shortest text that is this double: what was written, if that has no more than 15 digits.
-            ScalarValue::Float64(Some(double)) if double.is_finite() => Number::parse(&format!("{double:e}")),
-            ScalarValue::Decimal128(Some(value), _, scale) => Number::new(*value, -i32::from(*scale)),
+            // The shortest text that is this double: what was written, if that has no more than 15
+            // digits.
+            ScalarValue::Float64(Some(double)) if double.is_finite() => {
+                Number::parse(&format!("{double:e}"))
+            }
+            ScalarValue::Decimal128(Some(value), _, scale) => {
+                Number::new(*value, -i32::from(*scale))
+            }
             ScalarValue::Int64(Some(value)) => Number::new((*value).into(), 0),
             ScalarValue::UInt64(Some(value)) => Number::new((*value).into(), 0),
             _ => None,
@@ -108,7 +117,8 @@ impl Number {
         let written = self.digits.unsigned_abs().to_string().len();
         let (value, digits, scale) = match u32::try_from(self.exponent) {
             Ok(zeros) => {
-                let value = 10_i128.checked_pow(zeros).and_then(|power| self.digits.checked_mul(power))?;
+                let value =
+                    10_i128.checked_pow(zeros).and_then(|power| self.digits.checked_mul(power))?;
                 (value, written + usize::try_from(zeros).ok()?, 0)
             }
             Err(_) => {
@@ -119,7 +129,11 @@ impl Number {
         if digits > MOST_DIGITS {
             return None;
         }
-        Some(ScalarValue::Decimal128(Some(value), u8::try_from(digits).ok()?, i8::try_from(scale).ok()?))
+        Some(ScalarValue::Decimal128(
+            Some(value),
+            u8::try_from(digits).ok()?,
+            i8::try_from(scale).ok()?,
+        ))
     }
 
     /// Where it lies among the values of a type of integers or decimals.
@@ -129,16 +143,21 @@ impl Number {
         let above = Place { floor: greatest, exact: false };
         let shift = self.exponent.saturating_add(of.scale());
         let place = match u32::try_from(shift) {
-            Ok(zeros) => match 10_i128.checked_pow(zeros).and_then(|power| self.digits.checked_mul(power)) {
-                Some(value) => Place { floor: value, exact: true },
-                None if self.digits < 0 => below,
-                None => above,
-            },
-            Err(_) => match 10_i128.checked_pow(shift.unsigned_abs()) {
-                Some(unit) => {
-                    Place { floor: self.digits.div_euclid(unit), exact: self.digits.rem_euclid(unit) == 0 }
+            Ok(zeros) => {
+                match 10_i128.checked_pow(zeros).and_then(|power| self.digits.checked_mul(power)) {
+                    Some(value) => Place { floor: value, exact: true },
+                    None if self.digits < 0 => below,
+                    None => above,
                 }
-                None => Place { floor: if self.digits < 0 { -1 } else { 0 }, exact: self.digits == 0 },
+            }
+            Err(_) => match 10_i128.checked_pow(shift.unsigned_abs()) {
+                Some(unit) => Place {
+                    floor: self.digits.div_euclid(unit),
+                    exact: self.digits.rem_euclid(unit) == 0,
+                },
+                None => {
+                    Place { floor: if self.digits < 0 { -1 } else { 0 }, exact: self.digits == 0 }
+                }
             },
         };
         if place.floor < least {
@@ -161,7 +180,8 @@ pub(super) fn text(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// The digits of a number that was made such a cast. The text of one that the user wrote is cast to text first.
+/// The digits of a number that was made such a cast. The text of one that the user wrote is cast to
+/// text first.
 pub(super) fn text_of_number(expr: &Expr) -> Option<&str> {
     let Expr::Cast(cast) = expr else { return None };
     cast.field.data_type().is_decimal().then(|| string(&cast.expr)).flatten()
@@ -170,7 +190,9 @@ pub(super) fn text_of_number(expr: &Expr) -> Option<&str> {
 fn string(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Literal(
-            ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text)),
+            ScalarValue::Utf8(Some(text))
+            | ScalarValue::Utf8View(Some(text))
+            | ScalarValue::LargeUtf8(Some(text)),
             _,
         ) => Some(text),
         _ => None,
@@ -212,7 +234,8 @@ impl Exact {
             DataType::UInt32 => unsigned(32),
             DataType::UInt64 => unsigned(64),
             DataType::Decimal128(precision, _) => {
-                let most = 10_i128.checked_pow(precision.into()).map_or(i128::MAX - 1, |power| power - 1);
+                let most =
+                    10_i128.checked_pow(precision.into()).map_or(i128::MAX - 1, |power| power - 1);
                 (-most, most)
             }
             _ => signed(64),
@@ -230,7 +253,9 @@ impl Exact {
     /// A value in units of the last digit, as a literal.
     pub(super) fn literal(&self, value: i128) -> datafusion::error::Result<Expr> {
         let scalar = match self.0 {
-            DataType::Decimal128(precision, scale) => ScalarValue::Decimal128(Some(value), precision, scale),
+            DataType::Decimal128(precision, scale) => {
+                ScalarValue::Decimal128(Some(value), precision, scale)
+            }
             _ => ScalarValue::Decimal128(Some(value), 38, 0).cast_to(&self.0)?,
         };
         Ok(Expr::Literal(scalar, None))
@@ -253,7 +278,11 @@ pub(in crate::sql) fn is_kept(digits: &str) -> bool {
         return true;
     }
     let plain = |text: &str| {
-        let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
+        let text = if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.')
+        } else {
+            text
+        };
         text.trim_start_matches('0').to_owned()
     };
     digits.parse::<f64>().is_ok_and(|double| plain(&double.to_string()) == plain(digits))

@@ -1,9 +1,9 @@
 //! Casts to decimals that the user wrote, told from those that coercion adds.
 //!
-//! Where this stands on the road of a query: an analyzer rule, right before types are coerced. DataFusion (55.2) casts
-//! a float that is compared with a decimal to a decimal, and the rule after coercion undoes that. `x::decimal(20,15) =
-//! d` looks the same by then, but there the decimal is meant. So a cast of the user's is written twice before, and
-//! once again afterwards.
+//! Where this stands on the road of a query: an analyzer rule, right before types are coerced.
+//! DataFusion (55.2) casts a float that is compared with a decimal to a decimal, and the rule after
+//! coercion undoes that. `x::decimal(20,15) = d` looks the same by then, but there the decimal is
+//! meant. So a cast of the user's is written twice before, and once again afterwards.
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
@@ -32,9 +32,11 @@ impl AnalyzerRule for OwnCasts {
     }
 }
 
-/// Whether an expression is a cast to a decimal and no number, which means the same in any type that holds it.
+/// Whether an expression is a cast to a decimal and no number, which means the same in any type
+/// that holds it.
 fn is_own(expr: &Expr) -> bool {
-    matches!(expr, Expr::Cast(cast) if cast.field.data_type().is_decimal()) && Number::of(expr).is_none()
+    matches!(expr, Expr::Cast(cast) if cast.field.data_type().is_decimal())
+        && Number::of(expr).is_none()
 }
 
 /// An expression with each such cast written twice.
@@ -96,7 +98,10 @@ mod tests {
     fn casts_are_told_apart() {
         let own = cast(col("x"), DataType::Decimal128(20, 15));
         let marked = twice(own.clone().eq(col("d"))).unwrap().data;
-        assert_eq!(marked.to_string(), "CAST(CAST(x AS Decimal128(20, 15)) AS Decimal128(20, 15)) = d");
+        assert_eq!(
+            marked.to_string(),
+            "CAST(CAST(x AS Decimal128(20, 15)) AS Decimal128(20, 15)) = d"
+        );
         assert_eq!(once(marked).unwrap().data, own.eq(col("d")));
         let number = cast(lit(0.5), DataType::Decimal128(2, 1));
         assert!(!twice(number).unwrap().transformed);

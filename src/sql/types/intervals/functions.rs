@@ -1,11 +1,15 @@
-//! The functions of intervals that stand in plans: lengths, parts, multiples and quotients, and how they are computed.
+//! The functions of intervals that stand in plans: lengths, parts, multiples and quotients, and how
+//! they are computed.
 //!
-//! No user can name them: the rules around put them where SQL compares, sorts, multiplies or takes apart.
+//! No user can name them: the rules around put them where SQL compares, sorts, multiplies or takes
+//! apart.
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal128Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
+use arrow_array::types::{
+    Decimal128Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+};
 use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, IntervalMonthDayNanoArray};
 use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
 use datafusion::arrow::compute::kernels::arity::try_binary;
@@ -91,7 +95,9 @@ impl ScalarUDFImpl for Function {
             (Kind::Days, [of]) => Arc::new(intervals(of)?),
             (Kind::OfMinute, [of]) => Arc::new(of_minute(of)?),
             (Kind::Epoch, [of]) => Arc::new(seconds(of)?),
-            (Kind::Times, [left, right]) if is_length(right.data_type()) => Arc::new(scaled(right, left, false)?),
+            (Kind::Times, [left, right]) if is_length(right.data_type()) => {
+                Arc::new(scaled(right, left, false)?)
+            }
             (Kind::Times, [left, right]) => Arc::new(scaled(left, right, false)?),
             (Kind::Over, [left, right]) => Arc::new(scaled(left, right, true)?),
             _ => return exec_err!("{}() has {} arguments", self.name(), arrays.len()),
@@ -131,14 +137,17 @@ fn nanoseconds(of: &ArrayRef, unit: TimeUnit) -> DataFusionResult<Decimal128Arra
         TimeUnit::Nanosecond => 1,
     };
     let counts = converted(of, &DataType::Int64)?;
-    Ok(counts.as_primitive::<Int64Type>().unary::<_, Decimal128Type>(|count| i128::from(count) * factor))
+    Ok(counts
+        .as_primitive::<Int64Type>()
+        .unary::<_, Decimal128Type>(|count| i128::from(count) * factor))
 }
 
 /// Intervals and differences in one type; differences have days.
 fn intervals(of: &ArrayRef) -> DataFusionResult<IntervalMonthDayNanoArray> {
     if let DataType::Duration(unit) = of.data_type() {
         let day = i128::from(NANOS_A_DAY);
-        let split = |nanos: i128| composed(0, nanos / day, nanos % day).map_err(DataFusionError::from);
+        let split =
+            |nanos: i128| composed(0, nanos / day, nanos % day).map_err(DataFusionError::from);
         return nanoseconds(of, *unit)?.try_unary(split);
     }
     let same = converted(of, &DataType::Interval(IntervalUnit::MonthDayNano))?;
@@ -162,7 +171,11 @@ fn converted(of: &ArrayRef, to: &DataType) -> DataFusionResult<ArrayRef> {
 }
 
 /// Intervals multiplied, or divided, by numbers.
-fn scaled(of: &ArrayRef, by: &ArrayRef, divide: bool) -> DataFusionResult<IntervalMonthDayNanoArray> {
+fn scaled(
+    of: &ArrayRef,
+    by: &ArrayRef,
+    divide: bool,
+) -> DataFusionResult<IntervalMonthDayNanoArray> {
     let values = intervals(of)?;
     if by.data_type().is_integer() {
         let numbers = converted(by, &DataType::Int64)?;
@@ -179,12 +192,18 @@ fn scaled(of: &ArrayRef, by: &ArrayRef, divide: bool) -> DataFusionResult<Interv
             0.0 => Err(ArrowError::DivideByZero),
             number => by_float(value, |field| field / number),
         })?,
-        false => try_binary(&values, numbers, |value, number| by_float(value, |field| field * number))?,
+        false => {
+            try_binary(&values, numbers, |value, number| by_float(value, |field| field * number))?
+        }
     })
 }
 
 /// A fraction of an interval: what is left of months are days, what is left of days is time.
-fn by_ratio(value: IntervalMonthDayNano, above: i64, below: i64) -> Result<IntervalMonthDayNano, ArrowError> {
+fn by_ratio(
+    value: IntervalMonthDayNano,
+    above: i64,
+    below: i64,
+) -> Result<IntervalMonthDayNano, ArrowError> {
     if below == 0 {
         return Err(ArrowError::DivideByZero);
     }
@@ -196,8 +215,12 @@ fn by_ratio(value: IntervalMonthDayNano, above: i64, below: i64) -> Result<Inter
     composed(months / below, days / below, (nanos + half) / below)
 }
 
-/// The same with floats, in the steps of PostgreSQL: the rests are rounded to millionths, which hides what floats are off.
-fn by_float(value: IntervalMonthDayNano, scale: impl Fn(f64) -> f64) -> Result<IntervalMonthDayNano, ArrowError> {
+/// The same with floats, in the steps of PostgreSQL: the rests are rounded to millionths, which
+/// hides what floats are off.
+fn by_float(
+    value: IntervalMonthDayNano,
+    scale: impl Fn(f64) -> f64,
+) -> Result<IntervalMonthDayNano, ArrowError> {
     let rounded = |rest: f64| (rest * 1e6).round() / 1e6;
     let (months, days) = (scale(f64::from(value.months)), scale(f64::from(value.days)));
     let more_days = rounded(months.fract() * DAYS_A_MONTH as f64);
@@ -235,7 +258,12 @@ mod tests {
 
     #[test]
     fn lengths_have_months_of_30_days_and_days_of_24_hours() {
-        let values = [Some(interval(0, 1, 0)), Some(interval(0, 0, 24 * HOUR)), None, Some(interval(1, -30, -1))];
+        let values = [
+            Some(interval(0, 1, 0)),
+            Some(interval(0, 0, 24 * HOUR)),
+            None,
+            Some(interval(1, -30, -1)),
+        ];
         let values: ArrayRef = Arc::new(IntervalMonthDayNanoArray::from_iter(values));
         let found = lengths(&values).unwrap();
         let day = Some(i128::from(NANOS_A_DAY));
@@ -265,7 +293,11 @@ mod tests {
             (interval(0, 0, 2), 1, 3, interval(0, 0, 1)),
             (interval(0, 0, i64::MIN), 1, 1, interval(0, 0, i64::MIN)),
         ] {
-            assert_eq!(by_ratio(value, above, below).unwrap(), expected, "{value:?} * {above} / {below}");
+            assert_eq!(
+                by_ratio(value, above, below).unwrap(),
+                expected,
+                "{value:?} * {above} / {below}"
+            );
         }
         assert!(by_ratio(interval(1, 0, 0), i64::MAX, 1).is_err());
         assert!(by_ratio(interval(0, 0, i64::MIN), i64::MIN, 1).is_err());

@@ -1,13 +1,15 @@
 //! Intervals: their lengths, their multiples and parts, and dates that they are added to.
 //!
-//! Where this stands on the road of a query: [`IntervalArithmetic`] takes part while a statement is planned, for there the types
-//! of columns are settled; [`Intervals`] is an analyzer rule before types are coerced.
+//! Where this stands on the road of a query: [`IntervalArithmetic`] takes part while a statement is
+//! planned, for there the types of columns are settled; [`Intervals`] is an analyzer rule before
+//! types are coerced.
 //!
-//! DataFusion (55.2) compares intervals field by field, so that no number of hours is more than a day; it makes the difference
-//! of timestamps an interval of nanoseconds before that. Here what is compared or sorted is the length: a month is 30 days and a
-//! day 24 hours, as in PostgreSQL and DuckDB. It drops the hours that are added to a date; here the sum is a timestamp, unless
-//! the interval is a literal of whole months and days. It refuses to multiply and divide intervals, and takes parts of a
-//! difference of timestamps without splitting it into days, hours and so on.
+//! DataFusion (55.2) compares intervals field by field, so that no number of hours is more than a
+//! day; it makes the difference of timestamps an interval of nanoseconds before that. Here what is
+//! compared or sorted is the length: a month is 30 days and a day 24 hours, as in PostgreSQL and
+//! DuckDB. It drops the hours that are added to a date; here the sum is a timestamp, unless the
+//! interval is a literal of whole months and days. It refuses to multiply and divide intervals, and
+//! takes parts of a difference of timestamps without splitting it into days, hours and so on.
 //!
 //! Groups, DISTINCT, `min` and `max` still go by the fields.
 
@@ -25,14 +27,16 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{ScalarFunction, WindowFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Sort, Subquery, WindowFrame,
-    WindowFrameBound, WindowFrameUnits, cast, lit,
+    BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Sort, Subquery,
+    WindowFrame, WindowFrameBound, WindowFrameUnits, cast, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use self::functions::{Function, Kind};
-use crate::sql::walks::{any_expression, any_node, is_comparison, rewrite_plan, rewrite_up, rewrite_where};
+use crate::sql::walks::{
+    any_expression, any_node, is_comparison, rewrite_plan, rewrite_up, rewrite_where,
+};
 
 /// Plans sums of dates and intervals, and multiples of intervals.
 #[derive(Debug)]
@@ -46,10 +50,14 @@ impl ExprPlanner for IntervalArithmetic {
     ) -> DataFusionResult<PlannerResult<RawBinaryExpr>> {
         use BinaryOperator::{Divide, Minus, Multiply, Plus};
         let RawBinaryExpr { op, mut left, mut right } = operation;
-        let is = |expr: &Expr, kind: fn(&DataType) -> bool| planned_type(expr, schema).is_some_and(|of| kind(&of));
+        let is = |expr: &Expr, kind: fn(&DataType) -> bool| {
+            planned_type(expr, schema).is_some_and(|of| kind(&of))
+        };
         // The right side is asked first: of a long sum or product, that is the short one.
         match op {
-            Plus | Minus if is(&right, is_length) && !is_whole_days(&right) && is(&left, is_date) => {
+            Plus | Minus
+                if is(&right, is_length) && !is_whole_days(&right) && is(&left, is_date) =>
+            {
                 left = cast(left, TIMESTAMP);
             }
             Plus if is(&right, is_date) && !is_whole_days(&left) && is(&left, is_length) => {
@@ -70,15 +78,19 @@ impl ExprPlanner for IntervalArithmetic {
     }
 }
 
-/// The type of an expression while it is planned. A column of JOIN … USING has no table yet; those of its name have one type.
+/// The type of an expression while it is planned. A column of JOIN … USING has no table yet; those
+/// of its name have one type.
 pub(in crate::sql) fn planned_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
     if let Ok(data_type) = expr.get_type(schema) {
         return Some(data_type);
     }
     let of_first = |expr: Expr| match &expr {
         Expr::Column(column) if column.relation.is_none() => {
-            let found = schema.qualified_fields_with_unqualified_name(&column.name).into_iter().next();
-            Ok(found.map_or(Transformed::no(expr), |found| Transformed::yes(Expr::Column(Column::from(found)))))
+            let found =
+                schema.qualified_fields_with_unqualified_name(&column.name).into_iter().next();
+            Ok(found.map_or(Transformed::no(expr), |found| {
+                Transformed::yes(Expr::Column(Column::from(found)))
+            }))
         }
         _ => Ok(Transformed::no(expr)),
     };
@@ -131,8 +143,8 @@ pub(in crate::sql) struct Intervals;
 
 impl AnalyzerRule for Intervals {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        let has_intervals =
-            any_expression(&plan, makes_length) || any_node(&plan, |node| has_length(node.schema()));
+        let has_intervals = any_expression(&plan, makes_length)
+            || any_node(&plan, |node| has_length(node.schema()));
         if !has_intervals {
             return Ok(plan);
         }
@@ -144,14 +156,17 @@ impl AnalyzerRule for Intervals {
     }
 }
 
-/// Whether an expression may be an interval, or the difference of timestamps, where none of its columns is.
+/// Whether an expression may be an interval, or the difference of timestamps, where none of its
+/// columns is.
 fn makes_length(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(value, _) => is_length(&value.data_type()),
         Expr::Cast(cast) => is_length(cast.field.data_type()),
         Expr::TryCast(cast) => is_length(cast.field.data_type()),
         Expr::BinaryExpr(binary) => binary.op == Operator::Minus,
-        Expr::ScalarFunction(function) => function.func.inner().is::<Function>() || function.name() == "arrow_cast",
+        Expr::ScalarFunction(function) => {
+            function.func.inner().is::<Function>() || function.name() == "arrow_cast"
+        }
         _ => false,
     }
 }
@@ -192,7 +207,10 @@ fn sorted(mut sort: Sort) -> DataFusionResult<Transformed<Sort>> {
 }
 
 /// An expression, whose types are not coerced yet, with lengths where it compares intervals.
-pub(in crate::sql) fn by_length(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+pub(in crate::sql) fn by_length(
+    expr: Expr,
+    schema: &DFSchema,
+) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |expr| expression(expr, schema))
 }
 
@@ -202,11 +220,17 @@ fn expression(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Exp
         Expr::BinaryExpr(binary) if is_comparison(binary.op) => {
             compared(vec![&mut *binary.left, &mut *binary.right], schema)
         }
-        Expr::Between(between) => compared(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema),
-        Expr::InList(test) => compared(std::iter::once(&mut *test.expr).chain(&mut test.list).collect(), schema),
+        Expr::Between(between) => {
+            compared(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema)
+        }
+        Expr::InList(test) => {
+            compared(std::iter::once(&mut *test.expr).chain(&mut test.list).collect(), schema)
+        }
         Expr::Case(case) => {
             let whens = case.when_then_expr.iter_mut().map(|(when, _)| &mut **when);
-            case.expr.as_deref_mut().is_some_and(|of| compared(std::iter::once(of).chain(whens).collect(), schema))
+            case.expr
+                .as_deref_mut()
+                .is_some_and(|of| compared(std::iter::once(of).chain(whens).collect(), schema))
         }
         Expr::InSubquery(test) => compared_rows(&mut test.expr, &mut test.subquery, schema)?,
         Expr::SetComparison(test) => compared_rows(&mut test.expr, &mut test.subquery, schema)?,
@@ -225,7 +249,8 @@ fn expression(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Exp
 
 /// Makes what is compared lengths, if an interval is among them. Says whether it has.
 fn compared(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
-    let types: Option<Vec<DataType>> = sides.iter().map(|side| side.get_type(schema).ok()).collect();
+    let types: Option<Vec<DataType>> =
+        sides.iter().map(|side| side.get_type(schema).ok()).collect();
     let Some(types) = types.filter(|types| are_lengths(types)) else { return false };
     for (side, data_type) in sides.into_iter().zip(types) {
         // A null gets its type from the others.
@@ -241,8 +266,13 @@ fn are_lengths(types: &[DataType]) -> bool {
     types.iter().any(is_interval) && types.iter().all(|of| is_length(of) || of.is_null())
 }
 
-/// Makes a value and the rows of a subquery lengths, if an interval is among them. Says whether it has.
-fn compared_rows(value: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> DataFusionResult<bool> {
+/// Makes a value and the rows of a subquery lengths, if an interval is among them. Says whether it
+/// has.
+fn compared_rows(
+    value: &mut Expr,
+    subquery: &mut Subquery,
+    schema: &DFSchema,
+) -> DataFusionResult<bool> {
     let rows = &subquery.subquery;
     let (Ok(of_value), [of_row]) = (value.get_type(schema), rows.schema().fields().as_ref()) else {
         return Ok(false);
@@ -253,7 +283,8 @@ fn compared_rows(value: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -
     }
     let row = Column::from(rows.schema().qualified_field(0));
     let row = length(Expr::Column(row)).alias(of_row.name());
-    subquery.subquery = Arc::new(LogicalPlan::Projection(Projection::try_new(vec![row], Arc::clone(rows))?));
+    subquery.subquery =
+        Arc::new(LogicalPlan::Projection(Projection::try_new(vec![row], Arc::clone(rows))?));
     *value = length(std::mem::take(value));
     Ok(true)
 }
@@ -265,7 +296,9 @@ fn arranged(window: &mut WindowFunction, schema: &DFSchema) -> bool {
         return false;
     }
     let mut changed = false;
-    for key in params.partition_by.iter_mut().chain(params.order_by.iter_mut().map(|key| &mut key.expr)) {
+    for key in
+        params.partition_by.iter_mut().chain(params.order_by.iter_mut().map(|key| &mut key.expr))
+    {
         // DataFusion has no ranges of differences of timestamps.
         if key.get_type(schema).is_ok_and(|of| is_length(&of)) {
             *key = length(std::mem::take(key));
@@ -279,9 +312,12 @@ fn arranged(window: &mut WindowFunction, schema: &DFSchema) -> bool {
 fn goes_by_distance(frame: &WindowFrame) -> bool {
     let is_far = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::CurrentRow => false,
-        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => !distance.is_null(),
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => {
+            !distance.is_null()
+        }
     };
-    frame.units == WindowFrameUnits::Range && (is_far(&frame.start_bound) || is_far(&frame.end_bound))
+    frame.units == WindowFrameUnits::Range
+        && (is_far(&frame.start_bound) || is_far(&frame.end_bound))
 }
 
 fn to_length(key: &mut Expr, schema: &DFSchema) -> bool {
@@ -315,7 +351,9 @@ fn part(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     };
     match divisor {
         Some(1) => Some(Kind::OfMinute.call(vec![of.clone()])),
-        Some(divisor) => Some(cast(Kind::OfMinute.call(vec![of.clone()]) / lit(divisor), DataType::Int32)),
+        Some(divisor) => {
+            Some(cast(Kind::OfMinute.call(vec![of.clone()]) / lit(divisor), DataType::Int32))
+        }
         None if is_duration(&data_type) => {
             let days = Kind::Days.call(vec![of.clone()]);
             Some(Arc::clone(&function.func).call(vec![name.clone(), days]))

@@ -1,8 +1,8 @@
 //! `date_bin` over the whole range of a timestamp's unit.
 //!
-//! DataFusion (55.2) computes in nanoseconds and gives null for what these do not hold, before 1677 and after 2262.
-//! Here timestamps of other units stay in theirs, and the origin may have any. Nanoseconds and times of day are
-//! DataFusion's.
+//! DataFusion (55.2) computes in nanoseconds and gives null for what these do not hold, before 1677
+//! and after 2262. Here timestamps of other units stay in theirs, and the origin may have any.
+//! Nanoseconds and times of day are DataFusion's.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use datafusion::functions::datetime::date_bin;
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 
 use super::calendar::{DAY, date_of, first_of, of_each, per_second};
@@ -23,7 +24,10 @@ use super::{nanoseconds, timestamp_nanoseconds};
 
 /// `date_bin(stride, time, origin)`.
 pub(super) fn function() -> ScalarUDF {
-    ScalarUDF::from(Bin { signature: Signature::user_defined(Volatility::Immutable), known: date_bin() })
+    ScalarUDF::from(Bin {
+        signature: Signature::user_defined(Volatility::Immutable),
+        known: date_bin(),
+    })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -35,7 +39,8 @@ struct Bin {
 impl Bin {
     /// What DataFusion coerces arguments to.
     fn known_types(&self, of: &[DataType]) -> DataFusionResult<Vec<DataType>> {
-        let fields: Vec<FieldRef> = of.iter().map(|of| Arc::new(Field::new("", of.clone(), true))).collect();
+        let fields: Vec<FieldRef> =
+            of.iter().map(|of| Arc::new(Field::new("", of.clone(), true))).collect();
         let fields = fields_with_udf(&fields, self.known.as_ref())?;
         Ok(fields.iter().map(|field| field.data_type().clone()).collect())
     }
@@ -123,7 +128,8 @@ enum Stride {
 }
 
 impl Stride {
-    /// `None` for null, for a length of zero, and for months beside days or time: DataFusion answers or refuses those.
+    /// `None` for null, for a length of zero, and for months beside days or time: DataFusion
+    /// answers or refuses those.
     fn of(interval: &ScalarValue) -> DataFusionResult<Option<Stride>> {
         let day = nanoseconds(TimeUnit::Second) * i128::from(DAY);
         let stride = match interval {
@@ -132,11 +138,15 @@ impl Stride {
                 let millis = i128::from(millis) * nanoseconds(TimeUnit::Millisecond);
                 Stride::Nanoseconds(i128::from(days) * day + millis)
             }
-            ScalarValue::IntervalMonthDayNano(Some(value)) => match IntervalMonthDayNanoType::to_parts(*value) {
-                (0, days, nanos) => Stride::Nanoseconds(i128::from(days) * day + i128::from(nanos)),
-                (months, 0, 0) => Stride::Months(months.into()),
-                _ => return Ok(None),
-            },
+            ScalarValue::IntervalMonthDayNano(Some(value)) => {
+                match IntervalMonthDayNanoType::to_parts(*value) {
+                    (0, days, nanos) => {
+                        Stride::Nanoseconds(i128::from(days) * day + i128::from(nanos))
+                    }
+                    (months, 0, 0) => Stride::Months(months.into()),
+                    _ => return Ok(None),
+                }
+            }
             _ => return Ok(None),
         };
         match stride {
@@ -149,7 +159,12 @@ impl Stride {
     }
 
     /// The bins of timestamps, one of which begins at an origin, given in nanoseconds.
-    fn bins(self, times: &ColumnarValue, unit: TimeUnit, origin: i128) -> DataFusionResult<ColumnarValue> {
+    fn bins(
+        self,
+        times: &ColumnarValue,
+        unit: TimeUnit,
+        origin: i128,
+    ) -> DataFusionResult<ColumnarValue> {
         match self {
             Stride::Months(months) => {
                 let origin = Origin::of(origin);
@@ -194,8 +209,8 @@ fn out_of_range() -> DataFusionError {
     exec_datafusion_err!("the bin of a timestamp begins before the first that its unit holds")
 }
 
-/// Where bins of months begin: in the months so far from this one, at the same day and time, or at the month's last
-/// day.
+/// Where bins of months begin: in the months so far from this one, at the same day and time, or at
+/// the month's last day.
 struct Origin {
     month: i64,
     /// From 0.

@@ -1,16 +1,16 @@
 //! `date_trunc` over the whole range of a timestamp's unit.
 //!
-//! DataFusion (55.2) computes in nanoseconds, which end in 2262, and makes dates and texts timestamps of nanoseconds.
-//! Here timestamps of other units are truncated in their own unit, by the calendar that is continued before its time;
-//! dates and texts are timestamps of microseconds. What has a zone other than UTC, nanoseconds and times of day is
-//! DataFusion's. Decades, centuries and millennia are added, as PostgreSQL has them: a century begins with its year
-//! 1.
+//! DataFusion (55.2) computes in nanoseconds, which end in 2262, and makes dates and texts
+//! timestamps of nanoseconds. Here timestamps of other units are truncated in their own unit, by
+//! the calendar that is continued before its time; dates and texts are timestamps of microseconds.
+//! What has a zone other than UTC, nanoseconds and times of day is DataFusion's. Decades, centuries
+//! and millennia are added, as PostgreSQL has them: a century begins with its year 1.
 
 use std::sync::Arc;
 
 use arrow_array::types::{
-    ArrowTimestampType, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType,
+    ArrowTimestampType, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType,
 };
 use arrow_schema::{DataType, FieldRef, TimeUnit};
 use datafusion::common::cast::as_primitive_array;
@@ -20,8 +20,8 @@ use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::functions::datetime::date_trunc;
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
-    Coercion, ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, TypeSignature, TypeSignatureClass, Volatility,
+    Coercion, ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, TypeSignature, TypeSignatureClass, Volatility,
 };
 
 use super::is_utc_or_none;
@@ -29,7 +29,10 @@ use super::is_utc_or_none;
 /// `date_trunc(part, time)`.
 pub(super) fn function() -> ScalarUDF {
     let part = || Coercion::new_exact(TypeSignatureClass::Native(logical_string()));
-    let others = vec![TypeSignatureClass::Native(logical_string()), TypeSignatureClass::Native(logical_date())];
+    let others = vec![
+        TypeSignatureClass::Native(logical_string()),
+        TypeSignatureClass::Native(logical_date()),
+    ];
     let micros = NativeType::Timestamp(TimeUnit::Microsecond, None);
     let time = Coercion::new_implicit(TypeSignatureClass::Timestamp, others, micros);
     let signature = Signature::one_of(
@@ -84,8 +87,11 @@ impl ScalarUDFImpl for Truncate {
             && is_utc_or_none(&zone)
             && let Some(step) = Step::of(part, unit)
         {
-            let too_early =
-                || exec_datafusion_err!("the {part} of a timestamp begins before the first that its unit holds");
+            let too_early = || {
+                exec_datafusion_err!(
+                    "the {part} of a timestamp begins before the first that its unit holds"
+                )
+            };
             return of_each(times, |value| step.begun(value, unit), too_early);
         }
         if let [ColumnarValue::Scalar(part), _] = given.args.as_slice()
@@ -115,16 +121,23 @@ const PARTS: [&str; 13] = [
     "millennium",
 ];
 
-/// What timestamps become, value by value; a scalar stays one. The error is of a value that becomes nothing.
+/// What timestamps become, value by value; a scalar stays one. The error is of a value that becomes
+/// nothing.
 pub(super) fn of_each(
     times: &ColumnarValue,
     of_one: impl Fn(i64) -> Option<i64>,
     error: impl Fn() -> DataFusionError,
 ) -> DataFusionResult<ColumnarValue> {
     match times.data_type() {
-        DataType::Timestamp(TimeUnit::Second, _) => each::<TimestampSecondType>(times, of_one, error),
-        DataType::Timestamp(TimeUnit::Millisecond, _) => each::<TimestampMillisecondType>(times, of_one, error),
-        DataType::Timestamp(TimeUnit::Microsecond, _) => each::<TimestampMicrosecondType>(times, of_one, error),
+        DataType::Timestamp(TimeUnit::Second, _) => {
+            each::<TimestampSecondType>(times, of_one, error)
+        }
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            each::<TimestampMillisecondType>(times, of_one, error)
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            each::<TimestampMicrosecondType>(times, of_one, error)
+        }
         _ => each::<TimestampNanosecondType>(times, of_one, error),
     }
 }
@@ -137,7 +150,8 @@ fn each<T: ArrowTimestampType>(
     let array = times.to_array(1)?;
     let values = as_primitive_array::<T>(&array)?;
     // An error in each result would be large.
-    let made = values.try_unary::<_, T, ()>(|value| of_one(value).ok_or(())).map_err(|()| error())?;
+    let made =
+        values.try_unary::<_, T, ()>(|value| of_one(value).ok_or(())).map_err(|()| error())?;
     let made = made.with_timezone_opt(values.timezone());
     Ok(match times {
         ColumnarValue::Scalar(_) => ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?),
@@ -233,8 +247,9 @@ const ERA: i64 = 146_097;
 /// Days from the first of March of the year 0 to 1970.
 const SHIFT: i64 = 719_468;
 
-/// The year, the month from 1 and the day from 1 of a number of days since 1970. Years begin with March while this is
-/// computed, so that a leap day is the last of its year. The days may be more than any library of dates knows.
+/// The year, the month from 1 and the day from 1 of a number of days since 1970. Years begin with
+/// March while this is computed, so that a leap day is the last of its year. The days may be more
+/// than any library of dates knows.
 pub(super) fn date_of(days: i64) -> (i64, i64, i64) {
     let (era, day) = ((days + SHIFT).div_euclid(ERA), (days + SHIFT).rem_euclid(ERA));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -273,8 +288,10 @@ mod tests {
     fn truncated(part: &str, date: &str) -> String {
         let unit = TimeUnit::Second;
         let days = date.parse::<NaiveDate>().unwrap().to_epoch_days();
-        let begun = Step::of(part, unit).unwrap().begun(i64::from(days) * DAY + 3_661, unit).unwrap();
-        let begun = NaiveDate::from_epoch_days(i32::try_from(begun.div_euclid(DAY)).unwrap()).unwrap();
+        let begun =
+            Step::of(part, unit).unwrap().begun(i64::from(days) * DAY + 3_661, unit).unwrap();
+        let begun =
+            NaiveDate::from_epoch_days(i32::try_from(begun.div_euclid(DAY)).unwrap()).unwrap();
         begun.to_string()
     }
 

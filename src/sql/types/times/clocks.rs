@@ -1,8 +1,8 @@
 //! Times of day: `current_time` in microseconds, and times of several units side by side.
 //!
-//! TIME has microseconds (see `types`), as files have them. To DataFusion (55.2) it has nanoseconds, as does its
-//! `current_time`, and it knows no type for times of two units: it refuses to compare them. Here they are those of
-//! the finest unit, which holds every time of a day.
+//! TIME has microseconds (see `types`), as files have them. To DataFusion (55.2) it has
+//! nanoseconds, as does its `current_time`, and it knows no type for times of two units: it refuses
+//! to compare them. Here they are those of the finest unit, which holds every time of a day.
 
 use arrow_array::timezone::Tz;
 use arrow_schema::{DataType, TimeUnit};
@@ -13,8 +13,8 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    Case, ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-    cast, lit,
+    Case, ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility, cast, lit,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
@@ -36,7 +36,8 @@ pub(super) fn finest<'t>(types: impl Iterator<Item = &'t DataType>) -> Option<&'
 
 /// Casts times of day to the finest of their types, if they have several. Says whether it has.
 pub(super) fn to_one_type(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
-    let types: Vec<Option<DataType>> = sides.iter().map(|side| side.get_type(schema).ok()).collect();
+    let types: Vec<Option<DataType>> =
+        sides.iter().map(|side| side.get_type(schema).ok()).collect();
     let Some(finest) = finest(types.iter().flatten()) else { return false };
     let mut changed = false;
     for (side, of) in sides.into_iter().zip(&types) {
@@ -108,14 +109,19 @@ impl ScalarUDFImpl for CurrentTime {
         Ok(DataType::Time64(TimeUnit::Microsecond))
     }
 
-    fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> DataFusionResult<ExprSimplifyResult> {
+    fn simplify(
+        &self,
+        args: Vec<Expr>,
+        context: &SimplifyContext,
+    ) -> DataFusionResult<ExprSimplifyResult> {
         let zone = context.config_options().execution.time_zone.as_deref().unwrap_or(UTC);
-        let (Some(begun), Ok(zone)) = (context.query_execution_start_time(), zone.parse::<Tz>()) else {
+        let (Some(begun), Ok(zone)) = (context.query_execution_start_time(), zone.parse::<Tz>())
+        else {
             return Ok(ExprSimplifyResult::Original(args));
         };
         let shown = zone.from_utc_datetime(&begun.naive_utc()).time();
-        let micros =
-            i64::from(shown.num_seconds_from_midnight()) * 1_000_000 + i64::from(shown.nanosecond() / 1_000);
+        let micros = i64::from(shown.num_seconds_from_midnight()) * 1_000_000
+            + i64::from(shown.nanosecond() / 1_000);
         Ok(ExprSimplifyResult::Simplified(lit(ScalarValue::Time64Microsecond(Some(micros)))))
     }
 

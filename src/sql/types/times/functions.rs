@@ -1,7 +1,8 @@
-//! `now()` and `to_timestamp` in microseconds, and `generate_series` and `range` in a FROM with timestamps of any unit.
+//! `now()` and `to_timestamp` in microseconds, and `generate_series` and `range` in a FROM with
+//! timestamps of any unit.
 //!
-//! DataFusion's (55.2) `now()` and `to_timestamp` have nanoseconds, which end in 2262: no date after that could be
-//! compared with them. Its series are of nanoseconds, and take no others.
+//! DataFusion's (55.2) `now()` and `to_timestamp` have nanoseconds, which end in 2262: no date
+//! after that could be compared with them. Its series are of nanoseconds, and take no others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::functions::datetime::to_timestamp_micros;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, lit,
 };
 
 /// `now()` and `current_timestamp`.
@@ -66,11 +68,16 @@ impl ScalarUDFImpl for Now {
         Ok(Arc::new(Field::new(self.name(), self.return_type(&[])?, false)))
     }
 
-    fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> DataFusionResult<ExprSimplifyResult> {
+    fn simplify(
+        &self,
+        args: Vec<Expr>,
+        context: &SimplifyContext,
+    ) -> DataFusionResult<ExprSimplifyResult> {
         let Some(begun) = context.query_execution_start_time() else {
             return Ok(ExprSimplifyResult::Original(args));
         };
-        let value = ScalarValue::TimestampMicrosecond(Some(begun.timestamp_micros()), self.zone.clone());
+        let value =
+            ScalarValue::TimestampMicrosecond(Some(begun.timestamp_micros()), self.zone.clone());
         Ok(ExprSimplifyResult::Simplified(lit(value)))
     }
 
@@ -79,8 +86,8 @@ impl ScalarUDFImpl for Now {
     }
 }
 
-/// `to_timestamp(seconds)`, `to_timestamp(text)` and `to_timestamp(text, format, …)`. Of nanoseconds, it is one of
-/// nanoseconds.
+/// `to_timestamp(seconds)`, `to_timestamp(text)` and `to_timestamp(text, format, …)`. Of
+/// nanoseconds, it is one of nanoseconds.
 pub(super) fn to_timestamp() -> ScalarUDF {
     ScalarUDF::from(ToTimestamp::with(&ConfigOptions::default()))
 }
@@ -117,10 +124,14 @@ impl ScalarUDFImpl for ToTimestamp {
     fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
         let unit = match of {
             [DataType::Timestamp(TimeUnit::Nanosecond, _)] => TimeUnit::Nanosecond,
-            [DataType::Date32 | DataType::Date64 | DataType::Timestamp(..)] => TimeUnit::Microsecond,
+            [DataType::Date32 | DataType::Date64 | DataType::Timestamp(..)] => {
+                TimeUnit::Microsecond
+            }
             [of] if of.is_numeric() || of.is_string() || of.is_null() => TimeUnit::Microsecond,
             [_, _, ..] => TimeUnit::Microsecond,
-            [other] => return plan_err!("to_timestamp() takes seconds since 1970 or a text, not {other}"),
+            [other] => {
+                return plan_err!("to_timestamp() takes seconds since 1970 or a text, not {other}");
+            }
             [] => return plan_err!("to_timestamp() takes seconds since 1970 or a text"),
         };
         Ok(DataType::Timestamp(unit, self.zone.clone()))
@@ -139,7 +150,9 @@ impl ScalarUDFImpl for ToTimestamp {
         }
         let micros = micros(&of.to_array(1)?)?.with_timezone_opt(self.zone.clone());
         Ok(match of {
-            ColumnarValue::Scalar(_) => ColumnarValue::Scalar(ScalarValue::try_from_array(&micros, 0)?),
+            ColumnarValue::Scalar(_) => {
+                ColumnarValue::Scalar(ScalarValue::try_from_array(&micros, 0)?)
+            }
             ColumnarValue::Array(_) => ColumnarValue::Array(Arc::new(micros)),
         })
     }
@@ -173,7 +186,8 @@ pub(in crate::sql) fn series(
     known: &HashMap<String, Arc<TableFunction>>,
 ) -> Vec<(&'static str, Arc<dyn TableFunctionImpl>)> {
     let around = |name: &'static str| {
-        let function: Arc<dyn TableFunctionImpl> = Arc::new(Series(Arc::clone(known.get(name)?.function())));
+        let function: Arc<dyn TableFunctionImpl> =
+            Arc::new(Series(Arc::clone(known.get(name)?.function())));
         Some((name, function))
     };
     ["generate_series", "range"].into_iter().filter_map(around).collect()
@@ -183,8 +197,12 @@ pub(in crate::sql) fn series(
 struct Series(Arc<dyn TableFunctionImpl>);
 
 impl TableFunctionImpl for Series {
-    fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> DataFusionResult<Arc<dyn TableProvider>> {
-        let exprs: Vec<Expr> = args.exprs().iter().map(in_nanoseconds).collect::<DataFusionResult<_>>()?;
+    fn call_with_args(
+        &self,
+        args: TableFunctionArgs<'_, '_>,
+    ) -> DataFusionResult<Arc<dyn TableProvider>> {
+        let exprs: Vec<Expr> =
+            args.exprs().iter().map(in_nanoseconds).collect::<DataFusionResult<_>>()?;
         self.0.call_with_args(TableFunctionArgs::new(&exprs, args.session()))
     }
 }

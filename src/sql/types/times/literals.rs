@@ -1,7 +1,8 @@
 //! `TIMESTAMP '…'` and `'…'::timestamp`, as PostgreSQL and DuckDB read them.
 //!
-//! A timestamp is of microseconds (see `types`). A literal of more digits keeps them, as a timestamp of nanoseconds, if
-//! these hold it; so does one of a TIME. A timestamp may end with the minute, which Arrow does not take.
+//! A timestamp is of microseconds (see `types`). A literal of more digits keeps them, as a
+//! timestamp of nanoseconds, if these hold it; so does one of a TIME. A timestamp may end with the
+//! minute, which Arrow does not take.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -30,11 +31,15 @@ impl VisitorMut for Literals {
                 if let Cow::Owned(full) = moments::written_out(text) {
                     *text = full;
                 }
-                if digits.is_none() && string_to_timestamp_nanos(text).is_ok_and(|value| value % 1_000 != 0) {
+                if digits.is_none()
+                    && string_to_timestamp_nanos(text).is_ok_and(|value| value % 1_000 != 0)
+                {
                     *digits = NANOSECONDS;
                 }
             }
-            Some((text, SqlType::Time(digits @ None, _))) if has_nanoseconds(text) => *digits = NANOSECONDS,
+            Some((text, SqlType::Time(digits @ None, _))) if has_nanoseconds(text) => {
+                *digits = NANOSECONDS
+            }
             _ => {}
         }
         ControlFlow::Continue(())
@@ -82,8 +87,14 @@ mod tests {
     #[test]
     fn literals_keep_their_digits() {
         for (given, expected) in [
-            ("TIMESTAMP '2024-01-01 00:00:00.123456789'", "TIMESTAMP(9) '2024-01-01 00:00:00.123456789'"),
-            ("TIMESTAMP '2024-01-01 00:00:00.123456000'", "TIMESTAMP '2024-01-01 00:00:00.123456000'"),
+            (
+                "TIMESTAMP '2024-01-01 00:00:00.123456789'",
+                "TIMESTAMP(9) '2024-01-01 00:00:00.123456789'",
+            ),
+            (
+                "TIMESTAMP '2024-01-01 00:00:00.123456000'",
+                "TIMESTAMP '2024-01-01 00:00:00.123456000'",
+            ),
             ("TIMESTAMP '9999-12-31 23:59:59.9999999'", "TIMESTAMP '9999-12-31 23:59:59.9999999'"),
             ("'2024-02-28 06:00'::TIMESTAMP", "'2024-02-28 06:00:00'::TIMESTAMP"),
             ("'2024-02-28T06:00+02'::TIMESTAMP(3)", "'2024-02-28T06:00:00+02'::TIMESTAMP(3)"),

@@ -1,20 +1,23 @@
 //! Timestamps beside dates and texts, compared without a loss of digits and without an end in 2262.
 //!
-//! Where this stands on the road of a query: an analyzer rule, before types are coerced. DataFusion (55.2) makes timestamps
-//! of any unit nanoseconds where they meet a text or a date, which end in 2262: `valid_to < '9999-12-31'` is an overflow. Beside a
-//! literal of a finer unit, it cuts the literal's digits off: `ts = TIMESTAMP '2024-01-01 00:00:00.000000001'` is true of a
-//! timestamp of microseconds.
+//! Where this stands on the road of a query: an analyzer rule, before types are coerced. DataFusion
+//! (55.2) makes timestamps of any unit nanoseconds where they meet a text or a date, which end in
+//! 2262: `valid_to < '9999-12-31'` is an overflow. Beside a literal of a finer unit, it cuts the
+//! literal's digits off: `ts = TIMESTAMP '2024-01-01 00:00:00.000000001'` is true of a timestamp of
+//! microseconds.
 //!
-//! Here timestamps keep their unit, so that what is known of a column can still tell which blocks to skip. A literal that
-//! its unit holds becomes one of that unit; beside any other, the comparison is the one with the last value before it, or
-//! is true of all values or none. A date becomes a timestamp of the unit of the other side. A column of dates beside
-//! nanoseconds is left to DataFusion.
+//! Here timestamps keep their unit, so that what is known of a column can still tell which blocks
+//! to skip. A literal that its unit holds becomes one of that unit; beside any other, the
+//! comparison is the one with the last value before it, or is true of all values or none. A date
+//! becomes a timestamp of the unit of the other side. A column of dates beside nanoseconds is left
+//! to DataFusion.
 //!
 //! - [`literals`]: what literals of timestamps may say, which is corrected after parsing.
 //! - [`texts`]: other texts that become timestamps.
 //! - [`clocks`]: times of day, which the rule brings to one unit too.
 //! - [`calendar`], [`bins`]: `date_trunc` and `date_bin`, without an end in 2262.
-//! - [`functions`]: `now()` and `to_timestamp` in microseconds, and `generate_series`, which knows nanoseconds only.
+//! - [`functions`]: `now()` and `to_timestamp` in microseconds, and `generate_series`, which knows
+//!   nanoseconds only.
 
 mod bins;
 mod calendar;
@@ -40,7 +43,9 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::ingest::moments;
 use crate::sql::types::zones::{UTC, is_utc};
-use crate::sql::walks::{any_expression, any_node, is_comparison, rewrite_plan, rewrite_up, rewrite_where};
+use crate::sql::walks::{
+    any_expression, any_node, is_comparison, rewrite_plan, rewrite_up, rewrite_where,
+};
 
 pub(in crate::sql) use clocks::ClockComparison;
 pub(in crate::sql) use functions::series;
@@ -67,12 +72,14 @@ pub(in crate::sql) struct Times;
 
 impl AnalyzerRule for Times {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        let has_times = any_expression(&plan, makes_time) || any_node(&plan, |node| has_time(node.schema()));
+        let has_times =
+            any_expression(&plan, makes_time) || any_node(&plan, |node| has_time(node.schema()));
         if !has_times {
             return Ok(plan);
         }
-        let rewrite =
-            |expr: Expr, schema: &DFSchema| in_full(expr, schema)?.transform_data(|expr| exact(expr, schema));
+        let rewrite = |expr: Expr, schema: &DFSchema| {
+            in_full(expr, schema)?.transform_data(|expr| exact(expr, schema))
+        };
         Ok(rewrite_plan(plan, |node| rewrite_where(node, concerns, rewrite))?.data)
     }
 
@@ -110,7 +117,10 @@ fn makes_times(function: &str) -> bool {
 
 /// Whether there is a column of timestamps or times of day, or one that may have some inside.
 fn has_time(schema: &DFSchema) -> bool {
-    schema.fields().iter().any(|field| is_either(field.data_type()) || field.data_type().is_nested())
+    schema
+        .fields()
+        .iter()
+        .any(|field| is_either(field.data_type()) || field.data_type().is_nested())
 }
 
 fn is_either(data_type: &DataType) -> bool {
@@ -121,13 +131,16 @@ fn is_timestamp(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Timestamp(..))
 }
 
-/// Whether an expression may compare timestamps or times of day, choose among these, or make a timestamp of something.
+/// Whether an expression may compare timestamps or times of day, choose among these, or make a
+/// timestamp of something.
 fn concerns(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryExpr(binary) => is_comparison(binary.op),
         Expr::Cast(cast) => is_timestamp(cast.field.data_type()),
         Expr::TryCast(cast) => is_timestamp(cast.field.data_type()),
-        Expr::ScalarFunction(function) => clocks::takes_one_type(function) || makes_times(function.name()),
+        Expr::ScalarFunction(function) => {
+            clocks::takes_one_type(function) || makes_times(function.name())
+        }
         Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => true,
         _ => false,
     }
@@ -147,9 +160,12 @@ pub(in crate::sql) fn exact(expr: Expr, schema: &DFSchema) -> DataFusionResult<T
     })
 }
 
-/// The same before, with texts written out that become timestamps. Keys of partitions take them as they are, as their
-/// files do.
-pub(in crate::sql) fn in_full(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+/// The same before, with texts written out that become timestamps. Keys of partitions take them as
+/// they are, as their files do.
+pub(in crate::sql) fn in_full(
+    expr: Expr,
+    schema: &DFSchema,
+) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |mut expr| {
         let changed = texts_in_full(&mut expr, schema);
         Ok(Transformed::new_transformed(expr, changed))
@@ -159,8 +175,12 @@ pub(in crate::sql) fn in_full(expr: Expr, schema: &DFSchema) -> DataFusionResult
 /// Writes out the texts that become timestamps here. Says whether one has changed.
 fn texts_in_full(expr: &mut Expr, schema: &DFSchema) -> bool {
     match expr {
-        Expr::Cast(cast) if is_timestamp(cast.field.data_type()) => texts::write_out(&mut cast.expr, schema),
-        Expr::TryCast(cast) if is_timestamp(cast.field.data_type()) => texts::write_out(&mut cast.expr, schema),
+        Expr::Cast(cast) if is_timestamp(cast.field.data_type()) => {
+            texts::write_out(&mut cast.expr, schema)
+        }
+        Expr::TryCast(cast) if is_timestamp(cast.field.data_type()) => {
+            texts::write_out(&mut cast.expr, schema)
+        }
         Expr::ScalarFunction(function) => {
             texts::read_by(function).is_some_and(|text| texts::write_out(text, schema))
         }
@@ -183,9 +203,13 @@ fn times_of_one_type(expr: &mut Expr, schema: &DFSchema) -> bool {
 /// What an expression compares with each other.
 fn compared(expr: &mut Expr) -> Option<Vec<&mut Expr>> {
     match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => Some(vec![left, right]),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => {
+            Some(vec![left, right])
+        }
         Expr::Between(Between { expr, low, high, .. }) => Some(vec![expr, low, high]),
-        Expr::InList(test) => Some(std::iter::once(&mut *test.expr).chain(&mut test.list).collect()),
+        Expr::InList(test) => {
+            Some(std::iter::once(&mut *test.expr).chain(&mut test.list).collect())
+        }
         Expr::Case(choice) => {
             let whens = choice.when_then_expr.iter_mut().map(|(when, _)| &mut **when);
             Some(std::iter::once(choice.expr.as_deref_mut()?).chain(whens).collect())
@@ -232,7 +256,9 @@ fn between(mut test: Between, schema: &DFSchema) -> Transformed<Expr> {
         false => (Operator::GtEq, Operator::LtEq),
         true => (Operator::Lt, Operator::Gt),
     };
-    let with = |op, bound: &Expr| binary(BinaryExpr::new(test.expr.clone(), op, Box::new(bound.clone())), schema);
+    let with = |op, bound: &Expr| {
+        binary(BinaryExpr::new(test.expr.clone(), op, Box::new(bound.clone())), schema)
+    };
     let (low, high) = (with(from, &test.low), with(to, &test.high));
     if !(low.transformed || high.transformed) || test.expr.is_volatile() {
         return Transformed::no(Expr::Between(test));
@@ -266,7 +292,8 @@ fn in_list(mut test: InList, schema: &DFSchema) -> Transformed<Expr> {
         }
         test.list = settled;
     }
-    changed |= to_one_type(std::iter::once(&mut *test.expr).chain(&mut test.list).collect(), schema);
+    changed |=
+        to_one_type(std::iter::once(&mut *test.expr).chain(&mut test.list).collect(), schema);
     Transformed::new_transformed(Expr::InList(test), changed)
 }
 
@@ -298,10 +325,12 @@ fn of_seconds(mut to: Cast, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::new_transformed(Expr::Cast(to), is_integer)
 }
 
-/// Casts dates and texts to the type of the timestamps that they are compared with. Says whether it has: all must be of
-/// these types, the timestamps of one zone, and the literals such as the finest unit holds.
+/// Casts dates and texts to the type of the timestamps that they are compared with. Says whether it
+/// has: all must be of these types, the timestamps of one zone, and the literals such as the finest
+/// unit holds.
 fn to_one_type(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
-    let types: Option<Vec<DataType>> = sides.iter().map(|side| side.get_type(schema).ok()).collect();
+    let types: Option<Vec<DataType>> =
+        sides.iter().map(|side| side.get_type(schema).ok()).collect();
     let Some(types) = types else { return false };
     let Some(of) = Timestamps::finest(&types) else { return false };
     let mut changes = Vec::new();
@@ -352,7 +381,8 @@ impl Timestamps {
         let mut finest: Option<Timestamps> = None;
         for data_type in types {
             let DataType::Timestamp(unit, zone) = data_type else { continue };
-            let found = finest.get_or_insert_with(|| Timestamps { unit: *unit, zone: zone.clone() });
+            let found =
+                finest.get_or_insert_with(|| Timestamps { unit: *unit, zone: zone.clone() });
             if found.zone != *zone {
                 return None;
             }
@@ -361,7 +391,8 @@ impl Timestamps {
         finest
     }
 
-    /// Where a literal lies among these timestamps; `None` if it is no date, timestamp or text of one.
+    /// Where a literal lies among these timestamps; `None` if it is no date, timestamp or text of
+    /// one.
     fn place(&self, literal: &Expr) -> Option<Place> {
         let moment = self.moment(&constant(literal)?)?;
         let length = nanoseconds(self.unit);
@@ -373,16 +404,23 @@ impl Timestamps {
         })
     }
 
-    /// The nanoseconds since 1970 of a constant beside these timestamps. One of their own unit is left as it is.
+    /// The nanoseconds since 1970 of a constant beside these timestamps. One of their own unit is
+    /// left as it is.
     fn moment(&self, constant: &ScalarValue) -> Option<i128> {
         if let Some(text) = constant.try_as_str() {
             return self.moment_of_text(text?);
         }
         let days = |days: i128| is_utc_or_none(&self.zone).then_some(days);
         match constant {
-            ScalarValue::Date32(Some(value)) => days(i128::from(*value) * nanoseconds(TimeUnit::Second) * 86_400),
-            ScalarValue::Date64(Some(value)) => days(i128::from(*value) * nanoseconds(TimeUnit::Millisecond)),
-            ScalarValue::TimestampSecond(Some(value), zone) => self.moment_of(*value, TimeUnit::Second, zone),
+            ScalarValue::Date32(Some(value)) => {
+                days(i128::from(*value) * nanoseconds(TimeUnit::Second) * 86_400)
+            }
+            ScalarValue::Date64(Some(value)) => {
+                days(i128::from(*value) * nanoseconds(TimeUnit::Millisecond))
+            }
+            ScalarValue::TimestampSecond(Some(value), zone) => {
+                self.moment_of(*value, TimeUnit::Second, zone)
+            }
             ScalarValue::TimestampMillisecond(Some(value), zone) => {
                 self.moment_of(*value, TimeUnit::Millisecond, zone)
             }
@@ -436,14 +474,16 @@ impl Timestamps {
         Some(lit(self.scalar(Some(i64::try_from(value).ok()?))))
     }
 
-    /// Such timestamps compared with a moment. A comparison that each one passes, or none, is one with the type's last, so that
-    /// null stays null.
+    /// Such timestamps compared with a moment. A comparison that each one passes, or none, is one
+    /// with the type's last, so that null stays null.
     fn compare(&self, timestamps: Expr, op: Operator, place: &Place) -> Expr {
         use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
         const NEVER: (Operator, i64) = (Gt, i64::MAX);
         const ALWAYS: (Operator, i64) = (LtEq, i64::MAX);
         let (op, value) = match (op, i64::try_from(place.floor)) {
-            (IsDistinctFrom | IsNotDistinctFrom, _) if !place.exact => return lit(op == IsDistinctFrom),
+            (IsDistinctFrom | IsNotDistinctFrom, _) if !place.exact => {
+                return lit(op == IsDistinctFrom);
+            }
             (Eq, _) if !place.exact => NEVER,
             (NotEq, _) if !place.exact => ALWAYS,
             (Lt | LtEq, Err(_)) => NEVER,
@@ -452,7 +492,11 @@ impl Timestamps {
             (GtEq, Ok(floor)) if !place.exact => (Gt, floor),
             (op, Ok(floor)) => (op, floor),
         };
-        Expr::BinaryExpr(BinaryExpr::new(Box::new(timestamps), op, Box::new(lit(self.scalar(Some(value))))))
+        Expr::BinaryExpr(BinaryExpr::new(
+            Box::new(timestamps),
+            op,
+            Box::new(lit(self.scalar(Some(value)))),
+        ))
     }
 }
 
@@ -466,7 +510,9 @@ fn constant(expr: &Expr) -> Option<ScalarValue> {
     };
     match of.as_ref() {
         // A text that cannot be cast is for DataFusion to refuse.
-        Expr::Literal(value, _) if value.try_as_str().is_some() => value.cast_to(field.data_type()).ok(),
+        Expr::Literal(value, _) if value.try_as_str().is_some() => {
+            value.cast_to(field.data_type()).ok()
+        }
         _ => None,
     }
 }
@@ -533,12 +579,27 @@ mod tests {
     #[test]
     fn columns_keep_their_unit() {
         let end = "253402214400000000";
-        assert_eq!(settled(col("us").lt(lit("9999-12-31"))), format!("us < TimestampMicrosecond({end}, None)"));
-        assert_eq!(settled(day("9999-12-31").gt(col("us"))), format!("us < TimestampMicrosecond({end}, None)"));
-        assert_eq!(settled(col("s").gt_eq(lit("1970-01-01 00:00:01.5"))), "s > TimestampSecond(1, None)");
-        assert_eq!(settled(col("s").lt(lit("1969-12-31 23:59:59.5"))), "s <= TimestampSecond(-1, None)");
+        assert_eq!(
+            settled(col("us").lt(lit("9999-12-31"))),
+            format!("us < TimestampMicrosecond({end}, None)")
+        );
+        assert_eq!(
+            settled(day("9999-12-31").gt(col("us"))),
+            format!("us < TimestampMicrosecond({end}, None)")
+        );
+        assert_eq!(
+            settled(col("s").gt_eq(lit("1970-01-01 00:00:01.5"))),
+            "s > TimestampSecond(1, None)"
+        );
+        assert_eq!(
+            settled(col("s").lt(lit("1969-12-31 23:59:59.5"))),
+            "s <= TimestampSecond(-1, None)"
+        );
         let digits = "1970-01-01 00:00:00.000000001";
-        assert_eq!(settled(col("us").eq(lit(digits))), "us > TimestampMicrosecond(9223372036854775807, None)");
+        assert_eq!(
+            settled(col("us").eq(lit(digits))),
+            "us > TimestampMicrosecond(9223372036854775807, None)"
+        );
         assert_eq!(settled(col("ns").eq(lit(digits))), "ns = TimestampNanosecond(1, None)");
         let fine = cast(lit(digits), DataType::Timestamp(TimeUnit::Nanosecond, None));
         assert_eq!(settled(col("us").lt(fine.clone())), "us <= TimestampMicrosecond(0, None)");
@@ -572,7 +633,10 @@ mod tests {
             settled(col("d").between(lit("1970-01-01"), col("us"))),
             "CAST(d AS Timestamp(µs)) BETWEEN TimestampMicrosecond(0, None) AND us"
         );
-        assert_eq!(settled(col("d").lt(lit("1970-01-01"))), col("d").lt(lit("1970-01-01")).to_string());
+        assert_eq!(
+            settled(col("d").lt(lit("1970-01-01"))),
+            col("d").lt(lit("1970-01-01")).to_string()
+        );
         // What has no offset is read in the zone of the column.
         assert_eq!(
             settled(col("z").eq(lit("1970-01-01 02:00:00"))),
@@ -589,7 +653,8 @@ mod tests {
         let to = |unit| cast(col("i"), DataType::Timestamp(unit, None));
         assert_eq!(
             settled(to(TimeUnit::Microsecond)),
-            cast(to(TimeUnit::Second), DataType::Timestamp(TimeUnit::Microsecond, None)).to_string()
+            cast(to(TimeUnit::Second), DataType::Timestamp(TimeUnit::Microsecond, None))
+                .to_string()
         );
         assert_eq!(settled(to(TimeUnit::Millisecond)), to(TimeUnit::Millisecond).to_string());
     }

@@ -1,7 +1,7 @@
 //! Texts that are made timestamps, as people write them: `2024-2-8 6:00`.
 //!
-//! What becomes a timestamp goes through a function that writes out what a text leaves out, and nothing else. Of a
-//! literal, that is done while a statement is planned.
+//! What becomes a timestamp goes through a function that writes out what a text leaves out, and
+//! nothing else. Of a literal, that is done while a statement is planned.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,7 +12,8 @@ use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, lit,
 };
 
 use super::is_timestamp;
@@ -36,7 +37,8 @@ pub(super) fn write_out(expr: &mut Expr, schema: &DFSchema) -> bool {
     is_text
 }
 
-/// Writes out those of some expressions that are texts, if a timestamp is among them. Says whether one has changed.
+/// Writes out those of some expressions that are texts, if a timestamp is among them. Says whether
+/// one has changed.
 pub(super) fn beside_timestamps(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let is_one = |side: &Expr| side.get_type(schema).is_ok_and(|of| is_timestamp(&of));
     if !sides.iter().any(|side| is_one(side)) {
@@ -99,8 +101,12 @@ impl ScalarUDFImpl for Full {
 
 fn written_out(texts: &ArrayRef) -> ArrayRef {
     let full: Option<ArrayRef> = match texts.data_type() {
-        DataType::Utf8 => moments::all_written_out(texts.as_string::<i32>()).map(|full| Arc::new(full) as _),
-        DataType::LargeUtf8 => moments::all_written_out(texts.as_string::<i64>()).map(|full| Arc::new(full) as _),
+        DataType::Utf8 => {
+            moments::all_written_out(texts.as_string::<i32>()).map(|full| Arc::new(full) as _)
+        }
+        DataType::LargeUtf8 => {
+            moments::all_written_out(texts.as_string::<i64>()).map(|full| Arc::new(full) as _)
+        }
         DataType::Utf8View => {
             moments::all_views_written_out(texts.as_string_view()).map(|full| Arc::new(full) as _)
         }
