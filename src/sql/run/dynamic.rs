@@ -150,7 +150,7 @@ fn condition(
         choice: None,
         text: part.to_string().into(),
     };
-    let logical = logical(part);
+    let logical = passes(part);
     let predicate = to_predicate(&logical, table.snapshot().schema());
     Ok(Condition {
         partitions: table.partition_keys().predicate(&logical),
@@ -161,14 +161,23 @@ fn condition(
 /// Whether a part of a hint leaves rows out, but none that its owner would keep, and cannot fail
 /// for one that something between the scan and the owner leaves out.
 fn says_something(part: &Arc<dyn PhysicalExpr>, schema: &Schema) -> DataFusionResult<bool> {
-    let says = logical(part) != Expr::Literal(true.into(), None);
+    let says = passes(part) != Expr::Literal(true.into(), None);
     Ok(says && !might_fail(part, schema)?)
 }
 
-/// What can be said of a filter in the terms of statements; what cannot is a parameter, of which
-/// nothing is known.
+/// What must be true of a row that passes a part of a filter. Below NOT, IS NULL and the like this
+/// would not do: what is said here of a CASE may be false where the CASE is null.
+fn passes(part: &Arc<dyn PhysicalExpr>) -> Expr {
+    let Some(case) = part.downcast_ref::<CaseExpr>() else { return logical(part) };
+    // A join has one for each part of its keys: at least one of the results is true, whichever.
+    let results = case.when_then_expr().iter().map(|(_, then)| then).chain(case.else_expr());
+    let any = results.map(logical).reduce(Expr::or);
+    any.map_or_else(unknown, |any| any.and(unknown()))
+}
+
+/// A filter as an expression of statements; what it has no expression for is a parameter, whose
+/// value nobody knows.
 fn logical(expr: &Arc<dyn PhysicalExpr>) -> Expr {
-    let unknown = || Expr::Placeholder(Placeholder::new_with_field(String::new(), None));
     let inner = |inner: &Arc<dyn PhysicalExpr>| Box::new(logical(inner));
     if let Some(column) = expr.downcast_ref::<Column>() {
         Expr::Column(Name::new_unqualified(column.name()))
@@ -191,15 +200,13 @@ fn logical(expr: &Arc<dyn PhysicalExpr>) -> Expr {
     {
         let values = list.list().iter().map(logical).collect();
         Expr::InList(InList::new(inner(list.expr()), values, list.negated()))
-    } else if let Some(case) = expr.downcast_ref::<CaseExpr>() {
-        // One for each part of a join's keys: at least one of the results must be true, no matter
-        // which.
-        let results = case.when_then_expr().iter().map(|(_, then)| then).chain(case.else_expr());
-        let any = results.map(logical).reduce(Expr::or);
-        any.map_or_else(unknown, |any| any.and(unknown()))
     } else {
         unknown()
     }
+}
+
+fn unknown() -> Expr {
+    Expr::Placeholder(Placeholder::new_with_field(String::new(), None))
 }
 
 /// The result of a subquery, once it has run.
