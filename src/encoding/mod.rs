@@ -51,6 +51,7 @@ pub mod planes;
 pub mod profile;
 mod ragged;
 pub mod run_length;
+pub mod scaled;
 pub mod sequence;
 pub mod strings;
 mod strings_choice;

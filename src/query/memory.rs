@@ -1,7 +1,7 @@
 //! Memory that a query holds: told to the session's pool before it grows, and given back when it is
 //! let go.
 
-use super::run::Context;
+use super::context::Context;
 use crate::error::Result;
 
 /// Bytes reserved of a query's memory; given back when it is dropped.

@@ -1,40 +1,53 @@
 //! Running queries on stored columns.
 //!
-//! Where this stands on the road of a query: after the manifest is read, `prune` decides from
-//! statistics alone which segments and blocks can hold a matching row; only those are mapped and
-//! decoded.
+//! Where this stands on the road of a query: `sql/plan` makes a fragment of a part of a plan; here it
+//! runs over one generation of its table. The modules from the bottom; each imports only from those
+//! before it:
 //!
-//! ```text
-//! fragment ─ prune ─ scan ─► per thread, block by block, slice by slice:
-//!            filter (on codes) ─► group (codes as numbers) ─► aggregate (slot by slot)   ─┐
-//!                              └► order (threshold, best blocks first) ──────────────────┴─► merge ─► Arrow columns
-//! ```
-//!
-//! Beside all of it, `stats` counts what is read, pruned and let through.
+//! | module | what it does |
+//! | --- | --- |
+//! | `fragment` | what is asked: conditions, keys, aggregates, an order |
+//! | `words` | Arrow arrays as 64-bit words and back |
+//! | `stats` | counters of what is read, pruned and let through |
+//! | `context` | what a run has: threads, memory, limits |
+//! | `memory` | what it reserves of the session's memory |
+//! | `prune` | statistics tell which segments and blocks may hold a matching row |
+//! | `open` | those segments and blocks, open; prefetching |
+//! | `slice` | some rows of a block, and which of them are selected |
+//! | `filter` | conditions on encoded data leave fewer rows selected |
+//! | `walk` | all threads take blocks, filter them, and hand slices to workers |
+//! | `aggregate` | the values of rows added to the states of groups |
+//! | `group` | rows → numbers of groups → columns of the answer |
+//! | `order` | the first rows of an order |
+//! | `metadata` | answers from the manifest alone |
+//! | `run` | a fragment to the one of these that answers it |
 
 mod aggregate;
+mod context;
+#[cfg(test)]
+mod distinct_tests;
 pub(crate) mod filter;
 pub mod fragment;
 mod group;
 #[cfg(test)]
-mod distinct_tests;
-#[cfg(test)]
 mod group_tests;
 pub(crate) mod memory;
 pub(crate) mod metadata;
+pub(crate) mod open;
 pub(crate) mod order;
 pub mod prune;
 pub mod run;
-pub(crate) mod scan;
 pub(crate) mod slice;
 pub mod stats;
 #[cfg(test)]
 mod tests;
+mod walk;
 mod words;
 
 #[cfg(feature = "sql")]
 pub(crate) use aggregate::mean;
+pub use context::{Context, GroupLimits};
 pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, OrderBy, Output};
-pub use run::{Answer, Context, GroupLimits, refusal, run};
-pub(crate) use scan::matching_segments;
+pub(crate) use prune::segments::matching_segments;
+pub use run::{Answer, refusal, run};
 pub use stats::{Counters, Recorder};

@@ -1,94 +1,19 @@
 //! Running a fragment: blocks handed to threads one at a time, their results merged.
 
-use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 
 use super::aggregate::Accumulators;
-use super::filter::{Filter, Marks};
+use super::context::Context;
 use super::group::{self, Rest};
-use super::scan::ahead::{Ahead, Walk};
-use super::scan::{OpenBlock, Opener, SLICE_ROWS, Survivors, Work};
-use super::slice::Slice;
-use super::stats::{Clock, Counters, Recorder, Statistic, Tally};
+use super::open::opener::Opener;
+use super::stats::{Clock, Counters};
 use super::{Fragment, Output};
 use super::{metadata, order};
 use crate::error::{Error, Result};
 use crate::store::Snapshot;
-
-/// What a fragment runs with.
-pub struct Context<'a> {
-    /// The threads.
-    pub pool: &'a rayon::ThreadPool,
-    /// Asked once per block; the run ends with [`Error::Cancelled`] when it says so.
-    pub cancelled: &'a (dyn Fn() -> bool + Sync),
-    /// Told of so many bytes more that groups take. Where it refuses, groups go to temporary files.
-    pub reserve: &'a (dyn Fn(usize) -> Result<()> + Sync),
-    /// Where the run counts what it does.
-    pub recorder: &'a Recorder,
-    /// Whether it takes times, too.
-    pub timed: bool,
-    /// Told of so many bytes that groups take no more.
-    pub release: &'a (dyn Fn(usize) + Sync),
-    /// Where temporary files are made.
-    pub temp_dir: &'a Path,
-    /// How large the parts of groupings become.
-    pub limits: GroupLimits,
-}
-
-/// How large the parts of groupings become: for speed, not for what comes out.
-#[derive(Clone, Copy, Debug)]
-pub struct GroupLimits {
-    /// Groups of a direct index.
-    pub direct: u64,
-    /// Groups of a thread's hash table, which should stay within its caches.
-    pub in_table: usize,
-    /// Groups of a thread's partitions before those of the same key are looked for.
-    pub unmerged: usize,
-    /// Groups of all threads that are merged by one.
-    pub serial: usize,
-    /// Bytes that each thread takes without a reservation.
-    pub free: usize,
-}
-
-impl GroupLimits {
-    /// Smaller where there are so few bytes for all groups together that the usual ones would not
-    /// fit several times.
-    pub fn within(bytes: usize) -> Self {
-        let usual = GroupLimits::default();
-        GroupLimits {
-            direct: usual.direct,
-            in_table: usual.in_table.min(bytes / 256).max(16),
-            unmerged: usual.unmerged.min(bytes / 64).max(64),
-            serial: usual.serial.min(bytes / 1024),
-            free: usual.free.min(bytes / 16),
-        }
-    }
-}
-
-impl Default for GroupLimits {
-    fn default() -> Self {
-        GroupLimits {
-            direct: 1 << 23,
-            in_table: 1 << 16,
-            unmerged: 1 << 22,
-            serial: 1 << 14,
-            free: 1 << 20,
-        }
-    }
-}
-
-impl std::fmt::Debug for Context<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context")
-            .field("threads", &self.pool.current_num_threads())
-            .finish_non_exhaustive()
-    }
-}
 
 /// The answer of a fragment, part by part.
 #[derive(Default)]
@@ -213,96 +138,4 @@ fn count_finish(context: &Context<'_>, time: Duration, before: Duration) {
 
 fn rows_of(batches: &[RecordBatch]) -> u64 {
     batches.iter().map(|batch| batch.num_rows() as u64).sum()
-}
-
-/// What each thread does with the slices that pass the filter.
-pub(crate) trait Worker: Send {
-    /// Takes a slice of which some rows are selected, and may select fewer.
-    fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()>;
-
-    /// Reserves the memory that the worker holds, or frees some: asked before each block.
-    fn account(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    /// Whether a block can be left out, by what the worker knows, and what says so.
-    fn skips(&mut self, _block: &OpenBlock<'_>) -> Option<Statistic> {
-        None
-    }
-}
-
-/// Runs the blocks of `work` on all threads, each with a worker of its own, in order. Returns the
-/// workers.
-pub(crate) fn each_slice<W: Worker>(
-    fragment: &Fragment,
-    survivors: &Survivors,
-    blocks: &[Work],
-    context: &Context<'_>,
-    make: impl Fn() -> Result<W> + Sync,
-) -> Result<Vec<W>> {
-    let filter =
-        Filter { conditions: &fragment.conditions, columns: &fragment.columns, on_codes: &[] };
-    let walk = Walk::over(
-        blocks,
-        survivors,
-        Ahead::of(&fragment.conditions, fragment.output.read_by_row()),
-    );
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
-    let mut watch = Clock::start(context.timed);
-    let work = |worker: &mut W, tally: &mut Tally| -> Result<()> {
-        let mut marks = Marks::default();
-        loop {
-            worker.account()?;
-            let Some(work) = walk.take(next.fetch_add(1, Ordering::Relaxed)) else { return Ok(()) };
-            if (context.cancelled)() {
-                return Err(Error::Cancelled);
-            }
-            let block = OpenBlock::of(survivors, &fragment.columns, work)?;
-            if let Some(statistic) = worker.skips(&block) {
-                block.count_pruned(statistic, None, &mut tally.counters);
-                continue;
-            }
-            let Some(tests) = filter.tests(&block, tally)? else { continue };
-            tally.counters.scan.time += tally.clock.lap();
-            let mut passed = false;
-            for start in (0..block.rows).step_by(SLICE_ROWS) {
-                let mut slice = Slice::new(&block, start..block.rows.min(start + SLICE_ROWS));
-                if !tests.is_empty() {
-                    tests.apply(&mut slice, &mut marks, tally)?;
-                }
-                if slice.len() > 0 {
-                    if !std::mem::replace(&mut passed, true) {
-                        walk.ahead.ask_others(block.segment, work.block);
-                    }
-                    tally.counters.output.rows_in += slice.len() as u64;
-                    worker.take(&mut slice)?;
-                    tally.counters.output.time += tally.clock.lap();
-                }
-            }
-            walk.ahead.note(passed);
-            block.count_read(&mut tally.counters);
-        }
-    };
-    let threads = context.pool.current_num_threads().min(blocks.len().max(1));
-    context.pool.scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|_| {
-                let mut tally = Tally::new(fragment.conditions.len(), context.timed);
-                let result =
-                    make().and_then(|mut worker| work(&mut worker, &mut tally).map(|()| worker));
-                context.recorder.update(|sum| sum.add(&tally.counters));
-                if result.is_err() {
-                    // The others stop at their next block.
-                    next.store(usize::MAX / 2, Ordering::Relaxed);
-                }
-                done.lock().unwrap_or_else(PoisonError::into_inner).push(result);
-            });
-        }
-    });
-    context.recorder.update(|sum| {
-        sum.threads = sum.threads.max(threads as u64);
-        sum.work += watch.lap();
-    });
-    done.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect()
 }

@@ -10,9 +10,12 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, UInt32Array};
 
-use super::scan::OpenBlock;
+use super::open::OpenBlock;
 use crate::error::{Error, Result};
 use crate::expr::Expression;
+
+/// Rows of a slice: its decoded columns stay in the second-level cache.
+pub(crate) const SLICE_ROWS: usize = 8192;
 
 /// Rows of a block under work, some of them selected.
 pub(crate) struct Slice<'b, 'a> {

@@ -19,6 +19,7 @@ mod dictionary;
 pub mod footer;
 pub mod reader;
 pub mod record;
+pub mod scaled;
 #[cfg(test)]
 mod tests;
 mod verify;

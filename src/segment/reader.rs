@@ -13,6 +13,7 @@ use arrow_schema::DataType as ArrowType;
 use super::dictionary;
 use super::footer::{DirectoryEntry, Footer};
 use super::record::{BlockPlace, ColumnRecord};
+use super::scaled::ScaledDictionary;
 use crate::block::{self, Dictionary, Stats, Validity, placed_crc};
 use crate::bytes::checksum_holds;
 use crate::disk::Mapped;
@@ -87,6 +88,7 @@ pub struct Column {
     /// When each block was asked for, as [`seconds`] has it.
     asked: Vec<AtomicU32>,
     dictionary: OnceLock<Dictionary>,
+    scaled_dictionary: OnceLock<Option<ScaledDictionary>>,
 }
 
 impl Segment {
@@ -203,6 +205,7 @@ impl Segment {
             verified: record.blocks.iter().map(|_| AtomicBool::new(false)).collect(),
             record,
             dictionary: OnceLock::new(),
+            scaled_dictionary: OnceLock::new(),
         })
     }
 }
@@ -371,6 +374,13 @@ impl Column {
             .and_then(|values| dictionary::with_null(&values))
             .map_err(|e| self.bytes.locate(e, place.offset))?;
         Ok(Some(self.dictionary.get_or_init(|| values)))
+    }
+
+    /// The dictionary as scaled integers, made once; `None` for a column without a dictionary, or
+    /// one with values that are no decimals.
+    pub fn scaled_dictionary(&self) -> Result<Option<&ScaledDictionary>> {
+        let Some(dictionary) = self.dictionary()? else { return Ok(None) };
+        Ok(self.scaled_dictionary.get_or_init(|| ScaledDictionary::new(dictionary)).as_ref())
     }
 }
 

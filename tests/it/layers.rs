@@ -27,10 +27,30 @@ const ROOMS: [&str; 12] = [
     "session",
 ];
 
+/// The folders and files of `src/query/`, from the bottom.
+const QUERY: [&str; 15] = [
+    "fragment",
+    "words",
+    "stats",
+    "context",
+    "memory",
+    "prune",
+    "open",
+    "slice",
+    "filter",
+    "walk",
+    "aggregate",
+    "group",
+    "order",
+    "metadata",
+    "run",
+];
+
 #[test]
 fn folders_import_only_from_those_before_them() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut wrong = upward(&source, "crate::", &FOLDERS);
+    wrong.extend(upward(&source.join("query"), "crate::query::", &QUERY));
     wrong.extend(upward(&source.join("sql"), "crate::sql::", &ROOMS));
     assert!(wrong.is_empty(), "imports from above:\n{}", wrong.join("\n"));
 }

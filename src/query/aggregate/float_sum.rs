@@ -11,6 +11,7 @@ use super::columns::{Map, each, gather, read_words, write_words};
 use super::kernels::{Groups, fold, fold_spread, grow, neutralised};
 use crate::bytes::{Cursor, Writer};
 use crate::encoding::kernels::two_sum;
+use crate::encoding::scaled::ScaledInts;
 use crate::error::Result;
 
 /// Pending whole numbers are kept for at most so many groups: each change of scale passes over all.
@@ -22,7 +23,7 @@ const MOST: u64 = 1 << 62;
 pub(crate) struct FloatSums {
     /// Sum and what rounding has lost of it.
     sums: Vec<(f64, f64)>,
-    /// Whole numbers of `10^-exponent` not yet in `sums`; empty while there are none.
+    /// ScaledInts numbers of `10^-exponent` not yet in `sums`; empty while there are none.
     pending: Vec<i64>,
     exponent: u8,
     /// No pending sum is beyond this.
@@ -33,41 +34,10 @@ pub(crate) struct FloatSums {
     touched: usize,
 }
 
-/// Whole numbers in the narrowest words that hold them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Whole {
-    Narrow(Vec<i32>),
-    Wide(Vec<i64>),
-}
-
-impl Whole {
-    /// None of `ints` is beyond `most`.
-    pub(crate) fn of(ints: Vec<i64>, most: u64) -> Self {
-        match i32::try_from(most) {
-            Ok(_) => Whole::Narrow(ints.into_iter().map(|int| int as i32).collect()),
-            Err(_) => Whole::Wide(ints),
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Whole::Narrow(ints) => ints.len(),
-            Whole::Wide(ints) => ints.len(),
-        }
-    }
-
-    fn get(&self, at: usize) -> Option<i64> {
-        match self {
-            Whole::Narrow(ints) => ints.get(at).map(|int| i64::from(*int)),
-            Whole::Wide(ints) => ints.get(at).copied(),
-        }
-    }
-}
-
 /// Decimal floats of some rows.
 #[derive(Debug)]
 pub(crate) struct Decimals {
-    pub(crate) ints: Whole,
+    pub(crate) ints: ScaledInts,
     /// Values are `ints · 10^-exponent`.
     pub(crate) exponent: u8,
     /// Rows whose value is another one.
@@ -200,14 +170,16 @@ impl FloatSums {
         let plus = |slot: &mut i64, v: i64| *slot = slot.wrapping_add(v);
         let plus_narrow = |slot: &mut i64, v: i32| *slot = slot.wrapping_add(i64::from(v));
         match (&values.ints, valid) {
-            (Whole::Narrow(ints), None) => {
+            (ScaledInts::Narrow(ints), None) => {
                 fold_spread(groups, ints, &mut self.pending, plus_narrow, plus)
             }
-            (Whole::Wide(ints), None) => fold_spread(groups, ints, &mut self.pending, plus, plus),
-            (Whole::Narrow(ints), valid) => {
+            (ScaledInts::Wide(ints), None) => {
+                fold_spread(groups, ints, &mut self.pending, plus, plus)
+            }
+            (ScaledInts::Narrow(ints), valid) => {
                 fold(groups, ints, valid, &mut self.pending, plus_narrow)
             }
-            (Whole::Wide(ints), valid) => fold(groups, ints, valid, &mut self.pending, plus),
+            (ScaledInts::Wide(ints), valid) => fold(groups, ints, valid, &mut self.pending, plus),
         }
         for (row, value) in &values.exceptions {
             if valid.is_some_and(|valid| valid.is_null(*row)) {
@@ -371,7 +343,7 @@ mod tests {
         let most = 1 << 50;
         for _ in 0..100 {
             let decimals = Decimals {
-                ints: Whole::Wide(vec![10, 20, -most]),
+                ints: ScaledInts::Wide(vec![10, 20, -most]),
                 exponent: 2,
                 exceptions: vec![(0, 0.5)],
                 most: 1 << 50,

@@ -7,12 +7,12 @@ use arrow_array::{Array, ArrayRef, UInt32Array, new_null_array};
 use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
-use super::dictionary_decimals::DictionaryDecimals;
-use super::float_sum::{Decimals, Whole};
+use super::float_sum::Decimals;
 use crate::block::{Reader, Stream, Validity};
 use crate::encoding::bools::of_marks;
 use crate::encoding::floats::{Corrected, Floats};
 use crate::encoding::kernels::dispatch::simd;
+use crate::encoding::scaled::ScaledInts;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
 use crate::expr::Expression;
@@ -20,6 +20,7 @@ use crate::expr::arithmetic::Computed;
 use crate::model::Scalar;
 use crate::query::slice::Slice;
 use crate::query::words::{blank, is_words, to_words};
+use crate::segment::scaled::ScaledDictionary;
 
 /// Values of the selected rows of a slice.
 #[derive(Debug)]
@@ -68,10 +69,10 @@ impl Fetched {
         match &mut self.values {
             Values::Decimals(decimals) => {
                 match &mut decimals.ints {
-                    Whole::Narrow(ints) => {
+                    ScaledInts::Narrow(ints) => {
                         blank_unmarked(bytemuck::cast_slice_mut::<_, u32>(ints), marks)
                     }
-                    Whole::Wide(ints) => {
+                    ScaledInts::Wide(ints) => {
                         blank_unmarked(bytemuck::cast_slice_mut::<_, u64>(ints), marks)
                     }
                 }
@@ -246,7 +247,7 @@ pub(crate) fn grid_words(at: usize, slice: &Slice<'_, '_>) -> Result<Option<Whol
 #[derive(Debug)]
 pub(crate) struct WholeNumbers {
     /// 0 where there is null.
-    pub(crate) ints: Whole,
+    pub(crate) ints: ScaledInts,
     /// Rows whose value is another one.
     pub(crate) exceptions: Vec<(usize, f64)>,
     pub(crate) valid: Option<NullBuffer>,
@@ -274,9 +275,11 @@ impl WholeNumbers {
         }
         let ints = match i32::try_from(most) {
             Ok(_) => {
-                Whole::Narrow(bytemuck::cast_vec(whole::<u32>(stored, slice, valid.as_ref())?))
+                ScaledInts::Narrow(bytemuck::cast_vec(whole::<u32>(stored, slice, valid.as_ref())?))
             }
-            Err(_) => Whole::Wide(bytemuck::cast_vec(whole::<u64>(stored, slice, valid.as_ref())?)),
+            Err(_) => {
+                ScaledInts::Wide(bytemuck::cast_vec(whole::<u64>(stored, slice, valid.as_ref())?))
+            }
         };
         Ok(WholeNumbers { ints, exceptions, valid })
     }
@@ -300,15 +303,8 @@ fn coded_decimals(
     codes: &Ints<'_, u32>,
     slice: &Slice<'_, '_>,
 ) -> Result<Option<Fetched>> {
-    let (Some(stored), Some(slot)) = (slice.block.stored(at), slice.block.segment.decimals.get(at))
-    else {
-        return Ok(None);
-    };
-    if slot.get().is_none() {
-        let found = stored.dictionary()?.and_then(DictionaryDecimals::of);
-        let _ = slot.set(found);
-    }
-    let Some(Some(dictionary)) = slot.get() else { return Ok(None) };
+    let Some(stored) = slice.block.stored(at) else { return Ok(None) };
+    let Some(dictionary) = stored.scaled_dictionary()? else { return Ok(None) };
     if dictionary.ints.len() <= 1 << u16::BITS {
         looked_up::<u16>(dictionary, codes, slice).map(Some)
     } else {
@@ -317,7 +313,7 @@ fn coded_decimals(
 }
 
 fn looked_up<W: Word>(
-    dictionary: &DictionaryDecimals,
+    dictionary: &ScaledDictionary,
     codes: &Ints<'_, u32>,
     slice: &Slice<'_, '_>,
 ) -> Result<Fetched> {
@@ -336,8 +332,8 @@ fn looked_up<W: Word>(
             .collect()
     }
     let ints = match &dictionary.ints {
-        Whole::Narrow(values) => Whole::Narrow(each(&room, values)),
-        Whole::Wide(values) => Whole::Wide(each(&room, values)),
+        ScaledInts::Narrow(values) => ScaledInts::Narrow(each(&room, values)),
+        ScaledInts::Wide(values) => ScaledInts::Wide(each(&room, values)),
     };
     let null = W::default();
     let valid = || {
@@ -363,7 +359,7 @@ fn extremes<W: Word>(codes: &[W]) -> (W, W) {
 
 /// A bound of the block's whole numbers, unless it is too large to add them.
 fn largest(at: usize, slice: &Slice<'_, '_>, exponent: u8) -> Option<u64> {
-    let stats = slice.block.stored(at)?.block_stats(slice.block.work.block)?;
+    let stats = slice.block.stored(at)?.block_stats(slice.block.at.block)?;
     let size = |bound: &Option<crate::block::Bound>| match bound.as_ref()?.value {
         Scalar::Float(v) => Some(v.abs()),
         _ => None,

@@ -7,7 +7,6 @@
 
 mod beyond;
 pub(crate) mod columns;
-mod dictionary_decimals;
 mod extremes;
 mod finish;
 mod float_sum;
@@ -16,21 +15,20 @@ pub(crate) mod kernels;
 mod moments;
 mod state;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::ArrayRef;
 use arrow_buffer::NullBuffer;
 
 use self::columns::{Map, Rows, gather, read_words, write_words};
-pub(crate) use self::dictionary_decimals::DictionaryDecimals;
 #[cfg(feature = "sql")]
 pub(crate) use self::finish::mean;
-pub(crate) use self::float_sum::{MAX_PENDING, Whole};
+pub(crate) use self::float_sum::MAX_PENDING;
 pub(crate) use self::input::{Fetched, Use, Values, WholeNumbers, fetch, grid_words};
 use self::input::{fetch_kept, marked, values_of};
 use self::kernels::{Groups, count, grow};
 use self::state::State;
 use super::Aggregate;
 use super::slice::Slice;
+use super::words::truth;
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 use crate::expr::Expression;
@@ -334,13 +332,4 @@ impl<'a> Accumulators<'a> {
     pub(crate) fn finish(&self, groups: &[u64]) -> Result<Vec<ArrayRef>> {
         self.states.iter().map(|(state, _)| state.finish(groups, &self.rows)).collect()
     }
-}
-
-/// The rows of which a boolean is true.
-pub(crate) fn truth(condition: &ArrayRef) -> NullBuffer {
-    let booleans = condition.as_boolean();
-    NullBuffer::new(match booleans.nulls() {
-        Some(nulls) => booleans.values() & nulls.inner(),
-        None => booleans.values().clone(),
-    })
 }

@@ -17,7 +17,7 @@ use crate::bytes::{Cursor, Writer};
 use crate::encoding::kernels::dispatch::simd;
 use crate::error::{Error, Result};
 use crate::model::Scalar;
-use crate::query::scan::OpenBlock;
+use crate::query::open::OpenBlock;
 use crate::query::words::{is_words, ordered, wordless};
 use crate::query::{Aggregate, AggregateFunction};
 
@@ -148,7 +148,7 @@ impl State {
                 let stored = block
                     .stored(column)
                     .filter(|stored| stored.data_type().to_arrow() == self.data_type);
-                let stats = stored.and_then(|stored| stored.block_stats(block.work.block));
+                let stats = stored.and_then(|stored| stored.block_stats(block.at.block));
                 let bound =
                     stats.and_then(
                         |stats| if *greatest { stats.max.as_ref() } else { stats.min.as_ref() },
@@ -172,7 +172,7 @@ impl State {
         };
         let stored = block.stored(column).filter(|stored| stored.data_type().to_arrow() == *input);
         let (Some(best), Some(stats)) =
-            (best.get(group), stored.and_then(|s| s.block_stats(block.work.block)))
+            (best.get(group), stored.and_then(|s| s.block_stats(block.at.block)))
         else {
             return true;
         };

@@ -1,11 +1,11 @@
 //! Comparisons of decimal floats as ranges of the whole numbers that a block stores.
 
-use super::range::WordRange;
+use super::range::{WordRange, ordered_range};
 use crate::block::{Bound, Stream};
 use crate::encoding::floats::{Alp, Dyadic, Floats};
 use crate::expr::{Comparison, Predicate};
 use crate::model::{Column, DataType, Scalar};
-use crate::query::scan::OpenBlock;
+use crate::query::open::OpenBlock;
 use crate::query::words::ordered;
 
 /// Beyond this, neighbours are not told apart.
@@ -19,20 +19,6 @@ pub(crate) struct DecimalRange {
     /// Words of [`ordered`] that pass.
     low: i64,
     high: i64,
-}
-
-/// The inclusive range of words of [`ordered`] for which a comparison with a constant is true,
-/// where −0.0 is 0.0.
-pub(super) fn ordered_range(comparison: Comparison, value: f64) -> Option<(i64, i64)> {
-    let word = ordered(value + 0.0);
-    Some(match comparison {
-        Comparison::Equal => (word, word),
-        Comparison::Less => (i64::MIN, word.saturating_sub(1)),
-        Comparison::LessOrEqual => (i64::MIN, word),
-        Comparison::Greater => (word.saturating_add(1), i64::MAX),
-        Comparison::GreaterOrEqual => (word, i64::MAX),
-        Comparison::NotEqual => return None,
-    })
 }
 
 impl DecimalRange {
@@ -57,7 +43,7 @@ impl DecimalRange {
         }
         let Stream::F64(floats) = block.column(at).ok()??.reader().stream() else { return None };
         let words = Words::of(floats)?;
-        let stats = stored.block_stats(block.work.block)?;
+        let stats = stored.block_stats(block.at.block)?;
         let scale = 10f64.powi(i32::from(words.exponent()));
         let int = |v: f64| (v.abs() * scale < MOST).then(|| (v * scale).round() as i64);
         let bound = |bound: &Option<Bound>| match bound.as_ref()?.value {

@@ -14,22 +14,22 @@
 //! The first three run in the order that has dropped most rows for what it costs so far.
 
 mod decimals;
-mod marks;
+mod mask;
 mod range;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::Array;
 
 use self::decimals::DecimalRange;
-pub(crate) use self::marks::Marks;
+pub(crate) use self::mask::MaskBuilder;
 use self::range::WordRange;
 use super::Condition;
-use super::aggregate::truth;
+use super::open::OpenBlock;
 use super::prune::Verdict;
-use super::scan::OpenBlock;
 use super::slice::Slice;
 use super::stats::{Counters, Form, Statistic, Tally};
+use super::words::truth;
 use crate::block::Stream;
 use crate::error::Result;
 use crate::expr::{Pattern, Predicate};
@@ -41,9 +41,34 @@ pub(crate) struct Filter<'a> {
     pub(crate) conditions: &'a [Condition],
     /// The columns that expressions name by position.
     pub(crate) columns: &'a [Column],
-    /// As [`OpenSegment::on_codes`](super::scan::OpenSegment::on_codes), for the conditions that
-    /// come after those of the segment.
-    pub(crate) on_codes: &'a [OnceLock<OnCodes>],
+    /// Of the segment whose blocks are filtered.
+    pub(crate) on_dictionaries: &'a OnDictionaries,
+}
+
+/// What conditions are on the dictionaries of one segment, each found out when it is first asked
+/// for, by whichever thread comes first.
+#[derive(Clone, Debug)]
+pub(crate) struct OnDictionaries {
+    /// Of the first conditions, which hold as long as the segment is read.
+    lasting: Arc<[OnceLock<OnCodes>]>,
+    /// Of the conditions after those, which may soon be others.
+    passing: Arc<[OnceLock<OnCodes>]>,
+}
+
+impl OnDictionaries {
+    pub(crate) fn new(lasting: usize, passing: usize) -> Self {
+        OnDictionaries { lasting: slots(lasting), passing: slots(passing) }
+    }
+
+    /// For other passing conditions.
+    #[cfg(feature = "sql")]
+    pub(crate) fn with_passing(&self, passing: usize) -> Self {
+        OnDictionaries { lasting: Arc::clone(&self.lasting), passing: slots(passing) }
+    }
+}
+
+fn slots(conditions: usize) -> Arc<[OnceLock<OnCodes>]> {
+    (0..conditions).map(|_| OnceLock::new()).collect()
 }
 
 /// A condition on the codes of a segment's dictionary.
@@ -141,12 +166,11 @@ impl<'f> Filter<'f> {
         block: &OpenBlock<'f>,
     ) -> Result<&'f OnCodes> {
         static NO: OnCodes = OnCodes::No;
-        let known = &block.segment.on_codes;
-        // What came later may soon be something else: a dictionary must be worth it for the one
-        // block.
-        let (slot, most) = match number.checked_sub(known.len()) {
-            None => (known.get(number), block.segment.segment.rows() / 2),
-            Some(later) => (self.on_codes.get(later), block.rows as u64),
+        let OnDictionaries { lasting, passing } = self.on_dictionaries;
+        // Of a condition that may soon be another, the dictionary must pay for the one block.
+        let (slot, most) = match number.checked_sub(lasting.len()) {
+            None => (lasting.get(number), block.segment.segment.rows() / 2),
+            Some(number) => (passing.get(number), block.rows as u64),
         };
         let Some(slot) = slot else { return Ok(&NO) };
         if let Some(known) = slot.get() {
@@ -290,7 +314,7 @@ pub(crate) fn narrow(
     column: &Column,
     at: usize,
     slice: &mut Slice<'_, '_>,
-    marks: &mut Marks,
+    mask: &mut MaskBuilder,
 ) -> Result<()> {
     if slice.selected().is_some() {
         return Ok(());
@@ -298,7 +322,7 @@ pub(crate) fn narrow(
     match Test::range(predicate, column, at, slice.block) {
         // It is nobody's condition: nothing counts it.
         Some(test) => {
-            Tests { tests: vec![(usize::MAX, test)] }.apply(slice, marks, &mut Tally::default())
+            Tests { tests: vec![(usize::MAX, test)] }.apply(slice, mask, &mut Tally::default())
         }
         None => Ok(()),
     }
@@ -309,21 +333,21 @@ impl Tests<'_> {
     pub(crate) fn apply(
         &self,
         slice: &mut Slice<'_, '_>,
-        marks: &mut Marks,
+        mask: &mut MaskBuilder,
         tally: &mut Tally,
     ) -> Result<()> {
-        marks.clear();
+        mask.clear();
         let mut rows_in = slice.len();
         for (number, test) in &self.tests {
             match test {
-                Test::Codes { at, low, high } => marks.codes(slice, *at, *low, *high)?,
-                Test::Words { at, range } => marks.words(slice, *at, range)?,
-                Test::Decimals { at, range } => marks.decimals(slice, *at, range)?,
-                Test::CodeSet { at, set } => marks.code_set(slice, *at, set)?,
-                Test::Like { at, pattern, negated } => marks.like(slice, *at, pattern, *negated)?,
+                Test::Codes { at, low, high } => mask.codes(slice, *at, *low, *high)?,
+                Test::Words { at, range } => mask.words(slice, *at, range)?,
+                Test::Decimals { at, range } => mask.decimals(slice, *at, range)?,
+                Test::CodeSet { at, set } => mask.code_set(slice, *at, set)?,
+                Test::Like { at, pattern, negated } => mask.like(slice, *at, pattern, *negated)?,
                 Test::General(_) => continue,
             }
-            let left = marks.left(slice.range.len());
+            let left = mask.left(slice.range.len());
             tally.counters.tested(*number, rows_in, left, tally.clock.lap());
             if left == 0 {
                 slice.select(Vec::new());
@@ -331,7 +355,7 @@ impl Tests<'_> {
             }
             rows_in = left;
         }
-        marks.select(slice, rows_in);
+        mask.select(slice, rows_in);
         for (number, test) in &self.tests {
             let Test::General(condition) = test else { continue };
             let rows_in = slice.len();

@@ -4,14 +4,13 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 
-use super::decimals::ordered_range;
 use crate::block::{Bound, Stream};
 use crate::encoding::floats::Floats;
 use crate::encoding::{Ints, Word};
 use crate::expr::{Comparison, Predicate};
 use crate::model::{Column, DataType, Physical, Scalar};
-use crate::query::scan::OpenBlock;
-use crate::query::words::{is_words, to_words};
+use crate::query::open::OpenBlock;
+use crate::query::words::{is_words, ordered, to_words};
 use crate::segment::reader::Block;
 
 /// Values from `low` to `high`, in a block whose values lie from `base` to `base + span`.
@@ -49,7 +48,7 @@ impl WordRange {
         ) {
             return None;
         }
-        let stats = stored.block_stats(block.work.block)?;
+        let stats = stored.block_stats(block.at.block)?;
         let word = |bound: &Option<Bound>| match bound.as_ref()?.value {
             Scalar::Int(v) => i64::try_from(v).ok(),
             _ => None,
@@ -102,7 +101,7 @@ impl WordRange {
         };
         let same = operand.column == column.id && operand.data_type == DataType::Float64;
         let stored = block.stored(at).filter(|stored| *stored.data_type() == DataType::Float64)?;
-        let stats = stored.block_stats(block.work.block)?;
+        let stats = stored.block_stats(block.at.block)?;
         let bits = |bound: &Option<Bound>| match bound.as_ref()?.value {
             Scalar::Float(v) if v.is_sign_positive() => i64::try_from(v.to_bits()).ok(),
             _ => None,
@@ -195,6 +194,20 @@ pub(super) fn codes(
         Comparison::NotEqual => return None,
     };
     Some((u32::try_from(first).ok()?, u32::try_from(last).ok()?))
+}
+
+/// The inclusive range of words of [`ordered`] for which a comparison with a constant is true,
+/// where −0.0 is 0.0.
+pub(super) fn ordered_range(comparison: Comparison, value: f64) -> Option<(i64, i64)> {
+    let word = ordered(value + 0.0);
+    Some(match comparison {
+        Comparison::Equal => (word, word),
+        Comparison::Less => (i64::MIN, word.saturating_sub(1)),
+        Comparison::LessOrEqual => (i64::MIN, word),
+        Comparison::Greater => (word.saturating_add(1), i64::MAX),
+        Comparison::GreaterOrEqual => (word, i64::MAX),
+        Comparison::NotEqual => return None,
+    })
 }
 
 /// The inclusive range of values for which the predicate is true.

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::coding::Possible;
+use super::coding::CodesOfBlock;
 use super::direct::{Digits, Room};
 use crate::encoding::kernels::occurrences::occurrences;
 use crate::error::Result;
-use crate::query::run::Worker;
-use crate::query::scan::OpenBlock;
+use crate::query::open::OpenBlock;
 use crate::query::slice::Slice;
 use crate::query::stats::Statistic;
+use crate::query::walk::Worker;
 
 /// So many bits are had in any memory.
 pub(crate) const FEW_BITS: u64 = 1 << 16;
@@ -157,16 +157,16 @@ impl Bits {
     /// What says that no row of a block has a value that was not seen yet, where there is one
     /// group. All that a dictionary has is seen at once where all rows come.
     pub(crate) fn knows(&mut self, block: &OpenBlock<'_>) -> Option<Statistic> {
-        if self.known == Some(block.work.segment) {
+        if self.known == Some(block.at.segment) {
             return Some(Statistic::Dictionary);
         }
         let codes = match self.digits.possible(block).ok()?? {
-            Possible::Range(low, high) => {
+            CodesOfBlock::Range(low, high) => {
                 let within = low <= high && high < self.digits.product;
                 let all = within && are_set(&self.seen, low..=high);
                 return all.then_some(Statistic::ZoneBounds);
             }
-            Possible::Dictionary(codes) => codes,
+            CodesOfBlock::Dictionary(codes) => codes,
         };
         // Where statistics are wrong, `look` refuses the rows.
         if !self.all || codes.iter().any(|code| u64::from(*code) >= self.digits.product) {
@@ -174,7 +174,7 @@ impl Bits {
         }
         // Null comes first, whether some row has it or not.
         codes.iter().skip(1).for_each(|code| set(&mut self.seen, u64::from(*code)));
-        self.known = Some(block.work.segment);
+        self.known = Some(block.at.segment);
         Some(Statistic::Dictionary)
     }
 

@@ -3,11 +3,11 @@
 use arrow_array::ArrayRef;
 use arrow_schema::DataType as ArrowType;
 
-use super::coding::{Coding, Possible};
+use super::coding::{CodesOfBlock, Coding};
 use crate::encoding::Word;
 use crate::error::Result;
 use crate::expr::Expression;
-use crate::query::scan::OpenBlock;
+use crate::query::open::OpenBlock;
 use crate::query::slice::Slice;
 
 /// How the keys of a query become one number.
@@ -44,7 +44,7 @@ impl Digits {
 
     /// The only key's codes that rows of a block may have, null's aside; `None` where unknown, or
     /// there are more keys.
-    pub(crate) fn possible(&self, block: &OpenBlock<'_>) -> Result<Option<Possible>> {
+    pub(crate) fn possible(&self, block: &OpenBlock<'_>) -> Result<Option<CodesOfBlock>> {
         match self.codings.as_slice() {
             [(only, _)] => only.possible(block),
             _ => Ok(None),

@@ -2,46 +2,26 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::coding::Coding;
 use super::direct::Digits;
-use super::keying::Keying;
+use super::key_encoder::Keying;
 use super::keys::Keys;
-use super::packed::Packed;
-use super::rest::{PartitionsLeft, Rest, SlotsLeft, left};
+use super::output::{PartitionsLeft, Rest, SlotsLeft, left};
+use super::pair::TableKeys;
 use super::sets::{Set, SetWorker, WithSets, sets};
 use super::slots::Slots;
 use super::spill::Spill;
+use super::strategy::{Way, strategy};
 use super::table::Part;
 use super::value_counts::{WithCounts, value_counts};
 use super::worker::Hashed;
 use crate::error::Result;
 use crate::expr::Expression;
-use crate::query::aggregate::{Accumulators, MAX_PENDING};
+use crate::query::aggregate::Accumulators;
+use crate::query::context::Context;
 use crate::query::memory::Reservation;
-use crate::query::run::{Context, each_slice};
-use crate::query::scan::Survivors;
+use crate::query::open::Survivors;
+use crate::query::walk::each_slice;
 use crate::query::{Aggregate, Fragment};
-
-/// A direct index of so few groups is made whatever the rows.
-const FEW: u64 = 1 << 12;
-
-/// How rows become groups.
-pub(super) enum Way {
-    Direct(Arc<Digits>),
-    Hashed(Arc<Keying>),
-}
-
-impl Way {
-    /// Its name in reports.
-    fn name(&self) -> &'static str {
-        match self {
-            Way::Direct(digits) if digits.product == 1 => "one group",
-            Way::Direct(_) => "direct index",
-            Way::Hashed(keying) if keying.bits().is_some() => "hash table of packed codes",
-            Way::Hashed(_) => "hash table of rows",
-        }
-    }
-}
 
 /// Groups the rows that pass. The keys and aggregates come out of what is given back.
 pub(crate) fn groups<'a>(
@@ -51,7 +31,7 @@ pub(crate) fn groups<'a>(
     survivors: &Survivors,
     context: &'a Context<'a>,
 ) -> Result<Rest<'a>> {
-    let way = way(fragment, keys, aggregates, survivors, context)?;
+    let way = strategy(fragment, keys, aggregates, survivors, context)?;
     context.recorder.update(|sum| sum.grouping = Some(way.name()));
     let slots = reserved(&way, aggregates, survivors, context)?;
     let (sets, _held) = sets(fragment, keys, aggregates, &way, survivors, context)?;
@@ -76,7 +56,7 @@ fn reserved<'a>(
         (way, aggregates.iter().any(|aggregate| aggregate.distinct))
     {
         let bytes = Accumulators::new(aggregates)?.bytes_a_group() * digits.product as usize;
-        for _ in 0..context.pool.current_num_threads().min(survivors.work.len().max(1)) {
+        for _ in 0..context.pool.current_num_threads().min(survivors.blocks.len().max(1)) {
             let mut one = Reservation::new(context);
             // Few groups are had in any memory.
             let _ = one.grow(bytes);
@@ -84,63 +64,6 @@ fn reserved<'a>(
         }
     }
     Ok(all)
-}
-
-fn way(
-    fragment: &Fragment,
-    keys: &[Expression],
-    aggregates: &[Aggregate],
-    survivors: &Survivors,
-    context: &Context<'_>,
-) -> Result<Way> {
-    Ok(match keying(fragment, keys, survivors)? {
-        Keying::Digits(digits) if is_direct(digits.product, aggregates, survivors, context)? => {
-            Way::Direct(digits)
-        }
-        keying => Way::Hashed(Arc::new(keying)),
-    })
-}
-
-/// The form that keys take in a hash table.
-pub(super) fn keying(
-    fragment: &Fragment,
-    keys: &[Expression],
-    survivors: &Survivors,
-) -> Result<Keying> {
-    let all = fragment.conditions.is_empty();
-    let codings = keys.iter().map(|key| Coding::of(key, &fragment.columns, survivors, all));
-    let codings: Vec<Option<Coding>> = codings.collect::<Result<_>>()?;
-    let codings = match Digits::of(keys, codings) {
-        Ok(digits) => return Ok(Keying::Digits(Arc::new(digits))),
-        Err(codings) => codings,
-    };
-    Ok(match Packed::of(keys, codings) {
-        Some(packed) => Keying::Packed(packed),
-        None => Keying::of_bytes(keys)?,
-    })
-}
-
-/// Whether a direct index of so many groups is worth its memory, and there is that memory. Of few
-/// groups there is, so that whether sums are those of decimals does not depend on memory.
-fn is_direct(
-    product: u64,
-    aggregates: &[Aggregate],
-    survivors: &Survivors,
-    context: &Context<'_>,
-) -> Result<bool> {
-    let rows: u64 = survivors.segments.iter().map(|s| s.segment.rows()).sum();
-    if product == 1 {
-        return Ok(true);
-    }
-    if product > context.limits.direct.min((rows * 2).max(FEW)) {
-        return Ok(false);
-    }
-    let threads = context.pool.current_num_threads().min(survivors.work.len().max(1));
-    let states = Accumulators::new(aggregates)?;
-    let fits = || {
-        Reservation::new(context).grow(states.bytes_a_group() * product as usize * threads).is_ok()
-    };
-    Ok(product <= MAX_PENDING as u64 || (!states.hold_texts() && fits()))
 }
 
 fn direct<'a>(
@@ -169,7 +92,7 @@ fn direct<'a>(
     let make = || {
         Ok(WithSets { groups: groups()?, alone: only_sets, sets: workers(sets, &spill, context)? })
     };
-    let done = each_slice(fragment, survivors, &survivors.work, context, make)?;
+    let done = each_slice(fragment, survivors, &survivors.blocks, context, make)?;
     let (slots, of_sets) = taken_apart(done, sets.len());
     let mut slots = slots.into_iter();
     let first = slots.next().map_or_else(groups, Ok)?;
@@ -195,10 +118,11 @@ fn hashed<'a>(
 ) -> Result<Rest<'a>> {
     let spill = Arc::new(Spill::new(context.temp_dir));
     let like = Part { keys: keying.none(), states: Accumulators::new(aggregates)? };
-    let groups = || Hashed::new(Arc::clone(&keying), Arc::clone(&spill), &like, context);
+    let table_keys = Arc::new(TableKeys::Group(Arc::clone(&keying)));
+    let groups = || Hashed::new(Arc::clone(&table_keys), Arc::clone(&spill), &like, context);
     let make =
         || Ok(WithSets { groups: groups()?, alone: false, sets: workers(sets, &spill, context)? });
-    let done = each_slice(fragment, survivors, &survivors.work, context, make)?;
+    let done = each_slice(fragment, survivors, &survivors.blocks, context, make)?;
     let (mut hashed, of_sets) = taken_apart(done, sets.len());
     for (set, workers) in sets.iter().zip(of_sets) {
         let Some(into) = hashed.first_mut() else { break };

@@ -8,7 +8,7 @@
 //! | --- | --- | --- |
 //! | all have codes, and the product of their domains is small | the codes, as digits of one number, are the group | `direct`, `slots` |
 //! | all are numbers that fit 128 bits together | a hash table of such numbers | `packed`, `worker` |
-//! | anything | a hash table of the keys as bytes | `keying`, `worker` |
+//! | anything | a hash table of the keys as bytes | `key_encoder`, `worker` |
 //!
 //! Codes mean the same in every segment (`coding`), so that the states of threads are merged slot
 //! by slot.
@@ -30,29 +30,26 @@
 //! ```
 
 mod bits;
-mod code_map;
-mod coded_column;
 pub(crate) mod coding;
-mod decimal_column;
 mod direct;
 mod grouping;
 mod index;
 mod interner;
-mod keying;
+mod key_encoder;
 mod keys;
+mod output;
 mod packed;
 mod pair;
 mod partitions;
-mod rest;
 mod sets;
 mod sieve;
 mod slots;
 mod spill;
+mod strategy;
 mod table;
 mod value_counts;
 mod worker;
 
-pub(crate) use code_map::{CodeMap, CodeMaps};
 pub(crate) use grouping::groups;
 pub(crate) use interner::Interner;
-pub(crate) use rest::Rest;
+pub(crate) use output::Rest;

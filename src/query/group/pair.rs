@@ -3,10 +3,50 @@
 
 use std::sync::Arc;
 
-use super::keying::{Keying, Rooms};
+use super::key_encoder::{Keying, Rooms};
 use super::keys::{Bytes, Keys};
 use crate::error::{Error, Result};
 use crate::query::slice::Slice;
+
+/// The keys of a hash table.
+#[derive(Debug)]
+pub(crate) enum TableKeys {
+    /// Of groups.
+    Group(Arc<Keying>),
+    /// Of a group and one of its values.
+    Pair(Pair),
+}
+
+/// What is computed on the way to the keys of a table.
+#[derive(Debug, Default)]
+pub(crate) struct TableScratch {
+    encoder: Rooms,
+    /// The parts of pairs.
+    parts: Option<(Keys, Keys)>,
+}
+
+impl TableKeys {
+    /// No keys of the form.
+    pub(crate) fn none(&self) -> Keys {
+        match self {
+            TableKeys::Group(keys) => keys.none(),
+            TableKeys::Pair(pair) => pair.none(),
+        }
+    }
+
+    /// The keys of the selected rows of a slice, in place of what `keys` had.
+    pub(crate) fn write(
+        &self,
+        slice: &Slice<'_, '_>,
+        keys: &mut Keys,
+        scratch: &mut TableScratch,
+    ) -> Result<()> {
+        match self {
+            TableKeys::Group(encoder) => encoder.write(slice, keys, &mut scratch.encoder),
+            TableKeys::Pair(pair) => pair.write(slice, keys, scratch),
+        }
+    }
+}
 
 /// The key of a group, and the key of a value.
 #[derive(Debug)]
@@ -56,21 +96,20 @@ impl Pair {
         }
     }
 
-    /// Appends the pair of each selected row to `keys`, which are none.
-    pub(crate) fn write(
+    /// The pair of each selected row, in place of what `keys` had.
+    fn write(
         &self,
         slice: &Slice<'_, '_>,
         keys: &mut Keys,
-        rooms: &mut Rooms,
+        scratch: &mut TableScratch,
     ) -> Result<()> {
-        let Some(group) = &self.group else { return self.value.write(slice, keys, rooms) };
-        let (mut groups, mut values) =
-            rooms.parts.take().unwrap_or_else(|| (group.none(), self.value.none()));
-        group.write(slice, &mut groups, rooms)?;
-        self.value.write(slice, &mut values, rooms)?;
-        let joined = self.join(&groups, &values, keys);
-        rooms.parts = Some((groups, values));
-        joined
+        let TableScratch { encoder, parts } = scratch;
+        let Some(group) = &self.group else { return self.value.write(slice, keys, encoder) };
+        let (groups, values) = parts.get_or_insert_with(|| (group.none(), self.value.none()));
+        group.write(slice, groups, encoder)?;
+        self.value.write(slice, values, encoder)?;
+        keys.clear();
+        self.join(groups, values, keys)
     }
 
     fn join(&self, groups: &Keys, values: &Keys, keys: &mut Keys) -> Result<()> {

@@ -10,23 +10,24 @@ use std::sync::Arc;
 
 use super::bits::{Bits, FEW_BITS};
 use super::direct::Digits;
-use super::grouping::{Way, keying};
-use super::keying::Keying;
+use super::key_encoder::Keying;
 use super::keys::Keys;
-use super::pair::Pair;
-use super::rest::{PartitionsLeft, left};
+use super::output::{PartitionsLeft, left};
+use super::pair::{Pair, TableKeys};
 use super::sieve::{Sieve, Sifter};
 use super::spill::Spill;
+use super::strategy::{Way, key_encoder};
 use super::table::{Part, Table};
 use super::worker::Hashed;
 use crate::error::Result;
 use crate::expr::Expression;
 use crate::query::aggregate::Accumulators;
+use crate::query::context::Context;
 use crate::query::memory::Reservation;
-use crate::query::run::{Context, Worker};
-use crate::query::scan::{OpenBlock, Survivors};
+use crate::query::open::{OpenBlock, Survivors};
 use crate::query::slice::Slice;
 use crate::query::stats::Statistic;
+use crate::query::walk::Worker;
 use crate::query::{Aggregate, Fragment};
 
 /// Bits for a slot of a direct index.
@@ -45,7 +46,7 @@ enum Form {
     /// Whether all rows come.
     Bits(Arc<Digits>, bool),
     /// With what tells rows that were seen before, if there is such.
-    Hashed(Arc<Keying>, Option<Arc<Sieve>>),
+    Hashed(Arc<TableKeys>, Option<Arc<Sieve>>),
 }
 
 /// The sets that aggregates need, and what is reserved for those that cannot be spilled, for all
@@ -67,8 +68,8 @@ pub(crate) fn sets<'a>(
             None => inputs.push((input, vec![at])),
         }
     }
-    let threads = context.pool.current_num_threads().min(survivors.work.len().max(1));
-    let rows = survivors.segments.iter().map(|s| s.segment.rows()).sum();
+    let threads = context.pool.current_num_threads().min(survivors.blocks.len().max(1));
+    let rows = survivors.rows();
     let mut room = Room { context, rows, threads, reservation: Reservation::new(context) };
     let one = |(input, aggregates): (&Expression, Vec<usize>)| {
         let form = form(fragment, keys, input, way, survivors, &mut room)?;
@@ -114,7 +115,7 @@ fn form(
     let group = match way {
         Way::Direct(digits) => {
             let all: Vec<Expression> = keys.iter().chain([input]).cloned().collect();
-            if let Keying::Digits(pairs) = keying(fragment, &all, survivors)?
+            if let Keying::Digits(pairs) = key_encoder(fragment, &all, survivors)?
                 && pairs.product == digits.product.saturating_mul(pairs.last_domain())
                 && room.has(pairs.product)
             {
@@ -126,8 +127,8 @@ fn form(
         }
         Way::Hashed(keying) => Some(Arc::clone(keying)),
     };
-    let value = keying(fragment, std::slice::from_ref(input), survivors)?;
-    Ok(Form::Hashed(Arc::new(Keying::Pair(Pair::of(group, value))), sieve))
+    let value = key_encoder(fragment, std::slice::from_ref(input), survivors)?;
+    Ok(Form::Hashed(Arc::new(TableKeys::Pair(Pair::of(group, value))), sieve))
 }
 
 /// One thread's part of a set.
@@ -152,13 +153,9 @@ impl Set {
     ) -> Result<SetWorker<'a>> {
         Ok(match &self.form {
             Form::Bits(digits, all) => SetWorker::Bits(Bits::new(Arc::clone(digits), *all)),
-            Form::Hashed(keying, sieve) => {
-                let worker = Hashed::new(
-                    Arc::clone(keying),
-                    Arc::clone(spill),
-                    &no_states(keying)?,
-                    context,
-                )?;
+            Form::Hashed(keys, sieve) => {
+                let none = no_states(keys)?;
+                let worker = Hashed::new(Arc::clone(keys), Arc::clone(spill), &none, context)?;
                 let sifter = sieve.as_ref().map(|sieve| Sifter::new(Arc::clone(sieve), context));
                 SetWorker::Hashed(Box::new(worker), sifter)
             }
@@ -186,11 +183,11 @@ impl Set {
             let (groups, counts) = first.merged(bits).counts();
             found(Keys::Narrow(groups), counts)?;
         }
-        let Form::Hashed(keying, _) = &self.form else { return Ok(()) };
-        let Keying::Pair(pair) = &**keying else { return Ok(()) };
+        let Form::Hashed(keys, _) = &self.form else { return Ok(()) };
+        let TableKeys::Pair(pair) = &**keys else { return Ok(()) };
         let (held, parts) = left(hashed, context)?;
         let mut pairs =
-            PartitionsLeft::new(Arc::clone(spill), context, no_states(keying)?, parts, held);
+            PartitionsLeft::new(Arc::clone(spill), context, no_states(keys)?, parts, held);
         while let Some(made) = pairs.step(|part| counted(pair, part))? {
             made.into_iter().try_for_each(|(groups, counts)| found(groups, counts))?;
         }
@@ -199,8 +196,8 @@ impl Set {
 }
 
 /// No pairs; there is nothing but their keys.
-fn no_states<'a>(keying: &Keying) -> Result<Part<'a>> {
-    Ok(Part { keys: keying.none(), states: Accumulators::new(&[])? })
+fn no_states<'a>(keys: &TableKeys) -> Result<Part<'a>> {
+    Ok(Part { keys: keys.none(), states: Accumulators::new(&[])? })
 }
 
 /// The groups of pairs, each once, and how many of the pairs have a value.

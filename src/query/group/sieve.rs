@@ -11,13 +11,14 @@ use std::sync::Arc;
 use super::direct::{Digits, Room};
 use crate::block::Stream;
 use crate::encoding::floats::Floats;
+use crate::encoding::scaled::ScaledInts;
 use crate::error::Result;
 use crate::expr::Expression;
 use crate::model::{DataType, Scalar};
-use crate::query::aggregate::{Fetched, Use, Values, Whole, WholeNumbers, fetch, grid_words};
+use crate::query::aggregate::{Fetched, Use, Values, WholeNumbers, fetch, grid_words};
+use crate::query::context::Context;
 use crate::query::memory::Reservation;
-use crate::query::run::Context;
-use crate::query::scan::Survivors;
+use crate::query::open::Survivors;
 use crate::query::slice::Slice;
 
 /// Bits of a thread at most: they should stay within its caches.
@@ -51,7 +52,7 @@ enum Way {
 }
 
 impl Way {
-    /// Whole numbers between neighbouring ones of a value.
+    /// ScaledInts numbers between neighbouring ones of a value.
     fn scale(self) -> f64 {
         match self {
             Way::Dictionary(places) | Way::Decimals(places, _) => 10f64.powi(i32::from(places)),
@@ -191,10 +192,10 @@ impl<'a> Sifter<'a> {
         let is_exception = |row: usize| valid.as_ref().is_none_or(|valid| valid.is_valid(row));
         let values = seen.span as usize;
         let rows = match &stored.ints {
-            Whole::Narrow(ints) => {
+            ScaledInts::Narrow(ints) => {
                 seen.look(ints, slice.selected(), &self.numbers, &other, is_exception)
             }
-            Whole::Wide(ints) => {
+            ScaledInts::Wide(ints) => {
                 seen.look(ints, slice.selected(), &self.numbers, &other, is_exception)
             }
         };

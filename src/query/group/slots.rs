@@ -9,8 +9,8 @@ use crate::query::aggregate::columns::Map;
 use crate::query::aggregate::kernels::Groups;
 use crate::query::aggregate::{Accumulators, MAX_PENDING};
 use crate::query::memory::Reservation;
-use crate::query::run::Worker;
 use crate::query::slice::Slice;
+use crate::query::walk::Worker;
 
 /// One thread's groups.
 pub(crate) struct Slots<'a> {

@@ -3,7 +3,7 @@
 use arrow_array::ArrayRef;
 
 use super::index::Index;
-use super::keying::Keying;
+use super::key_encoder::Keying;
 use super::keys::Keys;
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;

@@ -10,10 +10,11 @@ use super::slots::Slots;
 use crate::error::Result;
 use crate::expr::Expression;
 use crate::query::aggregate::Accumulators;
+use crate::query::context::Context;
 use crate::query::memory::Reservation;
-use crate::query::run::{Context, Worker};
-use crate::query::scan::Survivors;
+use crate::query::open::Survivors;
 use crate::query::slice::Slice;
+use crate::query::walk::Worker;
 use crate::query::{Aggregate, AggregateFunction, Fragment};
 
 /// Columns of more different values are not counted so: they should stay within the caches.
@@ -42,7 +43,7 @@ pub(crate) fn value_counts(
             None => columns.push((column, vec![taker])),
         }
     }
-    let rows: u64 = survivors.segments.iter().map(|s| s.segment.rows()).sum();
+    let rows: u64 = survivors.rows();
     let most = MAX_VALUES.min(rows / ROWS_A_VALUE);
     let mut value_counts = Vec::new();
     for (at, takers) in columns {

@@ -4,21 +4,22 @@
 
 use std::sync::Arc;
 
-use super::keying::{Keying, Rooms};
+use super::pair::{TableKeys, TableScratch};
 use super::partitions::Partitions;
 use super::spill::Spill;
 use super::table::{Part, Table};
 use crate::error::Result;
+use crate::query::context::{Context, GroupLimits};
 use crate::query::memory::Reservation;
-use crate::query::run::{Context, GroupLimits, Worker};
 use crate::query::slice::Slice;
+use crate::query::walk::Worker;
 
 /// With fewer rows a group than this, a table is not worth the while.
 const WORTH_GROUPING: usize = 2;
 
 /// One thread's groups.
 pub(crate) struct Hashed<'a> {
-    keying: Arc<Keying>,
+    keys: Arc<TableKeys>,
     spill: Arc<Spill>,
     limits: GroupLimits,
     pub(crate) table: Table<'a>,
@@ -34,19 +35,19 @@ pub(crate) struct Hashed<'a> {
     hashes: Vec<u64>,
     /// The numbers from 0.
     each: Vec<u16>,
-    rooms: Rooms,
+    scratch: TableScratch,
 }
 
 impl<'a> Hashed<'a> {
     pub(crate) fn new(
-        keying: Arc<Keying>,
+        keys: Arc<TableKeys>,
         spill: Arc<Spill>,
         like: &Part<'a>,
         context: &'a Context<'a>,
     ) -> Result<Self> {
         let limits = context.limits;
         Ok(Hashed {
-            keying,
+            keys,
             spill,
             limits,
             table: Table::like(like)?,
@@ -58,7 +59,7 @@ impl<'a> Hashed<'a> {
             slice: like.none()?,
             hashes: Vec::new(),
             each: Vec::new(),
-            rooms: Rooms::default(),
+            scratch: TableScratch::default(),
         })
     }
 
@@ -132,7 +133,7 @@ impl Worker for Hashed<'_> {
     }
 
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
-        self.keying.write(slice, &mut self.slice.keys, &mut self.rooms)?;
+        self.keys.write(slice, &mut self.slice.keys, &mut self.scratch)?;
         self.slice.keys.hashes(&mut self.hashes);
         if !self.separate {
             self.table.update(slice, &self.slice.keys, &self.hashes)?;

@@ -26,7 +26,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Result};
 use crate::expr::Expression;
-use crate::query::scan::SLICE_ROWS;
+use crate::query::slice::SLICE_ROWS;
 use crate::query::{self, Condition, Fragment, OrderBy, Recorder, run};
 use crate::sql::convert::from_datafusion;
 use crate::sql::run::cancel::Canceller;
@@ -202,7 +202,7 @@ impl ExecutionPlan for FragmentExec {
         };
         let run = Run {
             most,
-            limits: run::GroupLimits::within(most.min(pool)),
+            limits: query::GroupLimits::within(most.min(pool)),
             fragment: Arc::clone(&self.fragment),
             table: Arc::clone(&self.table),
             engine: Arc::clone(&self.engine),
@@ -245,13 +245,13 @@ struct Run {
     memory: MemoryReservation,
     /// The most of it.
     most: usize,
-    limits: run::GroupLimits,
+    limits: query::GroupLimits,
 }
 
 impl Run {
     async fn emit(self, output: Output) -> Result<()> {
         let pool = self.engine.pool()?;
-        let context = run::Context {
+        let context = query::Context {
             pool: &pool,
             cancelled: &|| self.engine.canceller.is_cancelled(),
             reserve: &|bytes| self.reserve(bytes),

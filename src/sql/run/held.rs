@@ -5,7 +5,7 @@ use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
 
 use crate::error::{Error, Result};
-use crate::query::scan::SLICE_ROWS;
+use crate::query::slice::SLICE_ROWS;
 
 /// So many rows are worth a batch.
 const WORTH: usize = SLICE_ROWS / 2;

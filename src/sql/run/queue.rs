@@ -7,12 +7,15 @@ use std::sync::{Arc, OnceLock};
 use crate::error::Result;
 use crate::expr::Predicate;
 use crate::limits::BLOCK_ROWS;
-use crate::query::Condition;
-use crate::query::filter::OnCodes;
+use crate::query::filter::OnDictionaries;
+use crate::query::open::OpenSegment;
+use crate::query::open::opener::partitions;
+use crate::query::open::prefetch::{BATCH, LOW_WATER, Prefetch};
 use crate::query::order::ranks::{best_of_block, best_of_segment};
-use crate::query::scan::ahead::{AHEAD, Ahead, LEAST};
-use crate::query::scan::{Manifest, OpenSegment, matching_blocks, matching_segments, partitions};
+use crate::query::prune::blocks::matching_blocks;
+use crate::query::prune::segments::Manifest;
 use crate::query::stats::{Clock, Counters, Recorder};
+use crate::query::{Condition, matching_segments};
 use crate::sql::convert::from_datafusion;
 use crate::sql::run::scan::{Scan, Visit};
 use crate::store::{SegmentEntry, Snapshot};
@@ -23,9 +26,8 @@ pub(crate) struct Work {
     pub(crate) segment: Arc<OpenSegment>,
     pub(crate) block: usize,
     pub(crate) now: Arc<Now>,
-    /// As [`OpenSegment::on_codes`], for the conditions that came later.
-    pub(crate) on_codes: Arc<[OnceLock<OnCodes>]>,
-    pub(crate) ahead: Arc<Ahead>,
+    pub(crate) on_dictionaries: OnDictionaries,
+    pub(crate) prefetch: Arc<Prefetch>,
 }
 
 /// What rows must meet as far as it is known by now.
@@ -83,16 +85,16 @@ pub(crate) struct Queue {
     segments: Option<Vec<Vec<usize>>>,
     /// In each lane, the segment at hand.
     open: HashMap<usize, Open>,
-    ahead: Arc<Ahead>,
+    prefetch: Arc<Prefetch>,
 }
 
 #[derive(Debug)]
 struct Open {
     segment: Arc<OpenSegment>,
     blocks: std::vec::IntoIter<usize>,
-    /// So many of them were asked for.
-    asked: usize,
-    on_codes: Arc<[OnceLock<OnCodes>]>,
+    /// How many of them were prefetched.
+    prefetched: usize,
+    on_dictionaries: OnDictionaries,
 }
 
 impl Queue {
@@ -107,25 +109,26 @@ impl Queue {
     ) -> Result<Option<Work>> {
         loop {
             let now = self.now(scan)?;
-            if let Some(Open { segment, blocks, asked, on_codes }) = self.open.get_mut(&lane) {
+            if let Some(Open { segment, blocks, prefetched, on_dictionaries }) =
+                self.open.get_mut(&lane)
+            {
                 // No more than a limit lets through, if all rows pass.
                 let most = scan
                     .limit
-                    .map_or(AHEAD, |limit| AHEAD.min((limit / BLOCK_ROWS as u64) as usize + 1));
-                if *asked < LEAST.min(most) {
-                    let next = blocks.as_slice().iter().skip(*asked).take(most);
-                    *asked += next.len();
-                    self.ahead.ask(segment, next.copied());
+                    .map_or(BATCH, |limit| BATCH.min((limit / BLOCK_ROWS as u64) as usize + 1));
+                if *prefetched < LOW_WATER.min(most) {
+                    let next = blocks.as_slice().iter().skip(*prefetched).take(most);
+                    *prefetched += next.len();
+                    self.prefetch.blocks(segment, next.copied());
                 }
                 if let Some(block) = blocks.next() {
-                    *asked -= 1;
-                    let (segment, on_codes) = (Arc::clone(segment), Arc::clone(on_codes));
+                    *prefetched -= 1;
                     return Ok(Some(Work {
-                        segment,
+                        segment: Arc::clone(segment),
                         block,
                         now,
-                        on_codes,
-                        ahead: Arc::clone(&self.ahead),
+                        on_dictionaries: on_dictionaries.clone(),
+                        prefetch: Arc::clone(&self.prefetch),
                     }));
                 }
                 self.open.remove(&lane);
@@ -151,7 +154,7 @@ impl Queue {
         }
         let now = Arc::new(Now::of(scan)?);
         for open in self.open.values_mut() {
-            open.on_codes = later(scan, &now);
+            open.on_dictionaries = open.on_dictionaries.with_passing(passing(scan, &now));
         }
         Ok(Arc::clone(self.now.insert(now)))
     }
@@ -172,7 +175,7 @@ impl Queue {
         let segments = match &mut self.segments {
             Some(segments) => segments,
             None => {
-                self.ahead = Arc::new(Ahead::of(&scan.conditions, 0..scan.columns.len()));
+                self.prefetch = Arc::new(Prefetch::new(&scan.conditions, 0..scan.columns.len()));
                 let mut kept = matching_segments(
                     &now.predicate,
                     &partitions(&now.conditions),
@@ -215,7 +218,7 @@ impl Queue {
         }
         let segment = snapshot.open_segment(entry)?;
         let mut blocks = matching_blocks(&now.predicate, &segment, &scan.columns, timed, counters)?;
-        let segment = OpenSegment::open(segment, number, &scan.columns, scan.conditions.len())?;
+        let segment = OpenSegment::open(segment, number, &scan.columns)?;
         match &scan.visit {
             visit if visit.is_backwards() => blocks.reverse(),
             Visit::Stored | Visit::Backwards | Visit::Merged(_) => {}
@@ -223,9 +226,9 @@ impl Queue {
                 blocks.sort_by_cached_key(|block| best_of_block(by, &segment.columns, *block))
             }
         }
-        let on_codes = later(scan, now);
-        let open =
-            Open { segment: Arc::new(segment), blocks: blocks.into_iter(), asked: 0, on_codes };
+        let on_dictionaries = OnDictionaries::new(scan.conditions.len(), passing(scan, now));
+        let (segment, blocks) = (Arc::new(segment), blocks.into_iter());
+        let open = Open { segment, blocks, prefetched: 0, on_dictionaries };
         self.open.insert(lane, open);
         if let Some(next) = segments.last().and_then(|number| entries.get(*number)) {
             snapshot.ask_for(next);
@@ -234,6 +237,7 @@ impl Queue {
     }
 }
 
-fn later(scan: &Scan, now: &Now) -> Arc<[OnceLock<OnCodes>]> {
-    (scan.conditions.len()..now.conditions.len()).map(|_| OnceLock::new()).collect()
+/// How many conditions may soon be others.
+fn passing(scan: &Scan, now: &Now) -> usize {
+    now.conditions.len() - scan.conditions.len()
 }

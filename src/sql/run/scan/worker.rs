@@ -11,11 +11,11 @@ use datafusion::physical_plan::metrics::BaselineMetrics;
 use super::Scan;
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
-use crate::query::filter::{Filter, Marks, Tests};
+use crate::query::filter::{Filter, MaskBuilder, Tests};
+use crate::query::open::prefetch::Prefetch;
+use crate::query::open::{BlockRef, OpenBlock};
 use crate::query::order::chains::Chains;
-use crate::query::scan::ahead::Ahead;
-use crate::query::scan::{self, OpenBlock, SLICE_ROWS};
-use crate::query::slice::Slice;
+use crate::query::slice::{SLICE_ROWS, Slice};
 use crate::query::stats::Tally;
 use crate::query::{OrderBy, Recorder};
 use crate::sql::convert::from_datafusion;
@@ -127,10 +127,11 @@ impl Worker {
 
     /// Filters one block and decodes what is left of every column, slice by slice.
     async fn block(&self, work: &Work, output: &Output) -> Result<()> {
-        let place = scan::Work { segment: 0, block: work.block };
+        let place = BlockRef { segment: 0, block: work.block };
         let block = OpenBlock::new(&work.segment, &self.scan.columns, place);
         let conditions = &work.now.conditions;
-        let filter = Filter { conditions, columns: &self.scan.columns, on_codes: &work.on_codes };
+        let (columns, on_dictionaries) = (&self.scan.columns, &work.on_dictionaries);
+        let filter = Filter { conditions, columns, on_dictionaries };
         let tally = Tally::new(conditions.len(), self.timed);
         let mut counted =
             Counted { recorder: &self.recorder, conditions: self.scan.conditions.len(), tally };
@@ -138,14 +139,14 @@ impl Worker {
         block.count_read(&mut counted.tally.counters);
         counted.tally.counters.scan.time = counted.tally.clock.lap();
         let (mut left, mut step) = (0..block.rows, SLICE_ROWS);
-        let (mut marks, mut held, mut any) = (Marks::default(), Held::default(), false);
+        let (mut mask, mut held, mut any) = (MaskBuilder::default(), Held::default(), false);
         while !left.is_empty() && !self.is_satisfied() {
             let (rows, others) = self.scan.visit.cut(&left, step);
             let tested = counted.tally.counters.conditions.clone();
             let batch = {
                 let _timer = self.baseline.elapsed_compute().timer();
                 counted.tally.clock.lap();
-                self.slice(&block, &tests, &mut marks, rows, &mut counted.tally, &work.ahead)
+                self.slice(&block, &tests, &mut mask, rows, &mut counted.tally, &work.prefetch)
             };
             block.count_opened(&mut counted.tally.counters);
             let batch = match batch {
@@ -168,7 +169,7 @@ impl Worker {
                 self.emit(full, output).await;
             }
         }
-        work.ahead.note(any);
+        work.prefetch.note(any);
         if let Some(rest) = held.take()? {
             self.emit(rest, output).await;
         }
@@ -186,17 +187,17 @@ impl Worker {
         &self,
         block: &OpenBlock<'_>,
         tests: &Tests<'_>,
-        marks: &mut Marks,
+        mask: &mut MaskBuilder,
         rows: Range<usize>,
         tally: &mut Tally,
-        ahead: &Ahead,
+        prefetch: &Prefetch,
     ) -> Result<Option<RecordBatch>> {
         let mut slice = Slice::new(block, rows);
-        tests.apply(&mut slice, marks, tally)?;
+        tests.apply(&mut slice, mask, tally)?;
         if slice.len() == 0 {
             return Ok(None);
         }
-        ahead.ask_others(block.segment, block.work.block);
+        prefetch.output(block.segment, block.at.block);
         let claimed = self.claim(&mut slice);
         let batch = self.decoded(&slice);
         if batch.is_err() {

@@ -5,7 +5,9 @@
 //! not below a lower bound. Where a segment stores a narrower type than the predicate compares in,
 //! bounds are widened first, by maps that keep order.
 
+pub(crate) mod blocks;
 pub mod partitions;
+pub(crate) mod segments;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -299,6 +301,15 @@ pub fn widens(from: &DataType, to: &DataType) -> bool {
 fn power_of_ten(from: i8, to: i8) -> Option<i128> {
     let digits = u32::try_from(i16::from(to) - i16::from(from)).ok()?;
     10_i128.checked_pow(digits)
+}
+
+/// The columns that a predicate names, each once.
+fn columns_of(predicate: &Predicate) -> Vec<ColumnId> {
+    let mut columns = Vec::new();
+    predicate.for_each_column(&mut |column| columns.push(column));
+    columns.sort_unstable();
+    columns.dedup();
+    columns
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //!
 //! * a column with a dictionary: the place in the union of the dictionaries;
 //! * whole numbers, dates, times, booleans: the distance from the minimum that zone maps give;
-//! * decimals: the distance of the whole numbers that stand for them (see `decimal_column`);
+//! * decimals: the distance of the whole numbers that stand for them (see `decimals`);
 //! * an expression over one such column of few values, or several: it is evaluated once for each of
 //!   them, or each combination;
 //! * an expression of which it is known between what numbers it lies (a part of a date, a
@@ -13,32 +13,31 @@
 //!
 //! Where a key may be null, code 0 is null.
 
-mod expressions;
+mod codes;
+mod column;
+mod decimals;
+mod map;
+mod ranged;
+mod tabulated;
 
 use std::borrow::Cow;
-use std::ops::Range;
-use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
-use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
-use self::expressions::{bounded, combined, folded, mapped, ranged};
-use super::code_map;
-use super::coded_column::{CodedColumn, unknown};
-use super::decimal_column::{self, DecimalColumn};
+pub(crate) use self::codes::CodesOfBlock;
+use self::codes::{compact, narrow, outside, unknown, within};
+use self::column::CodedColumn;
+use self::decimals::DecimalColumn;
+use self::ranged::RangedKey;
+use self::tabulated::{MAX_TABULATED, few_combinations, tabulated};
 use crate::encoding::Word;
-use crate::encoding::bools::Bools;
-use crate::encoding::kernels::dispatch::simd;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::expr::Expression;
 use crate::model::Column;
-use crate::query::scan::{OpenBlock, Survivors};
+use crate::query::open::{OpenBlock, Survivors};
 use crate::query::slice::{Slice, take};
-use crate::query::words::{blank, from_words, one_zero, to_words};
-
-/// An expression is evaluated in advance for at most this many values of its column.
-const MAX_MAPPED: u64 = 1 << 16;
+use crate::query::words::one_zero;
 
 /// How a key is coded.
 #[derive(Debug)]
@@ -62,35 +61,8 @@ pub(crate) enum Coding {
         /// The value of each code.
         values: ArrayRef,
     },
-    /// An expression of whole numbers of which it is known between what they lie: the distance from
-    /// the least.
-    Ranged {
-        expression: Expression,
-        input: Option<usize>,
-        low: i64,
-        nulls: bool,
-        domain: u64,
-        stands_for: KeyValues,
-    },
-}
-
-/// What the whole numbers of a key stand for.
-#[derive(Clone, Debug)]
-pub(crate) enum KeyValues {
-    /// Themselves.
-    Numbers,
-    /// Decimals of so many places.
-    Decimals(u8),
-    /// The values of a choice: code 0 is the first, and not null unless that is.
-    Choice(ArrayRef),
-}
-
-/// Codes that rows of a block may have.
-pub(crate) enum Possible {
-    /// From one to another.
-    Range(u64, u64),
-    /// Those of the segment's dictionary: null's, then some that each occur in the segment.
-    Dictionary(Arc<[u32]>),
+    /// Numbers within known bounds: the distance from the least.
+    Ranged(RangedKey),
 }
 
 impl Coding {
@@ -106,34 +78,32 @@ impl Coding {
             return Ok(Some(Coding::Constant(one_zero(&key.evaluate(&[], 1)?))));
         }
         let Some(at) = key.only_input() else {
-            return Ok(combined(key, columns, survivors)?.or_else(|| bounded(key)));
+            if let Some(sources) = few_combinations(key, columns, survivors)?
+                && let Some((codes, values)) = tabulated(key, &sources)?
+            {
+                return Ok(Some(Coding::Combined { sources, codes, values }));
+            }
+            return Ok(RangedKey::bounded(key, survivors).map(Coding::Ranged));
         };
         let Some(column) = columns.get(at) else { return Ok(None) };
         let coded = CodedColumn::of(at, column, survivors)?;
         if key.function.is_none() {
-            let decimals = match coded {
-                None if all => DecimalColumn::of(at, column, survivors)?,
-                _ => None,
-            };
-            let ranged = |DecimalColumn { int, places, low, domain }| Coding::Ranged {
-                expression: int,
-                input: Some(at),
-                low,
-                nulls: true,
-                domain,
-                stands_for: KeyValues::Decimals(places),
-            };
-            return Ok(coded.map(Coding::Column).or(decimals.map(ranged)));
+            if let Some(coded) = coded {
+                return Ok(Some(Coding::Column(coded)));
+            }
+            let decimals = if all { DecimalColumn::of(at, column, survivors)? } else { None };
+            let ranged = decimals.map(|decimals| RangedKey::decimals(at, decimals, survivors));
+            return Ok(ranged.map(Coding::Ranged));
         }
-        let rows: u64 = survivors.segments.iter().map(|s| s.segment.rows()).sum();
         if let Some(source) = coded
             && !source.loses_sign
-            && source.domain <= MAX_MAPPED.min(rows / 4)
-            && let Some(mapped) = mapped(key, source)?
+            && source.domain <= MAX_TABULATED.min(survivors.rows() / 4)
+            && let Some((codes, values)) = tabulated(key, std::slice::from_ref(&source))?
         {
-            return Ok(Some(mapped));
+            return Ok(Some(Coding::Mapped { source, codes, values }));
         }
-        Ok(ranged(key, at, column, survivors)?.or_else(|| bounded(key)))
+        let ranged = RangedKey::monotone(key, at, column, survivors);
+        Ok(ranged.or_else(|| RangedKey::bounded(key, survivors)).map(Coding::Ranged))
     }
 
     /// How many codes there may be.
@@ -142,7 +112,7 @@ impl Coding {
             Coding::Constant(_) => 1,
             Coding::Column(column) => column.domain,
             Coding::Mapped { values, .. } | Coding::Combined { values, .. } => values.len() as u64,
-            Coding::Ranged { domain, .. } => *domain,
+            Coding::Ranged(key) => key.domain,
         }
     }
 
@@ -160,8 +130,7 @@ impl Coding {
             Coding::Constant(value) => among(value),
             Coding::Column(column) => column.has_null().then_some(0),
             Coding::Mapped { values, .. } | Coding::Combined { values, .. } => among(values),
-            Coding::Ranged { stands_for: KeyValues::Choice(values), .. } => among(values),
-            Coding::Ranged { nulls, .. } => nulls.then_some(0),
+            Coding::Ranged(key) => key.null(),
         }
     }
 
@@ -173,28 +142,7 @@ impl Coding {
             Coding::Mapped { values, .. } | Coding::Combined { values, .. } => {
                 take(values, &narrow(codes))
             }
-            Coding::Ranged { stands_for: KeyValues::Choice(values), .. } => {
-                take(values, &narrow(codes))
-            }
-            Coding::Ranged { low, nulls, stands_for, .. } => {
-                let words = from_codes(codes, *low, *nulls);
-                let null = *nulls && codes.contains(&0);
-                let nulls = null.then(|| NullBuffer::from_iter(codes.iter().map(|c| *c != 0)));
-                match data_type {
-                    ArrowType::Float64 => {
-                        let places = if let KeyValues::Decimals(places) = stands_for {
-                            i32::from(*places)
-                        } else {
-                            0
-                        };
-                        let power = 10f64.powi(places);
-                        let floats: ScalarBuffer<f64> =
-                            words.iter().map(|w| *w as f64 / power).collect();
-                        Ok(Arc::new(arrow_array::Float64Array::new(floats, nulls)))
-                    }
-                    _ => from_words(words, nulls, data_type),
-                }
-            }
+            Coding::Ranged(key) => key.values(codes, data_type),
         }
     }
 
@@ -217,10 +165,7 @@ impl Coding {
                     .and_then(|place| codes.get(usize::try_from(place).ok()?))
                     .map(|code| u64::from(*code))
             }
-            Coding::Ranged { expression, input: Some(input), low, nulls, .. } => {
-                folded(expression, *input, low.wrapping_sub(i64::from(*nulls)), block)
-            }
-            Coding::Ranged { input: None, .. } => None,
+            Coding::Ranged(key) => key.constant(block),
         };
         match code {
             Some(code) if code >= self.domain() => Err(outside()),
@@ -230,17 +175,11 @@ impl Coding {
 
     /// The codes that rows of a block may have, null's aside, as far as that shows without a look
     /// at them.
-    pub(crate) fn possible(&self, block: &OpenBlock<'_>) -> Result<Option<Possible>> {
+    pub(crate) fn possible(&self, block: &OpenBlock<'_>) -> Result<Option<CodesOfBlock>> {
         Ok(match self {
             Coding::Column(column) => column.possible(block),
-            Coding::Ranged { expression, input: Some(input), low, nulls, stands_for, .. }
-                if !matches!(stands_for, KeyValues::Choice(_)) =>
-            {
-                let bias = low.wrapping_sub(i64::from(*nulls));
-                code_map::of_block(expression, *input, bias, block)?
-                    .map(|map| Possible::Dictionary(map.codes()))
-            }
-            _ => None,
+            Coding::Ranged(key) => key.of_dictionary(block)?.map(CodesOfBlock::Dictionary),
+            Coding::Constant(_) | Coding::Mapped { .. } | Coding::Combined { .. } => None,
         })
     }
 
@@ -315,97 +254,8 @@ impl Coding {
                 };
                 out.extend(places.iter().map(code));
             }
-            Coding::Ranged { expression, input, low, nulls, domain, stands_for } => {
-                let bias = low.wrapping_sub(i64::from(*nulls));
-                if let (KeyValues::Decimals(places), Some(input)) = (stands_for, input)
-                    && decimal_column::write(*places, *input, bias, slice, out)?
-                {
-                    compact(out, slice);
-                    return within(out, *domain);
-                }
-                if let Some(input) = input
-                    && code_map::write(expression, *input, bias, slice, out)?
-                {
-                    compact(out, slice);
-                    return within(out, *domain);
-                }
-                let array = slice.evaluate(expression)?;
-                let words = words_of(&array)
-                    .ok_or_else(|| Error::InvalidInput("a key without words".into()))?;
-                out.extend(words.iter().map(|w| T::from_u64(w.wrapping_sub(bias) as u64)));
-                blank(out, array.nulls());
-                // The truncated code can look right where the true one is not.
-                let most = (*domain - 1) as i64;
-                let is_outside = |w: &i64| !(0..=most).contains(&w.wrapping_sub(bias));
-                let bad = match array.nulls() {
-                    None => words.iter().any(is_outside),
-                    Some(valid) => words.iter().zip(valid).any(|(w, valid)| valid && is_outside(w)),
-                };
-                if bad {
-                    return Err(outside());
-                }
-            }
+            Coding::Ranged(key) => return key.write(slice, out),
         }
         within(out, self.domain())
-    }
-}
-
-/// Makes the codes of null rows 0.
-pub(super) fn blank_unset<T: Word>(
-    codes: &mut [T],
-    valid: &Bools<'_>,
-    rows: Range<usize>,
-) -> Result<()> {
-    valid.each_unset(rows, |unset| {
-        if let Some(codes) = codes.get_mut(unset) {
-            codes.fill(T::default());
-        }
-    })
-}
-
-/// Keeps what is selected.
-pub(super) fn compact<T: Word>(codes: &mut Vec<T>, slice: &Slice<'_, '_>) {
-    let Some(selected) = slice.selected() else { return };
-    for (to, from) in selected.iter().enumerate() {
-        codes[to] = codes[*from as usize];
-    }
-    codes.truncate(selected.len());
-}
-
-/// Damaged or mistaken zone maps must not lead outside of the groups.
-pub(super) fn within<T: Word>(codes: &[T], domain: u64) -> Result<()> {
-    let greatest = simd(
-        #[inline(always)]
-        || codes.iter().fold(T::default(), |most, code| most.max(*code)),
-    );
-    if Word::to_u64(greatest) < domain || codes.is_empty() {
-        return Ok(());
-    }
-    Err(outside())
-}
-
-pub(super) fn outside() -> Error {
-    Error::corrupt(0, "a value lies outside the bounds of its zone map")
-}
-
-pub(super) fn from_codes(codes: &[u64], low: i64, nulls: bool) -> Vec<i64> {
-    let bias = low.wrapping_sub(i64::from(nulls));
-    codes.iter().map(|code| bias.wrapping_add(*code as i64)).collect()
-}
-
-/// Codes that are positions in an array.
-pub(super) fn narrow(codes: &[u64]) -> Vec<u32> {
-    codes.iter().map(|code| u32::try_from(*code).unwrap_or(u32::MAX)).collect()
-}
-
-/// Words of an array of whole numbers, or of floats without fractions.
-pub(super) fn words_of(array: &ArrayRef) -> Option<ScalarBuffer<i64>> {
-    use arrow_array::cast::AsArray;
-    match array.data_type() {
-        ArrowType::Float64 => {
-            let floats = array.as_primitive::<arrow_array::types::Float64Type>();
-            Some(floats.values().iter().map(|v| *v as i64).collect())
-        }
-        _ => to_words(array),
     }
 }

@@ -10,15 +10,15 @@ use rayon::prelude::*;
 
 use super::direct::Digits;
 use super::index::Index;
-use super::keying::Keying;
+use super::key_encoder::Keying;
 use super::partitions::{FAN, LEVELS, Partition, Partitions};
 use super::spill::Spill;
 use super::table::{Part, Table, columns};
 use super::worker::Hashed;
 use crate::error::{Error, Result};
 use crate::query::aggregate::Accumulators;
+use crate::query::context::Context;
 use crate::query::memory::Reservation;
-use crate::query::run::Context;
 
 /// Groups of a step, before those of the same key are merged.
 const STEP_GROUPS: usize = 1 << 20;

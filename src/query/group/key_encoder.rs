@@ -11,7 +11,6 @@ use arrow_schema::DataType as ArrowType;
 use super::direct::{Digits, Room};
 use super::keys::{Bytes, Keys};
 use super::packed::Packed;
-use super::pair::Pair;
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::query::slice::Slice;
@@ -28,8 +27,6 @@ pub(crate) enum Keying {
     Text(Expression),
     /// The values' bytes.
     Rows(Vec<Expression>, RowConverter),
-    /// A group and one of its values.
-    Pair(Pair),
 }
 
 /// Room for what is computed on the way.
@@ -37,8 +34,6 @@ pub(crate) enum Keying {
 pub(crate) struct Rooms {
     digits: Room,
     words: Vec<u64>,
-    /// The parts of pairs.
-    pub(super) parts: Option<(Keys, Keys)>,
 }
 
 fn failed(error: arrow_schema::ArrowError) -> Error {
@@ -62,7 +57,7 @@ impl Keying {
         match self {
             Keying::Digits(digits) => Some(digits.bits()),
             Keying::Packed(packed) => Some(packed.bits),
-            Keying::Text(_) | Keying::Rows(..) | Keying::Pair(_) => None,
+            Keying::Text(_) | Keying::Rows(..) => None,
         }
     }
 
@@ -71,7 +66,7 @@ impl Keying {
         match self {
             Keying::Digits(digits) => digits.last_null().map(u128::from),
             Keying::Packed(packed) => packed.null(),
-            Keying::Text(_) | Keying::Rows(..) | Keying::Pair(_) => None,
+            Keying::Text(_) | Keying::Rows(..) => None,
         }
     }
 
@@ -82,7 +77,6 @@ impl Keying {
             Keying::Packed(packed) if packed.bits <= 64 => Keys::Narrow(Vec::new()),
             Keying::Packed(_) => Keys::Wide(Vec::new()),
             Keying::Text(_) | Keying::Rows(..) => Keys::Bytes(Bytes::default()),
-            Keying::Pair(pair) => pair.none(),
         }
     }
 
@@ -95,7 +89,6 @@ impl Keying {
     ) -> Result<()> {
         keys.clear();
         match (self, keys) {
-            (Keying::Pair(pair), keys) => pair.write(slice, keys, rooms),
             (Keying::Digits(digits), Keys::Narrow(keys)) => {
                 digits.of_block(slice.block)?.numbers(slice, keys, &mut rooms.digits)
             }

@@ -9,16 +9,15 @@ use arrow_array::types::Float64Type;
 use arrow_array::{ArrayRef, Int64Array};
 use arrow_schema::DataType as ArrowType;
 
-use super::coding::blank_unset;
+use super::codes::blank_unset;
 use crate::block::{Bound, Stream, Validity};
 use crate::encoding::Word;
 use crate::encoding::floats::{Alp, Floats};
 use crate::error::Result;
 use crate::expr::{Expression, Function, Traits};
 use crate::model::{Column, DataType, Scalar};
-use crate::query::aggregate::DictionaryDecimals;
-use crate::query::scan::ahead::{Ahead, Walk};
-use crate::query::scan::{OpenSegment, Survivors};
+use crate::query::open::Survivors;
+use crate::query::open::prefetch::{BlockQueue, Prefetch};
 use crate::query::slice::Slice;
 use crate::segment;
 
@@ -66,11 +65,12 @@ impl DecimalColumn {
         let mut exponent = 0;
         let mut known = HashSet::new();
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        let walk = Walk::over(&survivors.work, survivors, Ahead::of(&[], std::iter::once(at)));
-        for work in (0..).map_while(|at| walk.take(at)) {
-            let Some(segment) = survivors.segments.get(work.segment) else { return Ok(None) };
+        let prefetch = Prefetch::new(&[], std::iter::once(at));
+        let queue = BlockQueue::new(&survivors.blocks, survivors, prefetch);
+        while let Some(block) = queue.take() {
+            let Some(segment) = survivors.segments.get(block.segment) else { return Ok(None) };
             let Some(stored) = segment.columns.get(at).and_then(Option::as_deref) else { continue };
-            let Some(places) = exponent_of(at, segment, stored, work.block, &mut known)? else {
+            let Some(places) = exponent_of(stored, block.block, &mut known)? else {
                 return Ok(None);
             };
             exponent = exponent.max(places);
@@ -132,8 +132,6 @@ pub(super) fn write<T: Word>(
 
 /// As many decimals as all values of a block have; `None` if some may have more.
 fn exponent_of(
-    at: usize,
-    segment: &OpenSegment,
     stored: &segment::Column,
     block: usize,
     known: &mut HashSet<(u8, u8, i64, i64)>,
@@ -142,11 +140,7 @@ fn exponent_of(
         return Ok(None);
     }
     if stored.record().dictionary.is_some() {
-        let Some(slot) = segment.decimals.get(at) else { return Ok(None) };
-        if slot.get().is_none() {
-            let _ = slot.set(stored.dictionary()?.and_then(DictionaryDecimals::of));
-        }
-        return Ok(slot.get().and_then(Option::as_ref).map(|decimals| decimals.exponent));
+        return Ok(stored.scaled_dictionary()?.map(|scaled| scaled.exponent));
     }
     let block = stored.block(block)?;
     let reader = block.reader();

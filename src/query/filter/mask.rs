@@ -1,4 +1,4 @@
-//! Marks: which rows of a slice pass so far, as one byte a row or, where few are left, as a list of
+//! MaskBuilder: which rows of a slice pass so far, as one byte a row or, where few are left, as a list of
 //! rows; conditions on codes and whole numbers leave fewer.
 //!
 //! A condition looks at all rows of a slice in the narrowest words that hold them; if few rows are
@@ -24,7 +24,7 @@ const FETCH: usize = 128;
 
 /// The marks of a slice, and room to decode codes into.
 #[derive(Debug, Default)]
-pub(crate) struct Marks {
+pub(crate) struct MaskBuilder {
     state: State,
     /// One byte a row, 1 while it passes.
     marks: Vec<u8>,
@@ -37,17 +37,17 @@ pub(crate) struct Marks {
     texts: StringsOut,
 }
 
-/// What of [`Marks`] counts.
+/// What of [`MaskBuilder`] counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// Nothing was tested.
     #[default]
     All,
-    Marks,
+    MaskBuilder,
     Rows,
 }
 
-impl Marks {
+impl MaskBuilder {
     pub(crate) fn clear(&mut self) {
         self.state = State::All;
     }
@@ -57,7 +57,7 @@ impl Marks {
         match self.state {
             State::All => all,
             State::Rows => self.rows.len(),
-            State::Marks => {
+            State::MaskBuilder => {
                 let left = occurrences(&self.marks, 1) as usize;
                 if left * FEW < all {
                     list(&self.marks, &mut self.rows);
@@ -72,7 +72,7 @@ impl Marks {
     pub(crate) fn select(&mut self, slice: &mut Slice<'_, '_>, left: usize) {
         match self.state {
             State::All => {}
-            State::Marks => slice.select_marked(&self.marks, left),
+            State::MaskBuilder => slice.select_marked(&self.marks, left),
             State::Rows => slice.select(self.rows.clone()),
         }
     }
@@ -116,7 +116,7 @@ impl Marks {
             codes.decode(slice.range.clone(), &mut self.words)?;
             mark(self.state, &mut self.marks, &self.words, holds);
         }
-        self.state = State::Marks;
+        self.state = State::MaskBuilder;
         Ok(())
     }
 
@@ -216,7 +216,7 @@ impl Marks {
     fn has(&self, row: usize) -> bool {
         match self.state {
             State::All => true,
-            State::Marks => self.marks.get(row).is_some_and(|mark| *mark != 0),
+            State::MaskBuilder => self.marks.get(row).is_some_and(|mark| *mark != 0),
             State::Rows => self.rows.binary_search(&(row as u32)).is_ok(),
         }
     }
@@ -290,10 +290,10 @@ impl Marks {
         if range.is_of_outliers(ints, signed) {
             return self.outliers(slice, ints, range);
         }
-        let of_marked = self.state == State::Marks;
+        let of_marked = self.state == State::MaskBuilder;
         self.marks.resize(rows.len(), 0);
         if ints.mark_within(rows.clone(), bounds, signed, of_marked, &mut self.marks)? {
-            self.state = State::Marks;
+            self.state = State::MaskBuilder;
             return Ok(());
         }
         if range.span <= u64::from(u8::MAX) {
@@ -313,7 +313,7 @@ impl Marks {
             ints.decode_narrow(rows, base, signed, &mut self.longs)?;
             within(self.state, &mut self.marks, &self.longs, range.low, span);
         }
-        self.state = State::Marks;
+        self.state = State::MaskBuilder;
         Ok(())
     }
 
@@ -324,7 +324,7 @@ impl Marks {
         ints: &Ints<'_, W>,
         range: &WordRange,
     ) -> Result<()> {
-        let Marks { state, marks, rows, .. } = self;
+        let MaskBuilder { state, marks, rows, .. } = self;
         let low = W::from_u64((range.base as u64).wrapping_add(range.low));
         rows.clear();
         ints.outliers_within(
@@ -374,7 +374,7 @@ impl Marks {
         if self.state == State::All {
             self.marks.clear();
             self.marks.resize(slice.range.len(), 1);
-            self.state = State::Marks;
+            self.state = State::MaskBuilder;
         }
     }
 }
@@ -397,7 +397,7 @@ fn within<T: Word>(state: State, marks: &mut Vec<u8>, values: &[T], low: u64, sp
 /// Ands the marks, if there are any, with what `passes` says of each value.
 #[inline(always)]
 fn mark<T: Word>(state: State, marks: &mut Vec<u8>, values: &[T], passes: impl Fn(T) -> u8) {
-    if state == State::Marks {
+    if state == State::MaskBuilder {
         for (mark, value) in marks.iter_mut().zip(values) {
             *mark &= passes(*value);
         }

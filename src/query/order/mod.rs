@@ -20,13 +20,15 @@ use arrow_schema::SortOptions;
 
 use self::ranks::{ANY, Ranks, best_of_segment, best_ranks, first_guess, is_ranked, pair, ranks};
 use self::threshold::{Threshold, ranks_beside};
-use super::filter::{Marks, narrow};
+use super::context::Context;
+use super::filter::{MaskBuilder, narrow};
+use super::open::opener::Opener;
+use super::open::prefetch::Prefetch;
+use super::open::{BlockRef, OpenBlock, Survivors};
 use super::prune::Verdict;
-use super::run::{Context, Worker, each_slice};
-use super::scan::ahead::Ahead;
-use super::scan::{OpenBlock, Opener, Survivors, Work};
 use super::slice::{Slice, take};
 use super::stats::{Clock, Counters, Statistic};
+use super::walk::{Worker, each_slice};
 use super::words::{one_zero, unordered, wordless};
 use super::{Fragment, OrderBy};
 use crate::error::{Error, Result};
@@ -89,7 +91,7 @@ pub(crate) fn top(
             .drain(..if all { promising } else { promising.min(wave) })
             .map(|(_, number)| number)
             .collect();
-        let before = survivors.work.len();
+        let before = survivors.blocks.len();
         opener.open(&some, &mut survivors, &mut counters)?;
         counters.prune += clock.lap();
         context.recorder.update(|sum| sum.add(&counters));
@@ -153,7 +155,7 @@ struct Top<'a> {
     /// The worst ranks that are worth a look.
     threshold: &'a Mutex<Threshold>,
     columns: &'a [Column],
-    marks: Marks,
+    mask: MaskBuilder,
     kept: Vec<Candidate>,
 }
 
@@ -175,7 +177,7 @@ impl<'a> Top<'a> {
             converter,
             threshold,
             columns,
-            marks: Marks::default(),
+            mask: MaskBuilder::default(),
             kept: Vec::new(),
         })
     }
@@ -190,7 +192,7 @@ impl<'a> Top<'a> {
             if matches!(limit.key, Some(None)) {
                 return Some((at, Predicate::IsNull(column.id)));
             }
-            let stats = block.stored(at).and_then(|column| column.block_stats(block.work.block));
+            let stats = block.stored(at).and_then(|column| column.block_stats(block.at.block));
             stats.filter(|stats| stats.nulls == 0)?;
         }
         let word = if by.descending { !limit.ranks.0 } else { limit.ranks.0 };
@@ -242,7 +244,7 @@ impl<'a> Top<'a> {
 impl Worker for Top<'_> {
     fn skips(&mut self, block: &OpenBlock<'_>) -> Option<Statistic> {
         let limit = self.threshold();
-        let best = best_ranks(self.order, &block.segment.columns, block.work.block);
+        let best = best_ranks(self.order, &block.segment.columns, block.at.block);
         let is_worse = best > limit.ranks
             || self
                 .worth(&limit, block)
@@ -256,7 +258,7 @@ impl Worker for Top<'_> {
         if let Some((at, predicate)) = self.worth(&limit, slice.block)
             && let Some(column) = self.columns.get(at)
         {
-            narrow(&predicate, column, at, slice, &mut self.marks)?;
+            narrow(&predicate, column, at, slice, &mut self.mask)?;
             if slice.len() == 0 {
                 return Ok(());
             }
@@ -291,7 +293,7 @@ impl Worker for Top<'_> {
             keys.push(one_zero(&take(key, &places)?));
         }
         let rows = self.converter.convert_columns(&keys).map_err(failed)?;
-        let Work { segment, block } = slice.block.work;
+        let BlockRef { segment, block } = slice.block.at;
         for (place, row) in places.iter().zip(rows.iter()) {
             let at = slice
                 .selected()
@@ -318,13 +320,13 @@ impl Worker for Top<'_> {
 }
 
 /// All blocks from one on, those first that may hold the first rows.
-fn best_first(order: &[OrderBy], survivors: &Survivors, from: usize) -> Vec<Work> {
-    let rank = |work: &Work| {
+fn best_first(order: &[OrderBy], survivors: &Survivors, from: usize) -> Vec<BlockRef> {
+    let rank = |at: &BlockRef| {
         let columns =
-            survivors.segments.get(work.segment).map_or(&[][..], |segment| &segment.columns);
-        (best_ranks(order, columns, work.block), first_guess(order, columns, work.block))
+            survivors.segments.get(at.segment).map_or(&[][..], |segment| &segment.columns);
+        (best_ranks(order, columns, at.block), first_guess(order, columns, at.block))
     };
-    let mut blocks: Vec<Work> = survivors.work.iter().skip(from).copied().collect();
+    let mut blocks: Vec<BlockRef> = survivors.blocks.iter().skip(from).copied().collect();
     blocks.sort_by_cached_key(rank);
     blocks
 }
@@ -343,18 +345,21 @@ fn fetch(
     by_block.sort_unstable();
     let mut parts: Vec<Vec<ArrayRef>> = vec![Vec::new(); expressions.len()];
     let read = expressions.iter().flat_map(|expression| expression.inputs.iter().copied());
-    let ahead = Ahead::of(&[], read);
+    let prefetch = Prefetch::new(&[], read);
     for rows in by_block.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
         if let Some((segment, block, ..)) = rows.first()
             && let Some(segment) = survivors.segments.get(*segment)
         {
-            ahead.ask(segment, std::iter::once(*block));
+            prefetch.blocks(segment, std::iter::once(*block));
         }
     }
     for rows in by_block.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
         let Some((segment, block, ..)) = rows.first() else { continue };
-        let block =
-            OpenBlock::of(survivors, &fragment.columns, Work { segment: *segment, block: *block })?;
+        let block = OpenBlock::open(
+            survivors,
+            &fragment.columns,
+            BlockRef { segment: *segment, block: *block },
+        )?;
         let places: Vec<u32> = rows.iter().map(|(_, _, row, _)| *row).collect();
         let mut columns: Vec<Option<ArrayRef>> = vec![None; fragment.columns.len()];
         for (expression, parts) in expressions.iter().zip(&mut parts) {

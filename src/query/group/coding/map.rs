@@ -6,78 +6,110 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{Array, ArrayRef, Float64Array};
 
-use super::coding::{blank_unset, words_of};
+use super::codes::{blank_unset, words_of};
 use crate::block::{Bound, Stream, Validity};
 use crate::encoding::floats::{Alp, Floats};
 use crate::encoding::{Ints, Word};
 use crate::error::Result;
 use crate::expr::Expression;
 use crate::model::{DataType, Scalar};
-use crate::query::scan::{Memo, OpenBlock};
+use crate::query::open::{OpenBlock, PerBlock, PerSegment, Survivors};
 use crate::query::slice::Slice;
 
 /// The code of an expression for each whole number that stands for a value: those behind the
 /// decimals of a block or segment, from the least one on, or the codes of a dictionary.
 #[derive(Debug)]
-pub(crate) struct CodeMap {
+struct CodeMap {
     /// Decimals per unit; `None` of a dictionary.
     exponent: Option<u8>,
     least: u64,
     codes: Arc<[u32]>,
 }
 
-/// The maps of a segment, each with the address of its expression.
-pub(crate) type CodeMaps = Mutex<Vec<(usize, Arc<CodeMap>)>>;
-
-/// Appends the codes (words less `bias`) of all rows of a slice to `out`; false, with nothing
-/// appended, where the block does not store few whole numbers.
-pub(super) fn write<T: Word>(
-    key: &Expression,
-    at: usize,
-    bias: i64,
-    slice: &Slice<'_, '_>,
-    out: &mut Vec<T>,
-) -> Result<bool> {
-    let Some(block) = slice.block.column(at)? else { return Ok(false) };
-    let map = |exponent: Option<u8>, make: &dyn Fn() -> Option<CodeMap>| {
-        let found = || Memo::Codes(of_segment(key, exponent, slice.block, make));
-        let Memo::Codes(map) = slice.block.memo(key, Memo::is_codes, found) else { return None };
-        map
-    };
-    match block.reader().stream() {
-        Stream::Codes(ints) => {
-            let Some(map) = map(None, &|| of_dictionary(key, at, bias, slice.block)) else {
-                return Ok(false);
-            };
-            map.look_up(ints, slice.range.clone(), out)?;
-        }
-        Stream::F64(Floats::Alp(alp)) => {
-            let make = || of_decimals(key, at, bias, alp, slice.block);
-            let Some(map) = map(Some(alp.exponent), &make) else { return Ok(false) };
-            map.look_up(&alp.stored.ints, slice.range.clone(), out)?;
-            exceptions(key, bias, alp, slice.range.clone(), out)?;
-        }
-        _ => return Ok(false),
-    }
-    if let Validity::Stream(valid) = block.reader().validity() {
-        blank_unset(out, valid, slice.range.clone())?;
-    }
-    Ok(true)
+/// The maps of a key: each is made once for a segment, and found once for a block.
+#[derive(Debug)]
+pub(super) struct CodeMaps {
+    of_segments: PerSegment<Mutex<Vec<Arc<CodeMap>>>>,
+    of_blocks: PerBlock<Option<Arc<CodeMap>>>,
 }
 
-/// The codes of the dictionary of a block's segment, null's first; `None` if there is none, or it
-/// is too large.
-pub(super) fn of_block(
-    key: &Expression,
-    at: usize,
-    bias: i64,
-    block: &OpenBlock<'_>,
-) -> Result<Option<Arc<CodeMap>>> {
-    match block.column(at)?.map(|column| column.reader().stream()) {
-        Some(Stream::Codes(_)) => {
-            Ok(of_segment(key, None, block, &|| of_dictionary(key, at, bias, block)))
+impl CodeMaps {
+    pub(super) fn new(survivors: &Survivors) -> Self {
+        CodeMaps { of_segments: PerSegment::new(survivors), of_blocks: PerBlock::new(survivors) }
+    }
+
+    /// Appends the codes (words less `bias`) of all rows of a slice to `out`; false, with nothing
+    /// appended, where the block does not store few whole numbers.
+    pub(super) fn write<T: Word>(
+        &self,
+        key: &Expression,
+        at: usize,
+        bias: i64,
+        slice: &Slice<'_, '_>,
+        out: &mut Vec<T>,
+    ) -> Result<bool> {
+        let Some(block) = slice.block.column(at)? else { return Ok(false) };
+        match block.reader().stream() {
+            Stream::Codes(ints) => {
+                let make = || of_dictionary(key, at, bias, slice.block);
+                let Some(map) = self.of_block(None, slice.block, make) else { return Ok(false) };
+                map.look_up(ints, slice.range.clone(), out)?;
+            }
+            Stream::F64(Floats::Alp(alp)) => {
+                let make = || of_decimals(key, at, bias, alp, slice.block);
+                let map = self.of_block(Some(alp.exponent), slice.block, make);
+                let Some(map) = map else { return Ok(false) };
+                map.look_up(&alp.stored.ints, slice.range.clone(), out)?;
+                exceptions(key, bias, alp, slice.range.clone(), out)?;
+            }
+            _ => return Ok(false),
         }
-        _ => Ok(None),
+        if let Validity::Stream(valid) = block.reader().validity() {
+            blank_unset(out, valid, slice.range.clone())?;
+        }
+        Ok(true)
+    }
+
+    /// The codes of the dictionary of a block's segment, null's first; `None` if there is none, or
+    /// it is too large.
+    pub(super) fn of_dictionary(
+        &self,
+        key: &Expression,
+        at: usize,
+        bias: i64,
+        block: &OpenBlock<'_>,
+    ) -> Result<Option<Arc<[u32]>>> {
+        let stream = block.column(at)?.map(|column| column.reader().stream());
+        let Some(Stream::Codes(_)) = stream else { return Ok(None) };
+        let map = self.of_block(None, block, || of_dictionary(key, at, bias, block));
+        Ok(map.map(|map| Arc::clone(&map.codes)))
+    }
+
+    fn of_block(
+        &self,
+        exponent: Option<u8>,
+        block: &OpenBlock<'_>,
+        make: impl FnOnce() -> Option<CodeMap>,
+    ) -> Option<Arc<CodeMap>> {
+        let found = || self.of_segment(exponent, block.at.segment, make);
+        self.of_blocks.get_or_init(block.at, found)?.clone()
+    }
+
+    /// The map of a segment, made if it is not there.
+    fn of_segment(
+        &self,
+        exponent: Option<u8>,
+        segment: usize,
+        make: impl FnOnce() -> Option<CodeMap>,
+    ) -> Option<Arc<CodeMap>> {
+        let slot = self.of_segments.get_or_init(segment, Mutex::default)?;
+        let known = || slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(map) = known().iter().find(|map| map.exponent == exponent) {
+            return Some(Arc::clone(map));
+        }
+        let map = Arc::new(make()?);
+        known().push(Arc::clone(&map));
+        Some(map)
     }
 }
 
@@ -107,11 +139,6 @@ fn exceptions<T: Word>(
 }
 
 impl CodeMap {
-    /// The codes.
-    pub(super) fn codes(&self) -> Arc<[u32]> {
-        Arc::clone(&self.codes)
-    }
-
     fn look_up<W: Word, T: Word>(
         &self,
         ints: &Ints<'_, W>,
@@ -138,24 +165,6 @@ impl CodeMap {
         out.extend(places.iter().map(|place| T::from_u64(u64::from(code(place)))));
         Ok(())
     }
-}
-
-/// A map from those of the segment; made, and kept there, if it is not among them.
-fn of_segment(
-    key: &Expression,
-    exponent: Option<u8>,
-    block: &OpenBlock<'_>,
-    make: &dyn Fn() -> Option<CodeMap>,
-) -> Option<Arc<CodeMap>> {
-    let address = std::ptr::from_ref(key) as usize;
-    let known = || block.segment.code_maps.lock().unwrap_or_else(PoisonError::into_inner);
-    let same = |(at, map): &&(usize, Arc<CodeMap>)| *at == address && map.exponent == exponent;
-    if let Some((_, map)) = known().iter().find(same) {
-        return Some(Arc::clone(map));
-    }
-    let map = Arc::new(make()?);
-    known().push((address, Arc::clone(&map)));
-    Some(map)
 }
 
 /// Null is `bias`, so that its code is 0.

@@ -8,14 +8,14 @@ use arrow_array::{ArrayRef, new_null_array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType as ArrowType;
 
-use super::coding::{Possible, blank_unset, from_codes, narrow, within};
-use super::interner::Interner;
+use super::codes::{CodesOfBlock, blank_unset, domain, from_codes, narrow, unknown, within};
 use crate::block::{Stats, Stream, Validity};
 use crate::encoding::bools::Bools;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
 use crate::model::{Column, DataType, Physical, Scalar};
-use crate::query::scan::{OpenBlock, Survivors};
+use crate::query::group::interner::Interner;
+use crate::query::open::{OpenBlock, Survivors};
 use crate::query::slice::{Slice, take};
 use crate::query::words::{from_words, has_negative_zero, is_words, to_words};
 use crate::segment;
@@ -185,7 +185,7 @@ impl CodedColumn {
             Stream::W32(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
             Stream::W64(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
             Stream::Codes(ints) => match value(ints, false) {
-                Some(code) => Some(u64::from(self.translated(code, block.work.segment)?)),
+                Some(code) => Some(u64::from(self.translated(code, block.at.segment)?)),
                 None => None,
             },
             _ => None,
@@ -193,16 +193,16 @@ impl CodedColumn {
     }
 
     /// The codes that rows of a block may have, null's aside, by the dictionary or the zone map.
-    pub(super) fn possible(&self, block: &OpenBlock<'_>) -> Option<Possible> {
-        if let Some(map) = self.maps.get(block.work.segment)? {
-            return Some(Possible::Dictionary(Arc::clone(map)));
+    pub(super) fn possible(&self, block: &OpenBlock<'_>) -> Option<CodesOfBlock> {
+        if let Some(map) = self.maps.get(block.at.segment)? {
+            return Some(CodesOfBlock::Dictionary(Arc::clone(map)));
         }
-        let stats = block.stored(self.at)?.block_stats(block.work.block)?;
+        let stats = block.stored(self.at)?.block_stats(block.at.block)?;
         let (Meaning::From(_), Some((min, max))) = (&self.meaning, limits_of(stats)) else {
             return None;
         };
         let code = |value: i64| (value as u64).wrapping_sub(self.bias());
-        Some(Possible::Range(code(min), code(max)))
+        Some(CodesOfBlock::Range(code(min), code(max)))
     }
 
     /// What is taken from a stored whole number to make it a code.
@@ -218,7 +218,7 @@ impl CodedColumn {
     /// The code of each dictionary code of a block, if it has such.
     pub(super) fn map_of(&self, block: &OpenBlock<'_>) -> Result<Option<&[u32]>> {
         match block.column(self.at)?.map(|column| column.reader().stream()) {
-            Some(Stream::Codes(_)) => self.map(block.work.segment).map(Some),
+            Some(Stream::Codes(_)) => self.map(block.at.segment).map(Some),
             _ => Ok(None),
         }
     }
@@ -258,7 +258,7 @@ impl CodedColumn {
             Stream::W16(ints) => ints.decode_narrow(rows.clone(), bias, signed, out)?,
             Stream::W32(ints) => ints.decode_narrow(rows.clone(), bias, signed, out)?,
             Stream::W64(ints) => ints.decode_narrow(rows.clone(), bias, signed, out)?,
-            Stream::Codes(ints) => self.translate(ints, block.work.segment, rows.clone(), out)?,
+            Stream::Codes(ints) => self.translate(ints, block.at.segment, rows.clone(), out)?,
             _ => return Err(Error::corrupt(0, "a coded column without codes")),
         }
         if let Validity::Stream(valid) = reader.validity() {
@@ -274,7 +274,7 @@ impl CodedColumn {
         match block.column(self.at)?.map(|column| column.reader().stream()) {
             Some(Stream::Codes(ints)) => {
                 ints.decode_narrow(slice.range.clone(), 0, false, out)?;
-                within(out, self.map(block.work.segment)?.len() as u64)
+                within(out, self.map(block.at.segment)?.len() as u64)
             }
             _ => self.write(block, slice.range.clone(), out),
         }
@@ -306,10 +306,6 @@ impl CodedColumn {
         }
         Ok(())
     }
-}
-
-pub(super) fn unknown() -> Error {
-    Error::corrupt(0, "a code that its dictionary does not have")
 }
 
 fn is_signed(data_type: &DataType) -> bool {
@@ -352,9 +348,4 @@ fn limits_of(stats: &Stats) -> Option<(i64, i64)> {
         _ => None,
     };
     word(&stats.min).zip(word(&stats.max))
-}
-
-/// How many codes the values of an inclusive range need, unless they are too many to count.
-pub(super) fn domain(range: &Range<i64>, nulls: bool) -> Option<u64> {
-    (range.end as u64).wrapping_sub(range.start as u64).checked_add(1 + u64::from(nulls))
 }

@@ -1,0 +1,94 @@
+//! Which way a query groups its rows, chosen from dictionaries and zone maps before rows are read.
+
+use std::sync::Arc;
+
+use super::coding::Coding;
+use super::direct::Digits;
+use super::key_encoder::Keying;
+use super::packed::Packed;
+use crate::error::Result;
+use crate::expr::Expression;
+use crate::query::aggregate::{Accumulators, MAX_PENDING};
+use crate::query::context::Context;
+use crate::query::memory::Reservation;
+use crate::query::open::Survivors;
+use crate::query::{Aggregate, Fragment};
+
+/// A direct index of so few groups is made whatever the rows.
+const FEW: u64 = 1 << 12;
+
+/// How rows become groups.
+pub(super) enum Way {
+    Direct(Arc<Digits>),
+    Hashed(Arc<Keying>),
+}
+
+impl Way {
+    /// Its name in reports.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Way::Direct(digits) if digits.product == 1 => "one group",
+            Way::Direct(_) => "direct index",
+            Way::Hashed(keying) if keying.bits().is_some() => "hash table of packed codes",
+            Way::Hashed(_) => "hash table of rows",
+        }
+    }
+}
+
+/// The strategy for a query.
+pub(super) fn strategy(
+    fragment: &Fragment,
+    keys: &[Expression],
+    aggregates: &[Aggregate],
+    survivors: &Survivors,
+    context: &Context<'_>,
+) -> Result<Way> {
+    Ok(match key_encoder(fragment, keys, survivors)? {
+        Keying::Digits(digits) if is_direct(digits.product, aggregates, survivors, context)? => {
+            Way::Direct(digits)
+        }
+        encoder => Way::Hashed(Arc::new(encoder)),
+    })
+}
+
+/// The form that keys take in a hash table.
+pub(super) fn key_encoder(
+    fragment: &Fragment,
+    keys: &[Expression],
+    survivors: &Survivors,
+) -> Result<Keying> {
+    let all = fragment.conditions.is_empty();
+    let codings = keys.iter().map(|key| Coding::of(key, &fragment.columns, survivors, all));
+    let codings: Vec<Option<Coding>> = codings.collect::<Result<_>>()?;
+    let codings = match Digits::of(keys, codings) {
+        Ok(digits) => return Ok(Keying::Digits(Arc::new(digits))),
+        Err(codings) => codings,
+    };
+    Ok(match Packed::of(keys, codings) {
+        Some(packed) => Keying::Packed(packed),
+        None => Keying::of_bytes(keys)?,
+    })
+}
+
+/// Whether a direct index of so many groups is worth its memory, and there is that memory. Of few
+/// groups there is, so that whether sums are those of decimals does not depend on memory.
+fn is_direct(
+    product: u64,
+    aggregates: &[Aggregate],
+    survivors: &Survivors,
+    context: &Context<'_>,
+) -> Result<bool> {
+    let rows: u64 = survivors.rows();
+    if product == 1 {
+        return Ok(true);
+    }
+    if product > context.limits.direct.min((rows * 2).max(FEW)) {
+        return Ok(false);
+    }
+    let threads = context.pool.current_num_threads().min(survivors.blocks.len().max(1));
+    let states = Accumulators::new(aggregates)?;
+    let fits = || {
+        Reservation::new(context).grow(states.bytes_a_group() * product as usize * threads).is_ok()
+    };
+    Ok(product <= MAX_PENDING as u64 || (!states.hold_texts() && fits()))
+}

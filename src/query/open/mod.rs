@@ -1,0 +1,128 @@
+//! Segments and blocks that survive pruning, open.
+//!
+//! Where this stands on the road of a query: between `prune`, which judges statistics, and `slice`,
+//! `filter`, `group` and `aggregate`, which look at values. Nothing here knows what those find out:
+//! each keeps its own caches, in a [`PerSegment`] or [`PerBlock`] if they are by segment or block.
+
+mod block;
+pub(crate) mod opener;
+pub(crate) mod prefetch;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+pub(crate) use self::block::OpenBlock;
+use crate::error::{Error, Result};
+use crate::model::Column;
+use crate::segment::{self, Segment};
+
+/// A segment with the columns that a fragment reads.
+#[derive(Debug)]
+pub(crate) struct OpenSegment {
+    pub(crate) segment: Arc<Segment>,
+    /// Its place in the table.
+    pub(crate) number: usize,
+    /// `None` where the segment lacks the column: all its rows are null.
+    pub(crate) columns: Vec<Option<Arc<segment::Column>>>,
+    /// What was counted as read: the segment, then each column's dictionary, then each block of
+    /// each column.
+    counted: Vec<AtomicBool>,
+}
+
+impl OpenSegment {
+    /// Finds the columns of `columns` in a segment.
+    pub(crate) fn open(segment: Arc<Segment>, number: usize, columns: &[Column]) -> Result<Self> {
+        let columns: Vec<_> =
+            columns.iter().map(|column| segment.column(column.id)).collect::<Result<_>>()?;
+        columns.iter().flatten().for_each(|column| column.ask_dictionary());
+        Ok(OpenSegment {
+            counted: (0..=columns.len() * (segment.blocks() + 1))
+                .map(|_| AtomicBool::new(false))
+                .collect(),
+            segment,
+            number,
+            columns,
+        })
+    }
+
+    /// Asks the disk for blocks of a column.
+    pub(crate) fn prefetch(&self, at: usize, blocks: impl Iterator<Item = usize>) {
+        if let Some(column) = self.columns.get(at).and_then(Option::as_deref) {
+            column.ask(blocks);
+        }
+    }
+
+    /// Whether this is the first time that something is counted.
+    fn is_new(&self, at: usize) -> bool {
+        self.counted.get(at).is_some_and(|counted| !counted.swap(true, Ordering::Relaxed))
+    }
+
+    /// Stored bytes of a block's columns.
+    fn block_bytes(&self, b: usize) -> u64 {
+        self.columns.iter().flatten().map(|column| column.block_bytes(b)).sum()
+    }
+}
+
+/// A block of an open segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockRef {
+    /// Position in [`Survivors::segments`].
+    pub(crate) segment: usize,
+    pub(crate) block: usize,
+}
+
+/// Everything that pruning has left.
+#[derive(Debug, Default)]
+pub(crate) struct Survivors {
+    pub(crate) segments: Vec<OpenSegment>,
+    /// In the order in which the segments were opened.
+    pub(crate) blocks: Vec<BlockRef>,
+}
+
+impl Survivors {
+    /// Rows of the segments.
+    pub(crate) fn rows(&self) -> u64 {
+        self.segments.iter().map(|open| open.segment.rows()).sum()
+    }
+
+    /// How a segment stores a column of the fragment; `None` where it lacks it.
+    pub(crate) fn stored(&self, at: usize) -> impl Iterator<Item = Option<&segment::Column>> {
+        self.segments.iter().map(move |open| open.columns.get(at).and_then(Option::as_deref))
+    }
+}
+
+/// Something that a stage finds out once for each segment, by whichever thread comes first.
+#[derive(Debug)]
+pub(crate) struct PerSegment<T>(Vec<OnceLock<T>>);
+
+impl<T> PerSegment<T> {
+    pub(crate) fn new(survivors: &Survivors) -> Self {
+        PerSegment(survivors.segments.iter().map(|_| OnceLock::new()).collect())
+    }
+
+    /// What is known of a segment, found out by `make` the first time.
+    pub(crate) fn get_or_init(&self, segment: usize, make: impl FnOnce() -> T) -> Option<&T> {
+        self.0.get(segment).map(|slot| slot.get_or_init(make))
+    }
+}
+
+/// Something that a stage finds out once for each block, by whichever thread comes first.
+#[derive(Debug)]
+pub(crate) struct PerBlock<T>(Vec<Vec<OnceLock<T>>>);
+
+impl<T> PerBlock<T> {
+    pub(crate) fn new(survivors: &Survivors) -> Self {
+        let slots =
+            |open: &OpenSegment| (0..open.segment.blocks()).map(|_| OnceLock::new()).collect();
+        PerBlock(survivors.segments.iter().map(slots).collect())
+    }
+
+    /// What is known of a block, found out by `make` the first time.
+    pub(crate) fn get_or_init(&self, at: BlockRef, make: impl FnOnce() -> T) -> Option<&T> {
+        Some(self.0.get(at.segment)?.get(at.block)?.get_or_init(make))
+    }
+}
+
+fn no_column(at: usize) -> Error {
+    Error::InvalidInput(format!("the fragment has no column {at}"))
+}
