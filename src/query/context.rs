@@ -11,13 +11,13 @@ pub struct Context<'a> {
     pub pool: &'a rayon::ThreadPool,
     /// Asked once per block; the run ends with [`Error::Cancelled`] when it says so.
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
-    /// Told of so many bytes more that groups take. Where it refuses, groups go to temporary files.
+    /// Reserves more bytes for groups. If it refuses, groups go to temporary files.
     pub reserve: &'a (dyn Fn(usize) -> Result<()> + Sync),
     /// Where the run counts what it does.
     pub recorder: &'a Recorder,
     /// Whether it takes times, too.
     pub timed: bool,
-    /// Told of so many bytes that groups take no more.
+    /// Gives bytes back that groups no longer need.
     pub release: &'a (dyn Fn(usize) + Sync),
     /// Where temporary files are made.
     pub temp_dir: &'a Path,

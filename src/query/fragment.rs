@@ -96,7 +96,7 @@ pub struct Aggregate {
     pub function: AggregateFunction,
     /// Of what; `None` for `count(*)`.
     pub input: Option<Expression>,
-    /// Only rows of which this boolean is true.
+    /// Only rows for which this boolean is true.
     pub filter: Option<Expression>,
     /// Of the distinct values. Only counts are, and without a filter: what a filter leaves out is
     /// null among the values.

@@ -21,7 +21,7 @@ impl<'a> Reservation<'a> {
         self.bytes
     }
 
-    /// Reserves so many bytes in all; where that is refused, what was reserved stays so.
+    /// Reserves `bytes` bytes in all; if that is refused, the reservation stays as it was.
     pub(crate) fn resize(&mut self, bytes: usize) -> Result<()> {
         if bytes > self.bytes {
             (self.context.reserve)(bytes - self.bytes)?;

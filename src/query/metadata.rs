@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::model::{Column, DataType, Scalar};
 use crate::store::{ColumnStats, SegmentEntry, Snapshot};
 
-/// Up to so many segments are opened for the exact bounds of text.
+/// The most segments that are opened for the exact bounds of text.
 const MAX_OPENED: usize = 16;
 
 /// The aggregates of all rows of a table, if the manifest knows every one of them.

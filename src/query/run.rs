@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 
 use super::aggregate::Accumulators;
 use super::context::Context;
-use super::group::{self, Rest};
+use super::group::{self, GroupOutput};
 use super::open::opener::Opener;
 use super::stats::{Clock, Counters};
 use super::{Fragment, Output};
@@ -20,7 +20,7 @@ use crate::store::Snapshot;
 pub struct Answer<'a> {
     /// In the fragment's schema. [`Answer::more`] puts the next ones here.
     pub batches: Vec<RecordBatch>,
-    rest: Option<(SchemaRef, Rest<'a>, &'a Context<'a>)>,
+    rest: Option<(SchemaRef, GroupOutput<'a>, &'a Context<'a>)>,
     /// Bytes and files that were spilled, as far as they are counted.
     spilled: (u64, u64),
 }
@@ -32,11 +32,11 @@ impl std::fmt::Debug for Answer<'_> {
 }
 
 impl<'a> Answer<'a> {
-    fn of(schema: &SchemaRef, columns: Vec<ArrayRef>) -> Result<Self> {
+    fn new(schema: &SchemaRef, columns: Vec<ArrayRef>) -> Result<Self> {
         Ok(Answer { batches: vec![batch(schema, columns)?], ..Answer::default() })
     }
 
-    fn from(schema: &SchemaRef, rest: Rest<'a>, context: &'a Context<'a>) -> Result<Self> {
+    fn from(schema: &SchemaRef, rest: GroupOutput<'a>, context: &'a Context<'a>) -> Result<Self> {
         let mut answer =
             Answer { rest: Some((schema.clone(), rest, context)), ..Answer::default() };
         answer.more()?;
@@ -102,7 +102,7 @@ pub fn run<'a>(
     {
         let counted = metadata::counters(snapshot, context.timed, clock.lap())?;
         context.recorder.update(|sum| sum.add(&counted));
-        return Answer::of(&fragment.schema, columns);
+        return Answer::new(&fragment.schema, columns);
     }
     let opener = Opener::new(fragment, snapshot, context.timed)?;
     match &fragment.output {
@@ -119,7 +119,7 @@ pub fn run<'a>(
         Output::Top { order, limit, expressions } => {
             let before = context.recorder.counters();
             let columns = order::top(fragment, order, *limit, expressions, &opener, context)?;
-            let answer = Answer::of(&fragment.schema, columns)?;
+            let answer = Answer::new(&fragment.schema, columns)?;
             let pruning = context.recorder.counters().prune.saturating_sub(before.prune);
             count_finish(context, clock.lap().saturating_sub(pruning), before.work);
             context.recorder.update(|sum| sum.output.rows_out += rows_of(&answer.batches));

@@ -1,4 +1,5 @@
-//! Slices: some rows of a block under work, of which a filter has left some, as a list or as marks.
+//! Slices: some thousand rows of a block under work, and which of them are selected, as a list or as
+//! a mask.
 //!
 //! Where this stands on the road of a query: `run` cuts blocks into slices, `filter` leaves fewer
 //! rows selected, and `group`, `aggregate` and `order` fetch columns of those that are left, each
@@ -33,7 +34,7 @@ enum Selection {
     All,
     /// These, rising.
     Rows(Vec<u32>),
-    /// Those whose byte is 1, so many.
+    /// The rows whose byte is 1, and how many there are.
     Marks(Vec<u8>, usize),
 }
 
@@ -82,7 +83,7 @@ impl<'b, 'a> Slice<'b, 'a> {
         });
     }
 
-    /// Goes on with the rows that are marked by 1, so many.
+    /// Selects the `count` rows that are marked by 1.
     pub(crate) fn select_marked(&mut self, marks: &[u8], count: usize) {
         self.set(if count == self.range.len() {
             Selection::All

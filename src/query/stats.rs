@@ -143,9 +143,9 @@ impl Form {
 /// What became of one condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tested {
-    /// Rows that it was asked of, and those of which it was true.
+    /// Rows that were tested, and rows that passed.
     pub step: Step,
-    /// Rows among them of which zone maps proved it, so that none was tested.
+    /// Rows among them that were not tested, because zone maps proved that they pass.
     pub rows_proven: u64,
     /// Segments that it ruled out in the manifest.
     pub segments_pruned: u64,
@@ -171,7 +171,7 @@ impl Tested {
 pub struct Counters {
     /// Segments of the table.
     pub segments: u64,
-    /// Segments of which some block was read.
+    /// Segments with a block that was read.
     pub segments_read: u64,
     /// Blocks of the table.
     pub blocks: u64,
@@ -218,7 +218,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Of nothing yet, with so many conditions.
+    /// All zero, for a number of conditions.
     pub fn new(conditions: usize) -> Self {
         Counters { conditions: vec![Tested::default(); conditions], ..Counters::default() }
     }

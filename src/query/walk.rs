@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 /// What each thread does with the slices that pass the filter.
 pub(crate) trait Worker: Send {
-    /// Takes a slice of which some rows are selected, and may select fewer.
+    /// Takes the selected rows of a slice, and may select fewer.
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()>;
 
     /// Reserves the memory that the worker holds, or frees some: asked before each block.

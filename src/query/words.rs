@@ -149,7 +149,7 @@ pub(crate) fn blank<T: Word>(words: &mut [T], valid: Option<&NullBuffer>) {
 /// Nulls among 64 rows up to which each is sought.
 const FEW_NULLS: u32 = 16;
 
-/// The rows of which a boolean is true.
+/// The rows for which a boolean is true.
 pub(crate) fn truth(condition: &ArrayRef) -> NullBuffer {
     let booleans = condition.as_boolean();
     NullBuffer::new(match booleans.nulls() {

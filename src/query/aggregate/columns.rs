@@ -7,18 +7,18 @@ use crate::error::Result;
 
 /// Which group of one set of states each group of another is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Map<'a> {
+pub(crate) enum GroupMap<'a> {
     /// The same one.
     Same,
     /// The one that stands in its place.
     To(&'a [u32]),
 }
 
-impl Map<'_> {
+impl GroupMap<'_> {
     pub(crate) fn at(self, group: usize) -> usize {
         match self {
-            Map::Same => group,
-            Map::To(groups) => groups.get(group).map_or(usize::MAX, |group| *group as usize),
+            GroupMap::Same => group,
+            GroupMap::To(groups) => groups.get(group).map_or(usize::MAX, |group| *group as usize),
         }
     }
 }
@@ -33,16 +33,16 @@ pub(crate) enum Rows<'a> {
 
 impl Rows<'_> {
     /// Adds them to counts.
-    pub(crate) fn add_to(self, counts: &mut [u64], map: Map<'_>) {
+    pub(crate) fn add_to(self, counts: &mut [u64], map: GroupMap<'_>) {
         match (self, map) {
-            (Rows::Single(_), Map::To(groups)) => {
+            (Rows::Single(_), GroupMap::To(groups)) => {
                 for group in groups {
                     if let Some(count) = counts.get_mut(*group as usize) {
                         *count += 1;
                     }
                 }
             }
-            (Rows::Single(groups), Map::Same) => {
+            (Rows::Single(groups), GroupMap::Same) => {
                 counts.iter_mut().take(groups).for_each(|count| *count += 1)
             }
             // Memory without groups stays untouched.
@@ -60,12 +60,14 @@ impl Rows<'_> {
 pub(crate) fn each<T: Copy>(
     slots: &mut [T],
     others: &[T],
-    map: Map<'_>,
+    map: GroupMap<'_>,
     merge: impl Fn(&mut T, T),
 ) {
     match map {
-        Map::Same => slots.iter_mut().zip(others).for_each(|(slot, other)| merge(slot, *other)),
-        Map::To(groups) => {
+        GroupMap::Same => {
+            slots.iter_mut().zip(others).for_each(|(slot, other)| merge(slot, *other))
+        }
+        GroupMap::To(groups) => {
             for (group, other) in groups.iter().zip(others) {
                 if let Some(slot) = slots.get_mut(*group as usize) {
                     merge(slot, *other);
@@ -93,7 +95,7 @@ pub(crate) fn write_words<T: Pod>(words: &[T], out: &mut Writer) {
     }
 }
 
-/// Reads so many words of [`write_words`].
+/// Reads `count` words of [`write_words`].
 pub(crate) fn read_words<T: Pod>(count: usize, from: &mut Cursor<'_>) -> Result<Vec<T>> {
     let planes = from.take(count.saturating_mul(size_of::<T>()))?;
     let mut words = vec![T::zeroed(); count];

@@ -2,19 +2,19 @@
 //!
 //! Decimal floats are added as the whole numbers that they are stored as, exactly; everything else
 //! in two doubles with the rounding error kept (Knuth's two-sum), whose result differs from the
-//! exact sum by 2⁻¹⁰⁰ or so. What may overflow is kept apart (`beyond`).
+//! exact sum by 2⁻¹⁰⁰ or so. What may overflow is kept apart (`overflow`).
 
 use arrow_buffer::NullBuffer;
 
-use super::beyond::{Beyonds, any_large, is_large};
-use super::columns::{Map, each, gather, read_words, write_words};
+use super::columns::{GroupMap, each, gather, read_words, write_words};
 use super::kernels::{Groups, fold, fold_spread, grow, neutralised};
+use super::overflow::{Overflows, any_large, is_large};
 use crate::bytes::{Cursor, Writer};
 use crate::encoding::kernels::two_sum;
 use crate::encoding::scaled::ScaledInts;
 use crate::error::Result;
 
-/// Pending whole numbers are kept for at most so many groups: each change of scale passes over all.
+/// The most groups for which pending integers are kept: each change of scale passes over all.
 pub(crate) const MAX_PENDING: usize = 1 << 16;
 /// Pending sums stay below this.
 const MOST: u64 = 1 << 62;
@@ -29,7 +29,7 @@ pub(crate) struct FloatSums {
     /// No pending sum is beyond this.
     used: u64,
     /// What is not in the sums.
-    beyond: Beyonds,
+    overflow: Overflows,
     /// Rows that were looked at for pages to touch.
     touched: usize,
 }
@@ -136,18 +136,18 @@ impl FloatSums {
 
     fn add_one(&mut self, group: usize, value: f64) {
         match self.sums.get_mut(group) {
-            Some(_) if is_large(value) => self.beyond.add(group, value, 1),
+            Some(_) if is_large(value) => self.overflow.add(group, value, 1),
             Some(slot) => add(slot, value),
             None => {}
         }
     }
 
-    /// Adds a value so many times: the product, and what rounding loses of it.
+    /// Adds a value `times` times: the product, and what rounding loses of it.
     pub(crate) fn add_times(&mut self, group: usize, value: f64, times: u64) {
         let Some(slot) = self.sums.get_mut(group) else { return };
         let product = value * times as f64;
         if is_large(product) {
-            self.beyond.add(group, value, times);
+            self.overflow.add(group, value, times);
         } else {
             join(slot, (product, value.mul_add(times as f64, -product)));
         }
@@ -211,7 +211,7 @@ impl FloatSums {
     }
 
     /// Adds another's sums, settled, each to the group that `map` names.
-    pub(crate) fn merge(&mut self, other: &FloatSums, map: Map<'_>) {
+    pub(crate) fn merge(&mut self, other: &FloatSums, map: GroupMap<'_>) {
         self.settle();
         each(&mut self.sums, &other.sums, map, |slot, sum| {
             // Memory without groups stays untouched.
@@ -219,12 +219,12 @@ impl FloatSums {
                 join(slot, sum);
             }
         });
-        self.beyond.merge(&other.beyond, map);
+        self.overflow.merge(&other.overflow, map);
     }
 
     /// Appends some groups of another, settled.
     pub(crate) fn append(&mut self, other: &FloatSums, at: &[u32]) {
-        self.beyond.append(&other.beyond, self.sums.len(), at);
+        self.overflow.append(&other.overflow, self.sums.len(), at);
         gather(&mut self.sums, &other.sums, at);
     }
 
@@ -232,11 +232,11 @@ impl FloatSums {
         self.sums.clear();
         self.pending.clear();
         self.used = 0;
-        self.beyond.clear();
+        self.overflow.clear();
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.beyond.memory()
+        self.overflow.memory()
             + self.sums.capacity() * size_of::<(f64, f64)>()
             + self.pending.capacity() * size_of::<i64>()
     }
@@ -248,7 +248,7 @@ impl FloatSums {
         };
         write_words(&part(|sum| sum.0), out);
         write_words(&part(|sum| sum.1), out);
-        self.beyond.write(out);
+        self.overflow.write(out);
     }
 
     pub(crate) fn read(groups: usize, from: &mut Cursor<'_>) -> Result<Self> {
@@ -258,12 +258,16 @@ impl FloatSums {
             .into_iter()
             .zip(lost)
             .map(|(sum, lost)| (f64::from_bits(sum), f64::from_bits(lost)));
-        Ok(FloatSums { sums: both.collect(), beyond: Beyonds::read(from)?, ..FloatSums::default() })
+        Ok(FloatSums {
+            sums: both.collect(),
+            overflow: Overflows::read(from)?,
+            ..FloatSums::default()
+        })
     }
 
     /// The sum of a group, once settled.
     pub(crate) fn sum(&self, group: usize) -> f64 {
-        self.beyond.total(group, self.sums.get(group).copied().unwrap_or_default())
+        self.overflow.total(group, self.sums.get(group).copied().unwrap_or_default())
     }
 }
 
@@ -320,7 +324,7 @@ mod tests {
                 let mut halves = of(Groups::Words(&vec![1; rows]), right);
                 halves.merge(
                     &FloatSums::read(2, &mut Cursor::new(out.as_slice())).unwrap(),
-                    Map::Same,
+                    GroupMap::Same,
                 );
                 let mut appended = FloatSums::default();
                 appended.append(&halves, &[0, 1]);

@@ -116,7 +116,7 @@ fn blank_unmarked<T: Word>(words: &mut [T], marks: &[u8]) {
 
 /// What will be done with values.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Use {
+pub(crate) struct ValueUse {
     /// They are only added up and counted.
     pub(crate) sums: bool,
     /// Doubles may come as whole numbers.
@@ -127,7 +127,7 @@ pub(crate) struct Use {
 pub(crate) fn fetch(
     expression: &Expression,
     slice: &Slice<'_, '_>,
-    wanted: Use,
+    wanted: ValueUse,
 ) -> Result<Fetched> {
     if wanted.sums
         && wanted.decimals
@@ -143,7 +143,7 @@ pub(crate) fn fetch(
     Ok(values_of(slice.evaluate(expression)?, wanted))
 }
 
-fn computed((values, valid): (Computed, Option<NullBuffer>), wanted: Use) -> Fetched {
+fn computed((values, valid): (Computed, Option<NullBuffer>), wanted: ValueUse) -> Fetched {
     let valid = valid.filter(|valid| valid.null_count() > 0);
     let valid_words = valid.as_ref().filter(|_| wanted.sums);
     let values = match values {
@@ -165,7 +165,7 @@ pub(crate) fn fetch_kept(
     expression: &Expression,
     slice: &Slice<'_, '_>,
     keep: &NullBuffer,
-    wanted: Use,
+    wanted: ValueUse,
 ) -> Result<Fetched> {
     let place = |at: usize| slice.selected().map_or(Some(at as u32), |rows| rows.get(at).copied());
     let mut kept = Slice::new(slice.block, slice.range.clone());
@@ -185,7 +185,7 @@ pub(crate) fn fetch_kept(
 }
 
 /// An array's values.
-pub(crate) fn values_of(array: ArrayRef, wanted: Use) -> Fetched {
+pub(crate) fn values_of(array: ArrayRef, wanted: ValueUse) -> Fetched {
     let valid = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
     let values = match array.data_type() {
         ArrowType::Float64 => {

@@ -8,7 +8,7 @@ use crate::encoding::kernels::occurrences::occurrences;
 /// The group of each row of a slice, in the narrowest word that tells them apart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Groups<'a> {
-    /// All of so many rows are of one group.
+    /// All rows are of one group.
     Same {
         group: usize,
         rows: usize,
@@ -366,7 +366,7 @@ fn fold_codes<S: Copy + Default, V: Copy, const SETS: usize, const CODES: usize>
     }
 }
 
-/// Makes room for so many groups. The first room is zero pages of the system, which cost nothing
+/// Makes room for `groups` groups. The first room is zero pages of the system, which cost nothing
 /// until they are touched.
 pub(crate) fn grow<T: Clone>(slots: &mut Vec<T>, groups: usize, empty: T) {
     if slots.is_empty() {

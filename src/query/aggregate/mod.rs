@@ -5,7 +5,7 @@
 //! (`kernels`, `state`), and at the end the states of all threads are merged and become columns.
 //! Sums of floats do not depend on the order (`float_sum`).
 
-mod beyond;
+mod overflow;
 pub(crate) mod columns;
 mod extremes;
 mod finish;
@@ -18,11 +18,11 @@ mod state;
 use arrow_array::ArrayRef;
 use arrow_buffer::NullBuffer;
 
-use self::columns::{Map, Rows, gather, read_words, write_words};
+use self::columns::{GroupMap, Rows, gather, read_words, write_words};
 #[cfg(feature = "sql")]
 pub(crate) use self::finish::mean;
 pub(crate) use self::float_sum::MAX_PENDING;
-pub(crate) use self::input::{Fetched, Use, Values, WholeNumbers, fetch, grid_words};
+pub(crate) use self::input::{Fetched, ValueUse, Values, WholeNumbers, fetch, grid_words};
 use self::input::{fetch_kept, marked, values_of};
 use self::kernels::{Groups, count, grow};
 use self::state::State;
@@ -77,12 +77,12 @@ impl<'a> Accumulators<'a> {
         Self::new(self.aggregates)
     }
 
-    /// So many groups of single rows, of which nothing else is known.
+    /// `groups` groups of a single row each, without aggregates.
     pub(crate) fn single(groups: usize) -> Result<Self> {
         Ok(Accumulators { single: Some(groups), ..Self::new(&[])? })
     }
 
-    /// For just so many groups, known beforehand. Only these take doubles as the whole numbers that
+    /// For a number of groups that is known beforehand. Only these take doubles as the integers that
     /// they are stored as: sums of decimals and sums of their binary values may differ, and must
     /// not do so by how many groups a thread met.
     pub(crate) fn fixed(aggregates: &'a [Aggregate], groups: usize) -> Result<Self> {
@@ -92,7 +92,7 @@ impl<'a> Accumulators<'a> {
         Ok(all)
     }
 
-    /// Makes room for so many groups.
+    /// Makes room for `groups` groups.
     pub(crate) fn grow(&mut self, groups: usize) {
         if groups > self.rows.len() {
             grow(&mut self.rows, groups, 0);
@@ -166,7 +166,7 @@ impl<'a> Accumulators<'a> {
         self.states.iter().for_each(|(state, _)| state.write(out));
     }
 
-    /// Reads so many groups, in place of what there was.
+    /// Reads `groups` groups in place of the old ones.
     pub(crate) fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
         self.clear();
         if from.u8()? > 0 {
@@ -232,7 +232,7 @@ impl<'a> Accumulators<'a> {
             let mut kept = None;
             let mut fetched = input.and_then(|at| all.get(at)?.as_ref());
             if let (None, Some(filter), Some(input)) = (fetched, &filter, &aggregate.input) {
-                let wanted = Use { sums: state.only_adds(), decimals: false };
+                let wanted = ValueUse { sums: state.only_adds(), decimals: false };
                 fetched = Some(&*kept.insert(fetch_kept(input, slice, filter, wanted)?));
             }
             let mut valid = fetched.and_then(|fetched| fetched.valid.clone());
@@ -261,7 +261,7 @@ impl<'a> Accumulators<'a> {
                 return Ok(None);
             }
             let sums = takers.clone().all(|((state, _), _)| state.only_adds());
-            match fetch(input, slice, Use { sums, decimals: self.decimals }) {
+            match fetch(input, slice, ValueUse { sums, decimals: self.decimals }) {
                 Err(_) if takers.clone().all(|(_, aggregate)| aggregate.filter.is_some()) => {
                     Ok(None)
                 }
@@ -291,7 +291,7 @@ impl<'a> Accumulators<'a> {
         }
     }
 
-    /// Adds values of an aggregate, each so many times, to the only group.
+    /// Adds each value of an aggregate as often as `times` says to the only group.
     pub(crate) fn add_counted(
         &mut self,
         aggregate: usize,
@@ -299,9 +299,8 @@ impl<'a> Accumulators<'a> {
         times: &[u64],
     ) -> Result<()> {
         match self.states.get_mut(aggregate) {
-            Some((state, _)) => {
-                state.add_counted(&values_of(values, Use { sums: true, decimals: false }), times)
-            }
+            Some((state, _)) => state
+                .add_counted(&values_of(values, ValueUse { sums: true, decimals: false }), times),
             None => Ok(()),
         }
     }
@@ -316,7 +315,7 @@ impl<'a> Accumulators<'a> {
     }
 
     /// Adds others' groups, settled, to the ones that `map` names, for which there is room.
-    pub(crate) fn merge(&mut self, other: &Accumulators<'_>, map: Map<'_>) {
+    pub(crate) fn merge(&mut self, other: &Accumulators<'_>, map: GroupMap<'_>) {
         for ((state, _), (more, _)) in self.states.iter_mut().zip(&other.states) {
             state.merge(more, self.rows.len(), map);
         }

@@ -6,7 +6,7 @@
 //! distances are taken from loses nothing that one double could hold. Rows of a slice are added up
 //! in single doubles about their own mean where they are of few groups.
 
-use super::columns::{Map, each, gather, read_words, write_words};
+use super::columns::{GroupMap, each, gather, read_words, write_words};
 use super::float_sum::MAX_PENDING;
 use super::kernels::{Groups, count, fold, grow};
 use crate::bytes::{Cursor, Writer};
@@ -118,7 +118,7 @@ impl Moments {
         }
     }
 
-    pub(crate) fn merge(&mut self, other: &Moments, map: Map<'_>) {
+    pub(crate) fn merge(&mut self, other: &Moments, map: GroupMap<'_>) {
         each(&mut self.0, &other.0, map, |slot, other| {
             // Memory without groups stays untouched.
             if other.count > 0 {
@@ -395,13 +395,13 @@ mod tests {
         let mut parts = Moments::default();
         parts.grow(3);
         for part in turned.chunks(777) {
-            parts.merge(&row_by_row(part), Map::To(&[2]));
+            parts.merge(&row_by_row(part), GroupMap::To(&[2]));
         }
         // The same slices, in whatever order.
         let in_slices = |slices: &mut dyn Iterator<Item = &[f64]>| {
             let mut moments = Moments::default();
             moments.grow(1);
-            slices.for_each(|slice| moments.merge(&of(slice), Map::Same));
+            slices.for_each(|slice| moments.merge(&of(slice), GroupMap::Same));
             moments.variance(0, true)
         };
         let sliced = in_slices(&mut values.chunks(777));

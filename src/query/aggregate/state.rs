@@ -7,7 +7,7 @@ use arrow_buffer::NullBuffer;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
-use super::columns::{Map, Rows, each, gather, read_words, write_words};
+use super::columns::{GroupMap, Rows, each, gather, read_words, write_words};
 use super::extremes::Extremes;
 use super::float_sum::FloatSums;
 use super::input::{Fetched, Values};
@@ -260,7 +260,7 @@ impl State {
         }
     }
 
-    /// Adds the rows of a slice to so many groups. `valid` are the rows that count.
+    /// Adds the rows of a slice to their groups. `valid` are the rows that count.
     pub(crate) fn update(
         &mut self,
         groups: Groups<'_>,
@@ -326,7 +326,7 @@ impl State {
         Ok(())
     }
 
-    /// Adds values, each so many times, to the only group: for sums, means and counts alone, as
+    /// Adds each value as often as `times` says to the only group: for sums, means and counts alone, as
     /// `value_counts` chooses them.
     pub(crate) fn add_counted(&mut self, values: &Fetched, times: &[u64]) -> Result<()> {
         if let Some(valid) = &values.valid {
@@ -389,8 +389,8 @@ impl State {
         }
     }
 
-    /// Adds another state, to so many groups.
-    pub(crate) fn merge(&mut self, other: &State, groups: usize, map: Map<'_>) {
+    /// Adds another state, group by group.
+    pub(crate) fn merge(&mut self, other: &State, groups: usize, map: GroupMap<'_>) {
         if let Some(more) = &other.missing {
             Rows::Each(more).add_to(self.missing.get_or_insert_with(|| vec![0; groups]), map);
         }

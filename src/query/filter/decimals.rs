@@ -16,14 +16,14 @@ const MOST: f64 = 5e14;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DecimalRange {
     pub(crate) range: WordRange,
-    /// Words of [`ordered`] that pass.
+    /// StoredWords of [`ordered`] that pass.
     low: i64,
     high: i64,
 }
 
 impl DecimalRange {
     /// The range that a predicate is on a column of decimals, if it is a comparison.
-    pub(crate) fn of(
+    pub(crate) fn new(
         predicate: &Predicate,
         column: &Column,
         at: usize,
@@ -42,7 +42,7 @@ impl DecimalRange {
             return None;
         }
         let Stream::F64(floats) = block.column(at).ok()??.reader().stream() else { return None };
-        let words = Words::of(floats)?;
+        let words = StoredWords::new(floats)?;
         let stats = stored.block_stats(block.at.block)?;
         let scale = 10f64.powi(i32::from(words.exponent()));
         let int = |v: f64| (v.abs() * scale < MOST).then(|| (v * scale).round() as i64);
@@ -78,39 +78,39 @@ impl DecimalRange {
 
 /// What the words of a block stand for; they sort as their values do.
 #[derive(Clone, Copy)]
-enum Words<'b, 'a> {
+enum StoredWords<'b, 'a> {
     Decimals(&'b Alp<'a, f64>),
     Dyadic(&'b Dyadic<'a, f64>),
 }
 
-impl<'b, 'a> Words<'b, 'a> {
-    fn of(floats: &'b Floats<'a, f64>) -> Option<Self> {
+impl<'b, 'a> StoredWords<'b, 'a> {
+    fn new(floats: &'b Floats<'a, f64>) -> Option<Self> {
         match floats {
-            Floats::Alp(alp) => Some(Words::Decimals(alp)),
-            Floats::Dyadic(dyadic) => Some(Words::Dyadic(dyadic)),
+            Floats::Alp(alp) => Some(StoredWords::Decimals(alp)),
+            Floats::Dyadic(dyadic) => Some(StoredWords::Dyadic(dyadic)),
             Floats::Bits(_) | Floats::AlpRd(_) => None,
         }
     }
 
     fn exponent(self) -> u8 {
         match self {
-            Words::Decimals(alp) => alp.exponent,
-            Words::Dyadic(dyadic) => dyadic.exponent(),
+            StoredWords::Decimals(alp) => alp.exponent,
+            StoredWords::Dyadic(dyadic) => dyadic.exponent(),
         }
     }
 
     fn decimal(self, int: i64) -> f64 {
         match self {
-            Words::Decimals(alp) => alp.value(int as u64),
-            Words::Dyadic(dyadic) => dyadic.value((int << 1) as u64),
+            StoredWords::Decimals(alp) => alp.value(int as u64),
+            StoredWords::Dyadic(dyadic) => dyadic.value((int << 1) as u64),
         }
     }
 
     /// Bounds of all words of values whose nearest decimals lie from one to another.
     fn around_all(self, least: i64, most: i64) -> (i64, i64) {
         match self {
-            Words::Decimals(_) => (least, most),
-            Words::Dyadic(_) => ((least - 1) << 1, (most + 1) << 1),
+            StoredWords::Decimals(_) => (least, most),
+            StoredWords::Dyadic(_) => ((least - 1) << 1, (most + 1) << 1),
         }
     }
 
@@ -120,8 +120,8 @@ impl<'b, 'a> Words<'b, 'a> {
         let below = (near - 3..=near + 3).rev().find(|int| self.decimal(*int) < value)?;
         let above = (near - 3..=near + 3).find(|int| self.decimal(*int) > value)?;
         match self {
-            Words::Decimals(_) => Some((below, above)),
-            Words::Dyadic(dyadic) => {
+            StoredWords::Decimals(_) => Some((below, above)),
+            StoredWords::Dyadic(dyadic) => {
                 // The words between two decimals.
                 let (last, first) = (below << 1 | 1, (above - 1) << 1 | 1);
                 let of = |word: i64| dyadic.value(word as u64);

@@ -17,9 +17,9 @@ use crate::expr::Pattern;
 use crate::limits::VECTOR;
 use crate::query::slice::{Slice, list};
 
-/// Where fewer than one row in so many is left, each is looked at by itself.
+/// If fewer than one row in this many is left, rows are fetched one by one.
 const FEW: usize = 32;
-/// Fetching the code of a row takes as long as comparing so many bytes of unpacked ones.
+/// Fetching the code of one row takes as long as comparing this many bytes of unpacked codes.
 const FETCH: usize = 128;
 
 /// The marks of a slice, and room to decode codes into.
@@ -52,7 +52,7 @@ impl MaskBuilder {
         self.state = State::All;
     }
 
-    /// How many rows of so many are left; few of them are listed from now on.
+    /// How many of `all` rows are left; few rows are listed from now on.
     pub(crate) fn left(&mut self, all: usize) -> usize {
         match self.state {
             State::All => all,
@@ -68,7 +68,7 @@ impl MaskBuilder {
         }
     }
 
-    /// Leaves the rows that are left selected in a slice, so many.
+    /// Selects the `left` rows that are left in a slice.
     pub(crate) fn select(&mut self, slice: &mut Slice<'_, '_>, left: usize) {
         match self.state {
             State::All => {}
@@ -357,7 +357,7 @@ impl MaskBuilder {
         Ok(())
     }
 
-    /// All rows are null, of which the condition `holds` or not.
+    /// All rows are null, for which the condition `holds` or not.
     fn nulls(&mut self, slice: &Slice<'_, '_>, holds: bool) -> Result<()> {
         match (self.state, holds) {
             (_, false) => {

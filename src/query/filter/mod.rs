@@ -180,7 +180,7 @@ impl<'f> Filter<'f> {
         Ok(slot.get_or_init(|| found))
     }
 
-    /// What a condition is on a dictionary of at most so many values.
+    /// What a condition is on a dictionary of at most `most` values.
     fn judge_codes(
         &self,
         condition: &Condition,
@@ -296,14 +296,14 @@ impl<'f> Test<'f> {
         at: usize,
         block: &OpenBlock<'_>,
     ) -> Option<Self> {
-        let words = WordRange::of(predicate, column, at, block);
-        if let Some(range) = words.or_else(|| WordRange::of_bits(predicate, column, at, block)) {
+        let words = WordRange::new(predicate, column, at, block);
+        if let Some(range) = words.or_else(|| WordRange::from_bits(predicate, column, at, block)) {
             return Some(Test::Words { at, range });
         }
         if let Some((low, high)) = range::codes(predicate, column, at, block) {
             return Some(Test::Codes { at, low, high });
         }
-        DecimalRange::of(predicate, column, at, block).map(|range| Test::Decimals { at, range })
+        DecimalRange::new(predicate, column, at, block).map(|range| Test::Decimals { at, range })
     }
 }
 

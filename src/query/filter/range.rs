@@ -29,7 +29,7 @@ pub(crate) struct WordRange {
 impl WordRange {
     /// The range that a predicate is, if it is exactly one on a column of whole numbers stored as
     /// they are.
-    pub(crate) fn of(
+    pub(crate) fn new(
         predicate: &Predicate,
         column: &Column,
         at: usize,
@@ -89,7 +89,7 @@ impl WordRange {
 
     /// The range of bits that a comparison is on doubles that are stored by their bits, none of
     /// them negative: those sort as the values do.
-    pub(crate) fn of_bits(
+    pub(crate) fn from_bits(
         predicate: &Predicate,
         column: &Column,
         at: usize,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::coding::CodesOfBlock;
-use super::direct::{Digits, Room};
+use super::mixed_radix::{DigitScratch, MixedRadix};
 use crate::encoding::kernels::occurrences::occurrences;
 use crate::error::Result;
 use crate::query::open::OpenBlock;
@@ -11,35 +11,35 @@ use crate::query::slice::Slice;
 use crate::query::stats::Statistic;
 use crate::query::walk::Worker;
 
-/// So many bits are had in any memory.
+/// Up to this many bits need no reservation.
 pub(crate) const FEW_BITS: u64 = 1 << 16;
 
-/// Of so many bits it is watched whether all are set.
+/// Up to this many bits, a thread notices when all are set.
 const WATCHED: u64 = 1 << 12;
 
-/// So many codes not seen before are looked for one by one.
+/// Up to this many new codes are looked for one by one.
 const FEW_NEW: usize = 16;
 
 /// What one thread has seen.
 pub(crate) struct Bits {
     /// Of the keys of groups, then of the value.
-    digits: Arc<Digits>,
+    digits: Arc<MixedRadix>,
     seen: Vec<u64>,
     /// Nothing is left to be seen.
     full: bool,
     /// Whether all rows are looked at.
     all: bool,
-    /// A segment of which nothing is left to be seen.
+    /// A segment whose values have all been seen.
     known: Option<usize>,
     bytes: Vec<u8>,
     words: Vec<u32>,
     places: Vec<u32>,
-    room: Room,
+    room: DigitScratch,
 }
 
 impl Bits {
     /// `all`: every row of every segment will come.
-    pub(crate) fn new(digits: Arc<Digits>, all: bool) -> Self {
+    pub(crate) fn new(digits: Arc<MixedRadix>, all: bool) -> Self {
         let mut seen = vec![0; digits.product.div_ceil(64) as usize];
         if digits.product <= WATCHED {
             // Null is not counted, and not waited for.
@@ -57,11 +57,11 @@ impl Bits {
             bytes,
             words,
             places,
-            room: Room::default(),
+            room: DigitScratch::default(),
         }
     }
 
-    /// Bytes that bits for so many groups and codes take.
+    /// Bytes of `product` bits.
     pub(crate) fn memory_of(product: u64) -> usize {
         product.div_ceil(64) as usize * size_of::<u64>()
     }

@@ -1,16 +1,16 @@
-//! Grouping from the choice of a way to the groups that come out.
+//! Grouping from the choice of a strategy to the groups that come out.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::direct::Digits;
-use super::key_encoder::Keying;
+use super::key_encoder::KeyEncoder;
 use super::keys::Keys;
-use super::output::{PartitionsLeft, Rest, SlotsLeft, left};
+use super::mixed_radix::MixedRadix;
+use super::output::{GroupOutput, PartitionOutput, SlotOutput, gather};
 use super::pair::TableKeys;
-use super::sets::{Set, SetWorker, WithSets, sets};
+use super::sets::{DistinctSet, SetWorker, WithSets, sets};
 use super::slots::Slots;
 use super::spill::Spill;
-use super::strategy::{Way, strategy};
+use super::strategy::{Strategy, choose};
 use super::table::Part;
 use super::value_counts::{WithCounts, value_counts};
 use super::worker::Hashed;
@@ -30,35 +30,37 @@ pub(crate) fn groups<'a>(
     aggregates: &'a [Aggregate],
     survivors: &Survivors,
     context: &'a Context<'a>,
-) -> Result<Rest<'a>> {
-    let way = strategy(fragment, keys, aggregates, survivors, context)?;
-    context.recorder.update(|sum| sum.grouping = Some(way.name()));
-    let slots = reserved(&way, aggregates, survivors, context)?;
-    let (sets, _held) = sets(fragment, keys, aggregates, &way, survivors, context)?;
-    match way {
-        Way::Direct(digits) => {
+) -> Result<GroupOutput<'a>> {
+    let strategy = choose(fragment, keys, aggregates, survivors, context)?;
+    context.recorder.update(|sum| sum.grouping = Some(strategy.name()));
+    let slots = reserved(&strategy, aggregates, survivors, context)?;
+    let (sets, _held) = sets(fragment, keys, aggregates, &strategy, survivors, context)?;
+    match strategy {
+        Strategy::Direct(digits) => {
             let alone = keys.is_empty();
             direct(fragment, digits, alone, aggregates, (&sets, slots), survivors, context)
         }
-        Way::Hashed(keying) => hashed(fragment, keying, aggregates, &sets, survivors, context),
+        Strategy::Hashed(encoder) => {
+            hashed(fragment, encoder, aggregates, &sets, survivors, context)
+        }
     }
 }
 
 /// Memory for the slots of each thread, before distinct values beside them take it.
 fn reserved<'a>(
-    way: &Way,
+    strategy: &Strategy,
     aggregates: &[Aggregate],
     survivors: &Survivors,
     context: &'a Context<'a>,
 ) -> Result<Vec<Reservation<'a>>> {
     let mut all = Vec::new();
-    if let (Way::Direct(digits), true) =
-        (way, aggregates.iter().any(|aggregate| aggregate.distinct))
+    if let (Strategy::Direct(digits), true) =
+        (strategy, aggregates.iter().any(|aggregate| aggregate.distinct))
     {
         let bytes = Accumulators::new(aggregates)?.bytes_a_group() * digits.product as usize;
         for _ in 0..context.pool.current_num_threads().min(survivors.blocks.len().max(1)) {
             let mut one = Reservation::new(context);
-            // Few groups are had in any memory.
+            // Few groups are made even where their memory is refused.
             let _ = one.grow(bytes);
             all.push(one);
         }
@@ -68,13 +70,13 @@ fn reserved<'a>(
 
 fn direct<'a>(
     fragment: &'a Fragment,
-    digits: Arc<Digits>,
+    digits: Arc<MixedRadix>,
     alone: bool,
     aggregates: &'a [Aggregate],
-    (sets, reserved): (&[Set], Vec<Reservation<'a>>),
+    (sets, reserved): (&[DistinctSet], Vec<Reservation<'a>>),
     survivors: &Survivors,
     context: &'a Context<'a>,
-) -> Result<Rest<'a>> {
+) -> Result<GroupOutput<'a>> {
     let spill = Arc::new(Spill::new(context.temp_dir));
     let reserved = Mutex::new(reserved);
     let reservation = || {
@@ -93,7 +95,7 @@ fn direct<'a>(
         Ok(WithSets { groups: groups()?, alone: only_sets, sets: workers(sets, &spill, context)? })
     };
     let done = each_slice(fragment, survivors, &survivors.blocks, context, make)?;
-    let (slots, of_sets) = taken_apart(done, sets.len());
+    let (slots, of_sets) = unzip(done, sets.len());
     let mut slots = slots.into_iter();
     let first = slots.next().map_or_else(groups, Ok)?;
     let (mut states, reservation) = first.merged(slots, &value_counts, aggregates)?;
@@ -105,25 +107,33 @@ fn direct<'a>(
             Ok(())
         })?;
     }
-    Ok(Rest::Slots(SlotsLeft { spill, digits, states, alone, done: 0, context, reservation }))
+    Ok(GroupOutput::Slots(SlotOutput {
+        spill,
+        digits,
+        states,
+        alone,
+        done: 0,
+        context,
+        reservation,
+    }))
 }
 
 fn hashed<'a>(
     fragment: &'a Fragment,
-    keying: Arc<Keying>,
+    encoder: Arc<KeyEncoder>,
     aggregates: &'a [Aggregate],
-    sets: &[Set],
+    sets: &[DistinctSet],
     survivors: &Survivors,
     context: &'a Context<'a>,
-) -> Result<Rest<'a>> {
+) -> Result<GroupOutput<'a>> {
     let spill = Arc::new(Spill::new(context.temp_dir));
-    let like = Part { keys: keying.none(), states: Accumulators::new(aggregates)? };
-    let table_keys = Arc::new(TableKeys::Group(Arc::clone(&keying)));
+    let like = Part { keys: encoder.none(), states: Accumulators::new(aggregates)? };
+    let table_keys = Arc::new(TableKeys::Group(Arc::clone(&encoder)));
     let groups = || Hashed::new(Arc::clone(&table_keys), Arc::clone(&spill), &like, context);
     let make =
         || Ok(WithSets { groups: groups()?, alone: false, sets: workers(sets, &spill, context)? });
     let done = each_slice(fragment, survivors, &survivors.blocks, context, make)?;
-    let (mut hashed, of_sets) = taken_apart(done, sets.len());
+    let (mut hashed, of_sets) = unzip(done, sets.len());
     for (set, workers) in sets.iter().zip(of_sets) {
         let Some(into) = hashed.first_mut() else { break };
         set.counts(workers, &spill, context, |keys, counts| {
@@ -134,14 +144,14 @@ fn hashed<'a>(
             into.add(&part)
         })?;
     }
-    let (held, parts) = left(hashed, context)?;
-    let left = PartitionsLeft::new(spill, context, like, parts, held);
-    Ok(Rest::Partitions(keying, Box::new(left)))
+    let (held, parts) = gather(hashed, context)?;
+    let left = PartitionOutput::new(spill, context, like, parts, held);
+    Ok(GroupOutput::Partitions(encoder, Box::new(left)))
 }
 
 /// A worker for each set.
 fn workers<'a>(
-    sets: &[Set],
+    sets: &[DistinctSet],
     spill: &Arc<Spill>,
     context: &'a Context<'a>,
 ) -> Result<Vec<SetWorker<'a>>> {
@@ -149,10 +159,7 @@ fn workers<'a>(
 }
 
 /// The groups of all threads, and for each set what all threads have seen.
-fn taken_apart<'a, W>(
-    workers: Vec<WithSets<'a, W>>,
-    sets: usize,
-) -> (Vec<W>, Vec<Vec<SetWorker<'a>>>) {
+fn unzip<'a, W>(workers: Vec<WithSets<'a, W>>, sets: usize) -> (Vec<W>, Vec<Vec<SetWorker<'a>>>) {
     let mut groups = Vec::with_capacity(workers.len());
     let mut of_sets: Vec<Vec<SetWorker<'a>>> = (0..sets).map(|_| Vec::new()).collect();
     for worker in workers {

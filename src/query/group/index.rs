@@ -23,7 +23,7 @@ impl Index {
         self.slots.capacity() * size_of::<u64>()
     }
 
-    /// Bytes that an index of so many groups may take.
+    /// The most bytes that an index of `groups` groups takes.
     pub(crate) fn memory_of(groups: usize) -> usize {
         slots_for(groups) * size_of::<u64>()
     }
@@ -32,7 +32,7 @@ impl Index {
         self.slots.fill(0);
     }
 
-    /// Makes room for so many groups in all.
+    /// Makes room for `groups` groups in all.
     #[inline(always)]
     pub(crate) fn reserve(&mut self, groups: usize) {
         if groups > self.room {

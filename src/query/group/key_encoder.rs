@@ -8,8 +8,8 @@ use arrow_array::{Array, ArrayRef, BinaryViewArray, StringViewArray};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
-use super::direct::{Digits, Room};
 use super::keys::{Bytes, Keys};
+use super::mixed_radix::{DigitScratch, MixedRadix};
 use super::packed::Packed;
 use crate::error::{Error, Result};
 use crate::expr::Expression;
@@ -18,9 +18,9 @@ use crate::query::words::one_zero;
 
 /// The form that keys take in hash tables.
 #[derive(Debug)]
-pub(crate) enum Keying {
+pub(crate) enum KeyEncoder {
     /// Codes as digits of a number.
-    Digits(Arc<Digits>),
+    Radix(Arc<MixedRadix>),
     /// Bits side by side.
     Packed(Packed),
     /// The bytes of one text, after a byte that says whether there is one.
@@ -29,10 +29,10 @@ pub(crate) enum Keying {
     Rows(Vec<Expression>, RowConverter),
 }
 
-/// Room for what is computed on the way.
+/// Scratch buffers for what is computed on the way.
 #[derive(Debug, Default)]
-pub(crate) struct Rooms {
-    digits: Room,
+pub(crate) struct KeyScratch {
+    digits: DigitScratch,
     words: Vec<u64>,
 }
 
@@ -40,43 +40,43 @@ fn failed(error: arrow_schema::ArrowError) -> Error {
     Error::Unsupported(error.to_string())
 }
 
-impl Keying {
+impl KeyEncoder {
     /// For keys that are not all numbers.
-    pub(crate) fn of_bytes(keys: &[Expression]) -> Result<Keying> {
+    pub(crate) fn from_bytes(keys: &[Expression]) -> Result<KeyEncoder> {
         if let [only] = keys
             && matches!(only.data_type, ArrowType::Utf8View | ArrowType::BinaryView)
         {
-            return Ok(Keying::Text(only.clone()));
+            return Ok(KeyEncoder::Text(only.clone()));
         }
         let fields = keys.iter().map(|key| SortField::new(key.data_type.clone())).collect();
-        Ok(Keying::Rows(keys.to_vec(), RowConverter::new(fields).map_err(failed)?))
+        Ok(KeyEncoder::Rows(keys.to_vec(), RowConverter::new(fields).map_err(failed)?))
     }
 
     /// The bits of each key, if keys are numbers.
     pub(crate) fn bits(&self) -> Option<u32> {
         match self {
-            Keying::Digits(digits) => Some(digits.bits()),
-            Keying::Packed(packed) => Some(packed.bits),
-            Keying::Text(_) | Keying::Rows(..) => None,
+            KeyEncoder::Radix(digits) => Some(digits.bits()),
+            KeyEncoder::Packed(packed) => Some(packed.bits),
+            KeyEncoder::Text(_) | KeyEncoder::Rows(..) => None,
         }
     }
 
     /// The number that stands for null, if keys are numbers, of one value each.
     pub(crate) fn null(&self) -> Option<u128> {
         match self {
-            Keying::Digits(digits) => digits.last_null().map(u128::from),
-            Keying::Packed(packed) => packed.null(),
-            Keying::Text(_) | Keying::Rows(..) => None,
+            KeyEncoder::Radix(digits) => digits.last_null().map(u128::from),
+            KeyEncoder::Packed(packed) => packed.null(),
+            KeyEncoder::Text(_) | KeyEncoder::Rows(..) => None,
         }
     }
 
     /// No keys of the form.
     pub(crate) fn none(&self) -> Keys {
         match self {
-            Keying::Digits(_) => Keys::Narrow(Vec::new()),
-            Keying::Packed(packed) if packed.bits <= 64 => Keys::Narrow(Vec::new()),
-            Keying::Packed(_) => Keys::Wide(Vec::new()),
-            Keying::Text(_) | Keying::Rows(..) => Keys::Bytes(Bytes::default()),
+            KeyEncoder::Radix(_) => Keys::Narrow(Vec::new()),
+            KeyEncoder::Packed(packed) if packed.bits <= 64 => Keys::Narrow(Vec::new()),
+            KeyEncoder::Packed(_) => Keys::Wide(Vec::new()),
+            KeyEncoder::Text(_) | KeyEncoder::Rows(..) => Keys::Bytes(Bytes::default()),
         }
     }
 
@@ -85,24 +85,24 @@ impl Keying {
         &self,
         slice: &Slice<'_, '_>,
         keys: &mut Keys,
-        rooms: &mut Rooms,
+        scratch: &mut KeyScratch,
     ) -> Result<()> {
         keys.clear();
         match (self, keys) {
-            (Keying::Digits(digits), Keys::Narrow(keys)) => {
-                digits.of_block(slice.block)?.numbers(slice, keys, &mut rooms.digits)
+            (KeyEncoder::Radix(digits), Keys::Narrow(keys)) => {
+                digits.of_block(slice.block)?.numbers(slice, keys, &mut scratch.digits)
             }
-            (Keying::Packed(packed), Keys::Narrow(keys)) => {
-                packed.write(slice, keys, &mut rooms.words)
+            (KeyEncoder::Packed(packed), Keys::Narrow(keys)) => {
+                packed.write(slice, keys, &mut scratch.words)
             }
-            (Keying::Packed(packed), Keys::Wide(keys)) => {
-                packed.write(slice, keys, &mut rooms.words)
+            (KeyEncoder::Packed(packed), Keys::Wide(keys)) => {
+                packed.write(slice, keys, &mut scratch.words)
             }
-            (Keying::Text(key), Keys::Bytes(keys)) => {
+            (KeyEncoder::Text(key), Keys::Bytes(keys)) => {
                 texts(&slice.evaluate(key)?, keys);
                 Ok(())
             }
-            (Keying::Rows(expressions, converter), Keys::Bytes(keys)) => {
+            (KeyEncoder::Rows(expressions, converter), Keys::Bytes(keys)) => {
                 let columns = expressions.iter().map(|key| Ok(one_zero(&slice.evaluate(key)?)));
                 let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
                 let rows = converter.convert_columns(&columns).map_err(failed)?;
@@ -120,17 +120,17 @@ impl Keying {
         range: std::ops::Range<usize>,
     ) -> Result<Vec<ArrayRef>> {
         match (self, keys) {
-            (Keying::Digits(digits), Keys::Narrow(keys)) => {
+            (KeyEncoder::Radix(digits), Keys::Narrow(keys)) => {
                 digits.keys(keys.get(range).unwrap_or_default())
             }
-            (Keying::Packed(packed), Keys::Narrow(keys)) => {
+            (KeyEncoder::Packed(packed), Keys::Narrow(keys)) => {
                 let wide = keys.get(range).unwrap_or_default().iter().map(|key| u128::from(*key));
                 packed.keys(&wide.collect::<Vec<u128>>())
             }
-            (Keying::Packed(packed), Keys::Wide(keys)) => {
+            (KeyEncoder::Packed(packed), Keys::Wide(keys)) => {
                 packed.keys(keys.get(range).unwrap_or_default())
             }
-            (Keying::Text(key), Keys::Bytes(keys)) => {
+            (KeyEncoder::Text(key), Keys::Bytes(keys)) => {
                 let values = range.map(|at| match keys.get(at) {
                     [1, text @ ..] => Some(text),
                     _ => None,
@@ -141,7 +141,7 @@ impl Keying {
                 }
                 Ok(vec![Arc::new(binary.to_string_view().map_err(failed)?)])
             }
-            (Keying::Rows(_, converter), Keys::Bytes(keys)) => {
+            (KeyEncoder::Rows(_, converter), Keys::Bytes(keys)) => {
                 let parser = converter.parser();
                 converter.convert_rows(range.map(|at| parser.parse(keys.get(at)))).map_err(failed)
             }

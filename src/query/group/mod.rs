@@ -15,7 +15,7 @@
 //!
 //! Where distinct values of groups are counted, `sets` has the pairs of a group and a value beside
 //! the groups: as bits (`bits`) where both have few codes, else in hash tables (`pair`), into which
-//! decimals come once only (`sieve`), and adds the counts to the groups at the end.
+//! decimals come once only (`seen_filter`), and adds the counts to the groups at the end.
 //!
 //! Sums of expressions over one column of few values are computed from how often each of these
 //! occurs (`value_counts`).
@@ -31,7 +31,7 @@
 
 mod bits;
 pub(crate) mod coding;
-mod direct;
+mod mixed_radix;
 mod grouping;
 mod index;
 mod interner;
@@ -42,7 +42,7 @@ mod packed;
 mod pair;
 mod partitions;
 mod sets;
-mod sieve;
+mod seen_filter;
 mod slots;
 mod spill;
 mod strategy;
@@ -52,4 +52,4 @@ mod worker;
 
 pub(crate) use grouping::groups;
 pub(crate) use interner::Interner;
-pub(crate) use output::Rest;
+pub(crate) use output::GroupOutput;

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::{Array, ArrayRef};
 use rayon::prelude::*;
 
-use super::direct::Digits;
 use super::index::Index;
-use super::key_encoder::Keying;
+use super::key_encoder::KeyEncoder;
+use super::mixed_radix::MixedRadix;
 use super::partitions::{FAN, LEVELS, Partition, Partitions};
 use super::spill::Spill;
 use super::table::{Part, Table, columns};
@@ -29,35 +29,35 @@ const STEP_SLOTS: usize = 1 << 15;
 pub(crate) type Batches = Vec<Vec<ArrayRef>>;
 
 /// Groups that are still to come out.
-pub(crate) enum Rest<'a> {
-    Slots(SlotsLeft<'a>),
-    Partitions(Arc<Keying>, Box<PartitionsLeft<'a>>),
+pub(crate) enum GroupOutput<'a> {
+    Slots(SlotOutput<'a>),
+    Partitions(Arc<KeyEncoder>, Box<PartitionOutput<'a>>),
 }
 
-impl Rest<'_> {
+impl GroupOutput<'_> {
     /// The next batches; `None` when all groups are out.
     pub(crate) fn next(&mut self) -> Result<Option<Batches>> {
         match self {
-            Rest::Slots(slots) => slots.next(),
-            Rest::Partitions(keying, partitions) => partitions.batches(keying),
+            GroupOutput::Slots(slots) => slots.next(),
+            GroupOutput::Partitions(encoder, partitions) => partitions.batches(encoder),
         }
     }
 
     /// Bytes spilled, and files made for them.
     pub(crate) fn spilled(&self) -> (u64, u64) {
         let spill = match self {
-            Rest::Slots(slots) => &slots.spill,
-            Rest::Partitions(_, partitions) => &partitions.spill,
+            GroupOutput::Slots(slots) => &slots.spill,
+            GroupOutput::Partitions(_, partitions) => &partitions.spill,
         };
         (spill.bytes(), spill.files())
     }
 }
 
 /// The slots of a direct index.
-pub(crate) struct SlotsLeft<'a> {
+pub(crate) struct SlotOutput<'a> {
     /// Where distinct values were spilled.
     pub(crate) spill: Arc<Spill>,
-    pub(crate) digits: Arc<Digits>,
+    pub(crate) digits: Arc<MixedRadix>,
     pub(crate) states: Accumulators<'a>,
     /// There is one group, even of no rows.
     pub(crate) alone: bool,
@@ -66,7 +66,7 @@ pub(crate) struct SlotsLeft<'a> {
     pub(crate) reservation: Reservation<'a>,
 }
 
-impl SlotsLeft<'_> {
+impl SlotOutput<'_> {
     fn next(&mut self) -> Result<Option<Batches>> {
         let (slots, start) = (self.states.rows.len(), self.done);
         if start >= slots {
@@ -101,7 +101,7 @@ impl SlotsLeft<'_> {
 }
 
 /// Partitions that are still to be merged.
-pub(crate) struct PartitionsLeft<'a> {
+pub(crate) struct PartitionOutput<'a> {
     spill: Arc<Spill>,
     context: &'a Context<'a>,
     like: Part<'a>,
@@ -116,7 +116,7 @@ pub(crate) struct PartitionsLeft<'a> {
     tables: Mutex<Vec<Table<'a>>>,
 }
 
-impl<'a> PartitionsLeft<'a> {
+impl<'a> PartitionOutput<'a> {
     pub(crate) fn new(
         spill: Arc<Spill>,
         context: &'a Context<'a>,
@@ -127,7 +127,7 @@ impl<'a> PartitionsLeft<'a> {
         // Tables were in it that are gone; more than was reserved is within what threads have free.
         let memory: usize = left.iter().map(Partition::memory).sum();
         held.shrink(held.bytes().saturating_sub(memory));
-        PartitionsLeft {
+        PartitionOutput {
             spill,
             context,
             like,
@@ -139,8 +139,8 @@ impl<'a> PartitionsLeft<'a> {
     }
 
     /// The next groups as columns.
-    fn batches(&mut self, keying: &Keying) -> Result<Option<Batches>> {
-        while let Some(made) = self.step(|part| columns(keying, part))? {
+    fn batches(&mut self, encoder: &KeyEncoder) -> Result<Option<Batches>> {
+        while let Some(made) = self.step(|part| columns(encoder, part))? {
             let batches: Batches = made.into_iter().flatten().collect();
             let bytes = batches.iter().flatten().map(|column| column.get_array_memory_size()).sum();
             let reserved = self.step.bytes();
@@ -286,7 +286,7 @@ fn needed(partition: &Partition<'_>) -> usize {
 }
 
 /// What all threads have gathered, by partitions, and what is reserved for it.
-pub(crate) fn left<'a>(
+pub(crate) fn gather<'a>(
     mut workers: Vec<Hashed<'a>>,
     context: &'a Context<'a>,
 ) -> Result<(Reservation<'a>, Vec<Partition<'a>>)> {
@@ -303,7 +303,7 @@ pub(crate) fn left<'a>(
         held.join(reservation);
         all.extend(partitions);
     }
-    Ok((held, together(all)))
+    Ok((held, by_partition(all)))
 }
 
 /// The groups of all threads as one partition: merging few takes less time than partitioning them.
@@ -323,7 +323,7 @@ fn one_by_one<'a>(workers: Vec<Hashed<'a>>, held: &mut Reservation<'a>) -> Vec<P
 }
 
 /// The partitions of all threads, each with the parts of the one with the same number.
-fn together<'a>(threads: Vec<Partitions<'a>>) -> Vec<Partition<'a>> {
+fn by_partition<'a>(threads: Vec<Partitions<'a>>) -> Vec<Partition<'a>> {
     let mut all: Vec<Partition<'a>> = Vec::with_capacity(FAN);
     for thread in threads {
         for (at, partition) in thread.into_all().into_iter().enumerate() {

@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef, Float32Array, Float64Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType as ArrowType;
 
-use super::coding::Coding;
+use super::coding::CodedKey;
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::query::slice::Slice;
@@ -30,17 +30,17 @@ pub(crate) struct Packed {
 
 #[derive(Debug)]
 struct Field {
-    form: Form,
+    kind: FieldKind,
     data_type: ArrowType,
     bits: u32,
 }
 
 #[derive(Debug)]
-enum Form {
-    Coded(Coding),
+enum FieldKind {
+    Coded(CodedKey),
     /// One bit that says whether there is a value, and its bits.
     Word(Expression),
-    /// The bits of a float, of which those of the negative zero say that there is no value.
+    /// The bits of a float; those of the negative zero stand for null.
     Float(Expression),
 }
 
@@ -55,9 +55,9 @@ impl Number for u128 {}
 
 impl Packed {
     /// `None` if a key has no bits, or all together have too many.
-    pub(crate) fn of(keys: &[Expression], codings: Vec<Option<Coding>>) -> Option<Packed> {
+    pub(crate) fn new(keys: &[Expression], codings: Vec<Option<CodedKey>>) -> Option<Packed> {
         let fields: Option<Vec<Field>> =
-            keys.iter().zip(codings).map(|(key, coding)| Field::of(key, coding)).collect();
+            keys.iter().zip(codings).map(|(key, coding)| Field::new(key, coding)).collect();
         let fields = fields?;
         let bits = fields.iter().map(|field| field.bits).sum();
         (bits <= 128).then_some(Packed { fields, bits })
@@ -65,11 +65,13 @@ impl Packed {
 
     /// What stands for null, if this is one key.
     pub(crate) fn null(&self) -> Option<u128> {
-        match &self.fields.first()?.form {
-            Form::Coded(coding) => coding.null().map(u128::from),
-            Form::Word(_) => Some(0),
-            Form::Float(key) if key.data_type == ArrowType::Float32 => Some(u128::from(NULL_FLOAT)),
-            Form::Float(_) => Some(u128::from(NULL_DOUBLE)),
+        match &self.fields.first()?.kind {
+            FieldKind::Coded(coding) => coding.null().map(u128::from),
+            FieldKind::Word(_) => Some(0),
+            FieldKind::Float(key) if key.data_type == ArrowType::Float32 => {
+                Some(u128::from(NULL_FLOAT))
+            }
+            FieldKind::Float(_) => Some(u128::from(NULL_DOUBLE)),
         }
     }
 
@@ -83,12 +85,12 @@ impl Packed {
         out.resize(slice.len(), N::default());
         for field in &self.fields {
             room.clear();
-            match &field.form {
-                Form::Coded(coding) => match coding.constant(slice.block)? {
+            match &field.kind {
+                FieldKind::Coded(coding) => match coding.constant(slice.block)? {
                     Some(code) => room.resize(slice.len(), code),
                     None => coding.write(slice, room)?,
                 },
-                Form::Word(expression) => {
+                FieldKind::Word(expression) => {
                     let array = slice.evaluate(expression)?;
                     let words = to_words(&array).ok_or_else(|| no_words(&expression.data_type))?;
                     let mask = u64::MAX >> (65 - field.bits);
@@ -108,7 +110,7 @@ impl Packed {
                     push(out, room.iter().copied(), field.bits - 1);
                     continue;
                 }
-                Form::Float(expression) => floats(&slice.evaluate(expression)?, room),
+                FieldKind::Float(expression) => floats(&slice.evaluate(expression)?, room),
             }
             push(out, room.iter().copied(), field.bits);
         }
@@ -125,13 +127,13 @@ impl Packed {
                 let number = number.checked_shr(from).unwrap_or(0);
                 if bits == 0 { 0 } else { number as u64 & (u64::MAX >> (64 - bits)) }
             };
-            keys.push(match &field.form {
-                Form::Coded(coding) => {
+            keys.push(match &field.kind {
+                FieldKind::Coded(coding) => {
                     let codes: Vec<u64> =
                         numbers.iter().map(|number| bits(number, below, field.bits)).collect();
                     coding.values(&codes, &field.data_type)?
                 }
-                Form::Word(_) => {
+                FieldKind::Word(_) => {
                     let words = numbers
                         .iter()
                         .map(|number| bits(number, below, field.bits - 1) as i64)
@@ -142,7 +144,7 @@ impl Packed {
                         .collect();
                     from_words(words, some_null(valid), &field.data_type)?
                 }
-                Form::Float(_) => {
+                FieldKind::Float(_) => {
                     let words = numbers.iter().map(|number| bits(number, below, field.bits));
                     from_floats(words, field.bits == 64)
                 }
@@ -153,22 +155,22 @@ impl Packed {
 }
 
 impl Field {
-    fn of(key: &Expression, coding: Option<Coding>) -> Option<Field> {
+    fn new(key: &Expression, coding: Option<CodedKey>) -> Option<Field> {
         let data_type = key.data_type.clone();
-        let (form, bits) = match (coding, &data_type) {
+        let (kind, bits) = match (coding, &data_type) {
             (Some(coding), _) => {
                 let bits = u64::BITS - (coding.domain().saturating_sub(1)).leading_zeros();
-                (Form::Coded(coding), bits)
+                (FieldKind::Coded(coding), bits)
             }
-            (None, ArrowType::Float64) => (Form::Float(key.clone()), 64),
-            (None, ArrowType::Float32) => (Form::Float(key.clone()), 32),
-            (None, ArrowType::Boolean) => (Form::Word(key.clone()), 2),
+            (None, ArrowType::Float64) => (FieldKind::Float(key.clone()), 64),
+            (None, ArrowType::Float32) => (FieldKind::Float(key.clone()), 32),
+            (None, ArrowType::Boolean) => (FieldKind::Word(key.clone()), 2),
             (None, words) if is_words(words) || *words == ArrowType::UInt64 => {
-                (Form::Word(key.clone()), words.primitive_width()? as u32 * 8 + 1)
+                (FieldKind::Word(key.clone()), words.primitive_width()? as u32 * 8 + 1)
             }
             _ => return None,
         };
-        Some(Field { form, data_type, bits })
+        Some(Field { kind, data_type, bits })
     }
 }
 
@@ -176,7 +178,7 @@ fn no_words(data_type: &ArrowType) -> Error {
     Error::InvalidInput(format!("a key of {data_type} where a number was planned"))
 }
 
-/// Moves numbers up and puts so many bits below.
+/// Shifts numbers left by `bits` and puts other bits below.
 #[inline(always)]
 fn push<N: Number>(numbers: &mut [N], below: impl Iterator<Item = u64>, bits: u32) {
     if bits as usize >= 8 * size_of::<N>() {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::key_encoder::{Keying, Rooms};
+use super::key_encoder::{KeyEncoder, KeyScratch};
 use super::keys::{Bytes, Keys};
 use crate::error::{Error, Result};
 use crate::query::slice::Slice;
@@ -12,7 +12,7 @@ use crate::query::slice::Slice;
 #[derive(Debug)]
 pub(crate) enum TableKeys {
     /// Of groups.
-    Group(Arc<Keying>),
+    Group(Arc<KeyEncoder>),
     /// Of a group and one of its values.
     Pair(Pair),
 }
@@ -20,13 +20,13 @@ pub(crate) enum TableKeys {
 /// What is computed on the way to the keys of a table.
 #[derive(Debug, Default)]
 pub(crate) struct TableScratch {
-    encoder: Rooms,
+    encoder: KeyScratch,
     /// The parts of pairs.
     parts: Option<(Keys, Keys)>,
 }
 
 impl TableKeys {
-    /// No keys of the form.
+    /// No keys of the layout.
     pub(crate) fn none(&self) -> Keys {
         match self {
             TableKeys::Group(keys) => keys.none(),
@@ -52,33 +52,37 @@ impl TableKeys {
 #[derive(Debug)]
 pub(crate) struct Pair {
     /// `None` where there is one group.
-    group: Option<Arc<Keying>>,
-    value: Box<Keying>,
-    form: Form,
+    group: Option<Arc<KeyEncoder>>,
+    value: Box<KeyEncoder>,
+    layout: PairLayout,
 }
 
 /// How the two become one.
 #[derive(Clone, Copy, Debug)]
-enum Form {
+enum PairLayout {
     /// The value's alone.
     Value,
-    /// Side by side in 64 bits: so many are the value's.
+    /// Side by side in 64 bits; the number of the value's bits.
     Narrow(u32),
-    /// Or in 128.
+    /// The same in 128 bits.
     Wide(u32),
     /// The bytes of both, and how many are the group's unless all groups have as many.
     Bytes,
 }
 
 impl Pair {
-    pub(crate) fn of(group: Option<Arc<Keying>>, value: Keying) -> Pair {
-        let form = match (group.as_ref().map(|group| group.bits()), value.bits()) {
-            (None, _) => Form::Value,
-            (Some(Some(group)), Some(value)) if group + value <= u64::BITS => Form::Narrow(value),
-            (Some(Some(group)), Some(value)) if group + value <= u128::BITS => Form::Wide(value),
-            _ => Form::Bytes,
+    pub(crate) fn new(group: Option<Arc<KeyEncoder>>, value: KeyEncoder) -> Pair {
+        let layout = match (group.as_ref().map(|group| group.bits()), value.bits()) {
+            (None, _) => PairLayout::Value,
+            (Some(Some(group)), Some(value)) if group + value <= u64::BITS => {
+                PairLayout::Narrow(value)
+            }
+            (Some(Some(group)), Some(value)) if group + value <= u128::BITS => {
+                PairLayout::Wide(value)
+            }
+            _ => PairLayout::Bytes,
         };
-        Pair { group, value: Box::new(value), form }
+        Pair { group, value: Box::new(value), layout }
     }
 
     /// Whether there is one group.
@@ -86,13 +90,13 @@ impl Pair {
         self.group.is_none()
     }
 
-    /// No keys of the form.
+    /// No keys of the layout.
     pub(crate) fn none(&self) -> Keys {
-        match self.form {
-            Form::Value => self.value.none(),
-            Form::Narrow(_) => Keys::Narrow(Vec::new()),
-            Form::Wide(_) => Keys::Wide(Vec::new()),
-            Form::Bytes => Keys::Bytes(Bytes::default()),
+        match self.layout {
+            PairLayout::Value => self.value.none(),
+            PairLayout::Narrow(_) => Keys::Narrow(Vec::new()),
+            PairLayout::Wide(_) => Keys::Wide(Vec::new()),
+            PairLayout::Bytes => Keys::Bytes(Bytes::default()),
         }
     }
 
@@ -113,9 +117,9 @@ impl Pair {
     }
 
     fn join(&self, groups: &Keys, values: &Keys, keys: &mut Keys) -> Result<()> {
-        match (self.form, groups, values, keys) {
+        match (self.layout, groups, values, keys) {
             (
-                Form::Narrow(bits),
+                PairLayout::Narrow(bits),
                 Keys::Narrow(groups),
                 Keys::Narrow(values),
                 Keys::Narrow(keys),
@@ -124,19 +128,19 @@ impl Pair {
                     |(group, value): (&u64, &u64)| group.checked_shl(bits).unwrap_or(0) | value;
                 keys.extend(groups.iter().zip(values).map(beside));
             }
-            (Form::Wide(bits), Keys::Narrow(a), Keys::Narrow(b), Keys::Wide(keys)) => {
-                beside(a, b, bits, keys)
+            (PairLayout::Wide(bits), Keys::Narrow(a), Keys::Narrow(b), Keys::Wide(keys)) => {
+                side_by_side(a, b, bits, keys)
             }
-            (Form::Wide(bits), Keys::Narrow(a), Keys::Wide(b), Keys::Wide(keys)) => {
-                beside(a, b, bits, keys)
+            (PairLayout::Wide(bits), Keys::Narrow(a), Keys::Wide(b), Keys::Wide(keys)) => {
+                side_by_side(a, b, bits, keys)
             }
-            (Form::Wide(bits), Keys::Wide(a), Keys::Narrow(b), Keys::Wide(keys)) => {
-                beside(a, b, bits, keys)
+            (PairLayout::Wide(bits), Keys::Wide(a), Keys::Narrow(b), Keys::Wide(keys)) => {
+                side_by_side(a, b, bits, keys)
             }
-            (Form::Wide(bits), Keys::Wide(a), Keys::Wide(b), Keys::Wide(keys)) => {
-                beside(a, b, bits, keys)
+            (PairLayout::Wide(bits), Keys::Wide(a), Keys::Wide(b), Keys::Wide(keys)) => {
+                side_by_side(a, b, bits, keys)
             }
-            (Form::Bytes, groups, values, Keys::Bytes(keys)) => {
+            (PairLayout::Bytes, groups, values, Keys::Bytes(keys)) => {
                 for at in 0..groups.len().min(values.len()) {
                     let group = put(groups, at, keys);
                     put(values, at, keys);
@@ -156,15 +160,15 @@ impl Pair {
         let null = self.value.null();
         let Some(group) = &self.group else { return Ok((keys.none(), self.values(keys, null))) };
         let mut found = group.none();
-        match (self.form, keys, &mut found) {
-            (Form::Narrow(bits), Keys::Narrow(keys), Keys::Narrow(found)) => {
+        match (self.layout, keys, &mut found) {
+            (PairLayout::Narrow(bits), Keys::Narrow(keys), Keys::Narrow(found)) => {
                 let mask = u64::MAX.checked_shr(u64::BITS - bits).unwrap_or(0);
                 let valid = |key: &&u64| Some(u128::from(**key & mask)) != null;
                 found.extend(
                     keys.iter().filter(valid).map(|key| key.checked_shr(bits).unwrap_or(0)),
                 );
             }
-            (Form::Wide(bits), Keys::Wide(keys), found) => {
+            (PairLayout::Wide(bits), Keys::Wide(keys), found) => {
                 let mask = u128::MAX.checked_shr(u128::BITS - bits).unwrap_or(0);
                 let valid = keys.iter().filter(|key| Some(**key & mask) != null);
                 let groups = valid.map(|key| key.checked_shr(bits).unwrap_or(0));
@@ -174,7 +178,7 @@ impl Pair {
                     Keys::Bytes(_) => return Err(another_kind()),
                 }
             }
-            (Form::Bytes, Keys::Bytes(keys), found) => {
+            (PairLayout::Bytes, Keys::Bytes(keys), found) => {
                 for at in 0..keys.len() {
                     let (group, value) = part(keys.get(at), found).ok_or_else(another_kind)?;
                     if self.is_valid(value, null) {
@@ -214,7 +218,7 @@ fn another_kind() -> Error {
 }
 
 /// Groups in the bits above those of values.
-fn beside<G: Copy + Into<u128>, V: Copy + Into<u128>>(
+fn side_by_side<G: Copy + Into<u128>, V: Copy + Into<u128>>(
     groups: &[G],
     values: &[V],
     bits: u32,

@@ -15,7 +15,7 @@ pub(crate) const LEVELS: u32 = 4;
 const PART_GROUPS: usize = 1024;
 /// Bytes of a part that is spilled in one piece.
 const MAX_RECORD: usize = 1 << 30;
-/// A partition is worth merging early if at most so many in four of its groups are left.
+/// Merging a partition early pays if it leaves at most this many in four of its groups.
 const WORTH_MERGING: usize = 3;
 
 /// One partition: of one thread while rows come, of all of them afterwards.
@@ -106,7 +106,7 @@ impl<'a> Spare<'a> {
         Ok(part)
     }
 
-    /// Gives back all but so many bytes.
+    /// Gives back all but `keep` bytes.
     fn cut(&mut self, most: usize) {
         while self.bytes > most {
             let Some(part) = self.parts.pop() else { break };

@@ -1,7 +1,7 @@
 //! Distinct values of groups: which pairs of a group and a value there are, beside the groups
 //! themselves.
 //!
-//! Each input of which distinct values are counted has a set: a bit for each pair where the codes
+//! Each input whose distinct values are counted has a set: a bit for each pair where the codes
 //! of both are few, else a hash table with the pairs as keys, which moves to partitions and files
 //! as groups do. When all rows have been seen, the pairs of a set, each there once, are counted by
 //! group, and the counts are added to the groups' other states.
@@ -9,14 +9,14 @@
 use std::sync::Arc;
 
 use super::bits::{Bits, FEW_BITS};
-use super::direct::Digits;
-use super::key_encoder::Keying;
+use super::key_encoder::KeyEncoder;
 use super::keys::Keys;
-use super::output::{PartitionsLeft, left};
+use super::mixed_radix::MixedRadix;
+use super::output::{PartitionOutput, gather};
 use super::pair::{Pair, TableKeys};
-use super::sieve::{Sieve, Sifter};
+use super::seen_filter::{SeenFilter, SeenFilterWorker};
 use super::spill::Spill;
-use super::strategy::{Way, key_encoder};
+use super::strategy::{Strategy, key_encoder};
 use super::table::{Part, Table};
 use super::worker::Hashed;
 use crate::error::Result;
@@ -32,21 +32,21 @@ use crate::query::{Aggregate, Fragment};
 
 /// Bits for a slot of a direct index.
 const BITS_A_SLOT: u64 = 16;
-/// Bits are worth their memory up to so many a row.
+/// The most bits for a row that are worth their memory.
 const BITS_A_ROW: u64 = 16;
 
 /// The set of an input's distinct values.
-pub(crate) struct Set {
+pub(crate) struct DistinctSet {
     /// The aggregates that count them.
     pub(crate) aggregates: Vec<usize>,
-    form: Form,
+    kind: SetKind,
 }
 
-enum Form {
+enum SetKind {
     /// Whether all rows come.
-    Bits(Arc<Digits>, bool),
+    Bits(Arc<MixedRadix>, bool),
     /// With what tells rows that were seen before, if there is such.
-    Hashed(Arc<TableKeys>, Option<Arc<Sieve>>),
+    Hashed(Arc<TableKeys>, Option<Arc<SeenFilter>>),
 }
 
 /// The sets that aggregates need, and what is reserved for those that cannot be spilled, for all
@@ -55,10 +55,10 @@ pub(crate) fn sets<'a>(
     fragment: &Fragment,
     keys: &[Expression],
     aggregates: &[Aggregate],
-    way: &Way,
+    strategy: &Strategy,
     survivors: &Survivors,
     context: &'a Context<'a>,
-) -> Result<(Vec<Set>, Reservation<'a>)> {
+) -> Result<(Vec<DistinctSet>, Reservation<'a>)> {
     let mut inputs: Vec<(&Expression, Vec<usize>)> = Vec::new();
     for (at, aggregate) in aggregates.iter().enumerate().filter(|(_, aggregate)| aggregate.distinct)
     {
@@ -70,25 +70,25 @@ pub(crate) fn sets<'a>(
     }
     let threads = context.pool.current_num_threads().min(survivors.blocks.len().max(1));
     let rows = survivors.rows();
-    let mut room = Room { context, rows, threads, reservation: Reservation::new(context) };
+    let mut budget = BitBudget { context, rows, threads, reservation: Reservation::new(context) };
     let one = |(input, aggregates): (&Expression, Vec<usize>)| {
-        let form = form(fragment, keys, input, way, survivors, &mut room)?;
-        Ok(Set { aggregates, form })
+        let kind = kind(fragment, keys, input, strategy, survivors, &mut budget)?;
+        Ok(DistinctSet { aggregates, kind })
     };
     let sets = inputs.into_iter().map(one).collect::<Result<_>>()?;
-    Ok((sets, room.reservation))
+    Ok((sets, budget.reservation))
 }
 
-/// Room for bits.
-struct Room<'a> {
+/// BitBudget for bits.
+struct BitBudget<'a> {
     context: &'a Context<'a>,
     rows: u64,
     threads: usize,
     reservation: Reservation<'a>,
 }
 
-impl Room<'_> {
-    /// Whether so many bits for each thread are worth their memory, and there is that memory.
+impl BitBudget<'_> {
+    /// Whether `bits` bits for each thread are worth their memory, and the memory is there.
     fn has(&mut self, bits: u64) -> bool {
         if bits <= FEW_BITS {
             return true;
@@ -103,61 +103,64 @@ impl Room<'_> {
     }
 }
 
-fn form(
+fn kind(
     fragment: &Fragment,
     keys: &[Expression],
     input: &Expression,
-    way: &Way,
+    strategy: &Strategy,
     survivors: &Survivors,
-    room: &mut Room<'_>,
-) -> Result<Form> {
-    let mut sieve = None;
-    let group = match way {
-        Way::Direct(digits) => {
+    budget: &mut BitBudget<'_>,
+) -> Result<SetKind> {
+    let mut seen_filter = None;
+    let group = match strategy {
+        Strategy::Direct(digits) => {
             let all: Vec<Expression> = keys.iter().chain([input]).cloned().collect();
-            if let Keying::Digits(pairs) = key_encoder(fragment, &all, survivors)?
+            if let KeyEncoder::Radix(pairs) = key_encoder(fragment, &all, survivors)?
                 && pairs.product == digits.product.saturating_mul(pairs.last_domain())
-                && room.has(pairs.product)
+                && budget.has(pairs.product)
             {
-                return Ok(Form::Bits(pairs, fragment.conditions.is_empty()));
+                return Ok(SetKind::Bits(pairs, fragment.conditions.is_empty()));
             }
             let groups = (digits.product > 1).then(|| Arc::clone(digits));
-            sieve = Sieve::of(input, groups.clone(), survivors, room.context).map(Arc::new);
-            groups.map(|digits| Arc::new(Keying::Digits(digits)))
+            seen_filter =
+                SeenFilter::new(input, groups.clone(), survivors, budget.context).map(Arc::new);
+            groups.map(|digits| Arc::new(KeyEncoder::Radix(digits)))
         }
-        Way::Hashed(keying) => Some(Arc::clone(keying)),
+        Strategy::Hashed(encoder) => Some(Arc::clone(encoder)),
     };
     let value = key_encoder(fragment, std::slice::from_ref(input), survivors)?;
-    Ok(Form::Hashed(Arc::new(TableKeys::Pair(Pair::of(group, value))), sieve))
+    Ok(SetKind::Hashed(Arc::new(TableKeys::Pair(Pair::new(group, value))), seen_filter))
 }
 
 /// One thread's part of a set.
 pub(crate) enum SetWorker<'a> {
     Bits(Bits),
-    Hashed(Box<Hashed<'a>>, Option<Sifter<'a>>),
+    Hashed(Box<Hashed<'a>>, Option<SeenFilterWorker<'a>>),
 }
 
 /// A thread's groups, and their distinct values.
 pub(crate) struct WithSets<'a, W> {
     pub(crate) groups: W,
-    /// Whether the groups are one, of which nothing else is asked.
+    /// Whether there is one group, and nothing but distinct values is asked for.
     pub(crate) alone: bool,
     pub(crate) sets: Vec<SetWorker<'a>>,
 }
 
-impl Set {
+impl DistinctSet {
     pub(crate) fn worker<'a>(
         &self,
         spill: &Arc<Spill>,
         context: &'a Context<'a>,
     ) -> Result<SetWorker<'a>> {
-        Ok(match &self.form {
-            Form::Bits(digits, all) => SetWorker::Bits(Bits::new(Arc::clone(digits), *all)),
-            Form::Hashed(keys, sieve) => {
+        Ok(match &self.kind {
+            SetKind::Bits(digits, all) => SetWorker::Bits(Bits::new(Arc::clone(digits), *all)),
+            SetKind::Hashed(keys, seen_filter) => {
                 let none = no_states(keys)?;
                 let worker = Hashed::new(Arc::clone(keys), Arc::clone(spill), &none, context)?;
-                let sifter = sieve.as_ref().map(|sieve| Sifter::new(Arc::clone(sieve), context));
-                SetWorker::Hashed(Box::new(worker), sifter)
+                let seen_filter = seen_filter
+                    .as_ref()
+                    .map(|seen_filter| SeenFilterWorker::new(Arc::clone(seen_filter), context));
+                SetWorker::Hashed(Box::new(worker), seen_filter)
             }
         })
     }
@@ -183,11 +186,11 @@ impl Set {
             let (groups, counts) = first.merged(bits).counts();
             found(Keys::Narrow(groups), counts)?;
         }
-        let Form::Hashed(keys, _) = &self.form else { return Ok(()) };
+        let SetKind::Hashed(keys, _) = &self.kind else { return Ok(()) };
         let TableKeys::Pair(pair) = &**keys else { return Ok(()) };
-        let (held, parts) = left(hashed, context)?;
+        let (held, parts) = gather(hashed, context)?;
         let mut pairs =
-            PartitionsLeft::new(Arc::clone(spill), context, no_states(keys)?, parts, held);
+            PartitionOutput::new(Arc::clone(spill), context, no_states(keys)?, parts, held);
         while let Some(made) = pairs.step(|part| counted(pair, part))? {
             made.into_iter().try_for_each(|(groups, counts)| found(groups, counts))?;
         }
@@ -236,7 +239,7 @@ impl Worker for SetWorker<'_> {
         match self {
             SetWorker::Bits(bits) => bits.take(slice),
             SetWorker::Hashed(hashed, None) => hashed.take(slice),
-            SetWorker::Hashed(hashed, Some(sifter)) => match sifter.new_rows(slice)? {
+            SetWorker::Hashed(hashed, Some(seen_filter)) => match seen_filter.new_rows(slice)? {
                 None => hashed.take(slice),
                 Some(rows) if rows.is_empty() => Ok(()),
                 Some(rows) => {
@@ -251,8 +254,8 @@ impl Worker for SetWorker<'_> {
     fn account(&mut self) -> Result<()> {
         match self {
             SetWorker::Bits(_) => Ok(()),
-            SetWorker::Hashed(hashed, sifter) => {
-                sifter.iter_mut().for_each(Sifter::account);
+            SetWorker::Hashed(hashed, seen_filter) => {
+                seen_filter.iter_mut().for_each(SeenFilterWorker::account);
                 hashed.account()
             }
         }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::direct::{Digits, Room};
+use super::mixed_radix::{DigitScratch, MixedRadix};
 use crate::error::Result;
 use crate::query::Aggregate;
-use crate::query::aggregate::columns::Map;
+use crate::query::aggregate::columns::GroupMap;
 use crate::query::aggregate::kernels::Groups;
 use crate::query::aggregate::{Accumulators, MAX_PENDING};
 use crate::query::memory::Reservation;
@@ -14,19 +14,19 @@ use crate::query::walk::Worker;
 
 /// One thread's groups.
 pub(crate) struct Slots<'a> {
-    digits: Arc<Digits>,
+    digits: Arc<MixedRadix>,
     states: Accumulators<'a>,
     reservation: Reservation<'a>,
     bytes: Vec<u8>,
     shorts: Vec<u16>,
     words: Vec<u32>,
     places: Vec<u32>,
-    room: Room,
+    room: DigitScratch,
 }
 
 impl<'a> Slots<'a> {
     pub(crate) fn new(
-        digits: Arc<Digits>,
+        digits: Arc<MixedRadix>,
         aggregates: &'a [Aggregate],
         reservation: Reservation<'a>,
     ) -> Result<Self> {
@@ -39,7 +39,7 @@ impl<'a> Slots<'a> {
             shorts: Vec::new(),
             words: Vec::new(),
             places: Vec::new(),
-            room: Room::default(),
+            room: DigitScratch::default(),
         })
     }
 
@@ -55,14 +55,14 @@ impl<'a> Slots<'a> {
     ) -> (Accumulators<'a>, Reservation<'a>) {
         for mut other in others {
             other.states.settle();
-            self.states.merge(&other.states, Map::Same);
+            self.states.merge(&other.states, GroupMap::Same);
         }
         self.states.settle();
         (self.states, self.reservation)
     }
 }
 
-/// Texts of groups take at most so many bytes without a reservation.
+/// The most bytes that texts of groups take without a reservation.
 const FREE_TEXTS: usize = 64 << 20;
 
 impl Slots<'_> {
@@ -74,7 +74,7 @@ impl Slots<'_> {
 impl Worker for Slots<'_> {
     fn account(&mut self) -> Result<()> {
         match self.reservation.resize(self.states.memory()) {
-            // Few are had in any memory: see `grouping`.
+            // Few groups are made even where their memory is refused: see `grouping`.
             Err(_) if self.digits.product <= MAX_PENDING as u64 && self.is_small() => Ok(()),
             reserved => reserved,
         }

@@ -1,10 +1,10 @@
-//! Which way a query groups its rows, chosen from dictionaries and zone maps before rows are read.
+//! Which strategy a query groups its rows, chosen from dictionaries and zone maps before rows are read.
 
 use std::sync::Arc;
 
-use super::coding::Coding;
-use super::direct::Digits;
-use super::key_encoder::Keying;
+use super::coding::CodedKey;
+use super::key_encoder::KeyEncoder;
+use super::mixed_radix::MixedRadix;
 use super::packed::Packed;
 use crate::error::Result;
 use crate::expr::Expression;
@@ -18,36 +18,36 @@ use crate::query::{Aggregate, Fragment};
 const FEW: u64 = 1 << 12;
 
 /// How rows become groups.
-pub(super) enum Way {
-    Direct(Arc<Digits>),
-    Hashed(Arc<Keying>),
+pub(super) enum Strategy {
+    Direct(Arc<MixedRadix>),
+    Hashed(Arc<KeyEncoder>),
 }
 
-impl Way {
+impl Strategy {
     /// Its name in reports.
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Way::Direct(digits) if digits.product == 1 => "one group",
-            Way::Direct(_) => "direct index",
-            Way::Hashed(keying) if keying.bits().is_some() => "hash table of packed codes",
-            Way::Hashed(_) => "hash table of rows",
+            Strategy::Direct(digits) if digits.product == 1 => "one group",
+            Strategy::Direct(_) => "direct index",
+            Strategy::Hashed(encoder) if encoder.bits().is_some() => "hash table of packed codes",
+            Strategy::Hashed(_) => "hash table of rows",
         }
     }
 }
 
 /// The strategy for a query.
-pub(super) fn strategy(
+pub(super) fn choose(
     fragment: &Fragment,
     keys: &[Expression],
     aggregates: &[Aggregate],
     survivors: &Survivors,
     context: &Context<'_>,
-) -> Result<Way> {
+) -> Result<Strategy> {
     Ok(match key_encoder(fragment, keys, survivors)? {
-        Keying::Digits(digits) if is_direct(digits.product, aggregates, survivors, context)? => {
-            Way::Direct(digits)
+        KeyEncoder::Radix(digits) if is_direct(digits.product, aggregates, survivors, context)? => {
+            Strategy::Direct(digits)
         }
-        encoder => Way::Hashed(Arc::new(encoder)),
+        encoder => Strategy::Hashed(Arc::new(encoder)),
     })
 }
 
@@ -56,17 +56,17 @@ pub(super) fn key_encoder(
     fragment: &Fragment,
     keys: &[Expression],
     survivors: &Survivors,
-) -> Result<Keying> {
+) -> Result<KeyEncoder> {
     let all = fragment.conditions.is_empty();
-    let codings = keys.iter().map(|key| Coding::of(key, &fragment.columns, survivors, all));
-    let codings: Vec<Option<Coding>> = codings.collect::<Result<_>>()?;
-    let codings = match Digits::of(keys, codings) {
-        Ok(digits) => return Ok(Keying::Digits(Arc::new(digits))),
+    let codings = keys.iter().map(|key| CodedKey::new(key, &fragment.columns, survivors, all));
+    let codings: Vec<Option<CodedKey>> = codings.collect::<Result<_>>()?;
+    let codings = match MixedRadix::new(keys, codings) {
+        Ok(digits) => return Ok(KeyEncoder::Radix(Arc::new(digits))),
         Err(codings) => codings,
     };
-    Ok(match Packed::of(keys, codings) {
-        Some(packed) => Keying::Packed(packed),
-        None => Keying::of_bytes(keys)?,
+    Ok(match Packed::new(keys, codings) {
+        Some(packed) => KeyEncoder::Packed(packed),
+        None => KeyEncoder::from_bytes(keys)?,
     })
 }
 

@@ -3,12 +3,12 @@
 use arrow_array::ArrayRef;
 
 use super::index::Index;
-use super::key_encoder::Keying;
+use super::key_encoder::KeyEncoder;
 use super::keys::Keys;
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 use crate::query::aggregate::Accumulators;
-use crate::query::aggregate::columns::Map;
+use crate::query::aggregate::columns::GroupMap;
 use crate::query::aggregate::kernels::Groups;
 use crate::query::slice::Slice;
 
@@ -126,11 +126,11 @@ impl<'a> Table<'a> {
         other.keys.hashes(&mut hashes);
         self.find(&other.keys, &hashes)?;
         self.hashes = hashes;
-        self.part.states.merge(&other.states, Map::To(&self.map));
+        self.part.states.merge(&other.states, GroupMap::To(&self.map));
         Ok(())
     }
 
-    /// Makes room for so many groups in all.
+    /// Makes room for `groups` groups in all.
     pub(crate) fn reserve(&mut self, groups: usize) {
         self.index.reserve(groups);
     }
@@ -140,11 +140,11 @@ impl<'a> Table<'a> {
 const BATCH_GROUPS: usize = 1 << 15;
 
 /// Keys and aggregates of all groups of a part, settled, in batches.
-pub(crate) fn columns(keying: &Keying, part: &Part<'_>) -> Result<Vec<Vec<ArrayRef>>> {
+pub(crate) fn columns(encoder: &KeyEncoder, part: &Part<'_>) -> Result<Vec<Vec<ArrayRef>>> {
     let batch = |start: usize| {
         let range = start..part.len().min(start + BATCH_GROUPS);
         let groups: Vec<u64> = range.clone().map(|at| at as u64).collect();
-        let mut columns = keying.columns(&part.keys, range)?;
+        let mut columns = encoder.columns(&part.keys, range)?;
         columns.extend(part.states.finish(&groups)?);
         Ok(columns)
     };

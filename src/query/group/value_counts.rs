@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use super::coding::Coding;
-use super::direct::Digits;
+use super::coding::CodedKey;
+use super::mixed_radix::MixedRadix;
 use super::slots::Slots;
 use crate::error::Result;
 use crate::expr::Expression;
@@ -26,7 +26,7 @@ const ROWS_A_VALUE: u64 = 4;
 pub(crate) struct ValueCounts {
     /// The aggregates that take it.
     pub(crate) takers: Vec<usize>,
-    digits: Arc<Digits>,
+    digits: Arc<MixedRadix>,
 }
 
 /// The counts that aggregates of one group are better computed from.
@@ -58,9 +58,9 @@ pub(crate) fn value_counts(
         }
         let key = [Expression::column(at, column)];
         let coding =
-            Coding::of(&key[0], &fragment.columns, survivors, fragment.conditions.is_empty())?;
+            CodedKey::new(&key[0], &fragment.columns, survivors, fragment.conditions.is_empty())?;
         if coding.as_ref().is_some_and(|coding| coding.domain() <= most && coding.is_exact())
-            && let Ok(digits) = Digits::of(&key, vec![coding])
+            && let Ok(digits) = MixedRadix::new(&key, vec![coding])
         {
             value_counts.push(ValueCounts { takers, digits: Arc::new(digits) });
         }

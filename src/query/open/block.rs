@@ -134,7 +134,7 @@ impl OpenBlock<'_> {
         self.decoded.set(decoded);
     }
 
-    /// Counts a block of which the rows were looked at.
+    /// Counts a block whose rows were looked at.
     pub(crate) fn count_read(&self, counters: &mut Counters) {
         counters.blocks_read += 1;
         counters.scan.rows_out += self.rows as u64;
@@ -142,7 +142,7 @@ impl OpenBlock<'_> {
         self.count_opened(counters);
     }
 
-    /// Counts a block of which no row needed a look.
+    /// Counts a block no row of which was looked at.
     pub(crate) fn count_pruned(
         &self,
         statistic: Statistic,

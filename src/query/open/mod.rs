@@ -91,7 +91,7 @@ impl Survivors {
     }
 }
 
-/// Something that a stage finds out once for each segment, by whichever thread comes first.
+/// A value for each segment, computed once by the thread that needs it first.
 #[derive(Debug)]
 pub(crate) struct PerSegment<T>(Vec<OnceLock<T>>);
 
@@ -100,13 +100,13 @@ impl<T> PerSegment<T> {
         PerSegment(survivors.segments.iter().map(|_| OnceLock::new()).collect())
     }
 
-    /// What is known of a segment, found out by `make` the first time.
+    /// The value of a segment, computed by `make` the first time.
     pub(crate) fn get_or_init(&self, segment: usize, make: impl FnOnce() -> T) -> Option<&T> {
         self.0.get(segment).map(|slot| slot.get_or_init(make))
     }
 }
 
-/// Something that a stage finds out once for each block, by whichever thread comes first.
+/// A value for each block, computed once by the thread that needs it first.
 #[derive(Debug)]
 pub(crate) struct PerBlock<T>(Vec<Vec<OnceLock<T>>>);
 
@@ -117,7 +117,7 @@ impl<T> PerBlock<T> {
         PerBlock(survivors.segments.iter().map(slots).collect())
     }
 
-    /// What is known of a block, found out by `make` the first time.
+    /// The value of a block, computed by `make` the first time.
     pub(crate) fn get_or_init(&self, at: BlockRef, make: impl FnOnce() -> T) -> Option<&T> {
         Some(self.0.get(at.segment)?.get(at.block)?.get_or_init(make))
     }

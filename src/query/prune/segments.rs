@@ -42,7 +42,7 @@ pub(crate) fn matching_segments(
             }
             let manifest = match &mut manifest {
                 Some(manifest) => manifest,
-                none => none.insert(Manifest::of_chunk(predicate, snapshot, chunk, start)?),
+                none => none.insert(ManifestBounds::for_chunk(predicate, snapshot, chunk, start)?),
             };
             if manifest.keeps(predicate, at, entry, counters) {
                 kept.push(at);
@@ -64,7 +64,7 @@ fn segment_pruned(entry: &SegmentEntry, block_rows: u64) -> Pruned {
 
 /// What the manifest knows of the columns of a predicate, over some segments.
 #[derive(Debug)]
-pub(crate) struct Manifest {
+pub(crate) struct ManifestBounds {
     block_rows: u64,
     /// The first of the segments.
     start: usize,
@@ -72,19 +72,19 @@ pub(crate) struct Manifest {
     known: HashMap<ColumnId, Vec<Option<ColumnStats>>>,
 }
 
-impl Manifest {
+impl ManifestBounds {
     /// Of all segments.
     #[cfg(feature = "sql")]
-    pub(crate) fn of(predicate: &Predicate, snapshot: &Snapshot) -> Result<Self> {
+    pub(crate) fn new(predicate: &Predicate, snapshot: &Snapshot) -> Result<Self> {
         let known = columns_of(predicate)
             .into_iter()
             .map(|column| Ok((column, snapshot.column_stats(column)?)));
         let block_rows = u64::from(snapshot.options().block_rows.max(1));
-        Ok(Manifest { block_rows, start: 0, known: known.collect::<Result<_>>()? })
+        Ok(ManifestBounds { block_rows, start: 0, known: known.collect::<Result<_>>()? })
     }
 
     /// Of the segments of one chunk.
-    fn of_chunk(
+    fn for_chunk(
         predicate: &Predicate,
         snapshot: &Snapshot,
         chunk: usize,
@@ -94,7 +94,7 @@ impl Manifest {
         let known =
             columns.map(|column| Ok((column, snapshot.column_stats_of_chunk(column, chunk)?)));
         let block_rows = u64::from(snapshot.options().block_rows.max(1));
-        Ok(Manifest { block_rows, start, known: known.collect::<Result<_>>()? })
+        Ok(ManifestBounds { block_rows, start, known: known.collect::<Result<_>>()? })
     }
 
     /// Whether the segment with this number may hold rows that meet the predicate; if not, it is

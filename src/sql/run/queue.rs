@@ -13,7 +13,7 @@ use crate::query::open::opener::partitions;
 use crate::query::open::prefetch::{BATCH, LOW_WATER, Prefetch};
 use crate::query::order::ranks::{best_of_block, best_of_segment};
 use crate::query::prune::blocks::matching_blocks;
-use crate::query::prune::segments::Manifest;
+use crate::query::prune::segments::ManifestBounds;
 use crate::query::stats::{Clock, Counters, Recorder};
 use crate::query::{Condition, matching_segments};
 use crate::sql::convert::from_datafusion;
@@ -40,7 +40,7 @@ pub(crate) struct Now {
     /// Of the dynamic filters.
     generation: u64,
     /// What the manifest knows of the predicate's columns, once it was asked.
-    manifest: OnceLock<Manifest>,
+    manifest: OnceLock<ManifestBounds>,
 }
 
 impl Now {
@@ -67,7 +67,7 @@ impl Now {
         let manifest = match self.manifest.get() {
             Some(known) => known,
             None => {
-                let known = Manifest::of(&self.predicate, snapshot)?;
+                let known = ManifestBounds::new(&self.predicate, snapshot)?;
                 self.manifest.get_or_init(|| known)
             }
         };

@@ -45,7 +45,7 @@ pub(super) fn compact<T: Word>(codes: &mut Vec<T>, slice: &Slice<'_, '_>) {
 }
 
 /// Damaged or mistaken zone maps must not lead outside of the groups.
-pub(super) fn within<T: Word>(codes: &[T], domain: u64) -> Result<()> {
+pub(super) fn check_domain<T: Word>(codes: &[T], domain: u64) -> Result<()> {
     let greatest = simd(
         #[inline(always)]
         || codes.iter().fold(T::default(), |most, code| most.max(*code)),
@@ -53,10 +53,10 @@ pub(super) fn within<T: Word>(codes: &[T], domain: u64) -> Result<()> {
     if Word::to_u64(greatest) < domain || codes.is_empty() {
         return Ok(());
     }
-    Err(outside())
+    Err(out_of_bounds())
 }
 
-pub(super) fn outside() -> Error {
+pub(super) fn out_of_bounds() -> Error {
     Error::corrupt(0, "a value lies outside the bounds of its zone map")
 }
 
@@ -82,7 +82,7 @@ pub(super) fn words_of(array: &ArrayRef) -> Option<ScalarBuffer<i64>> {
     }
 }
 
-pub(super) fn unknown() -> Error {
+pub(super) fn unknown_code() -> Error {
     Error::corrupt(0, "a code that its dictionary does not have")
 }
 

@@ -8,7 +8,9 @@ use arrow_array::{ArrayRef, new_null_array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType as ArrowType;
 
-use super::codes::{CodesOfBlock, blank_unset, domain, from_codes, narrow, unknown, within};
+use super::codes::{
+    CodesOfBlock, blank_unset, check_domain, domain, from_codes, narrow, unknown_code,
+};
 use crate::block::{Stats, Stream, Validity};
 use crate::encoding::bools::Bools;
 use crate::encoding::{Ints, Word};
@@ -31,7 +33,7 @@ pub(crate) struct CodedColumn {
     /// Whether code 0 is null.
     nulls: bool,
     pub(super) domain: u64,
-    meaning: Meaning,
+    code_values: CodeValues,
     /// Whether rows hold negative zeros, for which the codes' values have zeros.
     pub(super) loses_sign: bool,
     /// For each segment with a dictionary: the code of each of its codes.
@@ -39,7 +41,7 @@ pub(crate) struct CodedColumn {
 }
 
 #[derive(Debug)]
-enum Meaning {
+enum CodeValues {
     /// The least value, sign-extended; the codes count up from it.
     From(i64),
     /// The value of each code.
@@ -47,19 +49,19 @@ enum Meaning {
 }
 
 impl CodedColumn {
-    pub(super) fn of(at: usize, column: &Column, survivors: &Survivors) -> Result<Option<Self>> {
+    pub(super) fn new(at: usize, column: &Column, survivors: &Survivors) -> Result<Option<Self>> {
         let stored: Vec<Option<&segment::Column>> = survivors
             .segments
             .iter()
             .map(|s| s.columns.get(at).and_then(Option::as_deref))
             .collect();
         if is_words(&column.data_type.to_arrow()) {
-            return Self::of_words(at, column, &stored);
+            return Self::from_bounds(at, column, &stored);
         }
-        Self::of_dictionaries(at, column, &stored)
+        Self::from_dictionaries(at, column, &stored)
     }
 
-    pub(super) fn of_words(
+    pub(super) fn from_bounds(
         at: usize,
         column: &Column,
         stored: &[Option<&segment::Column>],
@@ -71,7 +73,7 @@ impl CodedColumn {
         if u32::try_from(domain).is_err()
             && stored.iter().flatten().any(|c| c.record().dictionary.is_some())
         {
-            return Self::of_dictionaries(at, column, stored);
+            return Self::from_dictionaries(at, column, stored);
         }
         let mut maps = Vec::with_capacity(stored.len());
         for column in stored {
@@ -90,11 +92,11 @@ impl CodedColumn {
                 }
             });
         }
-        let meaning = Meaning::From(range.start);
-        Ok(Some(CodedColumn { at, data_type, nulls, domain, meaning, loses_sign: false, maps }))
+        let code_values = CodeValues::From(range.start);
+        Ok(Some(CodedColumn { at, data_type, nulls, domain, code_values, loses_sign: false, maps }))
     }
 
-    pub(super) fn of_dictionaries(
+    pub(super) fn from_dictionaries(
         at: usize,
         column: &Column,
         stored: &[Option<&segment::Column>],
@@ -138,8 +140,8 @@ impl CodedColumn {
         }
         let values = union.values()?;
         let domain = values.len() as u64;
-        let meaning = Meaning::Values(values);
-        Ok(Some(CodedColumn { at, data_type, nulls: true, domain, meaning, loses_sign, maps }))
+        let code_values = CodeValues::Values(values);
+        Ok(Some(CodedColumn { at, data_type, nulls: true, domain, code_values, loses_sign, maps }))
     }
 
     /// Whether code 0 is null.
@@ -148,9 +150,9 @@ impl CodedColumn {
     }
 
     pub(super) fn values(&self, codes: &[u64]) -> Result<ArrayRef> {
-        match &self.meaning {
-            Meaning::Values(values) => take(values, &narrow(codes)),
-            Meaning::From(low) => {
+        match &self.code_values {
+            CodeValues::Values(values) => take(values, &narrow(codes)),
+            CodeValues::From(low) => {
                 let null = self.nulls && codes.contains(&0);
                 let nulls = null.then(|| NullBuffer::from_iter(codes.iter().map(|c| *c != 0)));
                 from_words(from_codes(codes, *low, self.nulls), nulls, &self.data_type)
@@ -198,7 +200,7 @@ impl CodedColumn {
             return Some(CodesOfBlock::Dictionary(Arc::clone(map)));
         }
         let stats = block.stored(self.at)?.block_stats(block.at.block)?;
-        let (Meaning::From(_), Some((min, max))) = (&self.meaning, limits_of(stats)) else {
+        let (CodeValues::From(_), Some((min, max))) = (&self.code_values, limits_of(stats)) else {
             return None;
         };
         let code = |value: i64| (value as u64).wrapping_sub(self.bias());
@@ -207,12 +209,12 @@ impl CodedColumn {
 
     /// What is taken from a stored whole number to make it a code.
     pub(super) fn bias(&self) -> u64 {
-        let low = if let Meaning::From(low) = &self.meaning { *low } else { 0 };
+        let low = if let CodeValues::From(low) = &self.code_values { *low } else { 0 };
         low.wrapping_sub(i64::from(self.nulls)) as u64
     }
 
     pub(super) fn map(&self, segment: usize) -> Result<&[u32]> {
-        self.maps.get(segment).and_then(Option::as_deref).ok_or_else(unknown)
+        self.maps.get(segment).and_then(Option::as_deref).ok_or_else(unknown_code)
     }
 
     /// The code of each dictionary code of a block, if it has such.
@@ -226,7 +228,7 @@ impl CodedColumn {
     /// The code of a code of a segment's dictionary.
     pub(super) fn translated(&self, code: u64, segment: usize) -> Result<u32> {
         let map = self.map(segment)?;
-        usize::try_from(code).ok().and_then(|code| map.get(code)).copied().ok_or_else(unknown)
+        usize::try_from(code).ok().and_then(|code| map.get(code)).copied().ok_or_else(unknown_code)
     }
 
     /// Appends the codes of rows of a block.
@@ -264,7 +266,7 @@ impl CodedColumn {
         if let Validity::Stream(valid) = reader.validity() {
             blank_unset(out, valid, rows)?;
         }
-        within(out, self.domain)
+        check_domain(out, self.domain)
     }
 
     /// Appends the dictionary codes of a slice's rows, or the column's codes where the segment has
@@ -274,7 +276,7 @@ impl CodedColumn {
         match block.column(self.at)?.map(|column| column.reader().stream()) {
             Some(Stream::Codes(ints)) => {
                 ints.decode_narrow(slice.range.clone(), 0, false, out)?;
-                within(out, self.map(block.at.segment)?.len() as u64)
+                check_domain(out, self.map(block.at.segment)?.len() as u64)
             }
             _ => self.write(block, slice.range.clone(), out),
         }
@@ -291,7 +293,7 @@ impl CodedColumn {
         let same = map.iter().enumerate().all(|(i, code)| i == *code as usize);
         if map.len() as u64 - 1 <= u64::MAX >> (64 - T::BITS) {
             codes.decode_narrow(rows, 0, false, out)?;
-            within(out, map.len() as u64)?;
+            check_domain(out, map.len() as u64)?;
             if !same {
                 for code in out.iter_mut() {
                     *code = T::from_u64(u64::from(map[Word::to_u64(*code) as usize]));

@@ -24,7 +24,7 @@ use crate::segment;
 /// Keys of more different values are left to hash tables.
 const MOST: i64 = 1 << 24;
 
-/// A column of which a block has more exceptions is left to hash tables.
+/// A column with a block that has more exceptions is left to hash tables.
 const ROWS_AN_EXCEPTION: usize = 16;
 /// So is one with an exception of more decimals.
 const MOST_PLACES: u8 = 6;
@@ -58,7 +58,7 @@ impl Function for Scaled {
 impl DecimalColumn {
     /// `None` if some block may hold anything else. All blocks of the column are looked at, which
     /// is worth it where their rows are needed anyway.
-    pub(super) fn of(at: usize, column: &Column, survivors: &Survivors) -> Result<Option<Self>> {
+    pub(super) fn new(at: usize, column: &Column, survivors: &Survivors) -> Result<Option<Self>> {
         if column.data_type != DataType::Float64 {
             return Ok(None);
         }

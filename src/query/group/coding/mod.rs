@@ -26,7 +26,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType as ArrowType;
 
 pub(crate) use self::codes::CodesOfBlock;
-use self::codes::{compact, narrow, outside, unknown, within};
+use self::codes::{check_domain, compact, narrow, out_of_bounds, unknown_code};
 use self::column::CodedColumn;
 use self::decimals::DecimalColumn;
 use self::ranged::RangedKey;
@@ -41,7 +41,7 @@ use crate::query::words::one_zero;
 
 /// How a key is coded.
 #[derive(Debug)]
-pub(crate) enum Coding {
+pub(crate) enum CodedKey {
     /// One value for all rows.
     Constant(ArrayRef),
     /// A stored column.
@@ -65,60 +65,62 @@ pub(crate) enum Coding {
     Ranged(RangedKey),
 }
 
-impl Coding {
+impl CodedKey {
     /// How to code `key` over what is to be read; `None` if there is no small code. `all`: every
     /// row is needed.
-    pub(crate) fn of(
+    pub(crate) fn new(
         key: &Expression,
         columns: &[Column],
         survivors: &Survivors,
         all: bool,
-    ) -> Result<Option<Coding>> {
+    ) -> Result<Option<CodedKey>> {
         if key.inputs.is_empty() {
-            return Ok(Some(Coding::Constant(one_zero(&key.evaluate(&[], 1)?))));
+            return Ok(Some(CodedKey::Constant(one_zero(&key.evaluate(&[], 1)?))));
         }
         let Some(at) = key.only_input() else {
             if let Some(sources) = few_combinations(key, columns, survivors)?
                 && let Some((codes, values)) = tabulated(key, &sources)?
             {
-                return Ok(Some(Coding::Combined { sources, codes, values }));
+                return Ok(Some(CodedKey::Combined { sources, codes, values }));
             }
-            return Ok(RangedKey::bounded(key, survivors).map(Coding::Ranged));
+            return Ok(RangedKey::bounded(key, survivors).map(CodedKey::Ranged));
         };
         let Some(column) = columns.get(at) else { return Ok(None) };
-        let coded = CodedColumn::of(at, column, survivors)?;
+        let coded = CodedColumn::new(at, column, survivors)?;
         if key.function.is_none() {
             if let Some(coded) = coded {
-                return Ok(Some(Coding::Column(coded)));
+                return Ok(Some(CodedKey::Column(coded)));
             }
-            let decimals = if all { DecimalColumn::of(at, column, survivors)? } else { None };
+            let decimals = if all { DecimalColumn::new(at, column, survivors)? } else { None };
             let ranged = decimals.map(|decimals| RangedKey::decimals(at, decimals, survivors));
-            return Ok(ranged.map(Coding::Ranged));
+            return Ok(ranged.map(CodedKey::Ranged));
         }
         if let Some(source) = coded
             && !source.loses_sign
             && source.domain <= MAX_TABULATED.min(survivors.rows() / 4)
             && let Some((codes, values)) = tabulated(key, std::slice::from_ref(&source))?
         {
-            return Ok(Some(Coding::Mapped { source, codes, values }));
+            return Ok(Some(CodedKey::Mapped { source, codes, values }));
         }
         let ranged = RangedKey::monotone(key, at, column, survivors);
-        Ok(ranged.or_else(|| RangedKey::bounded(key, survivors)).map(Coding::Ranged))
+        Ok(ranged.or_else(|| RangedKey::bounded(key, survivors)).map(CodedKey::Ranged))
     }
 
     /// How many codes there may be.
     pub(crate) fn domain(&self) -> u64 {
         match self {
-            Coding::Constant(_) => 1,
-            Coding::Column(column) => column.domain,
-            Coding::Mapped { values, .. } | Coding::Combined { values, .. } => values.len() as u64,
-            Coding::Ranged(key) => key.domain,
+            CodedKey::Constant(_) => 1,
+            CodedKey::Column(column) => column.domain,
+            CodedKey::Mapped { values, .. } | CodedKey::Combined { values, .. } => {
+                values.len() as u64
+            }
+            CodedKey::Ranged(key) => key.domain,
         }
     }
 
     /// Whether the values of codes are those of the rows, bit for bit.
     pub(crate) fn is_exact(&self) -> bool {
-        !matches!(self, Coding::Column(column) if column.loses_sign)
+        !matches!(self, CodedKey::Column(column) if column.loses_sign)
     }
 
     /// The code of null, if there is one.
@@ -127,35 +129,35 @@ impl Coding {
             (0..values.len()).find(|at| values.is_null(*at)).map(|at| at as u64)
         };
         match self {
-            Coding::Constant(value) => among(value),
-            Coding::Column(column) => column.has_null().then_some(0),
-            Coding::Mapped { values, .. } | Coding::Combined { values, .. } => among(values),
-            Coding::Ranged(key) => key.null(),
+            CodedKey::Constant(value) => among(value),
+            CodedKey::Column(column) => column.has_null().then_some(0),
+            CodedKey::Mapped { values, .. } | CodedKey::Combined { values, .. } => among(values),
+            CodedKey::Ranged(key) => key.null(),
         }
     }
 
     /// The values of codes.
     pub(crate) fn values(&self, codes: &[u64], data_type: &ArrowType) -> Result<ArrayRef> {
         match self {
-            Coding::Constant(value) => take(value, &vec![0; codes.len()]),
-            Coding::Column(column) => column.values(codes),
-            Coding::Mapped { values, .. } | Coding::Combined { values, .. } => {
+            CodedKey::Constant(value) => take(value, &vec![0; codes.len()]),
+            CodedKey::Column(column) => column.values(codes),
+            CodedKey::Mapped { values, .. } | CodedKey::Combined { values, .. } => {
                 take(values, &narrow(codes))
             }
-            Coding::Ranged(key) => key.values(codes, data_type),
+            CodedKey::Ranged(key) => key.values(codes, data_type),
         }
     }
 
     /// The code of all rows of a block, if it shows without a look at them that they have the same.
     pub(crate) fn constant(&self, block: &OpenBlock<'_>) -> Result<Option<u64>> {
         let code = match self {
-            Coding::Constant(_) => Some(0),
-            Coding::Column(column) => column.constant(block)?,
-            Coding::Mapped { source, codes, .. } => {
+            CodedKey::Constant(_) => Some(0),
+            CodedKey::Column(column) => column.constant(block)?,
+            CodedKey::Mapped { source, codes, .. } => {
                 let code = source.constant(block)?.and_then(|code| usize::try_from(code).ok());
                 code.and_then(|code| codes.get(code)).map(|code| u64::from(*code))
             }
-            Coding::Combined { sources, codes, .. } => {
+            CodedKey::Combined { sources, codes, .. } => {
                 let mut place = Some(0);
                 for source in sources {
                     let code = source.constant(block)?.filter(|code| *code < source.domain);
@@ -165,10 +167,10 @@ impl Coding {
                     .and_then(|place| codes.get(usize::try_from(place).ok()?))
                     .map(|code| u64::from(*code))
             }
-            Coding::Ranged(key) => key.constant(block),
+            CodedKey::Ranged(key) => key.constant(block),
         };
         match code {
-            Some(code) if code >= self.domain() => Err(outside()),
+            Some(code) if code >= self.domain() => Err(out_of_bounds()),
             code => Ok(code),
         }
     }
@@ -177,22 +179,22 @@ impl Coding {
     /// at them.
     pub(crate) fn possible(&self, block: &OpenBlock<'_>) -> Result<Option<CodesOfBlock>> {
         Ok(match self {
-            Coding::Column(column) => column.possible(block),
-            Coding::Ranged(key) => key.of_dictionary(block)?.map(CodesOfBlock::Dictionary),
-            Coding::Constant(_) | Coding::Mapped { .. } | Coding::Combined { .. } => None,
+            CodedKey::Column(column) => column.possible(block),
+            CodedKey::Ranged(key) => key.of_dictionary(block)?.map(CodesOfBlock::Dictionary),
+            CodedKey::Constant(_) | CodedKey::Mapped { .. } | CodedKey::Combined { .. } => None,
         })
     }
 
-    /// The code of each digit that [`Coding::write_digits`] writes for rows of a block; `None` if
+    /// The code of each digit that [`CodedKey::write_digits`] writes for rows of a block; `None` if
     /// these are codes already.
     pub(crate) fn table(&self, block: &OpenBlock<'_>) -> Result<Option<Cow<'_, [u32]>>> {
         Ok(match self {
-            Coding::Column(column) => column.map_of(block)?.map(Cow::Borrowed),
-            Coding::Mapped { source, codes, .. } => Some(match source.map_of(block)? {
+            CodedKey::Column(column) => column.map_of(block)?.map(Cow::Borrowed),
+            CodedKey::Mapped { source, codes, .. } => Some(match source.map_of(block)? {
                 None => Cow::Borrowed(codes.as_slice()),
                 Some(map) => {
                     let code =
-                        |place: &u32| codes.get(*place as usize).copied().ok_or_else(unknown);
+                        |place: &u32| codes.get(*place as usize).copied().ok_or_else(unknown_code);
                     Cow::Owned(map.iter().map(code).collect::<Result<_>>()?)
                 }
             }),
@@ -209,7 +211,7 @@ impl Coding {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         match self {
-            Coding::Column(column) | Coding::Mapped { source: column, .. } if raw => {
+            CodedKey::Column(column) | CodedKey::Mapped { source: column, .. } if raw => {
                 column.write_raw(slice, out)?;
                 compact(out, slice);
                 Ok(())
@@ -223,12 +225,12 @@ impl Coding {
     pub(crate) fn write<T: Word>(&self, slice: &Slice<'_, '_>, out: &mut Vec<T>) -> Result<()> {
         let rows = slice.range.len();
         match self {
-            Coding::Constant(_) => out.resize(slice.len(), T::default()),
-            Coding::Column(column) => {
+            CodedKey::Constant(_) => out.resize(slice.len(), T::default()),
+            CodedKey::Column(column) => {
                 column.write(slice.block, slice.range.clone(), out)?;
                 compact(out, slice);
             }
-            Coding::Mapped { source, codes, .. } => {
+            CodedKey::Mapped { source, codes, .. } => {
                 let mut raw: Vec<u16> = Vec::with_capacity(rows);
                 source.write(slice.block, slice.range.clone(), &mut raw)?;
                 compact(&mut raw, slice);
@@ -237,7 +239,7 @@ impl Coding {
                 };
                 out.extend(raw.iter().map(code));
             }
-            Coding::Combined { sources, codes, .. } => {
+            CodedKey::Combined { sources, codes, .. } => {
                 let (mut places, mut raw) = (vec![0u32; rows], Vec::with_capacity(rows));
                 for source in sources {
                     raw.clear();
@@ -254,8 +256,8 @@ impl Coding {
                 };
                 out.extend(places.iter().map(code));
             }
-            Coding::Ranged(key) => return key.write(slice, out),
+            CodedKey::Ranged(key) => return key.write(slice, out),
         }
-        within(out, self.domain())
+        check_domain(out, self.domain())
     }
 }

@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef, Float64Array};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
-use super::codes::{compact, domain, from_codes, narrow, outside, within, words_of};
+use super::codes::{check_domain, compact, domain, from_codes, narrow, out_of_bounds, words_of};
 use super::decimals::{self, DecimalColumn};
 use super::map::CodeMaps;
 use crate::block::{Bound, Stats};
@@ -42,7 +42,7 @@ pub(crate) struct RangedKey {
 enum KeyValues {
     /// Themselves.
     Numbers,
-    /// Decimals of so many places.
+    /// Decimals with this many places.
     Decimals(u8),
     /// The values of a choice: code 0 is the first, and not null unless that is.
     Choice(ArrayRef),
@@ -167,7 +167,7 @@ impl RangedKey {
     pub(super) fn write<T: Word>(&self, slice: &Slice<'_, '_>, out: &mut Vec<T>) -> Result<()> {
         if self.write_stored(slice, out)? {
             compact(out, slice);
-            return within(out, self.domain);
+            return check_domain(out, self.domain);
         }
         let array = slice.evaluate(&self.expression)?;
         let words =
@@ -182,7 +182,7 @@ impl RangedKey {
             None => words.iter().any(is_outside),
             Some(valid) => words.iter().zip(valid).any(|(w, valid)| valid && is_outside(w)),
         };
-        if bad { Err(outside()) } else { within(out, self.domain) }
+        if bad { Err(out_of_bounds()) } else { check_domain(out, self.domain) }
     }
 
     /// Appends the codes of all rows of a slice by what the block stores, without a look at values;

@@ -27,7 +27,7 @@ pub(super) fn few_combinations(
     let (mut sources, mut count) = (Vec::new(), 1u64);
     for at in &key.inputs {
         let Some(column) = columns.get(*at) else { return Ok(None) };
-        let Some(source) = CodedColumn::of(*at, column, survivors)? else { return Ok(None) };
+        let Some(source) = CodedColumn::new(*at, column, survivors)? else { return Ok(None) };
         count = count.saturating_mul(source.domain);
         if source.loses_sign || count > MAX_TABULATED.min(survivors.rows() / 4) {
             return Ok(None);

@@ -3,7 +3,7 @@
 use arrow_array::ArrayRef;
 use arrow_schema::DataType as ArrowType;
 
-use super::coding::{CodesOfBlock, Coding};
+use super::coding::{CodedKey, CodesOfBlock};
 use crate::encoding::Word;
 use crate::error::Result;
 use crate::expr::Expression;
@@ -12,24 +12,24 @@ use crate::query::slice::Slice;
 
 /// How the keys of a query become one number.
 #[derive(Debug)]
-pub(crate) struct Digits {
-    codings: Vec<(Coding, ArrowType)>,
+pub(crate) struct MixedRadix {
+    codings: Vec<(CodedKey, ArrowType)>,
     /// The product of all domains: numbers are below it.
     pub(crate) product: u64,
 }
 
-impl Digits {
+impl MixedRadix {
     /// The codings back if a key has none, or the numbers would not fit 64 bits.
-    pub(crate) fn of(
+    pub(crate) fn new(
         keys: &[Expression],
-        codings: Vec<Option<Coding>>,
-    ) -> Result<Self, Vec<Option<Coding>>> {
+        codings: Vec<Option<CodedKey>>,
+    ) -> Result<Self, Vec<Option<CodedKey>>> {
         let product = codings
             .iter()
             .try_fold(1u64, |product, coding| product.checked_mul(coding.as_ref()?.domain()));
         let Some(product) = product else { return Err(codings) };
         let types = keys.iter().map(|key| key.data_type.clone());
-        Ok(Digits { codings: codings.into_iter().flatten().zip(types).collect(), product })
+        Ok(MixedRadix { codings: codings.into_iter().flatten().zip(types).collect(), product })
     }
 
     /// How many codes the last key has.
@@ -57,7 +57,7 @@ impl Digits {
     }
 
     /// What the numbers of a block's rows have in common.
-    pub(crate) fn of_block(&self, block: &OpenBlock<'_>) -> Result<Local<'_>> {
+    pub(crate) fn of_block(&self, block: &OpenBlock<'_>) -> Result<BlockRadix<'_>> {
         let (mut base, mut weight) = (0, 1);
         let mut varying = Vec::with_capacity(self.codings.len());
         for (coding, _) in self.codings.iter().rev() {
@@ -68,7 +68,7 @@ impl Digits {
             weight *= coding.domain();
         }
         varying.reverse();
-        Ok(Local { base, varying })
+        Ok(BlockRadix { base, varying })
     }
 
     /// The keys of numbers.
@@ -92,14 +92,14 @@ impl Digits {
 
 /// The numbers of a block: most digits may be the same in all of its rows.
 #[derive(Debug)]
-pub(crate) struct Local<'a> {
+pub(crate) struct BlockRadix<'a> {
     /// What the constant digits amount to.
     base: u64,
     /// The other digits and what each counts, the most significant first.
-    varying: Vec<(&'a Coding, u64)>,
+    varying: Vec<(&'a CodedKey, u64)>,
 }
 
-impl Local<'_> {
+impl BlockRadix<'_> {
     /// The number of all rows, if they have the same.
     pub(crate) fn constant(&self) -> Option<u64> {
         self.varying.is_empty().then_some(self.base)
@@ -112,7 +112,7 @@ impl Local<'_> {
         slice: &Slice<'_, '_>,
         codes: &'o mut Vec<u8>,
         places: &'o mut Vec<u32>,
-        room: &mut Room,
+        room: &mut DigitScratch,
     ) -> Result<Option<(&'o [u8], &'o [u32])>> {
         codes.clear();
         places.clear();
@@ -159,7 +159,7 @@ impl Local<'_> {
         &self,
         slice: &Slice<'_, '_>,
         out: &mut Vec<T>,
-        room: &mut Room,
+        room: &mut DigitScratch,
     ) -> Result<()> {
         weigh(self.varying.iter().rev().copied(), self.base, slice, out, room)
     }
@@ -167,11 +167,11 @@ impl Local<'_> {
 
 /// Appends `base` and the weighted digits of each row of a slice to `out`, which is empty.
 fn weigh<'c, T: Word>(
-    mut digits: impl Iterator<Item = (&'c Coding, u64)>,
+    mut digits: impl Iterator<Item = (&'c CodedKey, u64)>,
     base: u64,
     slice: &Slice<'_, '_>,
     out: &mut Vec<T>,
-    room: &mut Room,
+    room: &mut DigitScratch,
 ) -> Result<()> {
     let mut base = T::from_u64(base);
     match digits.next() {
@@ -202,9 +202,9 @@ fn weigh<'c, T: Word>(
     Ok(())
 }
 
-/// Room for the digits of one key, each in the narrowest word that holds its codes.
+/// DigitScratch for the digits of one key, each in the narrowest word that holds its codes.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct DigitScratch {
     bytes: Vec<u8>,
     shorts: Vec<u16>,
     words: Vec<u32>,
@@ -212,7 +212,7 @@ pub(crate) struct Room {
 }
 
 fn read<'r, D: Word>(
-    coding: &Coding,
+    coding: &CodedKey,
     slice: &Slice<'_, '_>,
     room: &'r mut Vec<D>,
 ) -> Result<&'r [D]> {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::columns::Map;
+use super::columns::GroupMap;
 use crate::bytes::{Cursor, Writer};
 use crate::encoding::kernels::dispatch::simd;
 use crate::encoding::kernels::two_sum;
@@ -32,7 +32,7 @@ pub(super) fn any_large(values: &[f64]) -> bool {
 
 /// What is kept apart for one group.
 #[derive(Clone, Copy, Debug, Default)]
-struct Beyond {
+struct Overflow {
     /// The sum of large numbers in their unit, and what rounding has lost of it.
     sum: (f64, f64),
     /// How many infinities, and what is no number.
@@ -41,7 +41,7 @@ struct Beyond {
     nans: u64,
 }
 
-impl Beyond {
+impl Overflow {
     fn add(&mut self, value: f64, times: u64) {
         match value {
             f64::INFINITY => self.rising += times,
@@ -56,7 +56,7 @@ impl Beyond {
         }
     }
 
-    fn join(&mut self, other: &Beyond) {
+    fn join(&mut self, other: &Overflow) {
         two_sum::add(&mut self.sum.0, &mut self.sum.1, other.sum.0);
         self.sum.1 += other.sum.1;
         self.rising += other.rising;
@@ -85,23 +85,23 @@ impl Beyond {
 
 /// What is kept apart for those groups that have such numbers.
 #[derive(Debug, Default)]
-pub(super) struct Beyonds(BTreeMap<usize, Beyond>);
+pub(super) struct Overflows(BTreeMap<usize, Overflow>);
 
-impl Beyonds {
-    /// Adds a number so many times.
+impl Overflows {
+    /// Adds a number `times` times.
     pub(super) fn add(&mut self, group: usize, value: f64, times: u64) {
         self.0.entry(group).or_default().add(value, times);
     }
 
     /// Adds others' to the groups that `map` names.
-    pub(super) fn merge(&mut self, other: &Beyonds, map: Map<'_>) {
+    pub(super) fn merge(&mut self, other: &Overflows, map: GroupMap<'_>) {
         for (group, beyond) in &other.0 {
             self.0.entry(map.at(*group)).or_default().join(beyond);
         }
     }
 
     /// Appends some groups of others to so many that there are.
-    pub(super) fn append(&mut self, other: &Beyonds, groups: usize, at: &[u32]) {
+    pub(super) fn append(&mut self, other: &Overflows, groups: usize, at: &[u32]) {
         if other.0.is_empty() {
             return;
         }
@@ -126,7 +126,7 @@ impl Beyonds {
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.0.len() * (size_of::<usize>() + size_of::<Beyond>())
+        self.0.len() * (size_of::<usize>() + size_of::<Overflow>())
     }
 
     pub(super) fn write(&self, out: &mut Writer) {
@@ -145,8 +145,8 @@ impl Beyonds {
             let group = from.u64()? as usize;
             let sum = (f64::from_bits(from.u64()?), f64::from_bits(from.u64()?));
             let (rising, falling, nans) = (from.u64()?, from.u64()?, from.u64()?);
-            all.insert(group, Beyond { sum, rising, falling, nans });
+            all.insert(group, Overflow { sum, rising, falling, nans });
         }
-        Ok(Beyonds(all))
+        Ok(Overflows(all))
     }
 }

@@ -2,20 +2,20 @@
 //! amounts of money and most coordinates repeat, and need not be made doubles, hashed and looked
 //! for to be the same again.
 //!
-//! A bit stands for a whole number under one way to make doubles of such, so that two rows with the
+//! A bit stands for a whole number under one form to make doubles of such, so that two rows with the
 //! same bit have the same double. Whatever has no bit goes on.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::direct::{Digits, Room};
+use super::mixed_radix::{DigitScratch, MixedRadix};
 use crate::block::Stream;
 use crate::encoding::floats::Floats;
 use crate::encoding::scaled::ScaledInts;
 use crate::error::Result;
 use crate::expr::Expression;
 use crate::model::{DataType, Scalar};
-use crate::query::aggregate::{Fetched, Use, Values, WholeNumbers, fetch, grid_words};
+use crate::query::aggregate::{Fetched, ValueUse, Values, WholeNumbers, fetch, grid_words};
 use crate::query::context::Context;
 use crate::query::memory::Reservation;
 use crate::query::open::Survivors;
@@ -24,17 +24,17 @@ use crate::query::slice::Slice;
 /// Bits of a thread at most: they should stay within its caches.
 const MAX_BITS: u64 = 1 << 24;
 /// Ways to make doubles of whole numbers that are told apart at most.
-const MAX_WAYS: usize = 4;
-/// Rows after which it is asked whether enough of them had been seen before.
+const MAX_FORMS: usize = 4;
+/// After this many rows, the filter is dropped unless enough of them had been seen before.
 const TRIAL: usize = 1 << 17;
 
 /// What is to be told of the values of a column in groups.
 #[derive(Debug)]
-pub(crate) struct Sieve {
+pub(crate) struct SeenFilter {
     value: Expression,
     at: usize,
     /// `None` of one group.
-    groups: Option<Arc<Digits>>,
+    groups: Option<Arc<MixedRadix>>,
     /// Least and greatest value.
     range: Range<f64>,
     most: u64,
@@ -42,35 +42,37 @@ pub(crate) struct Sieve {
 
 /// How a block makes doubles of whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// Of a dictionary, whose decimals have so many places.
+enum IntegerForm {
+    /// Of a dictionary whose decimals have this many places.
     Dictionary(u8),
-    /// Of decimals of so many places, with the head bits of the scale.
+    /// Of decimals with this many places and these head bits of the scale.
     Decimals(u8, u8),
-    /// Of decimals of so many places and multiples between them: words of twice the whole numbers.
+    /// Of decimals with this many places and multiples between them: twice the integers.
     Grid(u8, (u8, u8)),
 }
 
-impl Way {
+impl IntegerForm {
     /// ScaledInts numbers between neighbouring ones of a value.
     fn scale(self) -> f64 {
         match self {
-            Way::Dictionary(places) | Way::Decimals(places, _) => 10f64.powi(i32::from(places)),
-            Way::Grid(places, _) => 2.0 * 10f64.powi(i32::from(places)),
+            IntegerForm::Dictionary(places) | IntegerForm::Decimals(places, _) => {
+                10f64.powi(i32::from(places))
+            }
+            IntegerForm::Grid(places, _) => 2.0 * 10f64.powi(i32::from(places)),
         }
     }
 }
 
 /// What one thread has seen.
-pub(crate) struct Sifter<'a> {
-    sieve: Arc<Sieve>,
-    ways: Vec<(Way, Seen)>,
+pub(crate) struct SeenFilterWorker<'a> {
+    filter: Arc<SeenFilter>,
+    forms: Vec<(IntegerForm, Seen)>,
     reservation: Reservation<'a>,
     /// Rows that came, and that went on.
     rows: (usize, usize),
     off: bool,
     numbers: Vec<u32>,
-    room: Room,
+    room: DigitScratch,
 }
 
 /// Bits of groups and whole numbers.
@@ -80,14 +82,14 @@ struct Seen {
     bits: Vec<u64>,
 }
 
-impl Sieve {
+impl SeenFilter {
     /// `None` where values have no stored decimals, or bounds are unknown.
-    pub(crate) fn of(
+    pub(crate) fn new(
         value: &Expression,
-        groups: Option<Arc<Digits>>,
+        groups: Option<Arc<MixedRadix>>,
         survivors: &Survivors,
         context: &Context<'_>,
-    ) -> Option<Sieve> {
+    ) -> Option<SeenFilter> {
         let at = value.as_column()?;
         let mut range = f64::INFINITY..f64::NEG_INFINITY;
         for stored in survivors.segments.iter().filter_map(|s| s.columns.get(at)?.as_deref()) {
@@ -106,53 +108,54 @@ impl Sieve {
         let most = MAX_BITS.min(context.limits.direct);
         let fits =
             range.start <= range.end && groups.as_ref().is_none_or(|groups| groups.product < most);
-        fits.then(|| Sieve { value: value.clone(), at, groups, range, most })
+        fits.then(|| SeenFilter { value: value.clone(), at, groups, range, most })
     }
 
     /// What the rows of a slice store, if that are whole numbers, and how the block makes doubles
     /// of them.
-    fn stored(&self, slice: &Slice<'_, '_>) -> Result<Option<(Way, WholeNumbers)>> {
+    fn stored(&self, slice: &Slice<'_, '_>) -> Result<Option<(IntegerForm, WholeNumbers)>> {
         let whole = Slice::new(slice.block, slice.range.clone());
         let head = match slice.block.column(self.at)?.map(|column| column.reader().stream()) {
             Some(Stream::Codes(_)) => None,
             Some(Stream::F64(Floats::Alp(alp))) => Some(alp.head_bits()),
             Some(Stream::F64(Floats::Dyadic(dyadic))) => {
-                let way = Way::Grid(dyadic.exponent(), dyadic.grid());
-                return Ok(grid_words(self.at, &whole)?.map(|numbers| (way, numbers)));
+                let form = IntegerForm::Grid(dyadic.exponent(), dyadic.grid());
+                return Ok(grid_words(self.at, &whole)?.map(|numbers| (form, numbers)));
             }
             _ => return Ok(None),
         };
         let Fetched { values: Values::Decimals(decimals), valid, .. } =
-            fetch(&self.value, &whole, Use { sums: true, decimals: true })?
+            fetch(&self.value, &whole, ValueUse { sums: true, decimals: true })?
         else {
             return Ok(None);
         };
-        let way = head.map_or(Way::Dictionary(decimals.exponent), |head| {
-            Way::Decimals(decimals.exponent, head)
+        let form = head.map_or(IntegerForm::Dictionary(decimals.exponent), |head| {
+            IntegerForm::Decimals(decimals.exponent, head)
         });
         Ok(Some((
-            way,
+            form,
             WholeNumbers { ints: decimals.ints, exceptions: decimals.exceptions, valid },
         )))
     }
 }
 
-impl<'a> Sifter<'a> {
-    pub(crate) fn new(sieve: Arc<Sieve>, context: &'a Context<'a>) -> Self {
-        Sifter {
-            sieve,
-            ways: Vec::new(),
+impl<'a> SeenFilterWorker<'a> {
+    pub(crate) fn new(filter: Arc<SeenFilter>, context: &'a Context<'a>) -> Self {
+        SeenFilterWorker {
+            filter,
+            forms: Vec::new(),
             reservation: Reservation::new(context),
             rows: (0, 0),
             off: false,
             numbers: Vec::new(),
-            room: Room::default(),
+            room: DigitScratch::default(),
         }
     }
 
     /// Reserves what it holds. It is not worth the memory that others need.
     pub(crate) fn account(&mut self) {
-        let bytes = self.ways.iter().map(|(_, seen)| seen.bits.capacity() * size_of::<u64>()).sum();
+        let bytes =
+            self.forms.iter().map(|(_, seen)| seen.bits.capacity() * size_of::<u64>()).sum();
         if self.reservation.resize(bytes).is_err() {
             self.turn_off();
         }
@@ -160,7 +163,7 @@ impl<'a> Sifter<'a> {
 
     fn turn_off(&mut self) {
         self.off = true;
-        self.ways = Vec::new();
+        self.forms = Vec::new();
         self.reservation.shrink(usize::MAX);
     }
 
@@ -170,14 +173,14 @@ impl<'a> Sifter<'a> {
         if self.off || slice.len() * 4 < slice.range.len() {
             return Ok(None);
         }
-        let Some((way, stored)) = self.sieve.stored(slice)? else { return Ok(None) };
+        let Some((form, stored)) = self.filter.stored(slice)? else { return Ok(None) };
         let valid = &stored.valid;
-        let Some(place) = self.place(way) else { return Ok(None) };
+        let Some(place) = self.place(form) else { return Ok(None) };
         self.numbers.clear();
-        if let Some(groups) = &self.sieve.groups {
+        if let Some(groups) = &self.filter.groups {
             groups.of_block(slice.block)?.numbers(slice, &mut self.numbers, &mut self.room)?;
         }
-        let Some((_, seen)) = self.ways.get_mut(place) else { return Ok(None) };
+        let Some((_, seen)) = self.forms.get_mut(place) else { return Ok(None) };
         // Neither null nor an exception is what its whole number says.
         let plain = valid.is_none() && stored.exceptions.is_empty();
         let mut other = vec![false; if plain { 0 } else { slice.range.len() }];
@@ -207,25 +210,25 @@ impl<'a> Sifter<'a> {
         Ok(Some(rows))
     }
 
-    /// Where the bits of a way are, if there can be such.
-    fn place(&mut self, way: Way) -> Option<usize> {
-        if let Some(known) = self.ways.iter().position(|(known, _)| *known == way) {
+    /// Where the bits of a form are, if there can be such.
+    fn place(&mut self, form: IntegerForm) -> Option<usize> {
+        if let Some(known) = self.forms.iter().position(|(known, _)| *known == form) {
             return Some(known);
         }
-        let scale = way.scale();
+        let scale = form.scale();
         let (low, high) = (
-            (self.sieve.range.start * scale).floor() - 2.0,
-            (self.sieve.range.end * scale).ceil() + 2.0,
+            (self.filter.range.start * scale).floor() - 2.0,
+            (self.filter.range.end * scale).ceil() + 2.0,
         );
-        let groups = self.sieve.groups.as_ref().map_or(1, |groups| groups.product);
+        let groups = self.filter.groups.as_ref().map_or(1, |groups| groups.product);
         let span = high - low + 1.0;
-        let fits = low.abs() < 1e15 && span * groups as f64 <= self.sieve.most as f64;
-        if !fits || self.ways.len() == MAX_WAYS {
+        let fits = low.abs() < 1e15 && span * groups as f64 <= self.filter.most as f64;
+        if !fits || self.forms.len() == MAX_FORMS {
             return None;
         }
         let bits = vec![0; (span as u64 * groups).div_ceil(64) as usize];
-        self.ways.push((way, Seen { low: low as i64, span: span as u64, bits }));
-        Some(self.ways.len() - 1)
+        self.forms.push((form, Seen { low: low as i64, span: span as u64, bits }));
+        Some(self.forms.len() - 1)
     }
 }
 
