@@ -3,161 +3,31 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::time::Instant;
 
 use arrow_array::RecordBatch;
 
+use super::accounting::Tally;
 use super::arrange::Arrange;
-use super::columns::SegmentLimits;
-use super::pipeline::{self, Feed, PipelineOptions, Task};
-use super::rejects::{OnError, Reject, Tally};
-use super::resume::{self, Before, CommitEvery, IfLoaded};
-use super::sources::Input;
-use super::sources::csv::{CsvOptions, Guess};
-use super::tasks::{Remarks, Tasks};
+use super::input_tasks::{Remarks, Tasks};
+pub use super::options::LoadOptions;
+pub(crate) use super::options::{pipeline_options, thread_pool};
+use super::pipeline::{self, Feed, PipelineOptions};
+use super::rejects::{Before, OnError};
+pub use super::report::{InputReport, LoadReport};
+use super::resume::{self, IfLoaded};
+use super::segment_files::store_segments;
+pub(crate) use super::segment_files::{store_segment, write_parts};
+use super::sources::input::Input;
+use super::task::Task;
 use super::tiers;
 use super::widening::check_widening;
-use crate::disk::memory;
-use crate::encoding::{Encoding, Options, Profile};
 use crate::error::{Error, Result};
-use crate::manifest::{Source, Traffic};
+use crate::manifest::Source;
 use crate::model::{Arrangement, Schema};
-use crate::segment::EncodedSegment;
-use crate::store::{Changes, DataFile, DataFiles, NewSegment, TableWriter};
-
-/// Bytes of values in memory at which a segment is closed, unless a memory limit asks for less.
-const SEGMENT_BYTES: usize = 192 << 20;
-/// The smallest segment that a memory limit can force.
-const MIN_SEGMENT_BYTES: usize = 4 << 20;
-/// What one text chunk takes while it is parsed: its text, and the arrays made of it.
-pub(super) const TASK_BYTES: usize = 16 << 20;
-/// What a process takes before it has read a row.
-const PROCESS_BYTES: u64 = 48 << 20;
-/// In how many parts the rest of the memory is used: one segment fills, one is encoded (and doubled
-/// while its bytes appear), a part is input on its way, and two are what the allocator has not
-/// given back.
-const PARTS: u64 = 6;
-/// Bytes of a write, unless a part of a segment is longer.
-const WRITE_BYTES: usize = 8 << 20;
-/// What is being parsed takes at most this, unless a memory limit asks for less.
-const IN_FLIGHT_BYTES: usize = 256 << 20;
-/// What waits for the segments of its partitions takes at most this, unless a memory limit asks for
-/// less.
-const WAITING_BYTES: usize = 1 << 30;
-/// A file of at least so many bytes is made durable by the thread that writes it; smaller ones by
-/// the commit, together.
-const SYNC_BYTES: u64 = 4 << 20;
-
-/// How to load.
-#[derive(Clone, Debug)]
-pub struct LoadOptions {
-    /// How to read CSV and TSV; types, and rows to infer them from, are those of JSON too.
-    pub csv: CsvOptions,
-    /// Make columns of the directories `key=value` in an input's path, where it lacks them.
-    pub partition_columns: bool,
-    /// A column for the path of the input that a row comes from.
-    pub filename_column: Option<String>,
-    /// Leave out columns of types that a table cannot hold, instead of failing.
-    pub skip_unsupported: bool,
-    /// What becomes of rows that cannot be stored.
-    pub on_error: OnError,
-    /// Rows that may be left out; one more ends the ingest. `None` is no bound.
-    pub max_errors: Option<u64>,
-    /// The balance of size and speed; `None` takes the table's.
-    pub profile: Option<Profile>,
-    /// For tests: the encoding to use wherever it can.
-    pub force: Option<Encoding>,
-    /// What becomes of inputs that were loaded before.
-    pub if_loaded: IfLoaded,
-    /// Commit before the end, too.
-    pub commit_every: Option<CommitEvery>,
-    /// Where rows are to go.
-    pub arrange: Arrange,
-    /// Worker threads.
-    pub threads: usize,
-    /// Bound on anonymous memory, in bytes.
-    pub memory_limit: Option<u64>,
-    /// Set from outside to stop; nothing is committed then.
-    pub cancelled: Arc<AtomicBool>,
-}
-
-impl Default for LoadOptions {
-    /// All cores, no limit, the table's profile.
-    fn default() -> Self {
-        LoadOptions {
-            csv: CsvOptions::default(),
-            partition_columns: true,
-            filename_column: None,
-            skip_unsupported: false,
-            on_error: OnError::Fail,
-            max_errors: None,
-            profile: None,
-            force: None,
-            if_loaded: IfLoaded::Error,
-            commit_every: None,
-            arrange: Arrange::default(),
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_limit: None,
-            cancelled: Arc::default(),
-        }
-    }
-}
-
-/// What an ingest did.
-#[derive(Clone, Debug, Default)]
-pub struct LoadReport {
-    /// Rows read: stored or rejected.
-    pub rows_read: u64,
-    /// Rows now in the table.
-    pub rows_stored: u64,
-    /// Rows left out because they cannot be stored.
-    pub rows_rejected: u64,
-    /// The first of these.
-    pub first_rejects: Vec<Reject>,
-    /// What was read of each input, in order.
-    pub inputs: Vec<InputReport>,
-    /// The generation of the table that holds the rows.
-    pub generation: u64,
-    /// Bytes read from the inputs, as they are (compressed ones compressed).
-    pub bytes_in: u64,
-    /// Bytes of the new segments.
-    pub bytes_stored: u64,
-    /// Bytes of the new manifest files.
-    pub bytes_metadata: u64,
-    /// All bytes that were written: segments, what they were merged to with others, manifest files.
-    pub bytes_written: u64,
-    /// What was written for the table since it was made.
-    pub traffic: Traffic,
-    /// Commits; none if there was nothing to change.
-    pub commits: u64,
-    /// Inputs that were left out, for they were loaded before.
-    pub loaded_before: Vec<String>,
-    /// Inputs of which a part was loaded before.
-    pub resumed: Vec<String>,
-    /// New segments.
-    pub segments: u64,
-    /// Columns left out because of their type.
-    pub skipped: Vec<String>,
-    /// What was taken for granted about an input without proof, once each.
-    pub guesses: Vec<(PathBuf, Guess)>,
-    /// Wall-clock time, commit included.
-    pub elapsed: Duration,
-}
-
-/// What an ingest did with one input.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InputReport {
-    /// Its name.
-    pub name: PathBuf,
-    /// Rows read: stored or rejected.
-    pub rows_read: u64,
-    /// Rows left out.
-    pub rows_rejected: u64,
-    /// Bytes read from it, as they are.
-    pub bytes: u64,
-}
+use crate::store::{Changes, NewSegment, TableWriter};
 
 /// Loads `inputs` into the table that `writer` holds, and commits: once, so that on any error
 /// nothing is, or as often as it is told. Inputs that were loaded before are not loaded again
@@ -362,94 +232,6 @@ impl<'a> Loading<'a> {
         self.report.elapsed = self.started.elapsed();
         Ok((std::mem::take(&mut self.report), std::mem::take(&mut self.tally)))
     }
-}
-
-/// The workers of an ingest.
-pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .thread_name(|i| format!("ingest-{i}"))
-        // Its answer will be missed, which is an error; without a handler the process would be
-        // aborted.
-        .panic_handler(|_| {})
-        .build()
-        .map_err(|error| Error::LimitExceeded(format!("no threads: {error}")))
-}
-
-/// What the pipeline is told, so that it keeps within the memory that there is.
-pub(crate) fn pipeline_options(writer: &TableWriter, options: &LoadOptions) -> PipelineOptions {
-    let table = writer.options();
-    let limit = options.memory_limit.unwrap_or_else(|| memory::available() / 10 * 7);
-    let part = usize::try_from(limit.saturating_sub(PROCESS_BYTES) / PARTS).unwrap_or(usize::MAX);
-    let bytes = part.clamp(MIN_SEGMENT_BYTES, SEGMENT_BYTES);
-    PipelineOptions {
-        segment: SegmentLimits {
-            rows: table.segment_rows as usize,
-            bytes,
-            block_rows: table.block_rows as usize,
-        },
-        encoding: Options {
-            force: options.force,
-            ..Options::new(options.profile.unwrap_or(table.profile))
-        },
-        in_flight: options.threads * 2,
-        in_flight_bytes: part.clamp(TASK_BYTES, IN_FLIGHT_BYTES),
-        waiting_bytes: part.clamp(MIN_SEGMENT_BYTES, WAITING_BYTES),
-    }
-}
-
-/// The writing thread: each segment becomes a file of its own, in large writes. They come back by
-/// partition, and within each in the order of their rows.
-fn store_segments(
-    files: &DataFiles,
-    encoded: Receiver<(Arc<str>, EncodedSegment)>,
-) -> Result<Vec<(Arc<str>, NewSegment)>> {
-    let mut segments = Vec::new();
-    for (partition, segment) in encoded {
-        segments.push((Arc::clone(&partition), store_segment(files, &partition, segment)?));
-    }
-    segments.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Ok(segments)
-}
-
-/// Writes a segment to a file of its own.
-pub(crate) fn store_segment(
-    files: &DataFiles,
-    partition: &str,
-    segment: EncodedSegment,
-) -> Result<NewSegment> {
-    let mut file = files.create_in(partition)?;
-    write_parts(&mut file, segment.parts)?;
-    if segment.len >= SYNC_BYTES {
-        file.sync()?;
-    }
-    Ok(NewSegment {
-        file: file.uuid(),
-        offset: 0,
-        length: segment.len,
-        uuid: segment.uuid,
-        footer_crc: segment.footer_crc,
-        rows: segment.rows,
-        stats: segment.stats,
-    })
-}
-
-/// Writes small parts together and large ones as they are, and lets go of each as soon as it is
-/// written.
-pub(crate) fn write_parts(file: &mut DataFile, parts: Vec<Vec<u8>>) -> Result<()> {
-    let mut together = Vec::new();
-    for part in parts {
-        if !together.is_empty() && together.len() + part.len() > WRITE_BYTES {
-            file.write_all(&together)?;
-            together.clear();
-        }
-        if part.len() > WRITE_BYTES {
-            file.write_all(&part)?;
-        } else {
-            together.extend_from_slice(&part);
-        }
-    }
-    if together.is_empty() { Ok(()) } else { file.write_all(&together) }
 }
 
 #[cfg(test)]

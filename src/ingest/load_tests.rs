@@ -6,6 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 
 use super::*;
+use crate::ingest::resume::CommitEvery;
 use crate::store::{Store, Table, TableOptions};
 
 /// Rows of a segment, so that an input of so many fills one.

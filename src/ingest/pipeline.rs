@@ -18,190 +18,31 @@
 //! filled, one encoded and one written. A segment is cut by the bytes of its values, be it within a
 //! batch. What is in a segment depends on the input alone, never on threads or timing.
 
-use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use arrow_array::RecordBatch;
 use rayon::ThreadPool;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
+use super::accounting::Tally;
 use super::arrange::Arrange;
-use super::columns::{SegmentBuilder, SegmentLimits, match_columns, readable};
+use super::columns::{SegmentBuilder, match_columns, readable};
+pub use super::feed::Feed;
+use super::feed::{Parsing, deliver};
+pub use super::options::PipelineOptions;
 use super::partition::Partitions;
 use super::partitioned::{Cut, PartitionedRows};
-use super::rejects::{Rejects, Tally};
 use super::resume::CommitEvery;
 use super::sort::sorted;
-use crate::encoding::Options;
+pub use super::task::{Again, Parsed, Task};
 use crate::error::{Error, Result};
 use crate::model::{Arrangement, ColumnId, Schema, SortKey};
 use crate::segment::writer::{self, EncodedSegment, SegmentInput};
 
-/// A piece of parsing work that any thread can do.
-pub struct Task {
-    /// Bytes that the input and the result take in memory, about.
-    pub weight: usize,
-    /// Bytes of the input without its compression, or of what was decoded of it.
-    pub bytes: u64,
-    /// Number of the input that the piece is of, from 0.
-    pub input: usize,
-    /// Whether a piece of the input begins here that may be left out when a stopped load goes on.
-    pub begins: bool,
-    /// The work.
-    pub work: Box<dyn FnOnce() -> Result<Parsed> + Send>,
-}
-
-impl Task {
-    /// Work on a piece of the first input, or of one whose number is set later.
-    pub fn new(weight: usize, work: impl FnOnce() -> Result<Parsed> + Send + 'static) -> Self {
-        Task { weight, bytes: 0, input: 0, begins: true, work: Box::new(work) }
-    }
-}
-
-/// What a task makes of its piece.
-#[derive(Default)]
-pub struct Parsed {
-    /// The rows, in order.
-    pub batches: Vec<RecordBatch>,
-    /// The rows that are not among them.
-    pub rejects: Rejects,
-    /// Does the work once more, should the batches not fit the table: with the types that it has by
-    /// then, so that single rows are rejected in place of all. `None` where a type that does not
-    /// fit is an error.
-    pub again: Option<Again>,
-}
-
-/// Work to be done again for a table of this schema.
-pub type Again = Box<dyn FnOnce(&Schema) -> Result<Parsed> + Send>;
-
-impl From<Vec<RecordBatch>> for Parsed {
-    fn from(batches: Vec<RecordBatch>) -> Self {
-        Parsed { batches, ..Parsed::default() }
-    }
-}
-
-impl From<RecordBatch> for Parsed {
-    fn from(batch: RecordBatch) -> Self {
-        Parsed::from(vec![batch])
-    }
-}
-
-impl std::fmt::Debug for Parsed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let rows: usize = self.batches.iter().map(RecordBatch::num_rows).sum();
-        f.debug_struct("Parsed")
-            .field("rows", &rows)
-            .field("rejects", &self.rejects)
-            .finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Task {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Task").field("weight", &self.weight).finish_non_exhaustive()
-    }
-}
-
-/// What the pipeline is told.
-#[derive(Clone, Copy, Debug)]
-pub struct PipelineOptions {
-    /// When a segment is full.
-    pub segment: SegmentLimits,
-    /// How columns are encoded.
-    pub encoding: Options,
-    /// Parsing tasks in flight.
-    pub in_flight: usize,
-    /// Their weight in bytes, unless a single one is heavier.
-    pub in_flight_bytes: usize,
-    /// Bytes of values that may wait for the segments of their partitions.
-    pub waiting_bytes: usize,
-}
-
 /// Takes encoded segments, each with the path of its partition.
 pub type Sink<'a> = dyn FnMut(Arc<str>, EncodedSegment) -> Result<()> + 'a;
-
-/// Tasks in order, some of them being worked on.
-#[derive(Debug)]
-pub struct Feed<I> {
-    tasks: I,
-    /// Whether there are no more to hand out.
-    exhausted: bool,
-    /// One that is too heavy for now.
-    held: Option<Task>,
-    in_flight: VecDeque<Parsing>,
-    weight: usize,
-    /// The input that the last task taken is of, and how many of its pieces were taken.
-    taken: (usize, u64),
-}
-
-impl<I: Iterator<Item = Result<Task>>> Feed<I> {
-    /// Of which none is begun.
-    pub fn new(tasks: I) -> Self {
-        Feed {
-            tasks,
-            exhausted: false,
-            held: None,
-            in_flight: VecDeque::new(),
-            weight: 0,
-            taken: (0, 0),
-        }
-    }
-
-    /// After [`run_part`]: the input of the task that would be taken next, and how many pieces of
-    /// that were taken; `None` at the end. All inputs before it are read to their ends.
-    pub fn position(&self) -> Option<(usize, u64)> {
-        let next = self.in_flight.front()?.input;
-        Some((next, if next == self.taken.0 { self.taken.1 } else { 0 }))
-    }
-
-    /// Hands out tasks until enough are in flight. An error in making one takes its turn as a task
-    /// would.
-    fn fill(&mut self, pool: &ThreadPool, options: &PipelineOptions) {
-        while !self.exhausted {
-            let (done, result) = sync_channel(1);
-            match self.held.take().map(Ok).or_else(|| self.tasks.next()) {
-                None => self.exhausted = true,
-                Some(Err(error)) => {
-                    self.exhausted = true;
-                    deliver(&done, Err(error));
-                    // A commit that is due comes first.
-                    let input = self.in_flight.back().map_or(self.taken.0, |last| last.input);
-                    self.in_flight.push_back(Parsing {
-                        weight: 0,
-                        bytes: 0,
-                        input,
-                        begins: true,
-                        result,
-                    });
-                }
-                Some(Ok(task)) => {
-                    let full = self.in_flight.len() >= options.in_flight
-                        || self.weight + task.weight > options.in_flight_bytes;
-                    if full && !self.in_flight.is_empty() {
-                        self.held = Some(task);
-                        return;
-                    }
-                    let Task { weight, bytes, input, begins, work } = task;
-                    pool.spawn(move || deliver(&done, work()));
-                    self.weight += weight;
-                    self.in_flight.push_back(Parsing { weight, bytes, input, begins, result });
-                }
-            }
-        }
-    }
-
-    fn take(&mut self) -> Option<Parsing> {
-        let oldest = self.in_flight.pop_front()?;
-        self.weight -= oldest.weight;
-        if oldest.input != self.taken.0 {
-            self.taken = (oldest.input, 0);
-        }
-        self.taken.1 += u64::from(oldest.begins);
-        Some(oldest)
-    }
-}
 
 /// Runs `tasks` on `pool` and hands encoded segments to `sink`, in order. `schema` grows and widens
 /// as batches need it; `arrange` says where rows go, and `tally` notes what became of every row.
@@ -260,11 +101,6 @@ pub fn run_part(
     Ok(stage.arrangement)
 }
 
-/// Sends a result; a coordinator that has given up no longer listens, which is fine.
-fn deliver<T>(to: &SyncSender<T>, result: T) {
-    let _ = to.send(result);
-}
-
 fn lost<T>(_: T) -> Error {
     stopped("<worker>")
 }
@@ -274,16 +110,6 @@ pub(super) fn stopped(thread: &str) -> Error {
     let what =
         "this thread stopped without an answer: a bug, or no memory left; nothing was committed";
     Error::io(thread, std::io::Error::other(what))
-}
-
-/// A task that a worker has, or has done.
-#[derive(Debug)]
-struct Parsing {
-    weight: usize,
-    bytes: u64,
-    input: usize,
-    begins: bool,
-    result: Receiver<Result<Parsed>>,
 }
 
 struct Stage<'a, 's> {
@@ -426,9 +252,9 @@ impl Stage<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encoding::Profile;
-    use crate::ingest::rejects::OnError;
-    use crate::ingest::resume::Before;
+    use crate::encoding::{Options, Profile};
+    use crate::ingest::columns::SegmentLimits;
+    use crate::ingest::rejects::{Before, OnError};
 
     #[test]
     fn a_worker_that_panics_is_an_error() {

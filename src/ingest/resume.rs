@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use super::sources::Input;
-use super::sources::input::hasher;
+use super::rejects::Before;
+use super::sources::input::{Input, hasher};
 use crate::error::{Error, Result};
 use crate::manifest::{Id, Source, layout};
 
@@ -52,22 +52,6 @@ pub(super) struct Plan {
     pub(super) resumed: Vec<String>,
     /// The part of this load which is in the table.
     pub(super) before: Before,
-}
-
-/// What the ledger says of the rows that a load has rejected already.
-#[derive(Debug, Default)]
-pub(super) struct Before {
-    /// Names the load, also one that only begins.
-    pub(super) load: Id,
-    /// Rejected rows, by the path of their input.
-    pub(super) rejected: Vec<(Arc<str>, u64)>,
-}
-
-impl Before {
-    /// Of all inputs.
-    pub(super) fn total(&self) -> u64 {
-        self.rejected.iter().map(|(_, rows)| rows).sum()
-    }
 }
 
 /// Finds out what is to be read.

@@ -10,8 +10,8 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema as ArrowSchema};
 
 use super::columns::value_bytes;
-use super::pipeline::Task;
 use super::sort;
+use super::task::Task;
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 use crate::model::{Column, Schema};

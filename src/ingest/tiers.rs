@@ -8,11 +8,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use super::accounting::Tally;
 use super::arrange::Arrange;
-use super::load::store_segment;
-use super::pipeline::{self, PipelineOptions};
-use super::rejects::Tally;
+use super::options::PipelineOptions;
+use super::pipeline;
 use super::rewrite;
+use super::segment_files::store_segment;
 use crate::error::{Error, Result};
 use crate::manifest::commit::MERGE_BYTES;
 use crate::model::{Arrangement, Schema};

@@ -7,7 +7,6 @@
 
 pub mod alter; // columns added, dropped, renamed, widened
 pub mod compact; // small and overlapping segments into large, sorted ones
-mod compact_ranges; // sorted segments as one sequence
 pub mod modify; // rows out or changed, by a condition
 pub mod read; // a whole table, block by block
 pub mod partitions; // whole partitions: listing and dropping

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::compact::is_within;
 use crate::error::{Error, Result};
 use crate::store::{Changes, Commit, Edit, SegmentEntry, Snapshot, Table};
 
@@ -32,6 +31,12 @@ pub fn partitions(snapshot: &Snapshot) -> Result<Vec<Partition>> {
         partition.bytes += entry.length;
     }
     Ok(all.into_values().collect())
+}
+
+/// Whether a partition is the wanted one, or one within it.
+pub(super) fn is_within(path: &str, wanted: &str) -> bool {
+    let wanted = wanted.trim_end_matches('/');
+    path.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// What is said of a path that names none.

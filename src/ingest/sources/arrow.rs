@@ -19,8 +19,8 @@ use arrow_ipc::reader::{read_dictionary, read_record_batch};
 use arrow_ipc::{Message, MessageHeader, RecordBatch as Layout, root_as_message};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
-use super::ahead::read_full;
-use super::input::{Bytes, read_error, supported_columns};
+use super::stream::{Bytes, read_error, read_full};
+use super::supported::supported_columns;
 use crate::error::{Error, Result};
 
 /// What the file format starts and ends with.

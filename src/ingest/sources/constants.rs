@@ -14,7 +14,8 @@ use arrow_array::{
 use arrow_schema::{Field as ArrowField, Schema};
 use percent_encoding::percent_decode_str;
 
-use super::csv::column::{Column, Rules};
+use super::csv::column::Column;
+use super::csv::rules::Rules;
 use super::csv::split::Field;
 use super::input::Input;
 use crate::error::{Error, Result};

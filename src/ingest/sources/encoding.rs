@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 
+use super::read_ahead::Ahead;
+use super::stream::Bytes;
 use crate::error::Error;
 
 /// Bytes that are decoded at a time.
@@ -38,6 +40,11 @@ impl FromStr for TextEncoding {
             ))
         })
     }
+}
+
+/// `bytes` as UTF-8.
+pub(super) fn transcode(bytes: Bytes, encoding: TextEncoding) -> io::Result<Bytes> {
+    Ok(Box::new(Ahead::start(Box::new(Transcoder::new(bytes, encoding)))?))
 }
 
 /// UTF-8 out of another encoding.

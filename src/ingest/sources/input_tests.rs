@@ -1,5 +1,6 @@
 use std::io::Write;
 
+use super::super::expand::expand;
 use super::*;
 
 fn content(input: Input) -> (Format, String) {

@@ -6,14 +6,19 @@
 //! parse them into Arrow batches in three steps that a caller runs in parallel, [`arrow`] reads
 //! batches, `parquet` row groups. [`Constants`] are the columns that an input's path tells.
 
-mod ahead;
-pub mod arrow;
-mod constants;
-pub mod csv;
+mod stream;
+mod read_ahead;
+mod compression;
 mod encoding;
+mod format;
 pub(in crate::ingest) mod input;
 mod inputs;
+mod expand;
+mod constants;
+pub mod csv;
 pub mod json;
+mod supported;
+pub mod arrow;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub(in crate::ingest) mod texts;
@@ -24,5 +29,8 @@ pub use csv::{
     parse_good_rows,
 };
 pub use encoding::TextEncoding;
-pub use input::{Bytes, Format, Input, Opened, expand};
+pub use expand::expand;
+pub use format::Format;
+pub use input::{Input, Opened};
 pub use inputs::Inputs;
+pub use stream::Bytes;

@@ -26,8 +26,9 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 use rayon::iter::{IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 
-use super::Opened;
-use super::input::{read_error, supported_columns};
+use super::input::Opened;
+use super::stream::read_error;
+use super::supported::supported_columns;
 use crate::error::{Error, Result};
 
 /// Rows of a batch at most.

@@ -2,7 +2,8 @@
 
 use arrow_array::{Array, ArrayRef, StringArray};
 
-use super::csv::column::{Column, Rules};
+use super::csv::column::Column;
+use super::csv::rules::Rules;
 use super::csv::split::Field;
 use crate::ingest::text::{Text, time};
 use crate::model::DataType;

@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::CsvOptions;
 use super::guess::{COMMA, find_delimiter};
 use super::line_ends::LineEnds;
+use super::options::CsvOptions;
 use super::rows::{AfterQuote, after_quote};
 use super::split::{blank_line, is_blank};
 use crate::error::{Error, Result};
-use crate::ingest::sources::input::{Bytes, fill};
+use crate::ingest::sources::stream::{Bytes, fill};
 use crate::limits;
 
 /// Bytes of a chunk, unless one row is longer.

@@ -3,89 +3,15 @@
 
 use std::sync::Arc;
 
-use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
-    Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
-use arrow_array::{
-    ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, NullArray, PrimitiveArray, StringArray,
-};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_array::types::{Date32Type, Decimal128Type, Float32Type, Float64Type};
+use arrow_array::{ArrayRef, BooleanArray, NullArray, PrimitiveArray};
+use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 
+use super::arrays::{Bits, array, bytes_array, int_array, uint_array};
+use super::rules::{Rules, unescape, unquoted};
 use super::split::{Field, Tile};
 use crate::ingest::text::{Text, number, time};
 use crate::model::{DataType, TimeUnit};
-
-/// How fields that are no values look.
-#[derive(Clone, Debug)]
-pub(in crate::ingest::sources) struct Rules {
-    pub(in crate::ingest::sources) quote: u8,
-    pub(in crate::ingest::sources) nulls: Vec<Vec<u8>>,
-    pub(in crate::ingest::sources) empty_is_null: bool,
-}
-
-impl Rules {
-    #[inline]
-    pub(super) fn is_null(&self, bytes: &[u8]) -> bool {
-        self.nulls.iter().any(|null| null == bytes)
-    }
-}
-
-/// The field's bytes, doubled quotes made single in `scratch` where there are any.
-#[inline]
-pub(super) fn unquoted<'a>(
-    text: &'a [u8],
-    field: Field,
-    rules: &Rules,
-    scratch: &'a mut Vec<u8>,
-) -> Text<'a> {
-    let tail = text.get(field.start..).unwrap_or_default();
-    if !field.escaped {
-        return Text::new(tail, field.len);
-    }
-    scratch.clear();
-    unescape(Text::new(tail, field.len).bytes(), rules.quote, scratch);
-    Text::from(scratch.as_slice())
-}
-
-/// Appends a quoted field with its doubled quotes made single.
-fn unescape(mut bytes: &[u8], quote: u8, out: &mut Vec<u8>) {
-    while let Some(at) = memchr::memchr(quote, bytes) {
-        let (head, rest) = bytes.split_at((at + 1).min(bytes.len()));
-        out.extend_from_slice(head);
-        bytes = rest.strip_prefix(&[quote]).unwrap_or(rest);
-    }
-    out.extend_from_slice(bytes);
-}
-
-/// Bits appended one at a time.
-#[derive(Default)]
-struct Bits {
-    words: Vec<u64>,
-    word: u64,
-    len: usize,
-    ones: usize,
-}
-
-impl Bits {
-    #[inline]
-    fn push(&mut self, bit: bool) {
-        self.word |= u64::from(bit) << (self.len % 64);
-        self.ones += usize::from(bit);
-        self.len += 1;
-        if self.len.is_multiple_of(64) {
-            self.words.push(self.word);
-            self.word = 0;
-        }
-    }
-
-    fn finish(mut self) -> BooleanBuffer {
-        self.words.push(self.word);
-        BooleanBuffer::new(Buffer::from_vec(self.words), 0, self.len)
-    }
-}
 
 enum Values {
     Null(usize),
@@ -421,85 +347,5 @@ fn append(out: &mut Vec<u8>, tail: &[u8], len: usize) {
             out.truncate(before + len);
         }
         _ => out.extend_from_slice(tail.get(..len).unwrap_or(tail)),
-    }
-}
-
-fn array<T: ArrowPrimitiveType>(values: Vec<T::Native>, nulls: Option<NullBuffer>) -> ArrayRef {
-    Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), nulls))
-}
-
-fn cut<T: ArrowPrimitiveType, V: Copy>(
-    values: &[V],
-    nulls: Option<NullBuffer>,
-    f: fn(V) -> T::Native,
-) -> ArrayRef {
-    array::<T>(values.iter().map(|v| f(*v)).collect(), nulls)
-}
-
-fn int_array(data_type: &DataType, values: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
-    match data_type {
-        DataType::Int8 => cut::<Int8Type, _>(&values, nulls, |v| v as i8),
-        DataType::Int16 => cut::<Int16Type, _>(&values, nulls, |v| v as i16),
-        DataType::Int32 => cut::<Int32Type, _>(&values, nulls, |v| v as i32),
-        DataType::Time { unit } => match unit {
-            TimeUnit::Second => cut::<Time32SecondType, _>(&values, nulls, |v| v as i32),
-            TimeUnit::Millisecond => cut::<Time32MillisecondType, _>(&values, nulls, |v| v as i32),
-            TimeUnit::Microsecond => array::<Time64MicrosecondType>(values, nulls),
-            TimeUnit::Nanosecond => array::<Time64NanosecondType>(values, nulls),
-        },
-        DataType::Timestamp { unit, zone } => {
-            let values = ScalarBuffer::from(values);
-            let zone = zone.clone();
-            match unit {
-                TimeUnit::Second => stamps::<TimestampSecondType>(values, nulls, zone),
-                TimeUnit::Millisecond => stamps::<TimestampMillisecondType>(values, nulls, zone),
-                TimeUnit::Microsecond => stamps::<TimestampMicrosecondType>(values, nulls, zone),
-                TimeUnit::Nanosecond => stamps::<TimestampNanosecondType>(values, nulls, zone),
-            }
-        }
-        _ => array::<Int64Type>(values, nulls),
-    }
-}
-
-fn stamps<T: arrow_array::types::ArrowTimestampType>(
-    values: ScalarBuffer<i64>,
-    nulls: Option<NullBuffer>,
-    zone: Option<Arc<str>>,
-) -> ArrayRef {
-    Arc::new(PrimitiveArray::<T>::new(values, nulls).with_timezone_opt(zone))
-}
-
-fn uint_array(data_type: &DataType, values: Vec<u64>, nulls: Option<NullBuffer>) -> ArrayRef {
-    match data_type {
-        DataType::UInt8 => cut::<UInt8Type, _>(&values, nulls, |v| v as u8),
-        DataType::UInt16 => cut::<UInt16Type, _>(&values, nulls, |v| v as u16),
-        DataType::UInt32 => cut::<UInt32Type, _>(&values, nulls, |v| v as u32),
-        _ => array::<UInt64Type>(values, nulls),
-    }
-}
-
-fn bytes_array(
-    data_type: &DataType,
-    offsets: Vec<i32>,
-    bytes: Vec<u8>,
-    nulls: Option<NullBuffer>,
-) -> Result<ArrayRef, usize> {
-    let (offsets, bytes) = (ScalarBuffer::from(offsets), Buffer::from_vec(bytes));
-    let bounds = OffsetBuffer::new(offsets.clone());
-    if *data_type == DataType::Binary {
-        return Ok(Arc::new(BinaryArray::new(bounds, bytes, nulls)));
-    }
-    match StringArray::try_new(bounds, bytes.clone(), nulls) {
-        Ok(array) => Ok(Arc::new(array)),
-        Err(_) => {
-            let value = |pair: &[i32]| match *pair {
-                [start, end] => bytes.get(start as usize..end as usize).unwrap_or_default(),
-                _ => &[],
-            };
-            Err(offsets
-                .windows(2)
-                .position(|pair| std::str::from_utf8(value(pair)).is_err())
-                .unwrap_or(0))
-        }
     }
 }

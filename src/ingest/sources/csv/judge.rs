@@ -8,7 +8,8 @@
 //! large integers would turn all of them into rejected rows.
 
 use super::chunks::CsvChunk;
-use super::column::{Column, unquoted};
+use super::column::Column;
+use super::rules::unquoted;
 use super::schema::CsvSchema;
 use super::split::{Field, Splitter, Tile};
 use crate::ingest::infer::type_of;

@@ -11,10 +11,11 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field as ArrowField, Schema as ArrowSchema};
 
 use super::chunks::CsvChunk;
-use super::column::{Column, unquoted};
+use super::column::Column;
 use super::faults::{find_field, row_error, utf8_error, value_error};
-use super::schema::{CsvSchema, add_field};
-use super::split::{Field, Splitter, Tile};
+use super::rules::{add_field, unquoted};
+use super::schema::CsvSchema;
+use super::split::{Field, Splitter, Tile, first_row};
 use crate::error::{Error, Result};
 use crate::ingest::infer::{Kinds, type_of};
 use crate::model::DataType;
@@ -58,6 +59,18 @@ pub fn parse_columns(
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
         .map_err(|e| Error::InvalidInput(format!("{}: {e}", schema.file.display())))
+}
+
+impl CsvSchema {
+    /// Where the data rows of a chunk start.
+    pub(super) fn data_start(&self, chunk: &CsvChunk) -> Result<usize> {
+        if !self.header || chunk.number > 0 {
+            return Ok(0);
+        }
+        let first = first_row(&chunk.text, self.delimiter, self.quote);
+        let row = first.map_err(|fault| row_error(self, chunk, fault))?;
+        Ok(row.map_or(chunk.text.len(), |(_, end)| end))
+    }
 }
 
 /// Splits the chunk, and gives the number of its rows.

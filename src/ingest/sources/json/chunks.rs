@@ -10,7 +10,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 use super::scan::{Layout, Misplaced, Scan};
 use crate::error::{Error, Result};
 use crate::ingest::sources::csv::CHUNK_BYTES;
-use crate::ingest::sources::input::{Bytes, fill};
+use crate::ingest::sources::stream::{Bytes, fill};
 use crate::limits;
 
 /// Whole rows of raw text.

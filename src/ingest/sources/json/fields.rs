@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use memchr::{memchr, memchr_iter};
 
+use super::bad_row::BadRow;
 use super::chunks::JsonChunk;
-use super::parse::BadRow;
 use super::scan::{Layout, value_end};
 use super::schema::JsonSchema;
 use super::value::{Cursor, Kind, Read, Value, Wrong, unescape};

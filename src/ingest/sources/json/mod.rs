@@ -30,57 +30,25 @@
 //! the inference of CSV need, and finds fields without making values of them. ARCHITECTURE.md has
 //! what it was compared with.
 
+mod bad_row;
 mod chunks;
 mod fields;
+mod infer;
+mod options;
 mod parse;
 mod scan;
 mod schema;
+mod types;
 mod value;
 
+pub use bad_row::BadRow;
 pub use chunks::{JsonChunk, JsonChunks};
-pub use parse::{BadRow, Parsed, parse_chunk, parse_columns, parse_rows};
+pub use infer::infer;
+pub use options::JsonOptions;
+pub use parse::{Parsed, parse_chunk, parse_columns, parse_rows};
 pub use scan::Layout;
-pub use schema::{JsonColumn, JsonSchema, infer};
+pub use schema::{JsonColumn, JsonSchema};
 pub use value::MAX_DEPTH;
-
-use super::csv::{CsvOptions, INFER_ROWS};
-use crate::model::DataType;
-
-/// How to read the values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JsonOptions {
-    /// Types of some columns by name, taken as they are.
-    pub schema: Vec<(String, DataType)>,
-    /// Columns that do not come from the input, unless it has them too.
-    pub elsewhere: Vec<String>,
-    /// Types that the table at hand has already, by name: preferred where the sample fits them.
-    pub prior: Vec<(String, DataType)>,
-    /// Rows of the first chunk to infer from.
-    pub infer_rows: usize,
-}
-
-impl Default for JsonOptions {
-    fn default() -> Self {
-        JsonOptions {
-            schema: Vec::new(),
-            elsewhere: Vec::new(),
-            prior: Vec::new(),
-            infer_rows: INFER_ROWS,
-        }
-    }
-}
-
-impl From<&CsvOptions> for JsonOptions {
-    /// What the options of text have to say of JSON.
-    fn from(csv: &CsvOptions) -> Self {
-        JsonOptions {
-            schema: csv.schema.clone(),
-            elsewhere: csv.elsewhere.clone(),
-            prior: csv.prior.clone(),
-            infer_rows: csv.infer_rows,
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -3,51 +3,22 @@
 //! A row that cannot be read, or a value that its column cannot hold, does not end the work: the
 //! row is left out and told ([`BadRow`]), and the caller decides what becomes of it.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, NullArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field as ArrowField, Schema as ArrowSchema};
 
+use super::bad_row::{BadRow, shown};
 use super::chunks::JsonChunk;
 use super::fields::{Entry, Lines, Table, read_table};
-use super::schema::{JsonSchema, add, is_float, is_float_text};
+use super::schema::JsonSchema;
+use super::types::{accepted, add, is_float, is_float_text, rules};
 use super::value::Kind;
 use crate::error::{Error, Result};
 use crate::ingest::infer::Kinds;
-use crate::ingest::sources::csv::column::{Column, Rules};
+use crate::ingest::sources::csv::column::Column;
 use crate::ingest::sources::csv::split::Field;
 use crate::model::DataType;
-
-/// Characters of a value that a message shows.
-const SHOWN: usize = 80;
-
-/// A row that is left out, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadRow {
-    /// Line of the input where the fault is, from 1.
-    pub line: u64,
-    /// The key of the value that does not fit, if it is a value.
-    pub column: Option<String>,
-    /// What is wrong.
-    pub reason: String,
-    /// The row as it stands in the input.
-    pub text: Vec<u8>,
-}
-
-impl BadRow {
-    /// The row as an error of its input.
-    pub fn error(&self, file: &Path) -> Error {
-        let (file, line, reason) = (file.display(), self.line, &self.reason);
-        Error::InvalidInput(match &self.column {
-            Some(column) => format!("{file}: line {line}, column '{column}': {reason}"),
-            None => format!(
-                "{file}: line {line}: not a row of JSON: {reason}, in: {}",
-                shown(&self.text)
-            ),
-        })
-    }
-}
 
 /// What is in a chunk.
 #[derive(Clone, Debug)]
@@ -165,27 +136,6 @@ struct Unfit {
     reason: String,
 }
 
-/// Null is nothing without quotes.
-pub(super) fn rules() -> Rules {
-    Rules { quote: b'"', nulls: Vec::new(), empty_is_null: true }
-}
-
-/// The kinds of values that a type takes; where the user has named it, strings that spell its
-/// values too.
-pub(super) fn accepted(data_type: &DataType, fixed: bool) -> &'static [Kind] {
-    use Kind::{Bool, Nested, Null, Number, String};
-    match data_type {
-        DataType::Utf8 => &[Null, Bool, Number, String, Nested],
-        DataType::Null => &[Null],
-        _ if fixed => &[Null, Bool, Number, String],
-        DataType::Bool => &[Null, Bool],
-        DataType::Date | DataType::Timestamp { .. } | DataType::Time { .. } | DataType::Binary => {
-            &[Null, String]
-        }
-        _ => &[Null, Number],
-    }
-}
-
 /// A column of a chunk on its way into an array.
 struct Building<'a, F> {
     name: &'a str,
@@ -273,14 +223,5 @@ impl<F: Fn(&[Entry]) -> DataType> Building<'_, F> {
                 shown(value)
             ),
         }
-    }
-}
-
-/// A text cut to what a message can hold.
-fn shown(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text.get(..4 * SHOWN).unwrap_or(text)).into_owned();
-    match text.char_indices().nth(SHOWN) {
-        Some((at, _)) => text.get(..at).unwrap_or_default().to_owned() + "…",
-        None => text,
     }
 }

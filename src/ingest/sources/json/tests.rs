@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::{Error, Result};
+use crate::model::DataType;
 
 fn chunks(name: &str, text: &[u8], size: usize) -> Result<Vec<JsonChunk>> {
     JsonChunks::new(Path::new(name), Box::new(Cursor::new(text.to_vec())))

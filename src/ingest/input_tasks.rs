@@ -13,8 +13,7 @@ use arrow_schema::SchemaRef;
 use rayon::ThreadPool;
 
 use super::columns::value_bytes;
-use super::load::{LoadOptions, TASK_BYTES};
-use super::pipeline::{Again, Parsed, Task};
+use super::options::{LoadOptions, TASK_BYTES};
 use super::rejects::{OnError, Reject, Rejects};
 use super::sources::arrow::ArrowBatches;
 use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema, Guess};
@@ -22,6 +21,7 @@ use super::sources::json::{self, JsonChunk, JsonChunks, JsonOptions, JsonSchema}
 #[cfg(feature = "parquet")]
 use super::sources::parquet::{ParquetSource, Spooled};
 use super::sources::{Constants, Format, Input, Inputs, Opened, constants};
+use super::task::{Again, Parsed, Task};
 use crate::error::{Error, Result};
 use crate::model::{DataType, Schema};
 

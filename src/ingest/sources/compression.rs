@@ -4,15 +4,9 @@
 //! Inputs may be several compressed streams one after the other.
 
 use std::io::{self, BufRead, BufReader, Read};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use super::encoding::{TextEncoding, Transcoder};
-use super::input::Bytes;
-
-/// Bytes of a block handed over by the decompressing thread.
-const BLOCK_BYTES: usize = 1 << 20;
-/// Blocks that may wait; with one at each end, this bounds the memory.
-const BLOCKS_WAITING: usize = 4;
+use super::read_ahead::{Ahead, BLOCK_BYTES};
+use super::stream::Bytes;
 
 /// How an input is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,11 +50,6 @@ pub(super) fn decompress(bytes: Bytes, compression: Compression) -> io::Result<B
         Compression::Lz4 => Box::new(Lz4Frames::new(buffered)),
     };
     Ok(Box::new(Ahead::start(plain)?))
-}
-
-/// `bytes` as UTF-8.
-pub(super) fn transcode(bytes: Bytes, encoding: TextEncoding) -> io::Result<Bytes> {
-    Ok(Box::new(Ahead::start(Box::new(Transcoder::new(bytes, encoding)))?))
 }
 
 /// LZ4 frames one after the other.
@@ -107,74 +96,5 @@ impl<R: BufRead> Read for Lz4Frames<R> {
                 return Ok(0);
             }
         }
-    }
-}
-
-/// Reads what another thread has read before.
-struct Ahead {
-    blocks: Receiver<io::Result<Vec<u8>>>,
-    block: Vec<u8>,
-    at: usize,
-    /// Whether this is the last block: a thread that dies before it must not look like the end of
-    /// the input.
-    last: bool,
-}
-
-impl Ahead {
-    fn start(source: Bytes) -> io::Result<Self> {
-        let (sender, blocks) = sync_channel(BLOCKS_WAITING);
-        // The thread ends with its input, or when nobody listens any more.
-        std::thread::Builder::new()
-            .name("sty-decompress".into())
-            .spawn(move || pump(source, &sender))?;
-        Ok(Ahead { blocks, block: Vec::new(), at: 0, last: false })
-    }
-}
-
-fn pump(mut source: Bytes, sender: &SyncSender<io::Result<Vec<u8>>>) {
-    loop {
-        let mut block = vec![0; BLOCK_BYTES];
-        let filled = read_full(&mut source, &mut block);
-        let (message, last) = match filled {
-            Ok(n) => {
-                block.truncate(n);
-                (Ok(block), n < BLOCK_BYTES)
-            }
-            Err(e) => (Err(e), true),
-        };
-        if sender.send(message).is_err() || last {
-            return;
-        }
-    }
-}
-
-/// Reads until the buffer is full or the source is over.
-pub(super) fn read_full(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while let Some(free) = buffer.get_mut(filled..).filter(|free| !free.is_empty()) {
-        match source.read(free) {
-            Ok(0) => break,
-            Ok(n) => filled += n,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(filled)
-}
-
-impl Read for Ahead {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.at >= self.block.len() && !self.last {
-            let gone = || io::Error::new(io::ErrorKind::UnexpectedEof, "decompression stopped");
-            self.block = self.blocks.recv().map_err(|_| gone())??;
-            (self.at, self.last) = (0, self.block.len() < BLOCK_BYTES);
-        }
-        let rest = self.block.get(self.at..).unwrap_or_default();
-        let n = rest.len().min(buffer.len());
-        if let (Some(to), Some(from)) = (buffer.get_mut(..n), rest.get(..n)) {
-            to.copy_from_slice(from);
-        }
-        self.at += n;
-        Ok(n)
     }
 }

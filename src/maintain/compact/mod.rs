@@ -12,25 +12,30 @@
 //! temporary segments, as an external merge sort writes its runs. Where memory is small for their
 //! number, neighbours among them are merged to longer ones first.
 
+mod clusters;
+mod ranges;
+mod runs;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::compact_ranges::{Order, SortedRun, fan_in, groups, in_order, ranges};
-use super::partitions::no_partition;
-use crate::block::Bound;
+use self::clusters::{Candidate, clusters};
+use self::ranges::ranges;
+use self::runs::{Order, SortedRun, fan_in, groups, in_order};
+use super::partitions::{is_within, no_partition};
 use crate::encoding::{Options, Profile};
 use crate::error::{Error, Result};
+use crate::ingest::accounting::Tally;
 use crate::ingest::arrange::{Arrange, SortBy, sort_keys};
 use crate::ingest::load::{LoadOptions, pipeline_options, store_segment, thread_pool, write_parts};
 use crate::ingest::pipeline::{self, PipelineOptions, Task};
-use crate::ingest::rejects::Tally;
 use crate::ingest::rewrite;
 use crate::ingest::tiers::LARGE_BYTES;
 use crate::manifest::Traffic;
 use crate::model::{Arrangement, Schema, SortKey};
 use crate::segment::writer::EncodedSegment;
-use crate::store::{Changes, ColumnStats, Edit, NewSegment, SegmentEntry, Table, TableWriter};
+use crate::store::{Changes, Edit, NewSegment, Table, TableWriter};
 
 /// How to compact.
 #[derive(Clone, Debug, Default)]
@@ -79,13 +84,6 @@ pub struct CompactReport {
     pub traffic: Traffic,
 }
 
-/// A segment that may be rewritten.
-struct Candidate {
-    /// Its place in the table.
-    at: usize,
-    entry: SegmentEntry,
-}
-
 /// Compacts a table.
 pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport> {
     let mut writer = table.writer(None)?;
@@ -126,12 +124,6 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
         work.commit(&mut writer, Changes { arrangement, ..changes })?;
     }
     Ok(work.report)
-}
-
-/// Whether a partition is the wanted one, or one within it.
-pub(super) fn is_within(path: &str, wanted: &str) -> bool {
-    let wanted = wanted.trim_end_matches('/');
-    path.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn arrangement(writer: &TableWriter, options: &CompactOptions) -> Result<Arrangement> {
@@ -375,61 +367,5 @@ impl Work {
     }
 }
 
-/// Segments by the ranges of their first key: those that overlap are together. Rising in the order
-/// of the table.
-fn clusters(
-    mine: Vec<Candidate>,
-    keys: &[SortKey],
-    known: &[Option<ColumnStats>],
-) -> Vec<Vec<Candidate>> {
-    let descending = keys.first().is_some_and(|key| key.descending);
-    // Where there are nulls or no bounds, or types differ, nothing is known.
-    let data_type = known.iter().flatten().map(|known| &known.data_type).next();
-    let bounds = |candidate: &Candidate| -> Option<(Bound, Bound)> {
-        let known = known
-            .get(candidate.at)?
-            .as_ref()
-            .filter(|known| Some(&known.data_type) == data_type)?;
-        let (min, max) = known.stats.min.clone().zip(known.stats.max.clone())?;
-        (known.stats.nulls == 0).then_some(if descending { (max, min) } else { (min, max) })
-    };
-    let mut sorted: Vec<(Bound, Bound, Candidate)> = Vec::with_capacity(mine.len());
-    let mut unknown = Vec::new();
-    for candidate in mine {
-        match bounds(&candidate) {
-            Some((start, end)) => sorted.push((start, end, candidate)),
-            None => unknown.push(candidate),
-        }
-    }
-    if !unknown.is_empty() {
-        // They may overlap with any.
-        unknown.extend(sorted.into_iter().map(|(.., candidate)| candidate));
-        unknown.sort_by_key(|candidate| candidate.at);
-        return vec![unknown];
-    }
-    let before = |a: &Bound, b: &Bound| {
-        let order = a.value.total_cmp(&b.value).unwrap_or(std::cmp::Ordering::Equal);
-        if descending { order.reverse() } else { order }
-    };
-    sorted.sort_by(|a, b| before(&a.0, &b.0).then(a.2.at.cmp(&b.2.at)));
-    let mut clusters: Vec<(Bound, Vec<Candidate>)> = Vec::new();
-    for (start, end, candidate) in sorted {
-        match clusters.last_mut() {
-            // Rows with equal first keys may be out of order by the others.
-            Some((last, cluster)) if before(&start, last).is_le() => {
-                if before(last, &end).is_lt() {
-                    *last = end;
-                }
-                cluster.push(candidate);
-            }
-            _ => clusters.push((end, vec![candidate])),
-        }
-    }
-    clusters
-        .into_iter()
-        .map(|(_, mut cluster)| {
-            cluster.sort_by_key(|candidate| candidate.at);
-            cluster
-        })
-        .collect()
-}
+#[cfg(test)]
+mod tests;

@@ -1,3 +1,7 @@
+use super::super::rejects_file::HEADER;
+use std::path::Path;
+use std::sync::Arc;
+
 use super::*;
 
 fn reject(line: u64, raw: &str) -> Reject {

@@ -1,0 +1,256 @@
+//! The file of rejected rows.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempPath;
+
+use super::rejects::{Before, Reject};
+use crate::disk::{Disk, RealDisk, durable};
+use crate::error::{Error, Result};
+
+/// The first line of a rejects file.
+pub(super) const HEADER: &str = "file,line,column,reason,raw\n";
+
+/// A rejects file that is being written. It is the user's and no part of a store, so it does not go
+/// through [`Disk`]; dropped before it is published, it leaves nothing.
+#[derive(Debug)]
+pub(super) struct RejectsFile {
+    writer: BufWriter<File>,
+    /// Where it is until it has its name.
+    temporary: Option<TempPath>,
+    target: PathBuf,
+    replace: bool,
+    /// Where the load that this one goes on with was killed before its rows had their name.
+    leftover: Option<PathBuf>,
+    /// A pipe or a device: copied to after each commit.
+    pub(super) stream: bool,
+    /// So many bytes were.
+    copied: u64,
+}
+
+impl RejectsFile {
+    /// A file that begins with the rows that this load has rejected before, wherever they are.
+    pub(super) fn create(path: &Path, replace: bool, before: &Before) -> Result<Self> {
+        let refused = |what: &str| Err(Error::InvalidInput(format!("{}: {what}", path.display())));
+        let taken = "the file for rejected rows exists already; --force replaces it";
+        let goes_on = before.total() > 0;
+        let (target, stream, exists) = match path.metadata() {
+            Ok(found) if found.is_dir() => {
+                return refused("rejected rows cannot be written to a directory; name a file");
+            }
+            Ok(found) if !found.is_file() => (path.to_path_buf(), true, true),
+            Ok(_) if !replace && !goes_on => return refused(taken),
+            // Through a symbolic link, so that the link stays.
+            Ok(_) => (path.canonicalize().map_err(|e| Error::io(path, e))?, false, true),
+            Err(_) => (path.to_path_buf(), false, false),
+        };
+        let directory =
+            if stream { std::env::temp_dir() } else { durable::parent(&target).to_path_buf() };
+        let by_load = directory.join(temporary_name(before));
+        let mut file = RejectsFile::temporary(&directory, &by_load, goes_on, target)?;
+        (file.replace, file.stream) = (replace, stream);
+        let failed = |file: &RejectsFile, e| Error::io(&file.target, e);
+        if goes_on && !stream {
+            if file.copy_rows(&by_load, before)? {
+                if exists && !replace && !file.holds(before)? {
+                    return refused(taken);
+                }
+                (file.replace, file.leftover) = (true, Some(by_load));
+                return Ok(file);
+            }
+            let target = file.target.clone();
+            if file.copy_rows(&target, before)? {
+                file.replace = true;
+                return Ok(file);
+            }
+            if !replace {
+                return gone(path, before.total());
+            }
+        }
+        file.writer.write_all(HEADER.as_bytes()).map_err(|e| failed(&file, e))?;
+        Ok(file)
+    }
+
+    /// An empty one, under the name that tells its load where it is the first of it.
+    fn temporary(directory: &Path, by_load: &Path, goes_on: bool, target: PathBuf) -> Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+        let name = by_load.file_name().unwrap_or_default();
+        let made = if goes_on {
+            builder.prefix(".sty-").tempfile_in(directory)
+        } else {
+            // Of this load nothing is in the table yet: what is there means nothing.
+            let _ = RealDisk.remove(by_load);
+            builder.prefix(name).rand_bytes(0).tempfile_in(directory)
+        };
+        let (file, temporary) = made.map_err(|e| Error::io(directory, e))?.into_parts();
+        Ok(RejectsFile {
+            writer: BufWriter::with_capacity(1 << 16, file),
+            temporary: Some(temporary),
+            target,
+            replace: false,
+            leftover: None,
+            stream: false,
+            copied: 0,
+        })
+    }
+
+    /// Takes over the rows of a load from a file; false, and nothing is taken over, if they are not
+    /// all there.
+    fn copy_rows(&mut self, from: &Path, before: &Before) -> Result<bool> {
+        if !holds(from, before, &mut io::sink())? {
+            return Ok(false);
+        }
+        holds(from, before, &mut self.writer)
+    }
+
+    /// Whether the file that has the name is one of this load.
+    fn holds(&self, before: &Before) -> Result<bool> {
+        holds(&self.target, before, &mut io::sink())
+    }
+
+    pub(super) fn write(&mut self, reject: &Reject) -> Result<()> {
+        write_row(&mut self.writer, reject).map_err(|e| Error::io(&self.target, e))
+    }
+
+    pub(super) fn seal(&mut self) -> Result<()> {
+        let sealed = self.writer.flush().and_then(|()| self.writer.get_ref().sync_all());
+        sealed.map_err(|e| Error::io(&self.target, e))?;
+        // Until it has its name, it has to be found under the other one.
+        match self.temporary {
+            Some(_) if !self.stream => RealDisk.sync_dir(durable::parent(&self.target)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives it its name, which it keeps while it grows.
+    pub(super) fn publish(&mut self) -> Result<()> {
+        if let Some(temporary) = self.temporary.as_ref().filter(|_| self.stream) {
+            let copied = copy(temporary, &self.target, self.copied);
+            self.copied = copied.map_err(|e| Error::io(&self.target, e))?;
+            return Ok(());
+        }
+        let Some(temporary) = self.temporary.take() else { return Ok(()) };
+        let target = &self.target;
+        let kept = if self.replace {
+            temporary.persist(target)
+        } else {
+            temporary.persist_noclobber(target)
+        };
+        match kept {
+            Ok(()) => {
+                if let Some(leftover) = self.leftover.take() {
+                    // Its rows are in the file by now; if it stays, nobody looks at it again.
+                    let _ = RealDisk.remove(&leftover);
+                }
+                RealDisk.sync_dir(durable::parent(target))
+            }
+            Err(failed) => {
+                // The table has been committed without these rows: they must not be lost.
+                let (reason, place) = (failed.error, failed.path.to_path_buf());
+                let _ = failed.path.keep();
+                let what = format!(
+                    "{reason}; the other rows are stored, and the rejected ones are in {}",
+                    place.display()
+                );
+                Err(Error::io(target, io::Error::new(reason.kind(), what)))
+            }
+        }
+    }
+}
+
+fn gone<T>(path: &Path, before: u64) -> Result<T> {
+    Err(Error::InvalidInput(format!(
+        "{}: the part of this load that is in the table rejected {before} rows, and the file does not hold them; \
+         --force begins a new one",
+        path.display()
+    )))
+}
+
+/// What a load calls its file until the first commit.
+fn temporary_name(before: &Before) -> String {
+    use std::fmt::Write as _;
+    before.load.iter().fold(String::from(".sty-rejects-"), |mut name, byte| {
+        let _ = write!(name, "{byte:02x}");
+        name
+    })
+}
+
+/// Whether a file begins with the rows that a load has rejected before, which are copied.
+fn holds(path: &Path, before: &Before, to: &mut impl Write) -> Result<bool> {
+    let Ok(file) = File::open(path) else { return Ok(false) };
+    copy_rows(BufReader::new(file), to, before).map_err(|e| Error::io(path, e))
+}
+
+/// Copies the header and the rows; false if they are not all there, as many of each input.
+fn copy_rows(mut from: impl BufRead, to: &mut impl Write, before: &Before) -> io::Result<bool> {
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let mut missing: HashMap<String, u64> = HashMap::new();
+    for (path, rows) in &before.rejected {
+        *missing.entry(name(path)).or_default() += rows;
+    }
+    let mut row = Vec::new();
+    from.read_until(b'\n', &mut row)?;
+    if row != HEADER.as_bytes() {
+        return Ok(false);
+    }
+    to.write_all(&row)?;
+    for _ in 0..before.total() {
+        row.clear();
+        let mut quoted = true;
+        while quoted {
+            if from.read_until(b'\n', &mut row)? == 0 {
+                return Ok(false);
+            }
+            // A row ends with a line outside quotes; quotes within one are doubled.
+            quoted = memchr::memchr_iter(b'"', &row).count() % 2 == 1;
+        }
+        let rows = missing.get_mut(&name(&first_field(&row))).filter(|rows| **rows > 0);
+        let Some(rows) = rows.filter(|_| row.ends_with(b"\n")) else { return Ok(false) };
+        *rows -= 1;
+        to.write_all(&row)?;
+    }
+    Ok(true)
+}
+
+/// The field at the start of a row.
+fn first_field(row: &[u8]) -> String {
+    let text = String::from_utf8_lossy(row);
+    match text.strip_prefix('"') {
+        Some(quoted) => {
+            let doubled = quoted.replace("\"\"", "\0");
+            doubled.split('"').next().unwrap_or_default().replace('\0', "\"")
+        }
+        None => text.split(',').next().unwrap_or_default().to_owned(),
+    }
+}
+
+/// Copies what comes after the first `done` bytes. Returns how many are done then.
+fn copy(from: &Path, to: &Path, done: u64) -> io::Result<u64> {
+    let mut to = std::fs::OpenOptions::new().write(true).open(to)?;
+    let mut from = File::open(from)?;
+    from.seek(io::SeekFrom::Start(done))?;
+    io::copy(&mut from, &mut to).map(|more| done + more)
+}
+
+fn write_row(to: &mut impl Write, reject: &Reject) -> io::Result<()> {
+    write_field(to, &reject.file.to_string_lossy(), b',')?;
+    write!(to, "{},", reject.line)?;
+    write_field(to, &reject.column, b',')?;
+    write_field(to, &reject.reason, b',')?;
+    write_field(to, &reject.raw, b'\n')
+}
+
+/// A field and what stands behind it, quoted if it could be taken for something else.
+fn write_field(to: &mut impl Write, text: &str, end: u8) -> io::Result<()> {
+    if text.contains([',', '"', '\n', '\r']) {
+        write!(to, "\"{}\"", text.replace('"', "\"\""))?;
+    } else {
+        to.write_all(text.as_bytes())?;
+    }
+    to.write_all(&[end])
+}

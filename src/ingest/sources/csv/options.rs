@@ -1,0 +1,77 @@
+//! How to read CSV.
+
+use super::guess::COMMA;
+use crate::error::{Error, Result};
+use crate::ingest::sources::format::Format;
+use crate::model::DataType;
+
+/// Rows that inference looks at by default.
+pub const INFER_ROWS: usize = 20_480;
+
+/// How to read the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CsvOptions {
+    /// Between fields, an ASCII character; `None` finds out.
+    pub delimiter: Option<u8>,
+    /// Around fields; an ASCII character.
+    pub quote: u8,
+    /// Whether the first row holds names; `None` finds out.
+    pub header: Option<bool>,
+    /// Unquoted spellings of null besides the empty field.
+    pub nulls: Vec<String>,
+    /// Whether an unquoted empty field of a text column is null and not the empty text.
+    pub empty_is_null: bool,
+    /// Names for all columns, in place of a header's.
+    pub names: Option<Vec<String>>,
+    /// Types of some columns by name, taken as they are.
+    pub schema: Vec<(String, DataType)>,
+    /// Columns that do not come from the text, for whose types it need not have any.
+    pub elsewhere: Vec<String>,
+    /// Types that the table at hand has already, by name: preferred where the sample fits them, so
+    /// that a column of text goes on being text though this input has nothing but digits.
+    pub prior: Vec<(String, DataType)>,
+    /// Rows of the first chunk to infer from.
+    pub infer_rows: usize,
+    /// Leave out rows that cannot be read ([`super::parse_good_rows`]), in inference and cutting too.
+    pub skip_bad_rows: bool,
+}
+
+impl Default for CsvOptions {
+    fn default() -> Self {
+        CsvOptions {
+            delimiter: None,
+            quote: b'"',
+            header: None,
+            nulls: Vec::new(),
+            empty_is_null: true,
+            names: None,
+            schema: Vec::new(),
+            elsewhere: Vec::new(),
+            prior: Vec::new(),
+            infer_rows: INFER_ROWS,
+            skip_bad_rows: false,
+        }
+    }
+}
+
+impl CsvOptions {
+    /// The defaults for a format: a tab as delimiter for TSV, to be found out for CSV.
+    pub fn for_format(format: Format) -> Self {
+        let delimiter = (format == Format::Tsv).then_some(b'\t');
+        CsvOptions { delimiter, ..CsvOptions::default() }
+    }
+
+    /// Refuses delimiters and quotes that cannot work.
+    pub fn check(&self) -> Result<()> {
+        let usable = |byte: u8| byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | 0);
+        let delimiter = self.delimiter.unwrap_or(COMMA);
+        if !usable(delimiter) || !usable(self.quote) || delimiter == self.quote {
+            return Err(Error::InvalidInput(format!(
+                "delimiter {:?} and quote {:?} must be two different ASCII characters, and no line ends",
+                char::from(delimiter),
+                char::from(self.quote)
+            )));
+        }
+        Ok(())
+    }
+}

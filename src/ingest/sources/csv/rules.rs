@@ -1,0 +1,63 @@
+//! What a field's bytes stand for: nulls, and doubled quotes made single.
+
+use super::split::Field;
+use crate::ingest::infer::Kinds;
+use crate::ingest::text::Text;
+
+/// How fields that are no values look.
+#[derive(Clone, Debug)]
+pub(in crate::ingest::sources) struct Rules {
+    pub(in crate::ingest::sources) quote: u8,
+    pub(in crate::ingest::sources) nulls: Vec<Vec<u8>>,
+    pub(in crate::ingest::sources) empty_is_null: bool,
+}
+
+impl Rules {
+    #[inline]
+    pub(super) fn is_null(&self, bytes: &[u8]) -> bool {
+        self.nulls.iter().any(|null| null == bytes)
+    }
+}
+
+/// The field's bytes, doubled quotes made single in `scratch` where there are any.
+#[inline]
+pub(super) fn unquoted<'a>(
+    text: &'a [u8],
+    field: Field,
+    rules: &Rules,
+    scratch: &'a mut Vec<u8>,
+) -> Text<'a> {
+    let tail = text.get(field.start..).unwrap_or_default();
+    if !field.escaped {
+        return Text::new(tail, field.len);
+    }
+    scratch.clear();
+    unescape(Text::new(tail, field.len).bytes(), rules.quote, scratch);
+    Text::from(scratch.as_slice())
+}
+
+/// Appends a quoted field with its doubled quotes made single.
+pub(super) fn unescape(mut bytes: &[u8], quote: u8, out: &mut Vec<u8>) {
+    while let Some(at) = memchr::memchr(quote, bytes) {
+        let (head, rest) = bytes.split_at((at + 1).min(bytes.len()));
+        out.extend_from_slice(head);
+        bytes = rest.strip_prefix(&[quote]).unwrap_or(rest);
+    }
+    out.extend_from_slice(bytes);
+}
+
+/// Takes a field into its column's kinds, if it is a value.
+#[inline]
+pub(super) fn add_field(text: &[u8], field: Field, rules: &Rules, kinds: &mut Kinds) {
+    if field.len == 0 {
+        if field.quoted || !rules.empty_is_null {
+            kinds.add_quoted_empty();
+        }
+        return;
+    }
+    let mut scratch = Vec::new();
+    let value = unquoted(text, field, rules, &mut scratch);
+    if field.quoted || !rules.is_null(value.bytes()) {
+        kinds.add(value);
+    }
+}

@@ -1,0 +1,90 @@
+//! Which values a column of a type takes, and which type values have in common.
+
+use super::fields::Entry;
+use super::schema::JsonSchema;
+use super::value::Kind;
+use crate::ingest::infer::Kinds;
+use crate::ingest::sources::csv::column::Column;
+use crate::ingest::sources::csv::rules::Rules;
+use crate::ingest::text::Text;
+use crate::model::DataType;
+
+impl JsonSchema {
+    /// Where a column is whose type is not known yet: the type that its values have in common, or
+    /// the table's where all of them fit.
+    pub(super) fn type_of(&self, name: &str, text: &[u8], entries: &[Entry]) -> DataType {
+        let mut kinds = Kinds::default();
+        entries.iter().for_each(|entry| add(text, *entry, &mut kinds));
+        let found = kinds.data_type();
+        match self.prior.get(name) {
+            Some(prior)
+                if *prior != DataType::Null && *prior != found && fits(prior, text, entries) =>
+            {
+                prior.clone()
+            }
+            _ => found,
+        }
+    }
+
+    /// Whether the table has a column of floats of this name, which takes the texts of
+    /// [`is_float_text`].
+    pub(super) fn is_float(&self, name: &str) -> bool {
+        self.prior.get(name).is_some_and(is_float)
+    }
+}
+
+/// Takes a value into its column's kinds.
+pub(super) fn add(text: &[u8], entry: Entry, kinds: &mut Kinds) {
+    let field = entry.field();
+    let value = Text::new(text.get(field.start..).unwrap_or_default(), field.len);
+    match entry.kind() {
+        Kind::Null => {}
+        Kind::Bool | Kind::Number => kinds.add(value),
+        Kind::String => kinds.add_text(value),
+        Kind::Nested => kinds.add_other(),
+    }
+}
+
+pub(super) fn is_float(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Float32 | DataType::Float64)
+}
+
+/// Whether an entry is one of the texts by which an export writes the floats for which JSON has no
+/// numbers.
+pub(super) fn is_float_text(text: &[u8], entry: Entry) -> bool {
+    let field = entry.field();
+    let value = text.get(field.start..field.start.saturating_add(field.len)).unwrap_or_default();
+    entry.kind() == Kind::String && matches!(value, b"NaN" | b"Infinity" | b"-Infinity")
+}
+
+/// Null is nothing without quotes.
+pub(super) fn rules() -> Rules {
+    Rules { quote: b'"', nulls: Vec::new(), empty_is_null: true }
+}
+
+/// The kinds of values that a type takes; where the user has named it, strings that spell its
+/// values too.
+pub(super) fn accepted(data_type: &DataType, fixed: bool) -> &'static [Kind] {
+    use Kind::{Bool, Nested, Null, Number, String};
+    match data_type {
+        DataType::Utf8 => &[Null, Bool, Number, String, Nested],
+        DataType::Null => &[Null],
+        _ if fixed => &[Null, Bool, Number, String],
+        DataType::Bool => &[Null, Bool],
+        DataType::Date | DataType::Timestamp { .. } | DataType::Time { .. } | DataType::Binary => {
+            &[Null, String]
+        }
+        _ => &[Null, Number],
+    }
+}
+
+/// Whether a column that the table has takes all entries.
+fn fits(data_type: &DataType, text: &[u8], entries: &[Entry]) -> bool {
+    let kinds = accepted(data_type, false);
+    let fields = entries.iter().map(Entry::field);
+    let is_float = is_float(data_type);
+    let takes =
+        |entry: &Entry| kinds.contains(&entry.kind()) || is_float && is_float_text(text, *entry);
+    entries.iter().all(takes)
+        && Column::new(data_type, false).push_fields(text, fields, &rules()).is_ok()
+}

@@ -1,0 +1,66 @@
+//! A stream read by a thread of its own, a few blocks ahead of who consumes it.
+
+use std::io::{self, Read};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use super::stream::{Bytes, read_full};
+
+/// Bytes of a block handed over by the decompressing thread.
+pub(super) const BLOCK_BYTES: usize = 1 << 20;
+/// Blocks that may wait; with one at each end, this bounds the memory.
+const BLOCKS_WAITING: usize = 4;
+
+/// Reads what another thread has read before.
+pub(super) struct Ahead {
+    blocks: Receiver<io::Result<Vec<u8>>>,
+    block: Vec<u8>,
+    at: usize,
+    /// Whether this is the last block: a thread that dies before it must not look like the end of
+    /// the input.
+    last: bool,
+}
+
+impl Ahead {
+    pub(super) fn start(source: Bytes) -> io::Result<Self> {
+        let (sender, blocks) = sync_channel(BLOCKS_WAITING);
+        // The thread ends with its input, or when nobody listens any more.
+        std::thread::Builder::new()
+            .name("sty-decompress".into())
+            .spawn(move || pump(source, &sender))?;
+        Ok(Ahead { blocks, block: Vec::new(), at: 0, last: false })
+    }
+}
+
+fn pump(mut source: Bytes, sender: &SyncSender<io::Result<Vec<u8>>>) {
+    loop {
+        let mut block = vec![0; BLOCK_BYTES];
+        let filled = read_full(&mut source, &mut block);
+        let (message, last) = match filled {
+            Ok(n) => {
+                block.truncate(n);
+                (Ok(block), n < BLOCK_BYTES)
+            }
+            Err(e) => (Err(e), true),
+        };
+        if sender.send(message).is_err() || last {
+            return;
+        }
+    }
+}
+
+impl Read for Ahead {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at >= self.block.len() && !self.last {
+            let gone = || io::Error::new(io::ErrorKind::UnexpectedEof, "decompression stopped");
+            self.block = self.blocks.recv().map_err(|_| gone())??;
+            (self.at, self.last) = (0, self.block.len() < BLOCK_BYTES);
+        }
+        let rest = self.block.get(self.at..).unwrap_or_default();
+        let n = rest.len().min(buffer.len());
+        if let (Some(to), Some(from)) = (buffer.get_mut(..n), rest.get(..n)) {
+            to.copy_from_slice(from);
+        }
+        self.at += n;
+        Ok(n)
+    }
+}
