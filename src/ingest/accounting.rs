@@ -1,15 +1,15 @@
 //! What became of every row of a load.
 
-use super::rejects::{Before, OnError, Reject, Rejects};
+use super::rejects::{OnError, PriorRejects, Reject, Rejects};
 use super::rejects_file::RejectsFile;
 use crate::error::{Error, Result};
 
 /// Rejected rows that are told of one by one.
-pub const SHOWN: usize = 3;
+pub const SHOWN_REJECTS: usize = 3;
 
 /// Rows of one input so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct RowCounts {
     /// In the table, once it is committed.
     pub stored: u64,
     /// Left out.
@@ -19,24 +19,24 @@ pub struct Counts {
 /// The book of an ingest: what became of every row. An empty one allows any number of rejected
 /// rows, and keeps none.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct RowAccounting {
     allowed: Option<u64>,
     /// Rows that were rejected by the part of the load that is in the table.
     before: u64,
     file: Option<RejectsFile>,
-    inputs: Vec<Counts>,
+    inputs: Vec<RowCounts>,
     first: Vec<Reject>,
     /// Whether there was a commit.
     committed: bool,
 }
 
-impl Tally {
+impl RowAccounting {
     /// An empty book, or one that goes on after rows that were rejected `before`. A rejects file
     /// that could not be written is an error now, and not after the work.
     pub(super) fn open(
         on_error: &OnError,
         max_errors: Option<u64>,
-        before: &Before,
+        before: &PriorRejects,
     ) -> Result<Self> {
         let (allowed, file) = match on_error {
             OnError::Fail => (Some(0), None),
@@ -45,7 +45,7 @@ impl Tally {
                 (max_errors, Some(RejectsFile::create(file, *replace, before)?))
             }
         };
-        Ok(Tally { allowed, before: before.total(), file, ..Tally::default() })
+        Ok(RowAccounting { allowed, before: before.total(), file, ..RowAccounting::default() })
     }
 
     /// Notes rows of an input (by its number) that go into the table.
@@ -65,30 +65,32 @@ impl Tally {
         let wanted = if self.file.is_some() && excess.is_none() {
             usize::MAX
         } else {
-            SHOWN - self.first.len()
+            SHOWN_REJECTS - self.first.len()
         };
         for reject in rejects.take(wanted) {
             if let Some(file) = &mut self.file {
                 file.write(&reject)?;
             }
-            if self.first.len() < SHOWN {
+            if self.first.len() < SHOWN_REJECTS {
                 self.first.push(reject);
             }
         }
         match excess {
-            Some(allowed) => Err(Error::Rejected { rejected, allowed, details: self.details() }),
+            Some(allowed) => {
+                Err(Error::Rejected { rejected, allowed, details: self.rejection_details() })
+            }
             None => Ok(()),
         }
     }
 
     /// Rows of one input.
-    pub fn counts(&self, input: usize) -> Counts {
+    pub fn counts(&self, input: usize) -> RowCounts {
         self.inputs.get(input).copied().unwrap_or_default()
     }
 
     /// Rows of all inputs.
-    pub fn total(&self) -> Counts {
-        self.inputs.iter().fold(Counts::default(), |sum, counts| Counts {
+    pub fn total(&self) -> RowCounts {
+        self.inputs.iter().fold(RowCounts::default(), |sum, counts| RowCounts {
             stored: sum.stored + counts.stored,
             rejected: sum.rejected + counts.rejected,
         })
@@ -121,14 +123,14 @@ impl Tally {
         self.file = None;
     }
 
-    fn counts_mut(&mut self, input: usize) -> &mut Counts {
+    fn counts_mut(&mut self, input: usize) -> &mut RowCounts {
         if self.inputs.len() <= input {
-            self.inputs.resize(input + 1, Counts::default());
+            self.inputs.resize(input + 1, RowCounts::default());
         }
         &mut self.inputs[input]
     }
 
-    fn details(&self) -> String {
+    fn rejection_details(&self) -> String {
         let stored = match self.committed || self.before > 0 {
             true => "what was committed before stays, and nothing more was stored",
             false => "nothing was stored",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::partition::{ColumnsOnly, Compile, keys};
+use super::partition::{ColumnsOnly, Compile, partition_keys};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::{Arrangement, Schema, SortKey};
@@ -48,26 +48,27 @@ impl Arrange {
     pub fn resolve(&self, schema: &Schema) -> Result<Arrangement> {
         let partition_by = match self.partition_by.as_slice() {
             [] => Vec::new(),
-            requests => keys(requests, schema, &*self.compile())?,
+            requests => partition_keys(requests, schema, &*self.compile())?,
         };
-        let asked = Arrangement { partition_by, sort_by: sort_keys(&self.sort_by, schema)? };
-        let Some(table) = &self.table else { return Ok(asked) };
+        let requested = Arrangement { partition_by, sort_by: sort_keys(&self.sort_by, schema)? };
+        let Some(table) = &self.table else { return Ok(requested) };
         let expressions = |arrangement: &Arrangement| {
             let keys = arrangement.partition_by.iter();
             keys.map(|key| (Arc::clone(&key.name), Arc::clone(&key.expression))).collect::<Vec<_>>()
         };
-        if !asked.partition_by.is_empty() && expressions(&asked) != expressions(table) {
-            let now: Vec<&str> = table.partition_by.iter().map(|key| &*key.expression).collect();
-            let now = if now.is_empty() {
+        if !requested.partition_by.is_empty() && expressions(&requested) != expressions(table) {
+            let current: Vec<&str> =
+                table.partition_by.iter().map(|key| &*key.expression).collect();
+            let current = if current.is_empty() {
                 "not partitioned".into()
             } else {
-                format!("partitioned by {}", now.join(", "))
+                format!("partitioned by {}", current.join(", "))
             };
             return Err(Error::InvalidInput(format!(
-                "the table is {now}; other partitions need another table: sty export with --partition-by, and ingest"
+                "the table is {current}; other partitions need another table: sty export with --partition-by, and ingest"
             )));
         }
-        if !asked.sort_by.is_empty() && asked.sort_by != table.sort_by {
+        if !requested.sort_by.is_empty() && requested.sort_by != table.sort_by {
             return Err(Error::InvalidInput(
                 "the table is sorted in another way, or not at all: sty compact --sort-by changes that".into(),
             ));
@@ -77,16 +78,16 @@ impl Arrange {
 }
 
 /// The columns that are asked for, by id.
-pub fn sort_keys(asked: &[SortBy], schema: &Schema) -> Result<Vec<SortKey>> {
-    if asked.len() > limits::MAX_SORT_KEYS {
+pub fn sort_keys(requested: &[SortBy], schema: &Schema) -> Result<Vec<SortKey>> {
+    if requested.len() > limits::MAX_SORT_KEYS {
         return Err(Error::LimitExceeded(format!(
             "{} sort keys; at most {}",
-            asked.len(),
+            requested.len(),
             limits::MAX_SORT_KEYS
         )));
     }
-    let mut keys: Vec<SortKey> = Vec::with_capacity(asked.len());
-    for by in asked {
+    let mut keys: Vec<SortKey> = Vec::with_capacity(requested.len());
+    for by in requested {
         let at = schema.expect(&by.column)?;
         let Some(column) = schema.columns().get(at) else { continue };
         if keys.iter().any(|key| key.column == column.id) {

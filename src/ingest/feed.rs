@@ -16,8 +16,8 @@ pub struct Feed<I> {
     /// Whether there are no more to hand out.
     exhausted: bool,
     /// One that is too heavy for now.
-    held: Option<Task>,
-    pub(super) in_flight: VecDeque<Parsing>,
+    postponed: Option<Task>,
+    pub(super) in_flight: VecDeque<InFlight>,
     weight: usize,
     /// The input that the last task taken is of, and how many of its pieces were taken.
     taken: (usize, u64),
@@ -29,7 +29,7 @@ impl<I: Iterator<Item = Result<Task>>> Feed<I> {
         Feed {
             tasks,
             exhausted: false,
-            held: None,
+            postponed: None,
             in_flight: VecDeque::new(),
             weight: 0,
             taken: (0, 0),
@@ -48,18 +48,18 @@ impl<I: Iterator<Item = Result<Task>>> Feed<I> {
     pub(super) fn fill(&mut self, pool: &ThreadPool, options: &PipelineOptions) {
         while !self.exhausted {
             let (done, result) = sync_channel(1);
-            match self.held.take().map(Ok).or_else(|| self.tasks.next()) {
+            match self.postponed.take().map(Ok).or_else(|| self.tasks.next()) {
                 None => self.exhausted = true,
                 Some(Err(error)) => {
                     self.exhausted = true;
-                    deliver(&done, Err(error));
+                    send_result(&done, Err(error));
                     // A commit that is due comes first.
                     let input = self.in_flight.back().map_or(self.taken.0, |last| last.input);
-                    self.in_flight.push_back(Parsing {
+                    self.in_flight.push_back(InFlight {
                         weight: 0,
                         bytes: 0,
                         input,
-                        begins: true,
+                        starts_piece: true,
                         result,
                     });
                 }
@@ -67,40 +67,46 @@ impl<I: Iterator<Item = Result<Task>>> Feed<I> {
                     let full = self.in_flight.len() >= options.in_flight
                         || self.weight + task.weight > options.in_flight_bytes;
                     if full && !self.in_flight.is_empty() {
-                        self.held = Some(task);
+                        self.postponed = Some(task);
                         return;
                     }
-                    let Task { weight, bytes, input, begins, work } = task;
-                    pool.spawn(move || deliver(&done, work()));
+                    let Task { weight, bytes, input, starts_piece, work } = task;
+                    pool.spawn(move || send_result(&done, work()));
                     self.weight += weight;
-                    self.in_flight.push_back(Parsing { weight, bytes, input, begins, result });
+                    self.in_flight.push_back(InFlight {
+                        weight,
+                        bytes,
+                        input,
+                        starts_piece,
+                        result,
+                    });
                 }
             }
         }
     }
 
-    pub(super) fn take(&mut self) -> Option<Parsing> {
+    pub(super) fn take(&mut self) -> Option<InFlight> {
         let oldest = self.in_flight.pop_front()?;
         self.weight -= oldest.weight;
         if oldest.input != self.taken.0 {
             self.taken = (oldest.input, 0);
         }
-        self.taken.1 += u64::from(oldest.begins);
+        self.taken.1 += u64::from(oldest.starts_piece);
         Some(oldest)
     }
 }
 
 /// A task that a worker has, or has done.
 #[derive(Debug)]
-pub(super) struct Parsing {
+pub(super) struct InFlight {
     weight: usize,
     pub(super) bytes: u64,
     pub(super) input: usize,
-    pub(super) begins: bool,
+    pub(super) starts_piece: bool,
     pub(super) result: Receiver<Result<Parsed>>,
 }
 
 /// Sends a result; a coordinator that has given up no longer listens, which is fine.
-pub(super) fn deliver<T>(to: &SyncSender<T>, result: T) {
+pub(super) fn send_result<T>(to: &SyncSender<T>, result: T) {
     let _ = to.send(result);
 }

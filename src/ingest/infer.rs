@@ -1,6 +1,6 @@
 //! The type of a column from the text of its fields.
 //!
-//! Each field leaves a set of types that it can be read as without loss ([`Kinds`]); a column's
+//! Each field leaves a set of types that it can be read as without loss ([`TypeCandidates`]); a column's
 //! type is the first one, in the order of the set, that all its fields share, and text if there is
 //! none. So `007`, `+1` or an integer that no machine word holds make a column text, while `1`
 //! beside `1.5` makes it float64.
@@ -12,7 +12,7 @@ use crate::model::{DataType, TimeUnit};
 
 /// The types that every field seen so far can be read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kinds {
+pub struct TypeCandidates {
     bits: u16,
     any: bool,
 }
@@ -29,24 +29,24 @@ const ZONED_NS: u16 = 1 << 8;
 const TIME_US: u16 = 1 << 9;
 const TIME_NS: u16 = 1 << 10;
 
-impl Default for Kinds {
+impl Default for TypeCandidates {
     fn default() -> Self {
-        Kinds { bits: u16::MAX, any: false }
+        TypeCandidates { bits: u16::MAX, any: false }
     }
 }
 
-impl Kinds {
+impl TypeCandidates {
     /// Takes in a field that is not null.
     #[inline]
     pub fn add(&mut self, text: Text<'_>) {
         self.any = true;
         if self.bits != 0 {
-            self.bits &= kinds_of(text);
+            self.bits &= candidates(text);
         }
     }
 
     /// Takes in a text that is not to become a number or a truth value, whatever it spells.
-    pub fn add_text(&mut self, text: Text<'_>) {
+    pub fn add_string(&mut self, text: Text<'_>) {
         self.any = true;
         if self.bits != 0 {
             self.bits &= match text.bytes().first() {
@@ -57,7 +57,7 @@ impl Kinds {
     }
 
     /// Takes in a value that nothing but text can hold.
-    pub fn add_other(&mut self) {
+    pub fn add_text_only(&mut self) {
         (self.any, self.bits) = (true, 0);
     }
 
@@ -94,7 +94,7 @@ impl Kinds {
 }
 
 /// The types as which one field can be read without loss; none means text.
-fn kinds_of(text: Text<'_>) -> u16 {
+fn candidates(text: Text<'_>) -> u16 {
     let bytes = text.bytes();
     match bytes.first() {
         Some(b'0'..=b'9' | b'-' | b'.') => numeric(text) | temporal(text),
@@ -132,9 +132,9 @@ fn temporal(text: Text<'_>) -> u16 {
 
 /// The type of one field alone.
 pub fn type_of(text: Text<'_>) -> DataType {
-    let mut kinds = Kinds::default();
-    kinds.add(text);
-    kinds.data_type()
+    let mut candidates = TypeCandidates::default();
+    candidates.add(text);
+    candidates.data_type()
 }
 
 #[cfg(test)]
@@ -142,11 +142,11 @@ mod tests {
     use super::*;
 
     fn infer(fields: &[&str]) -> String {
-        let mut kinds = Kinds::default();
+        let mut candidates = TypeCandidates::default();
         for field in fields {
-            kinds.add((*field).into());
+            candidates.add((*field).into());
         }
-        kinds.data_type().to_string()
+        candidates.data_type().to_string()
     }
 
     #[test]

@@ -9,13 +9,13 @@ use std::time::Instant;
 
 use arrow_array::RecordBatch;
 
-use super::accounting::Tally;
+use super::accounting::RowAccounting;
 use super::arrange::Arrange;
-use super::input_tasks::{Remarks, Tasks};
+use super::input_tasks::{InputTasks, LoadWarnings};
 pub use super::options::LoadOptions;
 pub(crate) use super::options::{pipeline_options, thread_pool};
 use super::pipeline::{self, Feed, PipelineOptions};
-use super::rejects::{Before, OnError};
+use super::rejects::{OnError, PriorRejects};
 pub use super::report::{InputReport, LoadReport};
 use super::resume::{self, IfLoaded};
 use super::segment_files::store_segments;
@@ -33,14 +33,15 @@ use crate::store::{Changes, NewSegment, TableWriter};
 /// nothing is, or as often as it is told. Inputs that were loaded before are not loaded again
 /// unasked.
 pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> Result<LoadReport> {
-    let plan = resume::plan(inputs, &writer.sources()?, options.if_loaded)?;
+    let plan = resume::plan_load(inputs, &writer.sources()?, options.if_loaded)?;
     let read: Vec<_> = plan
         .inputs
         .iter()
         .map(|input| (input.name().to_path_buf(), input.consumed(), input.hash()))
         .collect();
-    let tally = Tally::open(&options.on_error, options.max_errors, &plan.before)?;
-    let mut remarks = Remarks::default();
+    let accounting =
+        RowAccounting::open(&options.on_error, options.max_errors, &plan.prior_rejects)?;
+    let mut warnings = LoadWarnings::default();
     let pipeline = pipeline_options(&writer, options);
     let pieces_before: Vec<u64> = plan
         .sources
@@ -48,17 +49,17 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
         .map(|source| source.as_ref().map_or(0, |source| source.pieces))
         .collect();
     let (most, pool) = (pipeline.in_flight_bytes, Arc::new(thread_pool(options.threads)?));
-    let tasks = Tasks::new(
+    let tasks = InputTasks::new(
         plan.inputs,
         writer.schema(),
         options,
         Arc::clone(&pool),
         most,
         pieces_before.clone(),
-        &mut remarks,
+        &mut warnings,
     )?;
     let mut feed = Feed::new(tasks);
-    let mut loading = Loading::new(writer, pool, pipeline, options, tally);
+    let mut loading = Loading::new(writer, pool, pipeline, options, accounting);
     let mut begun = 0;
     loop {
         let stored = loading.part(&mut feed)?;
@@ -69,7 +70,7 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
         let mut sources = Vec::new();
         for number in begun..=end.min(plan.sources.len().saturating_sub(1)) {
             let Some(source) = plan.sources.get(number).and_then(Option::as_ref) else { continue };
-            let counts = loading.tally.counts(number);
+            let counts = loading.accounting.counts(number);
             let done = number < end;
             sources.push(Source {
                 rows: source.rows + counts.stored + counts.rejected,
@@ -87,16 +88,16 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
         }
     }
     drop(feed);
-    let (mut report, tally) = loading.finish()?;
+    let (mut report, accounting) = loading.finish()?;
     let input = |(at, (name, consumed, _)): (usize, (PathBuf, Arc<AtomicU64>, _))| {
-        let counts = tally.counts(at);
+        let counts = accounting.counts(at);
         let (rows_read, bytes) =
             (counts.stored + counts.rejected, consumed.load(Ordering::Relaxed));
         InputReport { name, rows_read, rows_rejected: counts.rejected, bytes }
     };
     report.inputs = read.into_iter().enumerate().map(input).collect();
     report.bytes_in = report.inputs.iter().map(|input| input.bytes).sum();
-    (report.skipped, report.guesses) = (remarks.skipped, remarks.guesses);
+    (report.skipped, report.guesses) = (warnings.skipped, warnings.guesses);
     (report.loaded_before, report.resumed) = (plan.skipped, plan.resumed);
     Ok(report)
 }
@@ -120,11 +121,11 @@ pub fn load_batches(
         let batch = batch?;
         Ok(Task::new(batch.get_array_memory_size(), move || Ok(batch.into())))
     };
-    let (pool, tally) = (
+    let (pool, accounting) = (
         Arc::new(thread_pool(options.threads)?),
-        Tally::open(&OnError::Fail, None, &Before::default())?,
+        RowAccounting::open(&OnError::Fail, None, &PriorRejects::default())?,
     );
-    let mut loading = Loading::new(writer, pool, pipeline, options, tally);
+    let mut loading = Loading::new(writer, pool, pipeline, options, accounting);
     let stored = loading.part(&mut Feed::new(batches.map(task)))?;
     loading.commit(stored, Vec::new())?;
     Ok(loading.finish()?.0)
@@ -136,7 +137,7 @@ struct Loading<'a> {
     pool: Arc<rayon::ThreadPool>,
     pipeline: PipelineOptions,
     options: &'a LoadOptions,
-    tally: Tally,
+    accounting: RowAccounting,
     started: Instant,
     report: LoadReport,
 }
@@ -154,10 +155,10 @@ impl<'a> Loading<'a> {
         pool: Arc<rayon::ThreadPool>,
         pipeline: PipelineOptions,
         options: &'a LoadOptions,
-        tally: Tally,
+        accounting: RowAccounting,
     ) -> Self {
         let (started, report) = (Instant::now(), LoadReport::default());
-        Loading { writer, pool, pipeline, options, tally, started, report }
+        Loading { writer, pool, pipeline, options, accounting, started, report }
     }
 
     /// Runs tasks into segments, until there are none or a commit is due.
@@ -171,8 +172,8 @@ impl<'a> Loading<'a> {
         let told = self.writer.base().filter(|root| !root.schema.columns().is_empty());
         let table = told.map(|root| root.arrangement.clone());
         let arrange = Arrange { table, ..self.options.arrange.clone() };
-        let (pool, pipeline, until, tally) =
-            (&self.pool, &self.pipeline, self.options.commit_every, &mut self.tally);
+        let (pool, pipeline, until, accounting) =
+            (&self.pool, &self.pipeline, self.options.commit_every, &mut self.accounting);
         let (arrangement, segments) = std::thread::scope(|scope| {
             let storing = scope.spawn(move || store_segments(&files, encoded));
             let stopped = |_| Error::Cancelled;
@@ -185,7 +186,7 @@ impl<'a> Loading<'a> {
                 &mut schema,
                 &arrange,
                 pipeline,
-                tally,
+                accounting,
                 &mut sink,
             );
             drop(sink);
@@ -213,24 +214,24 @@ impl<'a> Loading<'a> {
         let (schema, arrangement) = (&changes.schema, &changes.arrangement);
         changes.edits =
             tiers::append(&self.writer, segments, schema, arrangement, &self.pool, &self.pipeline)?;
-        self.tally.seal()?;
+        self.accounting.seal()?;
         let commit = self.writer.commit_changes(changes)?;
         self.report.generation = commit.generation;
         self.report.bytes_metadata += commit.metadata_bytes;
         self.report.bytes_written += commit.written_bytes;
         self.report.traffic = commit.traffic;
         self.report.commits += 1;
-        self.tally.publish()
+        self.accounting.publish()
     }
 
-    fn finish(mut self) -> Result<(LoadReport, Tally)> {
-        self.tally.finish();
-        let counts = self.tally.total();
+    fn finish(mut self) -> Result<(LoadReport, RowAccounting)> {
+        self.accounting.finish();
+        let counts = self.accounting.total();
         (self.report.rows_stored, self.report.rows_rejected) = (counts.stored, counts.rejected);
         self.report.rows_read = counts.stored + counts.rejected;
-        self.report.first_rejects = self.tally.first().to_vec();
+        self.report.first_rejects = self.accounting.first().to_vec();
         self.report.elapsed = self.started.elapsed();
-        Ok((std::mem::take(&mut self.report), std::mem::take(&mut self.tally)))
+        Ok((std::mem::take(&mut self.report), std::mem::take(&mut self.accounting)))
     }
 }
 

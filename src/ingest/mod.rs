@@ -6,7 +6,7 @@
 //! counted and written down (`rejects`).
 
 pub mod text; // numbers, dates and times in text
-pub(crate) mod moments; // texts of points of time in full
+pub(crate) mod timestamp_text; // texts of points of time in full
 pub mod infer; // types from a sample
 pub mod rejects; // rows that cannot be stored
 mod rejects_file; // the file that keeps them

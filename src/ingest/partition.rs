@@ -62,7 +62,7 @@ impl Compile for ColumnsOnly {
 
 /// The keys of a table for an expression list such as `year(pickup) AS year, vendor_id`, one text
 /// for each.
-pub fn keys(
+pub fn partition_keys(
     requests: &[String],
     schema: &Schema,
     compile: &dyn Compile,
@@ -165,7 +165,7 @@ impl Partitions {
 
     /// The number of the partition of each row. The batch's columns are those of the schema with
     /// these ids.
-    pub fn of(
+    pub fn number_rows(
         &mut self,
         batch: &RecordBatch,
         ids: &[ColumnId],
@@ -198,7 +198,7 @@ impl Partitions {
             values.push(match &compiled.function {
                 Some(function) => function
                     .evaluate(&inputs, rows)
-                    .map_err(|error| failed(&key.expression, error))?,
+                    .map_err(|error| key_error(&key.expression, error))?,
                 None => inputs
                     .into_iter()
                     .next()
@@ -217,7 +217,7 @@ impl Partitions {
                 _ => match self.numbers.get(bytes.as_ref()) {
                     Some(number) => *number,
                     None => {
-                        let path = path(&self.keys, &values, row)?;
+                        let path = partition_path(&self.keys, &values, row)?;
                         let next = self.names.len() as u32;
                         let number = *self.paths.entry(Arc::clone(&path)).or_insert(next);
                         if number == next {
@@ -266,7 +266,7 @@ fn input(batch: &RecordBatch, ids: &[ColumnId], column: &Column) -> Result<Array
     })
 }
 
-fn failed(expression: &str, error: Error) -> Error {
+fn key_error(expression: &str, error: Error) -> Error {
     match error {
         Error::InvalidInput(what) => {
             Error::InvalidInput(format!("--partition-by '{expression}': {what}"))
@@ -276,7 +276,7 @@ fn failed(expression: &str, error: Error) -> Error {
 }
 
 /// The directory of a row's partition.
-fn path(keys: &[PartitionKey], values: &[ArrayRef], row: usize) -> Result<Arc<str>> {
+fn partition_path(keys: &[PartitionKey], values: &[ArrayRef], row: usize) -> Result<Arc<str>> {
     let mut path = String::new();
     for (key, values) in keys.iter().zip(values) {
         if !path.is_empty() {
@@ -285,7 +285,7 @@ fn path(keys: &[PartitionKey], values: &[ArrayRef], row: usize) -> Result<Arc<st
         escape(key.name.as_bytes(), &mut path);
         path.push('=');
         let start = path.len();
-        match shown(&values.slice(row, 1))? {
+        match value_bytes(&values.slice(row, 1))? {
             None => path.push_str(NULL_PARTITION),
             Some(text) if text == NULL_PARTITION.as_bytes() => {
                 path.push_str(&NULL_PARTITION.replace('_', "%5F"))
@@ -306,7 +306,7 @@ fn path(keys: &[PartitionKey], values: &[ArrayRef], row: usize) -> Result<Arc<st
 }
 
 /// A value as SQL shows it, and one of bytes as these; `None` for null.
-fn shown(value: &ArrayRef) -> Result<Option<Vec<u8>>> {
+fn value_bytes(value: &ArrayRef) -> Result<Option<Vec<u8>>> {
     let is_bytes = DataType::from_arrow(value.data_type()) == Some(DataType::Binary);
     let text =
         if is_bytes { Ok(Arc::clone(value)) } else { arrow_cast::cast(value, &ArrowType::Utf8) };
@@ -368,10 +368,10 @@ mod tests {
         let schema = Schema::from_names(names).unwrap();
         let ids: Vec<ColumnId> = schema.columns().iter().map(|column| column.id).collect();
         let requests: Vec<String> = requests.iter().map(ToString::to_string).collect();
-        let keys = keys(&requests, &schema, &ColumnsOnly).unwrap();
+        let keys = partition_keys(&requests, &schema, &ColumnsOnly).unwrap();
         let mut partitions = Partitions::new(keys, Arc::new(ColumnsOnly));
         let batch = RecordBatch::try_from_iter(columns).unwrap();
-        let numbers = partitions.of(&batch, &ids, &schema).unwrap();
+        let numbers = partitions.number_rows(&batch, &ids, &schema).unwrap();
         (numbers, partitions.names.iter().map(ToString::to_string).collect())
     }
 
@@ -416,16 +416,17 @@ mod tests {
     #[test]
     fn a_type_that_widens_keeps_the_partitions() {
         let schema = |data_type| Schema::from_names([("k", data_type)]).unwrap();
-        let keys = keys(&["k".to_owned()], &schema(DataType::Int32), &ColumnsOnly).unwrap();
+        let keys =
+            partition_keys(&["k".to_owned()], &schema(DataType::Int32), &ColumnsOnly).unwrap();
         let mut partitions = Partitions::new(keys, Arc::new(ColumnsOnly));
         let narrow: ArrayRef = Arc::new(Int32Array::from(vec![7, 8, 7]));
         let batch = RecordBatch::try_from_iter([("k", narrow)]).unwrap();
         assert_eq!(
-            partitions.of(&batch, &[ColumnId(0)], &schema(DataType::Int32)).unwrap(),
+            partitions.number_rows(&batch, &[ColumnId(0)], &schema(DataType::Int32)).unwrap(),
             [0, 1, 0]
         );
         assert_eq!(
-            partitions.of(&batch, &[ColumnId(0)], &schema(DataType::Int64)).unwrap(),
+            partitions.number_rows(&batch, &[ColumnId(0)], &schema(DataType::Int64)).unwrap(),
             [0, 1, 0]
         );
         assert_eq!(&*partitions.path(1), "k=8");

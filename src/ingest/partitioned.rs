@@ -21,7 +21,7 @@ use crate::model::{ColumnId, DataType};
 use crate::segment::writer::{InputColumn, SegmentInput};
 
 /// A column of all that waits: an array for each batch, of one type.
-type Unified = Vec<(ColumnId, DataType, Vec<ArrayRef>)>;
+type UnifiedColumns = Vec<(ColumnId, DataType, Vec<ArrayRef>)>;
 
 /// What is kept of each row beside its values: its partition, and where it is while it is cut.
 const ROW_BYTES: usize = 36;
@@ -42,26 +42,26 @@ fn own_texts(array: &ArrayRef) -> ArrayRef {
 pub struct PartitionedRows {
     limits: SegmentLimits,
     /// Bytes of values that may wait.
-    room: usize,
-    waiting: Vec<Waiting>,
+    max_bytes: usize,
+    waiting: Vec<WaitingBatch>,
     bytes: usize,
     /// Rows of each partition.
     rows: Vec<usize>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingBatch {
     columns: Vec<(ColumnId, Arc<str>, ArrayRef)>,
     partitions: Vec<u32>,
 }
 
 impl PartitionedRows {
-    /// Nothing waits yet; `room` is bytes of values.
-    pub fn new(limits: SegmentLimits, room: usize) -> Self {
-        PartitionedRows { limits, room, waiting: Vec::new(), bytes: 0, rows: Vec::new() }
+    /// Nothing waits yet; `max_bytes` is bytes of values.
+    pub fn new(limits: SegmentLimits, max_bytes: usize) -> Self {
+        PartitionedRows { limits, max_bytes, waiting: Vec::new(), bytes: 0, rows: Vec::new() }
     }
 
-    /// Adds a batch, in layouts that `columns::readable` leaves as they are, whose columns have
+    /// Adds a batch, in layouts that `columns::to_stored_layouts` leaves as they are, whose columns have
     /// these ids and whose rows are in these partitions. Says whether it is time to
     /// [`PartitionedRows::cut`].
     pub fn push(&mut self, batch: &RecordBatch, ids: &[ColumnId], partitions: Vec<u32>) -> bool {
@@ -80,44 +80,48 @@ impl PartitionedRows {
         let columns = fields.zip(ids).zip(batch.columns());
         let columns = columns
             .map(|((field, id), array)| (*id, Arc::from(field.name().as_str()), Arc::clone(array)));
-        self.waiting.push(Waiting { columns: columns.collect(), partitions });
-        self.bytes >= self.room
+        self.waiting.push(WaitingBatch { columns: columns.collect(), partitions });
+        self.bytes >= self.max_bytes
     }
 
     /// Takes out segments: all rows, or at least half of what waits. `sink` gets them in groups
     /// that are about as large as one full segment.
-    pub fn cut(&mut self, all: bool, sink: &mut dyn FnMut(Cut) -> Result<()>) -> Result<()> {
+    pub fn cut(
+        &mut self,
+        all: bool,
+        sink: &mut dyn FnMut(PendingSegments) -> Result<()>,
+    ) -> Result<()> {
         let total: usize = self.rows.iter().sum();
         if total == 0 {
             return Ok(());
         }
         let row_bytes = (self.bytes / total).max(1);
         let full = self.limits.rows.min(self.limits.bytes / row_bytes).max(1);
-        let chosen = self.choose(all, full, total, self.room / 2 / row_bytes);
-        let mut places: Vec<Vec<(usize, usize)>> =
+        let chosen = self.choose(all, full, total, self.max_bytes / 2 / row_bytes);
+        let mut locations: Vec<Vec<(usize, usize)>> =
             chosen.iter().map(|rows| Vec::with_capacity(*rows)).collect();
         let mut left = Vec::new();
         for (at, waiting) in self.waiting.iter().enumerate() {
             for (row, partition) in waiting.partitions.iter().enumerate() {
                 let partition = *partition as usize;
-                match (places.get_mut(partition), chosen.get(partition)) {
-                    (Some(places), Some(chosen)) if places.len() < *chosen => {
-                        places.push((at, row))
+                match (locations.get_mut(partition), chosen.get(partition)) {
+                    (Some(locations), Some(chosen)) if locations.len() < *chosen => {
+                        locations.push((at, row))
                     }
                     _ => left.push((at, row)),
                 }
             }
         }
-        let columns = Arc::new(self.unified()?);
-        let start = || Cut {
+        let columns = Arc::new(self.unified_columns()?);
+        let start = || PendingSegments {
             columns: Arc::clone(&columns),
             block_rows: self.limits.block_rows,
             rows: vec![],
             segments: vec![],
         };
         let mut group = start();
-        for (partition, places) in places.iter().enumerate() {
-            for rows in places.chunks(full) {
+        for (partition, locations) in locations.iter().enumerate() {
+            for rows in locations.chunks(full) {
                 if !group.rows.is_empty() && group.rows.len() + rows.len() > full {
                     sink(std::mem::replace(&mut group, start()))?;
                 }
@@ -128,11 +132,11 @@ impl PartitionedRows {
         if !group.rows.is_empty() {
             sink(group)?;
         }
-        self.keep(&left, &columns)
+        self.retain(&left, &columns)
     }
 
-    /// How many rows of each partition to cut: of `total`, so that at most `most` wait on.
-    fn choose(&self, all: bool, full: usize, total: usize, most: usize) -> Vec<usize> {
+    /// How many rows of each partition to cut: of `total`, so that at most `max_waiting` wait on.
+    fn choose(&self, all: bool, full: usize, total: usize, max_waiting: usize) -> Vec<usize> {
         if all {
             return self.rows.clone();
         }
@@ -145,7 +149,7 @@ impl PartitionedRows {
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
         order.sort_by_key(|at| (std::cmp::Reverse(rest(&chosen, *at)), *at));
         for at in order {
-            if left <= most {
+            if left <= max_waiting {
                 break;
             }
             left -= rest(&chosen, at);
@@ -157,7 +161,7 @@ impl PartitionedRows {
     }
 
     /// Every column of what waits under one type, an array for each batch.
-    fn unified(&self) -> Result<Unified> {
+    fn unified_columns(&self) -> Result<UnifiedColumns> {
         let mut types: BTreeMap<ColumnId, (Arc<str>, DataType)> = BTreeMap::new();
         for (id, name, array) in self.waiting.iter().flat_map(|waiting| &waiting.columns) {
             let new = stored_type(name, array)?;
@@ -187,7 +191,7 @@ impl PartitionedRows {
     }
 
     /// Copies the rows that wait on out of the batches, which hold many more.
-    fn keep(&mut self, left: &[(usize, usize)], columns: &Unified) -> Result<()> {
+    fn retain(&mut self, remaining: &[(usize, usize)], columns: &UnifiedColumns) -> Result<()> {
         let partition = |(at, row): &(usize, usize)| {
             self.waiting
                 .get(*at)
@@ -195,7 +199,7 @@ impl PartitionedRows {
                 .copied()
                 .unwrap_or(0)
         };
-        let partitions: Vec<u32> = left.iter().map(partition).collect();
+        let partitions: Vec<u32> = remaining.iter().map(partition).collect();
         self.rows.fill(0);
         for number in &partitions {
             if let Some(rows) = self.rows.get_mut(*number as usize) {
@@ -206,19 +210,21 @@ impl PartitionedRows {
         for (id, name, _) in self.waiting.iter().flat_map(|waiting| &waiting.columns) {
             names.entry(*id).or_insert_with(|| Arc::clone(name));
         }
-        let gathered =
-            columns.iter().filter(|_| !left.is_empty()).map(|column| gather(column, left));
+        let gathered = columns
+            .iter()
+            .filter(|_| !remaining.is_empty())
+            .map(|column| gather(column, remaining));
         let mut gathered = gathered.collect::<Result<Vec<_>>>()?;
         // Views would hold on to the texts of all rows.
         gathered.iter_mut().for_each(|(.., array)| *array = own_texts(array));
         self.waiting.clear();
         self.bytes = gathered.iter().map(|(.., array)| value_bytes(array)).sum::<usize>()
-            + left.len() * ROW_BYTES;
-        if !left.is_empty() {
+            + remaining.len() * ROW_BYTES;
+        if !remaining.is_empty() {
             let name = |id| names.get(&id).cloned().unwrap_or_else(|| Arc::from(""));
             let columns =
                 gathered.into_iter().map(|(id, _, array)| (id, name(id), array)).collect();
-            self.waiting.push(Waiting { columns, partitions });
+            self.waiting.push(WaitingBatch { columns, partitions });
         }
         Ok(())
     }
@@ -226,8 +232,8 @@ impl PartitionedRows {
 
 /// The rows of some segments, still where they waited.
 #[derive(Debug)]
-pub struct Cut {
-    columns: Arc<Unified>,
+pub struct PendingSegments {
+    columns: Arc<UnifiedColumns>,
     block_rows: usize,
     /// By batch and row.
     rows: Vec<(usize, usize)>,
@@ -235,7 +241,7 @@ pub struct Cut {
     segments: Vec<(u32, usize)>,
 }
 
-impl Cut {
+impl PendingSegments {
     /// The partition of each segment, in order.
     pub fn partitions(&self) -> impl Iterator<Item = u32> {
         self.segments.iter().map(|(partition, _)| *partition)
@@ -289,7 +295,7 @@ mod tests {
 
     /// What comes out: partition, rows, first value, sorted by partition; every row is checked to
     /// be where it belongs.
-    fn collect(cut: Cut, out: &mut Vec<(u32, Vec<i64>)>) -> Result<()> {
+    fn collect(cut: PendingSegments, out: &mut Vec<(u32, Vec<i64>)>) -> Result<()> {
         for (partition, input) in cut.gather().unwrap() {
             // Before the type widened, it is narrow.
             let ids = arrow_cast::cast(&input.columns[0].arrays[0], &arrow_schema::DataType::Int64)
@@ -303,8 +309,8 @@ mod tests {
 
     #[test]
     fn every_row_comes_out_once_in_its_partition_and_in_order() {
-        for (room, partitions) in [(1_000, 3u32), (20_000, 3), (20_000, 500), (1 << 30, 7)] {
-            let mut rows = PartitionedRows::new(LIMITS, room);
+        for (max_bytes, partitions) in [(1_000, 3u32), (20_000, 3), (20_000, 500), (1 << 30, 7)] {
+            let mut rows = PartitionedRows::new(LIMITS, max_bytes);
             let (mut out, mut pushed, mut most_waiting) = (Vec::new(), Vec::new(), 0);
             for batch in 0..40i64 {
                 let values: Vec<i64> = (batch * 50..batch * 50 + 50).collect();
@@ -331,7 +337,7 @@ mod tests {
             rows.cut(true, &mut |cut| collect(cut, &mut out)).unwrap();
             assert!(rows.waiting.is_empty() && rows.bytes == 0);
             // A text that was missing in some batches becomes views, which take more room.
-            assert!(most_waiting < room / 4 * 5 + 1_000, "{most_waiting} of {room}");
+            assert!(most_waiting < max_bytes / 4 * 5 + 1_000, "{most_waiting} of {max_bytes}");
             for partition in 0..partitions {
                 let found: Vec<i64> = out
                     .iter()
@@ -340,7 +346,7 @@ mod tests {
                     .collect();
                 let expected: Vec<i64> =
                     pushed.iter().filter(|(p, _)| *p == partition).map(|(_, id)| *id).collect();
-                assert_eq!(found, expected, "room {room}, partition {partition}");
+                assert_eq!(found, expected, "budget {max_bytes}, partition {partition}");
             }
             assert!(out.iter().all(|(_, ids)| ids.len() <= 100));
         }

@@ -26,17 +26,17 @@ use arrow_array::RecordBatch;
 use rayon::ThreadPool;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use super::accounting::Tally;
+use super::accounting::RowAccounting;
 use super::arrange::Arrange;
-use super::columns::{SegmentBuilder, match_columns, readable};
+use super::columns::{SegmentBuilder, match_columns, to_stored_layouts};
 pub use super::feed::Feed;
-use super::feed::{Parsing, deliver};
+use super::feed::{InFlight, send_result};
 pub use super::options::PipelineOptions;
 use super::partition::Partitions;
-use super::partitioned::{Cut, PartitionedRows};
+use super::partitioned::{PartitionedRows, PendingSegments};
 use super::resume::CommitEvery;
 use super::sort::sorted;
-pub use super::task::{Again, Parsed, Task};
+pub use super::task::{Parsed, Reparse, Task};
 use crate::error::{Error, Result};
 use crate::model::{Arrangement, ColumnId, Schema, SortKey};
 use crate::segment::writer::{self, EncodedSegment, SegmentInput};
@@ -45,7 +45,7 @@ use crate::segment::writer::{self, EncodedSegment, SegmentInput};
 pub type Sink<'a> = dyn FnMut(Arc<str>, EncodedSegment) -> Result<()> + 'a;
 
 /// Runs `tasks` on `pool` and hands encoded segments to `sink`, in order. `schema` grows and widens
-/// as batches need it; `arrange` says where rows go, and `tally` notes what became of every row.
+/// as batches need it; `arrange` says where rows go, and `accounting` notes what became of every row.
 /// Returns how rows are arranged, unless there was not a batch.
 pub fn run(
     pool: &ThreadPool,
@@ -53,10 +53,10 @@ pub fn run(
     schema: &mut Schema,
     arrange: &Arrange,
     options: &PipelineOptions,
-    tally: &mut Tally,
+    accounting: &mut RowAccounting,
     sink: &mut Sink<'_>,
 ) -> Result<Option<Arrangement>> {
-    run_part(pool, &mut Feed::new(tasks), None, schema, arrange, options, tally, sink)
+    run_part(pool, &mut Feed::new(tasks), None, schema, arrange, options, accounting, sink)
 }
 
 /// As [`run`], until a commit is due: then the feed has a [`Feed::position`].
@@ -64,44 +64,44 @@ pub fn run(
 pub fn run_part(
     pool: &ThreadPool,
     feed: &mut Feed<impl Iterator<Item = Result<Task>>>,
-    until: Option<CommitEvery>,
+    commit_every: Option<CommitEvery>,
     schema: &mut Schema,
     arrange: &Arrange,
     options: &PipelineOptions,
-    tally: &mut Tally,
+    accounting: &mut RowAccounting,
     sink: &mut Sink<'_>,
 ) -> Result<Option<Arrangement>> {
-    let mut stage = Stage {
+    let mut coordinator = Coordinator {
         pool,
         options,
         arrange,
-        collected: Collected::OneSegment(SegmentBuilder::new(options.segment)),
+        buffer: RowBuffer::OneSegment(SegmentBuilder::new(options.segment)),
         encoding: None,
         sink,
-        tally,
+        accounting,
         arrangement: None,
         sort_by: Arc::new([]),
     };
     let (mut rows, mut bytes) = (0, 0);
     loop {
         feed.fill(pool, options);
-        let is_due = until.is_some_and(|until| match until {
+        let is_due = commit_every.is_some_and(|commit_every| match commit_every {
             CommitEvery::Rows(every) => rows >= every.max(1),
             CommitEvery::Bytes(every) => bytes >= every.max(1),
         });
-        if is_due && feed.in_flight.front().is_some_and(|next| next.begins) {
+        if is_due && feed.in_flight.front().is_some_and(|next| next.starts_piece) {
             break;
         }
         let Some(oldest) = feed.take() else { break };
         bytes += oldest.bytes;
-        rows += stage.take(oldest, schema)?;
+        rows += coordinator.take(oldest, schema)?;
     }
-    stage.close(true)?;
-    stage.drain()?;
-    Ok(stage.arrangement)
+    coordinator.flush(true)?;
+    coordinator.finish_encoding()?;
+    Ok(coordinator.arrangement)
 }
 
-fn lost<T>(_: T) -> Error {
+fn no_answer<T>(_: T) -> Error {
     stopped("<worker>")
 }
 
@@ -112,14 +112,14 @@ pub(super) fn stopped(thread: &str) -> Error {
     Error::io(thread, std::io::Error::other(what))
 }
 
-struct Stage<'a, 's> {
+struct Coordinator<'a, 's> {
     pool: &'a ThreadPool,
     options: &'a PipelineOptions,
     arrange: &'a Arrange,
-    collected: Collected,
+    buffer: RowBuffer,
     encoding: Option<Receiver<Result<Encoded>>>,
     sink: &'a mut Sink<'s>,
-    tally: &'a mut Tally,
+    accounting: &'a mut RowAccounting,
     arrangement: Option<Arrangement>,
     sort_by: Arc<[SortKey]>,
 }
@@ -128,29 +128,29 @@ struct Stage<'a, 's> {
 type Encoded = Vec<(Arc<str>, EncodedSegment)>;
 
 /// Rows that are not yet a segment.
-enum Collected {
+enum RowBuffer {
     OneSegment(SegmentBuilder),
     Partitions(Box<Partitions>, PartitionedRows),
 }
 
-impl Stage<'_, '_> {
+impl Coordinator<'_, '_> {
     /// Takes parsed batches. Returns how many rows were read, rejected ones among them.
-    fn take(&mut self, oldest: Parsing, schema: &mut Schema) -> Result<u64> {
-        let mut parsed = oldest.result.recv().map_err(lost)??;
+    fn take(&mut self, oldest: InFlight, schema: &mut Schema) -> Result<u64> {
+        let mut parsed = oldest.result.recv().map_err(no_answer)??;
         let fits = |batch: &RecordBatch| match_columns(&mut schema.clone(), batch).is_ok();
-        if let Some(again) = parsed.again.take_if(|_| !parsed.batches.iter().all(fits)) {
-            parsed = again(schema)?;
+        if let Some(reparse) = parsed.reparse.take_if(|_| !parsed.batches.iter().all(fits)) {
+            parsed = reparse(schema)?;
         }
         let mut rows = parsed.rejects.total();
-        self.tally.reject(oldest.input, parsed.rejects)?;
+        self.accounting.reject(oldest.input, parsed.rejects)?;
         for batch in parsed.batches {
             let ids = match_columns(schema, &batch)?;
             if self.arrangement.is_none() {
                 self.start(self.arrange.resolve(schema)?);
             }
             rows += batch.num_rows() as u64;
-            self.tally.store(oldest.input, batch.num_rows() as u64);
-            self.collect(readable(batch)?, &ids, schema)?;
+            self.accounting.store(oldest.input, batch.num_rows() as u64);
+            self.collect(to_stored_layouts(batch)?, &ids, schema)?;
         }
         Ok(rows)
     }
@@ -161,28 +161,28 @@ impl Stage<'_, '_> {
             let partitions =
                 Partitions::new(arrangement.partition_by.clone(), self.arrange.compile());
             let rows = PartitionedRows::new(self.options.segment, self.options.waiting_bytes);
-            self.collected = Collected::Partitions(Box::new(partitions), rows);
+            self.buffer = RowBuffer::Partitions(Box::new(partitions), rows);
         }
         self.sort_by = arrangement.sort_by.as_slice().into();
         self.arrangement = Some(arrangement);
     }
 
     fn collect(&mut self, batch: RecordBatch, ids: &[ColumnId], schema: &Schema) -> Result<()> {
-        match &mut self.collected {
-            Collected::Partitions(partitions, rows) => {
-                let of = partitions.of(&batch, ids, schema)?;
-                if rows.push(&batch, ids, of) { self.close(false) } else { Ok(()) }
+        match &mut self.buffer {
+            RowBuffer::Partitions(partitions, rows) => {
+                let numbers = partitions.number_rows(&batch, ids, schema)?;
+                if rows.push(&batch, ids, numbers) { self.flush(false) } else { Ok(()) }
             }
-            Collected::OneSegment(_) => self.collect_segment(batch, ids),
+            RowBuffer::OneSegment(_) => self.collect_segment(batch, ids),
         }
     }
 
     fn collect_segment(&mut self, batch: RecordBatch, ids: &[ColumnId]) -> Result<()> {
         let mut rest = batch;
-        while let Collected::OneSegment(builder) = &mut self.collected
+        while let RowBuffer::OneSegment(builder) = &mut self.buffer
             && let ControlFlow::Break(more) = builder.push(&rest, ids)?
         {
-            self.close(false)?;
+            self.flush(false)?;
             rest = more;
             if rest.num_rows() == 0 {
                 break;
@@ -193,21 +193,21 @@ impl Stage<'_, '_> {
 
     /// Sends rows to be encoded, after what was being encoded has reached the sink: those of one
     /// segment, or those of the fullest partitions; of all if it is the end.
-    fn close(&mut self, end: bool) -> Result<()> {
-        match &mut self.collected {
-            Collected::OneSegment(builder) if builder.is_empty() => Ok(()),
-            Collected::OneSegment(builder) => {
+    fn flush(&mut self, end: bool) -> Result<()> {
+        match &mut self.buffer {
+            RowBuffer::OneSegment(builder) if builder.is_empty() => Ok(()),
+            RowBuffer::OneSegment(builder) => {
                 let input = builder.finish()?;
                 self.encode(move || Ok(vec![(Arc::from(""), input)]))
             }
-            Collected::Partitions(..) => {
-                let nothing = Collected::OneSegment(SegmentBuilder::new(self.options.segment));
-                let Collected::Partitions(partitions, mut rows) =
-                    std::mem::replace(&mut self.collected, nothing)
+            RowBuffer::Partitions(..) => {
+                let nothing = RowBuffer::OneSegment(SegmentBuilder::new(self.options.segment));
+                let RowBuffer::Partitions(partitions, mut rows) =
+                    std::mem::replace(&mut self.buffer, nothing)
                 else {
                     return Ok(());
                 };
-                let closed = rows.cut(end, &mut |cut: Cut| {
+                let closed = rows.cut(end, &mut |cut: PendingSegments| {
                     let paths =
                         cut.partitions().map(|number| partitions.path(number)).collect::<Vec<_>>();
                     self.encode(move || {
@@ -215,7 +215,7 @@ impl Stage<'_, '_> {
                         Ok(paths.into_iter().zip(inputs).collect())
                     })
                 });
-                self.collected = Collected::Partitions(partitions, rows);
+                self.buffer = RowBuffer::Partitions(partitions, rows);
                 closed
             }
         }
@@ -226,7 +226,7 @@ impl Stage<'_, '_> {
         &mut self,
         make: impl FnOnce() -> Result<Vec<(Arc<str>, SegmentInput)>> + Send + 'static,
     ) -> Result<()> {
-        self.drain()?;
+        self.finish_encoding()?;
         let (done, result) = sync_channel(1);
         let (options, sort_by) = (self.options.encoding, Arc::clone(&self.sort_by));
         let encode = move || {
@@ -234,16 +234,16 @@ impl Stage<'_, '_> {
                 |(path, input)| Ok((path, writer::encode(&sorted(input, &sort_by)?, &options)?));
             make()?.into_par_iter().map(one).collect()
         };
-        self.pool.spawn(move || deliver(&done, encode()));
+        self.pool.spawn(move || send_result(&done, encode()));
         self.encoding = Some(result);
         Ok(())
     }
 
-    fn drain(&mut self) -> Result<()> {
+    fn finish_encoding(&mut self) -> Result<()> {
         let Some(encoding) = self.encoding.take() else { return Ok(()) };
         encoding
             .recv()
-            .map_err(lost)??
+            .map_err(no_answer)??
             .into_iter()
             .try_for_each(|(path, segment)| (self.sink)(path, segment))
     }
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
     use crate::encoding::{Options, Profile};
     use crate::ingest::columns::SegmentLimits;
-    use crate::ingest::rejects::{Before, OnError};
+    use crate::ingest::rejects::{OnError, PriorRejects};
 
     #[test]
     fn a_worker_that_panics_is_an_error() {
@@ -268,11 +268,14 @@ mod tests {
             waiting_bytes: 1,
         };
         let tasks = || (0..3).map(|_| Ok(Task::new(1, || panic!("a test of a bug"))));
-        let mut tally = Tally::open(&OnError::Fail, None, &Before::default()).unwrap();
+        let mut accounting =
+            RowAccounting::open(&OnError::Fail, None, &PriorRejects::default()).unwrap();
         let (mut schema, arrange) = (Schema::default(), Arrange::default());
         let error =
-            run(&pool, tasks(), &mut schema, &arrange, &options, &mut tally, &mut |_, _| Ok(()))
-                .unwrap_err();
+            run(&pool, tasks(), &mut schema, &arrange, &options, &mut accounting, &mut |_, _| {
+                Ok(())
+            })
+            .unwrap_err();
         assert!(error.to_string().contains("nothing was committed"), "{error}");
     }
 }

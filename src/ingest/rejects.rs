@@ -2,7 +2,7 @@
 //!
 //! A parser that leaves rows out hands them on beside its batches ([`Rejects`]); the coordinator of
 //! the pipeline takes both in the order of the input, so that counts, messages and file do not
-//! depend on threads. The [`Tally`] is its book: for every input, rows read = rows stored + rows
+//! depend on threads. The [`RowAccounting`] is its book: for every input, rows read = rows stored + rows
 //! rejected.
 //!
 //! The rejects file is CSV: `file,line,column,reason,raw`. It is written under a temporary name,
@@ -92,14 +92,14 @@ impl fmt::Debug for Rejects {
 
 /// What the ledger says of the rows that a load has rejected already.
 #[derive(Debug, Default)]
-pub(super) struct Before {
+pub(super) struct PriorRejects {
     /// Names the load, also one that only begins.
     pub(super) load: Id,
     /// Rejected rows, by the path of their input.
     pub(super) rejected: Vec<(Arc<str>, u64)>,
 }
 
-impl Before {
+impl PriorRejects {
     /// Of all inputs.
     pub(super) fn total(&self) -> u64 {
         self.rejected.iter().map(|(_, rows)| rows).sum()

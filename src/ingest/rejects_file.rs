@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
-use super::rejects::{Before, Reject};
+use super::rejects::{PriorRejects, Reject};
 use crate::disk::{Disk, RealDisk, durable};
 use crate::error::{Error, Result};
 
@@ -25,7 +25,7 @@ pub(super) struct RejectsFile {
     target: PathBuf,
     replace: bool,
     /// Where the load that this one goes on with was killed before its rows had their name.
-    leftover: Option<PathBuf>,
+    killed_file: Option<PathBuf>,
     /// A pipe or a device: copied to after each commit.
     pub(super) stream: bool,
     /// So many bytes were.
@@ -34,32 +34,32 @@ pub(super) struct RejectsFile {
 
 impl RejectsFile {
     /// A file that begins with the rows that this load has rejected before, wherever they are.
-    pub(super) fn create(path: &Path, replace: bool, before: &Before) -> Result<Self> {
+    pub(super) fn create(path: &Path, replace: bool, before: &PriorRejects) -> Result<Self> {
         let refused = |what: &str| Err(Error::InvalidInput(format!("{}: {what}", path.display())));
         let taken = "the file for rejected rows exists already; --force replaces it";
-        let goes_on = before.total() > 0;
+        let resumes = before.total() > 0;
         let (target, stream, exists) = match path.metadata() {
             Ok(found) if found.is_dir() => {
                 return refused("rejected rows cannot be written to a directory; name a file");
             }
             Ok(found) if !found.is_file() => (path.to_path_buf(), true, true),
-            Ok(_) if !replace && !goes_on => return refused(taken),
+            Ok(_) if !replace && !resumes => return refused(taken),
             // Through a symbolic link, so that the link stays.
             Ok(_) => (path.canonicalize().map_err(|e| Error::io(path, e))?, false, true),
             Err(_) => (path.to_path_buf(), false, false),
         };
         let directory =
             if stream { std::env::temp_dir() } else { durable::parent(&target).to_path_buf() };
-        let by_load = directory.join(temporary_name(before));
-        let mut file = RejectsFile::temporary(&directory, &by_load, goes_on, target)?;
+        let load_path = directory.join(temporary_name(before));
+        let mut file = RejectsFile::temporary(&directory, &load_path, resumes, target)?;
         (file.replace, file.stream) = (replace, stream);
         let failed = |file: &RejectsFile, e| Error::io(&file.target, e);
-        if goes_on && !stream {
-            if file.copy_rows(&by_load, before)? {
-                if exists && !replace && !file.holds(before)? {
+        if resumes && !stream {
+            if file.copy_rows(&load_path, before)? {
+                if exists && !replace && !file.target_is_of_load(before)? {
                     return refused(taken);
                 }
-                (file.replace, file.leftover) = (true, Some(by_load));
+                (file.replace, file.killed_file) = (true, Some(load_path));
                 return Ok(file);
             }
             let target = file.target.clone();
@@ -68,7 +68,7 @@ impl RejectsFile {
                 return Ok(file);
             }
             if !replace {
-                return gone(path, before.total());
+                return missing_rows(path, before.total());
             }
         }
         file.writer.write_all(HEADER.as_bytes()).map_err(|e| failed(&file, e))?;
@@ -76,15 +76,20 @@ impl RejectsFile {
     }
 
     /// An empty one, under the name that tells its load where it is the first of it.
-    fn temporary(directory: &Path, by_load: &Path, goes_on: bool, target: PathBuf) -> Result<Self> {
+    fn temporary(
+        directory: &Path,
+        load_path: &Path,
+        resumes: bool,
+        target: PathBuf,
+    ) -> Result<Self> {
         let mut builder = tempfile::Builder::new();
         builder.permissions(std::fs::Permissions::from_mode(0o666));
-        let name = by_load.file_name().unwrap_or_default();
-        let made = if goes_on {
+        let name = load_path.file_name().unwrap_or_default();
+        let made = if resumes {
             builder.prefix(".sty-").tempfile_in(directory)
         } else {
             // Of this load nothing is in the table yet: what is there means nothing.
-            let _ = RealDisk.remove(by_load);
+            let _ = RealDisk.remove(load_path);
             builder.prefix(name).rand_bytes(0).tempfile_in(directory)
         };
         let (file, temporary) = made.map_err(|e| Error::io(directory, e))?.into_parts();
@@ -93,7 +98,7 @@ impl RejectsFile {
             temporary: Some(temporary),
             target,
             replace: false,
-            leftover: None,
+            killed_file: None,
             stream: false,
             copied: 0,
         })
@@ -101,16 +106,16 @@ impl RejectsFile {
 
     /// Takes over the rows of a load from a file; false, and nothing is taken over, if they are not
     /// all there.
-    fn copy_rows(&mut self, from: &Path, before: &Before) -> Result<bool> {
-        if !holds(from, before, &mut io::sink())? {
+    fn copy_rows(&mut self, from: &Path, before: &PriorRejects) -> Result<bool> {
+        if !copy_prior_rows(from, before, &mut io::sink())? {
             return Ok(false);
         }
-        holds(from, before, &mut self.writer)
+        copy_prior_rows(from, before, &mut self.writer)
     }
 
     /// Whether the file that has the name is one of this load.
-    fn holds(&self, before: &Before) -> Result<bool> {
-        holds(&self.target, before, &mut io::sink())
+    fn target_is_of_load(&self, before: &PriorRejects) -> Result<bool> {
+        copy_prior_rows(&self.target, before, &mut io::sink())
     }
 
     pub(super) fn write(&mut self, reject: &Reject) -> Result<()> {
@@ -130,7 +135,7 @@ impl RejectsFile {
     /// Gives it its name, which it keeps while it grows.
     pub(super) fn publish(&mut self) -> Result<()> {
         if let Some(temporary) = self.temporary.as_ref().filter(|_| self.stream) {
-            let copied = copy(temporary, &self.target, self.copied);
+            let copied = copy_after(temporary, &self.target, self.copied);
             self.copied = copied.map_err(|e| Error::io(&self.target, e))?;
             return Ok(());
         }
@@ -143,9 +148,9 @@ impl RejectsFile {
         };
         match kept {
             Ok(()) => {
-                if let Some(leftover) = self.leftover.take() {
+                if let Some(killed_file) = self.killed_file.take() {
                     // Its rows are in the file by now; if it stays, nobody looks at it again.
-                    let _ = RealDisk.remove(&leftover);
+                    let _ = RealDisk.remove(&killed_file);
                 }
                 RealDisk.sync_dir(durable::parent(target))
             }
@@ -163,7 +168,7 @@ impl RejectsFile {
     }
 }
 
-fn gone<T>(path: &Path, before: u64) -> Result<T> {
+fn missing_rows<T>(path: &Path, before: u64) -> Result<T> {
     Err(Error::InvalidInput(format!(
         "{}: the part of this load that is in the table rejected {before} rows, and the file does not hold them; \
          --force begins a new one",
@@ -172,7 +177,7 @@ fn gone<T>(path: &Path, before: u64) -> Result<T> {
 }
 
 /// What a load calls its file until the first commit.
-fn temporary_name(before: &Before) -> String {
+fn temporary_name(before: &PriorRejects) -> String {
     use std::fmt::Write as _;
     before.load.iter().fold(String::from(".sty-rejects-"), |mut name, byte| {
         let _ = write!(name, "{byte:02x}");
@@ -181,13 +186,17 @@ fn temporary_name(before: &Before) -> String {
 }
 
 /// Whether a file begins with the rows that a load has rejected before, which are copied.
-fn holds(path: &Path, before: &Before, to: &mut impl Write) -> Result<bool> {
+fn copy_prior_rows(path: &Path, before: &PriorRejects, to: &mut impl Write) -> Result<bool> {
     let Ok(file) = File::open(path) else { return Ok(false) };
-    copy_rows(BufReader::new(file), to, before).map_err(|e| Error::io(path, e))
+    copy_rows_from(BufReader::new(file), to, before).map_err(|e| Error::io(path, e))
 }
 
 /// Copies the header and the rows; false if they are not all there, as many of each input.
-fn copy_rows(mut from: impl BufRead, to: &mut impl Write, before: &Before) -> io::Result<bool> {
+fn copy_rows_from(
+    mut from: impl BufRead,
+    to: &mut impl Write,
+    before: &PriorRejects,
+) -> io::Result<bool> {
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let mut missing: HashMap<String, u64> = HashMap::new();
     for (path, rows) in &before.rejected {
@@ -230,7 +239,7 @@ fn first_field(row: &[u8]) -> String {
 }
 
 /// Copies what comes after the first `done` bytes. Returns how many are done then.
-fn copy(from: &Path, to: &Path, done: u64) -> io::Result<u64> {
+fn copy_after(from: &Path, to: &Path, done: u64) -> io::Result<u64> {
     let mut to = std::fs::OpenOptions::new().write(true).open(to)?;
     let mut from = File::open(from)?;
     from.seek(io::SeekFrom::Start(done))?;

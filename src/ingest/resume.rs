@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use super::rejects::Before;
+use super::rejects::PriorRejects;
 use super::sources::input::{Input, hasher};
 use crate::error::{Error, Result};
 use crate::manifest::{Id, Source, layout};
@@ -40,7 +40,7 @@ pub enum CommitEvery {
 
 /// The inputs of a load, and what the ledger says of them.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct LoadPlan {
     /// What is to be read.
     pub(super) inputs: Vec<Input>,
     /// Of each of them, by number: what the ledger will say once it is read; `None` for what has no
@@ -51,26 +51,30 @@ pub(super) struct Plan {
     /// Inputs of which a part was loaded before.
     pub(super) resumed: Vec<String>,
     /// The part of this load which is in the table.
-    pub(super) before: Before,
+    pub(super) prior_rejects: PriorRejects,
 }
 
 /// Finds out what is to be read.
-pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) -> Result<Plan> {
+pub(super) fn plan_load(
+    inputs: Vec<Input>,
+    known: &[Source],
+    if_loaded: IfLoaded,
+) -> Result<LoadPlan> {
     let mut found = Vec::with_capacity(inputs.len());
     for input in inputs {
         let identity = identity(&input)?;
         found.push((input, identity));
     }
-    let load = stopped(found.iter().map(|(_, new)| new.as_ref()), known, if_loaded);
+    let load = stopped_load(found.iter().map(|(_, new)| new.as_ref()), known, if_loaded);
     let id = load.unwrap_or_else(layout::new_id);
     // The ledger does not know pipes: with one among the inputs it does not tell which rows were
     // rejected before.
     let all_known = found.iter().all(|(_, new)| new.is_some());
-    let before = Before {
+    let prior_rejects = PriorRejects {
         load: id,
-        rejected: load.map_or_else(Vec::new, |load| rejected(load, known, all_known)),
+        rejected: load.map_or_else(Vec::new, |load| rejected_by(load, known, all_known)),
     };
-    let mut plan = Plan { before, ..Plan::default() };
+    let mut plan = LoadPlan { prior_rejects, ..LoadPlan::default() };
     let mut named = HashSet::new();
     for (input, new) in found {
         let name = input.name().display().to_string();
@@ -103,13 +107,16 @@ pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) ->
             plan.sources.push(Some(open.clone()));
             continue;
         }
-        let before =
-            if if_loaded == IfLoaded::Again { None } else { loaded(&new, known, input.name())? };
+        let before = if if_loaded == IfLoaded::Again {
+            None
+        } else {
+            find_loaded(&new, known, input.name())?
+        };
         match before {
             Some(before) if Some(before.load) == load || if_loaded == IfLoaded::Skip => {
                 plan.skipped.push(name)
             }
-            Some(before) => return Err(refused(&name, &new, before)),
+            Some(before) => return Err(loaded_before(&name, &new, before)),
             None => {
                 plan.inputs.push(input);
                 plan.sources.push(Some(Source { load: id, ..new }));
@@ -120,7 +127,7 @@ pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) ->
 }
 
 /// The load that was stopped, if these inputs are of it.
-fn stopped<'a>(
+fn stopped_load<'a>(
     inputs: impl Iterator<Item = Option<&'a Source>> + Clone,
     known: &[Source],
     if_loaded: IfLoaded,
@@ -136,7 +143,7 @@ fn stopped<'a>(
 }
 
 /// The rows that a load has rejected.
-fn rejected(load: Id, known: &[Source], all_known: bool) -> Vec<(Arc<str>, u64)> {
+fn rejected_by(load: Id, known: &[Source], all_known: bool) -> Vec<(Arc<str>, u64)> {
     let of_load =
         known.iter().filter(|source| source.load == load && source.rejected > 0 && all_known);
     of_load.map(|source| (Arc::clone(&source.path), source.rejected)).collect()
@@ -149,9 +156,9 @@ pub(super) fn rejected_before(
     if_loaded: IfLoaded,
 ) -> Result<u64> {
     let found = inputs.iter().map(identity).collect::<Result<Vec<_>>>()?;
-    let load = stopped(found.iter().map(Option::as_ref), known, if_loaded);
-    let rows =
-        load.map_or_else(Vec::new, |load| rejected(load, known, found.iter().all(Option::is_some)));
+    let load = stopped_load(found.iter().map(Option::as_ref), known, if_loaded);
+    let rows = load
+        .map_or_else(Vec::new, |load| rejected_by(load, known, found.iter().all(Option::is_some)));
     Ok(rows.iter().map(|(_, rows)| rows).sum())
 }
 
@@ -160,17 +167,17 @@ fn same_path(new: Option<&Source>, known: &Source) -> bool {
 }
 
 /// The entry of an input that was loaded to its end.
-fn loaded<'a>(new: &Source, known: &'a [Source], path: &Path) -> Result<Option<&'a Source>> {
-    let alike: Vec<&Source> =
+fn find_loaded<'a>(new: &Source, known: &'a [Source], path: &Path) -> Result<Option<&'a Source>> {
+    let same_size: Vec<&Source> =
         known.iter().filter(|source| source.done && source.size == new.size).collect();
     let same = |source: &&&Source| source.path == new.path && source.modified == new.modified;
-    if let Some(same) = alike.iter().find(same) {
+    if let Some(same) = same_size.iter().find(same) {
         return Ok(Some(same));
     }
     // Of the same size and name, it may be the same in another place, or touched.
     let name = |source: &Source| source.path.rsplit('/').next().map(str::to_owned);
     let namesake = |source: &&Source| source.hash.is_some() && name(source) == name(new);
-    let namesakes: Vec<&Source> = alike.into_iter().filter(namesake).collect();
+    let namesakes: Vec<&Source> = same_size.into_iter().filter(namesake).collect();
     if namesakes.is_empty() {
         return Ok(None);
     }
@@ -178,7 +185,7 @@ fn loaded<'a>(new: &Source, known: &'a [Source], path: &Path) -> Result<Option<&
     Ok(namesakes.into_iter().find(|source| source.hash == Some(hash)))
 }
 
-fn refused(name: &str, new: &Source, before: &Source) -> Error {
+fn loaded_before(name: &str, new: &Source, before: &Source) -> Error {
     let other =
         if new.path == before.path { String::new() } else { format!(" as {}", before.path) };
     Error::InvalidInput(format!(

@@ -21,15 +21,15 @@ use crate::segment::{Segment, SegmentInput};
 const BATCH_BYTES: usize = 48 << 20;
 
 /// Tasks that decode the blocks of a segment, in order, each to batches of at most a quarter of
-/// `most` bytes. Columns that the schema no longer has are left out.
-pub fn tasks(
+/// `max_bytes` bytes. Columns that the schema no longer has are left out.
+pub fn decode_tasks(
     segment: Arc<Segment>,
     schema: &Schema,
-    most: usize,
+    max_bytes: usize,
 ) -> Result<impl Iterator<Item = Result<Task>> + use<>> {
     let columns: Arc<[Column]> = stored_columns(&segment, schema).into();
     let row_bytes = row_bytes(&segment, &columns)?;
-    let step = (BATCH_BYTES.min(most / 4) / row_bytes / VECTOR).max(1) * VECTOR;
+    let step = (BATCH_BYTES.min(max_bytes / 4) / row_bytes / VECTOR).max(1) * VECTOR;
     Ok((0..segment.blocks()).flat_map(move |block| {
         let rows = block_rows(&segment, block);
         let (segment, columns) = (Arc::clone(&segment), Arc::clone(&columns));
@@ -46,9 +46,9 @@ pub fn tasks(
 pub fn all_tasks(
     segments: Vec<Arc<Segment>>,
     schema: &Schema,
-    most: usize,
+    max_bytes: usize,
 ) -> Result<impl Iterator<Item = Result<Task>> + use<>> {
-    let each = segments.into_iter().map(|segment| tasks(segment, schema, most));
+    let each = segments.into_iter().map(|segment| decode_tasks(segment, schema, max_bytes));
     Ok(each.collect::<Result<Vec<_>>>()?.into_iter().flatten())
 }
 
@@ -112,7 +112,7 @@ pub fn to_batch(input: SegmentInput, schema: &Schema) -> Result<RecordBatch> {
         let Some(known) = schema.columns().iter().find(|known| known.id == column.id) else {
             continue;
         };
-        let array = sort::joined(&column)?;
+        let array = sort::concatenated(&column)?;
         fields.push(Field::new(&*known.name, array.data_type().clone(), true));
         arrays.push(array);
     }

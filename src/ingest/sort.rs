@@ -24,7 +24,7 @@ pub fn sorted(mut input: SegmentInput, keys: &[SortKey]) -> Result<SegmentInput>
         let Some(column) = input.columns.iter().find(|column| column.id == key.column) else {
             continue;
         };
-        let column = joined(column)?;
+        let column = concatenated(column)?;
         let options = SortOptions { descending: key.descending, nulls_first: key.nulls_first };
         fields.push(SortField::new_with_options(column.data_type().clone(), options));
         columns.push(column);
@@ -32,24 +32,25 @@ pub fn sorted(mut input: SegmentInput, keys: &[SortKey]) -> Result<SegmentInput>
     if columns.is_empty() {
         return Ok(input);
     }
-    let rows = rows(fields, &columns)?;
-    let Some(order) = order(&rows) else { return Ok(input) };
+    let rows = encode_keys(fields, &columns)?;
+    let Some(order) = sorted_order(&rows) else { return Ok(input) };
     drop((rows, columns));
     input.columns.par_iter_mut().try_for_each(|column| {
-        let taken = arrow_select::take::take(&joined(column)?, &order, None).map_err(failed)?;
+        let taken =
+            arrow_select::take::take(&concatenated(column)?, &order, None).map_err(failed)?;
         column.arrays = vec![taken];
         Ok(())
     })?;
     Ok(input)
 }
 
-fn rows(fields: Vec<SortField>, columns: &[ArrayRef]) -> Result<Rows> {
+fn encode_keys(fields: Vec<SortField>, columns: &[ArrayRef]) -> Result<Rows> {
     let converter = RowConverter::new(fields).map_err(failed)?;
     converter.convert_columns(columns).map_err(failed)
 }
 
 /// The rows in order, or `None` if they are.
-fn order(rows: &Rows) -> Option<UInt32Array> {
+fn sorted_order(rows: &Rows) -> Option<UInt32Array> {
     let count = rows.num_rows();
     if (1..count).all(|row| rows.row(row - 1) <= rows.row(row)) {
         return None;
@@ -78,7 +79,7 @@ fn order(rows: &Rows) -> Option<UInt32Array> {
 }
 
 /// A column in one array.
-pub(super) fn joined(column: &InputColumn) -> Result<ArrayRef> {
+pub(super) fn concatenated(column: &InputColumn) -> Result<ArrayRef> {
     match column.arrays.as_slice() {
         [] => Ok(new_empty_array(&column.data_type.to_arrow())),
         [only] => Ok(Arc::clone(only)),
@@ -153,7 +154,7 @@ mod tests {
             let numbers: Vec<usize> = output.columns[2].arrays.iter()
                 .flat_map(|array| array.as_primitive::<Int64Type>().values().to_vec()).map(|n| n as usize).collect();
             prop_assert_eq!(&numbers, &expected);
-            let texts = joined(&output.columns[1]).unwrap();
+            let texts = concatenated(&output.columns[1]).unwrap();
             let texts = arrow_cast::cast(&texts, &arrow_schema::DataType::Utf8).unwrap();
             let texts: Vec<Option<String>> = texts.as_string::<i32>().iter().map(|t| t.map(str::to_owned)).collect();
             prop_assert_eq!(texts, expected.iter().map(|row| rows[*row].1.clone()).collect::<Vec<_>>());

@@ -15,7 +15,7 @@ pub struct Task {
     /// Number of the input that the piece is of, from 0.
     pub input: usize,
     /// Whether a piece of the input begins here that may be left out when a stopped load goes on.
-    pub begins: bool,
+    pub starts_piece: bool,
     /// The work.
     pub work: Box<dyn FnOnce() -> Result<Parsed> + Send>,
 }
@@ -23,7 +23,7 @@ pub struct Task {
 impl Task {
     /// Work on a piece of the first input, or of one whose number is set later.
     pub fn new(weight: usize, work: impl FnOnce() -> Result<Parsed> + Send + 'static) -> Self {
-        Task { weight, bytes: 0, input: 0, begins: true, work: Box::new(work) }
+        Task { weight, bytes: 0, input: 0, starts_piece: true, work: Box::new(work) }
     }
 }
 
@@ -37,11 +37,11 @@ pub struct Parsed {
     /// Does the work once more, should the batches not fit the table: with the types that it has by
     /// then, so that single rows are rejected in place of all. `None` where a type that does not
     /// fit is an error.
-    pub again: Option<Again>,
+    pub reparse: Option<Reparse>,
 }
 
 /// Work to be done again for a table of this schema.
-pub type Again = Box<dyn FnOnce(&Schema) -> Result<Parsed> + Send>;
+pub type Reparse = Box<dyn FnOnce(&Schema) -> Result<Parsed> + Send>;
 
 impl From<Vec<RecordBatch>> for Parsed {
     fn from(batches: Vec<RecordBatch>) -> Self {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use super::accounting::Tally;
+use super::accounting::RowAccounting;
 use super::arrange::Arrange;
 use super::options::PipelineOptions;
 use super::pipeline;
@@ -32,7 +32,7 @@ pub(crate) const LARGE_BYTES: u64 = 16 << 20;
 
 /// How many segments at the end, given by rows and stored bytes, to merge into one of at most
 /// `most` rows; 0 or 1 for none.
-fn tail_to_merge(segments: &[(u64, u64)], most: u64) -> usize {
+fn tail_to_merge(segments: &[(u64, u64)], max_rows: u64) -> usize {
     let Some(((last, last_bytes), _)) = segments.split_last() else { return 0 };
     let (mut merged, mut sum, mut bytes) = (1, *last, *last_bytes);
     if bytes >= LARGE_BYTES {
@@ -49,7 +49,7 @@ fn tail_to_merge(segments: &[(u64, u64)], most: u64) -> usize {
         }
         let before = merged;
         for (rows, more) in left.iter().rev().take(alike) {
-            if sum + rows > most || bytes + more > 2 * LARGE_BYTES {
+            if sum + rows > max_rows || bytes + more > 2 * LARGE_BYTES {
                 break;
             }
             (sum, bytes, merged) = (sum + rows, bytes + more, merged + 1);
@@ -62,7 +62,7 @@ fn tail_to_merge(segments: &[(u64, u64)], most: u64) -> usize {
 
 /// A segment at the end of a partition.
 #[derive(Clone, Debug)]
-enum Tail {
+enum TailSegment {
     Old(usize),
     New(NewSegment),
 }
@@ -77,15 +77,16 @@ pub fn append(
     pool: &rayon::ThreadPool,
     options: &PipelineOptions,
 ) -> Result<Vec<Edit<NewSegment>>> {
-    let most = options.segment.rows as u64;
+    let max_rows = options.segment.rows as u64;
     let mut budget = MERGE_BYTES.max(new.len() as u64 * ENTRY_BYTES);
     let mut partitions: BTreeMap<Arc<str>, Vec<NewSegment>> = BTreeMap::new();
     for (partition, segment) in new {
         partitions.entry(partition).or_default().push(segment);
     }
-    let small = |segments: &Vec<NewSegment>| segments.last().is_some_and(|last| last.rows < most);
+    let small =
+        |segments: &Vec<NewSegment>| segments.last().is_some_and(|last| last.rows < max_rows);
     let old = if partitions.values().any(small) { writer.segments()? } else { Vec::new() };
-    let chunks = Chunks::of(writer);
+    let chunks = ChunkLengths::new(writer);
     let (mut removed, mut insert, mut touched) = (Vec::new(), Vec::new(), HashSet::new());
     let mut of_partition: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, entry) in old.iter().enumerate() {
@@ -99,7 +100,7 @@ pub fn append(
             places.iter().filter_map(|at| old.get(*at)).map(|entry| (entry.rows, entry.length));
         let sizes: Vec<_> =
             sizes.chain(segments.iter().map(|segment| (segment.rows, segment.length))).collect();
-        let merged = if small(&segments) { tail_to_merge(&sizes, most) } else { 0 };
+        let merged = if small(&segments) { tail_to_merge(&sizes, max_rows) } else { 0 };
         let from_new = merged.min(segments.len());
         let from_old = places.get(places.len() - (merged - from_new)..).unwrap_or_default();
         let cost = chunks.cost(from_old, &touched);
@@ -109,10 +110,10 @@ pub fn append(
         }
         budget -= cost;
         touched.extend(from_old.iter().filter_map(|at| chunks.number(*at)));
-        let tail: Vec<Tail> = from_old
+        let tail: Vec<TailSegment> = from_old
             .iter()
-            .map(|at| Tail::Old(*at))
-            .chain(segments.split_off(segments.len() - from_new).into_iter().map(Tail::New))
+            .map(|at| TailSegment::Old(*at))
+            .chain(segments.split_off(segments.len() - from_new).into_iter().map(TailSegment::New))
             .collect();
         insert.extend(segments);
         insert.extend(merge(writer, &partition, &old, tail, schema, arrangement, pool, options)?);
@@ -133,17 +134,17 @@ pub fn append(
 }
 
 /// Where the chunks of a table begin, and how long they are.
-struct Chunks(Vec<(usize, u64)>);
+struct ChunkLengths(Vec<(usize, u64)>);
 
-impl Chunks {
-    fn of(writer: &TableWriter) -> Chunks {
+impl ChunkLengths {
+    fn new(writer: &TableWriter) -> ChunkLengths {
         let mut end = 0;
         let chunks = writer.base().into_iter().flat_map(|root| &root.chunks);
         let ends = chunks.map(|chunk| {
             end += chunk.segments as usize;
             (end, chunk.length)
         });
-        Chunks(ends.collect())
+        ChunkLengths(ends.collect())
     }
 
     /// The chunk of a segment.
@@ -165,16 +166,16 @@ fn merge(
     writer: &TableWriter,
     partition: &str,
     old: &[SegmentEntry],
-    tail: Vec<Tail>,
+    tail: Vec<TailSegment>,
     schema: &Schema,
     arrangement: &Arrangement,
     pool: &rayon::ThreadPool,
     options: &PipelineOptions,
 ) -> Result<Vec<NewSegment>> {
-    let open = |tail: &Tail| -> Result<Arc<Segment>> {
+    let open = |tail: &TailSegment| -> Result<Arc<Segment>> {
         match tail {
-            Tail::New(segment) => writer.open_new(segment),
-            Tail::Old(at) => match old.get(*at) {
+            TailSegment::New(segment) => writer.open_new(segment),
+            TailSegment::Old(at) => match old.get(*at) {
                 Some(entry) => writer.open_segment(entry),
                 None => Err(Error::InvalidInput("a segment to merge is not there".into())),
             },
@@ -197,7 +198,7 @@ fn merge(
         &mut schema.clone(),
         &arrange,
         options,
-        &mut Tally::default(),
+        &mut RowAccounting::default(),
         &mut sink,
     )?;
     Ok(written)

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::columns::EXACT_IN_F64;
+use super::columns::MAX_EXACT_IN_F64;
 use crate::block::{Bound, Stats};
 use crate::error::{Error, Result};
 use crate::model::{Column, ColumnId, DataType, PartitionKey, Scalar, Schema};
@@ -19,10 +19,11 @@ pub(crate) fn check_widening<'a>(
 ) -> Result<()> {
     let columns: HashMap<ColumnId, &Column> =
         after.columns().iter().map(|column| (column.id, column)).collect();
-    let now = |id| columns.get(&id).copied();
+    let column_after = |id| columns.get(&id).copied();
     check_partition_keys(writer, before, &columns)?;
     for old in before.columns() {
-        let Some(column) = now(old.id).filter(|column| column.data_type != old.data_type) else {
+        let Some(column) = column_after(old.id).filter(|column| column.data_type != old.data_type)
+        else {
             continue;
         };
         for known in writer.column_stats_by_segment(old.id)?.into_iter().flatten() {
@@ -30,7 +31,7 @@ pub(crate) fn check_widening<'a>(
         }
     }
     for (id, data_type, stats) in new.flat_map(|segment| &segment.stats) {
-        if let Some(column) = now(*id) {
+        if let Some(column) = column_after(*id) {
             check_column(column, data_type, stats)?;
         }
     }
@@ -87,7 +88,7 @@ fn fits(value: i128, from: &DataType, to: &DataType) -> bool {
     let ticks =
         |factor: i64| value.checked_mul(factor.into()).is_some_and(|v| i64::try_from(v).is_ok());
     match (from, to) {
-        (_, DataType::Float64) => value.unsigned_abs() <= u128::from(EXACT_IN_F64),
+        (_, DataType::Float64) => value.unsigned_abs() <= u128::from(MAX_EXACT_IN_F64),
         (DataType::Date, DataType::Timestamp { unit, .. }) => ticks(86_400 * unit.per_second()),
         (DataType::Timestamp { unit: coarse, .. }, DataType::Timestamp { unit: fine, .. }) => {
             ticks(fine.per_second() / coarse.per_second())

@@ -14,7 +14,7 @@ use crate::segment::writer::{InputColumn, SegmentInput};
 /// Collects batches for one segment.
 #[derive(Debug)]
 pub struct SegmentBuilder {
-    columns: Vec<Building>,
+    columns: Vec<ColumnParts>,
     rows: usize,
     bytes: usize,
     limits: SegmentLimits,
@@ -32,7 +32,7 @@ pub struct SegmentLimits {
 }
 
 #[derive(Debug)]
-struct Building {
+struct ColumnParts {
     id: ColumnId,
     name: String,
     data_type: DataType,
@@ -52,7 +52,7 @@ impl SegmentBuilder {
         self.rows == 0
     }
 
-    /// Adds as many rows of `batch` (its columns, in layouts that [`readable`] leaves as they are,
+    /// Adds as many rows of `batch` (its columns, in layouts that [`to_stored_layouts`] leaves as they are,
     /// are those of the schema with these ids, in any order) as fit. `Break` carries the rows that
     /// did not: the segment is full.
     pub fn push(
@@ -60,7 +60,7 @@ impl SegmentBuilder {
         batch: &RecordBatch,
         ids: &[ColumnId],
     ) -> Result<ControlFlow<RecordBatch>> {
-        let (rows, bytes) = self.fitting(batch);
+        let (rows, bytes) = self.rows_that_fit(batch);
         let now = batch.slice(0, rows);
         for (i, id) in ids.iter().enumerate() {
             let name = batch.schema_ref().field(i).name().clone();
@@ -78,7 +78,7 @@ impl SegmentBuilder {
     }
 
     /// The rows of `batch` that fit, at least one in an empty segment, and their bytes.
-    fn fitting(&self, batch: &RecordBatch) -> (usize, usize) {
+    fn rows_that_fit(&self, batch: &RecordBatch) -> (usize, usize) {
         let most = batch.num_rows().min(self.limits.rows.saturating_sub(self.rows));
         let room = self.limits.bytes.saturating_sub(self.bytes);
         let size =
@@ -104,13 +104,13 @@ impl SegmentBuilder {
     /// Adds rows of a column, which is at `hint` if this batch has the columns of the one before.
     fn add(&mut self, hint: usize, id: ColumnId, name: &str, array: &ArrayRef) -> Result<()> {
         let data_type = stored_type(name, array)?;
-        let is_it = |column: &Building| column.id == id;
+        let is_it = |column: &ColumnParts| column.id == id;
         let hint = Some(hint).filter(|hint| self.columns.get(*hint).is_some_and(is_it));
         let at = match hint.or_else(|| self.columns.iter().position(is_it)) {
             Some(at) => at,
             None => {
                 let name = name.to_string();
-                self.columns.push(Building {
+                self.columns.push(ColumnParts {
                     id,
                     name,
                     data_type: DataType::Null,
@@ -140,7 +140,7 @@ impl SegmentBuilder {
     }
 }
 
-impl Building {
+impl ColumnParts {
     /// Nulls for the rows before row `to` that came without this column.
     fn pad(&mut self, to: usize) {
         if self.rows < to {

@@ -15,21 +15,21 @@ use crate::error::{Error, Result};
 use crate::model::DataType;
 
 /// Integers beyond this are not all representable as f64.
-pub const EXACT_IN_F64: u64 = 1 << 53;
+pub const MAX_EXACT_IN_F64: u64 = 1 << 53;
 /// Bytes of a text, on average, beyond which it is long.
 const LONG_TEXT: usize = 64;
 /// Views that hold on to no more than this are left alone.
 const MIN_SLACK: usize = 4 << 20;
 
 /// The batch in layouts that a segment is written from.
-pub fn readable(batch: RecordBatch) -> Result<RecordBatch> {
+pub fn to_stored_layouts(batch: RecordBatch) -> Result<RecordBatch> {
     let (mut fields, mut columns, mut changed) = (Vec::new(), Vec::new(), false);
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         let to = canonical(array.data_type(), &stored_type(field.name(), array)?);
         changed |= to.is_some();
         let mut array =
             to.map_or_else(|| Ok(array.clone()), |to| cast(field.name(), array, &to))?;
-        if let Some(other) = without_slack(&array).or_else(|| one_nan(&array)) {
+        if let Some(other) = compact_views(&array).or_else(|| canonical_nans(&array)) {
             (array, changed) = (other, true);
         }
         fields.push(Field::new(field.name(), array.data_type().clone(), true));
@@ -45,7 +45,7 @@ pub fn readable(batch: RecordBatch) -> Result<RecordBatch> {
 
 /// Views over bytes of which a good part is not theirs, such as a reader's spare room or a page
 /// that others share, with bytes of their own: a segment keeps what its views look at.
-fn without_slack(array: &ArrayRef) -> Option<ArrayRef> {
+fn compact_views(array: &ArrayRef) -> Option<ArrayRef> {
     let wasteful = |used: usize, buffers: &[Buffer]| {
         let held: usize = buffers.iter().map(Buffer::capacity).sum();
         held > MIN_SLACK && used < held - held / 4
@@ -61,7 +61,7 @@ fn without_slack(array: &ArrayRef) -> Option<ArrayRef> {
 
 /// Floats with one NaN, which sorts last, for those whose sign bit is set, which would sort first:
 /// 0/0 makes such ones.
-fn one_nan(array: &ArrayRef) -> Option<ArrayRef> {
+fn canonical_nans(array: &ArrayRef) -> Option<ArrayRef> {
     if let Some(floats) = array.as_primitive_opt::<Float64Type>() {
         let negative = |value: f64| value.is_nan() && value.is_sign_negative();
         let found = floats.values().iter().any(|value| negative(*value));
@@ -111,14 +111,14 @@ pub(in crate::ingest) fn widened(
 
 fn cast(name: &str, array: &ArrayRef, to: &arrow_schema::DataType) -> Result<ArrayRef> {
     let options = arrow_cast::CastOptions { safe: false, ..Default::default() };
-    nulls_on_top(array)
+    without_dictionary_nulls(array)
         .and_then(|array| arrow_cast::cast_with_options(&array, to, &options))
         .map_err(|e| Error::InvalidInput(format!("column '{name}' does not convert to {to}: {e}")))
 }
 
 /// A dictionary whose values hold nulls, without the dictionary: Arrow's cast to views makes empty
 /// texts of them.
-pub(in crate::ingest) fn nulls_on_top(
+pub(in crate::ingest) fn without_dictionary_nulls(
     array: &ArrayRef,
 ) -> std::result::Result<ArrayRef, ArrowError> {
     match array.as_any_dictionary_opt() {
@@ -136,7 +136,7 @@ fn widen(
     readable: &arrow_schema::DataType,
 ) -> Result<ArrayRef> {
     if *to == DataType::Float64 {
-        let beyond = |v: u64| v > EXACT_IN_F64;
+        let beyond = |v: u64| v > MAX_EXACT_IN_F64;
         let inexact = match array.data_type() {
             arrow_schema::DataType::Int64 => array
                 .as_primitive::<Int64Type>()

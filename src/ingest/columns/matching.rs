@@ -67,7 +67,7 @@ pub fn match_columns(schema: &mut Schema, batch: &RecordBatch) -> Result<Vec<Col
         }
     }
     if new.len() == ids.len() {
-        check_kinship(schema, &new)?;
+        check_shared_columns(schema, &new)?;
     }
     widened.into_iter().for_each(|(at, data_type)| schema.set_type(at, data_type));
     schema.extend(new)?;
@@ -76,7 +76,7 @@ pub fn match_columns(schema: &mut Schema, batch: &RecordBatch) -> Result<Vec<Col
 
 /// Refuses an input of which the table knows no column: its first row was misread, or it belongs
 /// elsewhere.
-fn check_kinship(schema: &Schema, new: &[(&str, DataType)]) -> Result<()> {
+fn check_shared_columns(schema: &Schema, new: &[(&str, DataType)]) -> Result<()> {
     if schema.columns().is_empty() || new.is_empty() {
         return Ok(());
     }

@@ -10,8 +10,8 @@ mod layouts;
 mod matching;
 
 pub use builder::{SegmentBuilder, SegmentLimits};
-pub use layouts::{EXACT_IN_F64, readable};
-pub(super) use layouts::{nulls_on_top, value_bytes, widened};
+pub use layouts::{MAX_EXACT_IN_F64, to_stored_layouts};
+pub(super) use layouts::{value_bytes, widened, without_dictionary_nulls};
 pub use matching::{join, match_columns, stored_type};
 
 #[cfg(test)]

@@ -76,7 +76,8 @@ fn there_is_one_nan() {
     let narrow: ArrayRef =
         Arc::new(arrow_array::Float32Array::from(vec![Some(-f32::NAN), Some(-0.0), None]));
     let batch =
-        readable(RecordBatch::try_from_iter([("a", nans), ("b", narrow)]).unwrap()).unwrap();
+        to_stored_layouts(RecordBatch::try_from_iter([("a", nans), ("b", narrow)]).unwrap())
+            .unwrap();
     let bits = batch.column(0).as_primitive::<Float64Type>().values().iter().map(|v| v.to_bits());
     assert_eq!(bits.collect::<Vec<_>>(), [f64::NAN.to_bits(), 0, 1.5_f64.to_bits()]);
     assert_eq!(batch.column(0).null_count(), 1);
@@ -92,7 +93,7 @@ fn nulls_of_a_dictionary_are_nulls() {
     let coded =
         |values: ArrayRef| -> ArrayRef { Arc::new(DictionaryArray::new(keys.clone(), values)) };
     let columns = [("a", coded(Arc::new(texts))), ("b", coded(Arc::new(bytes)))];
-    let batch = readable(RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+    let batch = to_stored_layouts(RecordBatch::try_from_iter(columns).unwrap()).unwrap();
     for column in batch.columns() {
         let nulls: Vec<bool> = (0..4).map(|row| column.is_null(row)).collect();
         assert_eq!(nulls, [false, true, true, false], "{}", column.data_type());
@@ -117,7 +118,7 @@ fn views_let_go_of_what_they_do_not_show() {
     let size =
         |array: &StringViewArray| array.data_buffers().iter().map(Buffer::capacity).sum::<usize>();
     let few = RecordBatch::try_from_iter([("a", Arc::new(all.slice(0, 10)) as ArrayRef)]).unwrap();
-    let few = readable(few).unwrap();
+    let few = to_stored_layouts(few).unwrap();
     let few = few.column(0).as_string_view();
     assert!(size(&all) > 5_000_000 && size(few) < 1_000_000);
     assert!(few.iter().flatten().eq(&texts[..10]));
@@ -125,11 +126,11 @@ fn views_let_go_of_what_they_do_not_show() {
     let shared =
         StringViewArray::new(vec![all.views()[7]; 200].into(), all.data_buffers().to_vec(), None);
     let batch = RecordBatch::try_from_iter([("a", Arc::new(shared) as ArrayRef)]).unwrap();
-    assert_eq!(size(readable(batch).unwrap().column(0).as_string_view()), size(&all));
+    assert_eq!(size(to_stored_layouts(batch).unwrap().column(0).as_string_view()), size(&all));
 }
 
 /// The rows of the segments that these batches fill.
-fn cut(limits: SegmentLimits, batches: Vec<ArrayRef>) -> Vec<usize> {
+fn segment_rows(limits: SegmentLimits, batches: Vec<ArrayRef>) -> Vec<usize> {
     let (mut builder, mut schema, mut rows) =
         (SegmentBuilder::new(limits), Schema::default(), Vec::new());
     for array in batches {
@@ -152,15 +153,18 @@ fn a_segment_is_cut_within_a_batch_that_exceeds_the_bound() {
         |sizes: &[usize]| -> ArrayRef { Arc::new(StringViewArray::from_iter_values(texts(sizes))) };
     let limits = SegmentLimits { bytes: 20_000, ..LIMITS };
     for make in [&strings as &dyn Fn(&[usize]) -> ArrayRef, &views] {
-        assert_eq!(cut(limits, vec![make(&[3000; 10])]), [3, 3, 3, 1]);
-        assert_eq!(cut(limits, vec![make(&[3000; 2]), make(&[3000; 8])]), [3, 3, 3, 1]);
+        assert_eq!(segment_rows(limits, vec![make(&[3000; 10])]), [3, 3, 3, 1]);
+        assert_eq!(segment_rows(limits, vec![make(&[3000; 2]), make(&[3000; 8])]), [3, 3, 3, 1]);
         assert_eq!(
-            cut(limits, vec![make(&[9000]), make(&[20_000, 30_000]), make(&[1; 4])]),
+            segment_rows(limits, vec![make(&[9000]), make(&[20_000, 30_000]), make(&[1; 4])]),
             [1, 1, 1, 4]
         );
-        assert_eq!(cut(limits, vec![make(&[1; 100])]), [100]);
+        assert_eq!(segment_rows(limits, vec![make(&[1; 100])]), [100]);
     }
-    assert_eq!(cut(SegmentLimits { rows: 40, ..limits }, vec![views(&[1; 100])]), [40, 40, 20]);
+    assert_eq!(
+        segment_rows(SegmentLimits { rows: 40, ..limits }, vec![views(&[1; 100])]),
+        [40, 40, 20]
+    );
     // A text that is there once and shown many times counts as often as it is shown.
     let shared = StringViewArray::from_iter_values(texts(&[3000]));
     let many = StringViewArray::new(
@@ -168,5 +172,5 @@ fn a_segment_is_cut_within_a_batch_that_exceeds_the_bound() {
         shared.data_buffers().to_vec(),
         None,
     );
-    assert_eq!(cut(limits, vec![Arc::new(many)]), [3, 3, 1]);
+    assert_eq!(segment_rows(limits, vec![Arc::new(many)]), [3, 3, 1]);
 }

@@ -88,7 +88,7 @@ impl ArrowBatches {
         let start = start.get(..n).unwrap_or_default().to_vec();
         batches.bytes = Box::new(std::io::Cursor::new(start).chain(rest));
         let Some(first) = batches.message()? else {
-            return Err(batches.bad("there is no schema"));
+            return Err(batches.invalid("there is no schema"));
         };
         let schema = batches.schema(&first.metadata)?;
         let (columns, skipped) = supported_columns(name, &schema, skip_unsupported)?;
@@ -101,7 +101,7 @@ impl ArrowBatches {
     pub fn columns(&self) -> Result<SchemaRef> {
         match &self.columns {
             Some(columns) => {
-                self.schema.project(columns).map(Arc::new).map_err(|e| self.bad(&e.to_string()))
+                self.schema.project(columns).map(Arc::new).map_err(|e| self.invalid(&e.to_string()))
             }
             None => Ok(Arc::clone(&self.schema)),
         }
@@ -109,23 +109,23 @@ impl ArrowBatches {
 
     /// The schema that the first message holds.
     fn schema(&self, metadata: &[u8]) -> Result<Schema> {
-        let message = root_as_message(metadata).map_err(|e| self.bad(&e.to_string()))?;
+        let message = root_as_message(metadata).map_err(|e| self.invalid(&e.to_string()))?;
         let Some(schema) = message.header_as_schema() else {
-            return Err(self.bad("it does not start with a schema"));
+            return Err(self.invalid("it does not start with a schema"));
         };
         if !schema.endianness().equals_to_target_endianness() {
-            return Err(self.bad(
+            return Err(self.invalid(
                 "its numbers are big-endian, which is not read; write it on another machine",
             ));
         }
-        self.guarded(|| Ok(arrow_ipc::convert::fb_to_schema(schema)))
+        self.catch_panics(|| Ok(arrow_ipc::convert::fb_to_schema(schema)))
     }
 
     /// Runs what trusts the input more than we do.
-    fn guarded<T>(&self, f: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
+    fn catch_panics<T>(&self, f: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
         match catch_unwind(AssertUnwindSafe(f)) {
-            Ok(result) => result.map_err(|e| self.bad(&e.to_string())),
-            Err(_) => Err(self.bad("it is damaged")),
+            Ok(result) => result.map_err(|e| self.invalid(&e.to_string())),
+            Err(_) => Err(self.invalid("it is damaged")),
         }
     }
 
@@ -160,7 +160,7 @@ impl ArrowBatches {
     /// A batch; or nothing, and a dictionary is known or longer.
     fn decode(&mut self, message: Framed) -> Result<Option<RecordBatch>> {
         let mut dictionaries = std::mem::take(&mut self.dictionaries);
-        let decoded = self.guarded(|| {
+        let decoded = self.catch_panics(|| {
             let Framed { metadata, body } = message;
             let message =
                 root_as_message(&metadata).map_err(|e| ArrowError::IpcError(e.to_string()))?;
@@ -201,20 +201,22 @@ impl ArrowBatches {
             return self.check_end().map(|()| None);
         }
         if size > MAX_METADATA {
-            return Err(self.bad(&format!("a message describes itself in {size} bytes")));
+            return Err(self.invalid(&format!("a message describes itself in {size} bytes")));
         }
         let mut metadata = Vec::new();
         self.read_exactly(size as u64, &mut metadata)?;
-        let message = root_as_message(&metadata).map_err(|e| self.bad(&e.to_string()))?;
+        let message = root_as_message(&metadata).map_err(|e| self.invalid(&e.to_string()))?;
         let body_length =
             u64::try_from(message.bodyLength()).ok().filter(|length| *length <= MAX_BODY);
         let Some(body_length) = body_length else {
-            return Err(self
-                .bad(&format!("a batch has {} bytes; write smaller ones", message.bodyLength())));
+            return Err(self.invalid(&format!(
+                "a batch has {} bytes; write smaller ones",
+                message.bodyLength()
+            )));
         };
         let mut body = Vec::new();
         self.read_exactly(body_length, &mut body)?;
-        check(message, &body).map_err(|what| self.bad(&what))?;
+        check(message, &body).map_err(|what| self.invalid(&what))?;
         Ok(Some(Framed { metadata, body }))
     }
 
@@ -245,13 +247,13 @@ impl ArrowBatches {
     }
 
     #[cold]
-    fn bad(&self, what: &str) -> Error {
+    fn invalid(&self, what: &str) -> Error {
         Error::InvalidInput(format!("{}: cannot be read as Arrow IPC: {what}", self.name.display()))
     }
 
     #[cold]
     fn cut_off(&self) -> Error {
-        self.bad("it ends before it should; is the file cut off?")
+        self.invalid("it ends before it should; is the file cut off?")
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use super::read_ahead::{Ahead, BLOCK_BYTES};
+use super::read_ahead::{BLOCK_BYTES, ReadAhead};
 use super::stream::Bytes;
 
 /// How an input is compressed.
@@ -49,7 +49,7 @@ pub(super) fn decompress(bytes: Bytes, compression: Compression) -> io::Result<B
         Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered)),
         Compression::Lz4 => Box::new(Lz4Frames::new(buffered)),
     };
-    Ok(Box::new(Ahead::start(plain)?))
+    Ok(Box::new(ReadAhead::start(plain)?))
 }
 
 /// LZ4 frames one after the other.
@@ -61,24 +61,24 @@ struct Lz4Frames<R: Read> {
 /// blocks for the right one. Behind the mark of its end it asks for no more.
 struct Frame<R> {
     inner: R,
-    within: bool,
+    inside: bool,
 }
 
 impl<R: Read> Read for Frame<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
-        if n == 0 && self.within && !buffer.is_empty() {
+        if n == 0 && self.inside && !buffer.is_empty() {
             // Not as an unexpected end, which is what the decoder does not mind.
             return Err(io::Error::new(io::ErrorKind::InvalidData, "an lz4 frame is cut off"));
         }
-        self.within |= n > 0;
+        self.inside |= n > 0;
         Ok(n)
     }
 }
 
 impl<R: BufRead> Lz4Frames<R> {
     fn new(inner: R) -> Self {
-        Lz4Frames { frames: lz4_flex::frame::FrameDecoder::new(Frame { inner, within: false }) }
+        Lz4Frames { frames: lz4_flex::frame::FrameDecoder::new(Frame { inner, inside: false }) }
     }
 }
 
@@ -91,7 +91,7 @@ impl<R: BufRead> Read for Lz4Frames<R> {
             }
             // A frame is over.
             let frame = self.frames.get_mut();
-            frame.within = false;
+            frame.inside = false;
             if frame.inner.fill_buf()?.is_empty() {
                 return Ok(0);
             }

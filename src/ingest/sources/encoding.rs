@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 
-use super::read_ahead::Ahead;
+use super::read_ahead::ReadAhead;
 use super::stream::Bytes;
 use crate::error::Error;
 
@@ -19,7 +19,7 @@ pub struct TextEncoding(&'static Encoding);
 
 impl TextEncoding {
     /// The encoding that a byte-order mark announces.
-    pub(super) fn of_mark(head: &[u8]) -> Option<Self> {
+    pub(super) fn from_byte_order_mark(head: &[u8]) -> Option<Self> {
         Encoding::for_bom(head).map(|(encoding, _)| TextEncoding(encoding))
     }
 
@@ -44,7 +44,7 @@ impl FromStr for TextEncoding {
 
 /// `bytes` as UTF-8.
 pub(super) fn transcode(bytes: Bytes, encoding: TextEncoding) -> io::Result<Bytes> {
-    Ok(Box::new(Ahead::start(Box::new(Transcoder::new(bytes, encoding)))?))
+    Ok(Box::new(ReadAhead::start(Box::new(Transcoder::new(bytes, encoding)))?))
 }
 
 /// UTF-8 out of another encoding.

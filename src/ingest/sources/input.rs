@@ -19,13 +19,13 @@ use crate::manifest::Id;
 /// Where bytes come from.
 pub struct Input {
     name: PathBuf,
-    source: Source,
+    kind: InputKind,
     encoding: Option<TextEncoding>,
     consumed: Arc<AtomicU64>,
     hash: Arc<OnceLock<Id>>,
 }
 
-enum Source {
+enum InputKind {
     Path,
     Stdin,
     Reader(Bytes),
@@ -63,7 +63,7 @@ impl Input {
     pub fn path(path: impl Into<PathBuf>) -> Self {
         Input {
             name: path.into(),
-            source: Source::Path,
+            kind: InputKind::Path,
             encoding: None,
             consumed: Arc::default(),
             hash: Arc::default(),
@@ -74,7 +74,7 @@ impl Input {
     pub fn stdin() -> Self {
         Input {
             name: PathBuf::from("<stdin>"),
-            source: Source::Stdin,
+            kind: InputKind::Stdin,
             encoding: None,
             consumed: Arc::default(),
             hash: Arc::default(),
@@ -85,7 +85,7 @@ impl Input {
     pub fn reader(name: impl Into<PathBuf>, bytes: Bytes) -> Self {
         Input {
             name: name.into(),
-            source: Source::Reader(bytes),
+            kind: InputKind::Reader(bytes),
             encoding: None,
             consumed: Arc::default(),
             hash: Arc::default(),
@@ -101,7 +101,7 @@ impl Input {
 
     /// The path of a file, rather than a name for messages.
     pub fn file(&self) -> Option<&Path> {
-        matches!(self.source, Source::Path).then_some(self.name.as_path())
+        matches!(self.kind, InputKind::Path).then_some(self.name.as_path())
     }
 
     /// The name for messages.
@@ -112,8 +112,8 @@ impl Input {
     /// Bytes of the file as it lies on disk, where they are known: the whole that
     /// [`Input::consumed`] counts up to.
     pub fn size(&self) -> Option<u64> {
-        match self.source {
-            Source::Path => {
+        match self.kind {
+            InputKind::Path => {
                 std::fs::metadata(&self.name).ok().filter(|m| m.is_file()).map(|m| m.len())
             }
             _ => None,
@@ -136,12 +136,12 @@ impl Input {
     /// Opens the input, and finds out its compression by its first bytes and its format by those or
     /// its name.
     pub fn open(self) -> Result<Opened> {
-        let Input { name, source, encoding, consumed, hash } = self;
-        let is_file = matches!(source, Source::Path) && name.is_file();
-        let raw: Bytes = match source {
-            Source::Path => Box::new(open_file(&name)?),
-            Source::Stdin => Box::new(io::stdin()),
-            Source::Reader(bytes) => bytes,
+        let Input { name, kind, encoding, consumed, hash } = self;
+        let is_file = matches!(kind, InputKind::Path) && name.is_file();
+        let raw: Bytes = match kind {
+            InputKind::Path => Box::new(open_file(&name)?),
+            InputKind::Stdin => Box::new(io::stdin()),
+            InputKind::Reader(bytes) => bytes,
         };
         let (head, raw) = peek(&name, Box::new(Counted { raw, consumed, hasher: hasher(), hash }))?;
         let compression = recognise(&head).map_err(|method| {
@@ -156,7 +156,9 @@ impl Input {
         let format = find_format(&name, &head)?;
         let path = (is_file && compression == Compression::None).then(|| name.clone());
         let encoding = match format {
-            Format::Csv | Format::Tsv | Format::Json => TextEncoding::of_mark(&head).or(encoding),
+            Format::Csv | Format::Tsv | Format::Json => {
+                TextEncoding::from_byte_order_mark(&head).or(encoding)
+            }
             Format::Arrow | Format::Parquet => None,
         };
         let Some(encoding) = encoding.filter(|encoding| !encoding.is_utf8()) else {

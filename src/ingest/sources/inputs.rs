@@ -15,19 +15,19 @@ use crate::error::{Error, Result};
 /// Inputs, in order.
 pub struct Inputs {
     waiting: VecDeque<Input>,
-    opening: Option<Next>,
+    opening: Option<Opening>,
     /// Number of the next input.
     number: usize,
 }
 
-struct Next {
+struct Opening {
     consumed: Arc<AtomicU64>,
     opened: Receiver<Result<Opened>>,
 }
 
 /// An input whose turn it is.
 #[derive(Debug)]
-pub struct Turn {
+pub struct NextInput {
     /// Number of the input, from 0.
     pub number: usize,
     /// Bytes read from it so far; see [`Input::consumed`].
@@ -43,7 +43,7 @@ impl Inputs {
     }
 
     /// Starts to open the next input, if it is a file.
-    fn look_ahead(&mut self) {
+    fn prefetch(&mut self) {
         let Some(input) = self.waiting.pop_front_if(|input| input.size().is_some()) else { return };
         let (to, opened) = sync_channel(1);
         let consumed = input.consumed();
@@ -52,14 +52,14 @@ impl Inputs {
         let _ = std::thread::Builder::new()
             .name("sty-open".into())
             .spawn(move || to.send(input.open()));
-        self.opening = Some(Next { consumed, opened });
+        self.opening = Some(Opening { consumed, opened });
     }
 }
 
 impl Iterator for Inputs {
-    type Item = Turn;
+    type Item = NextInput;
 
-    fn next(&mut self) -> Option<Turn> {
+    fn next(&mut self) -> Option<NextInput> {
         let (consumed, opened) = match self.opening.take() {
             Some(next) => {
                 let gone = |_| {
@@ -74,8 +74,8 @@ impl Iterator for Inputs {
         };
         let number = self.number;
         self.number += 1;
-        self.look_ahead();
-        Some(Turn { number, consumed, opened })
+        self.prefetch();
+        Some(NextInput { number, consumed, opened })
     }
 }
 

@@ -4,7 +4,7 @@
 //! The first station of ingest. [`Input::open`] finds out compression, encoding and format and
 //! yields bytes ([`Inputs`] opens the next input while one is read); [`csv`] and [`json`] cut and
 //! parse them into Arrow batches in three steps that a caller runs in parallel, [`arrow`] reads
-//! batches, `parquet` row groups. [`Constants`] are the columns that an input's path tells.
+//! batches, `parquet` row groups. [`PathColumns`] are the columns that an input's path tells.
 
 mod stream;
 mod read_ahead;
@@ -14,7 +14,7 @@ mod format;
 pub(in crate::ingest) mod input;
 mod inputs;
 mod expand;
-mod constants;
+mod path_columns;
 pub mod csv;
 pub mod json;
 mod supported;
@@ -23,7 +23,6 @@ pub mod arrow;
 pub mod parquet;
 pub(in crate::ingest) mod texts;
 
-pub use constants::{Constants, constants};
 pub use csv::{
     CsvChunk, CsvChunks, CsvColumn, CsvOptions, CsvSchema, infer, parse_chunk, parse_columns,
     parse_good_rows,
@@ -33,4 +32,5 @@ pub use expand::expand;
 pub use format::Format;
 pub use input::{Input, Opened};
 pub use inputs::Inputs;
+pub use path_columns::{PathColumns, path_columns};
 pub use stream::Bytes;

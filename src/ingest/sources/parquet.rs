@@ -39,7 +39,7 @@ const BATCH_BYTES: usize = 16 << 20;
 const UNKNOWN_ROWS: usize = 256;
 /// Readers of a row group for each thread: more than one, so that those that end early find more to
 /// do.
-const PARTS_A_THREAD: usize = 2;
+const GROUPS_PER_THREAD: usize = 2;
 /// What a text takes besides its bytes.
 const VIEW_BYTES: usize = 16;
 
@@ -55,7 +55,7 @@ pub struct Spooled {
 
 impl Spooled {
     /// Makes an opened input seekable.
-    pub fn of(opened: Opened) -> Result<Self> {
+    pub fn new(opened: Opened) -> Result<Self> {
         if let Some(path) = opened.path {
             return Ok(Spooled { name: path, copy: None });
         }
@@ -77,12 +77,12 @@ impl Spooled {
 struct SharedFile(Arc<File>);
 
 /// The bytes of a shared file from a place on.
-struct FromPlace {
+struct OffsetReader {
     file: Arc<File>,
     at: u64,
 }
 
-impl Read for FromPlace {
+impl Read for OffsetReader {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let n = self.file.read_at(buffer, self.at)?;
         self.at += n as u64;
@@ -97,16 +97,16 @@ impl Length for SharedFile {
 }
 
 impl ChunkReader for SharedFile {
-    type T = BufReader<FromPlace>;
+    type T = BufReader<OffsetReader>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(BufReader::new(FromPlace { file: Arc::clone(&self.0), at: start }))
+        Ok(BufReader::new(OffsetReader { file: Arc::clone(&self.0), at: start }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         let mut bytes = Vec::new();
         // As much as there is, whatever the file says of itself.
-        let read = FromPlace { file: Arc::clone(&self.0), at: start }
+        let read = OffsetReader { file: Arc::clone(&self.0), at: start }
             .take(length as u64)
             .read_to_end(&mut bytes)?;
         if read < length {
@@ -135,7 +135,7 @@ impl ParquetSource {
     pub fn open(spooled: Spooled, skip_unsupported: bool) -> Result<(Self, Vec<String>)> {
         let (file, path) = (SharedFile(Arc::new(spooled.open()?)), spooled.name.as_path());
         let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
-            .map_err(|e| bad(path, &e.to_string()))?;
+            .map_err(|e| invalid(path, &e.to_string()))?;
         let metadata = with_views(metadata);
         let (columns, skipped) = supported_columns(path, metadata.schema(), skip_unsupported)?;
         let columns = Arc::new(columns);
@@ -165,7 +165,7 @@ impl ParquetSource {
     /// The columns that are read.
     pub fn schema(&self) -> Result<SchemaRef> {
         let schema = self.metadata.schema().project(&self.columns);
-        schema.map(Arc::new).map_err(|e| bad(&self.file.name, &e.to_string()))
+        schema.map(Arc::new).map_err(|e| invalid(&self.file.name, &e.to_string()))
     }
 
     /// Bytes that a row group takes as Arrow arrays, about.
@@ -223,7 +223,7 @@ impl ParquetSource {
     /// The rows of a row group, to be decoded by so many threads.
     pub fn read(&self, group: usize, threads: usize) -> Result<RowGroup> {
         let mut parts = Vec::new();
-        for columns in self.dealt_out(group, threads.saturating_mul(PARTS_A_THREAD)) {
+        for columns in self.column_groups(group, threads.saturating_mul(GROUPS_PER_THREAD)) {
             let mask =
                 ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied());
             let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(
@@ -234,14 +234,14 @@ impl ParquetSource {
             .with_projection(mask)
             .with_batch_size(self.batch_rows(group))
             .build()
-            .map_err(|e| bad(&self.file.name, &e.to_string()))?;
-            parts.push(Part { columns, reader });
+            .map_err(|e| invalid(&self.file.name, &e.to_string()))?;
+            parts.push(ColumnGroup { columns, reader });
         }
         Ok(RowGroup { parts, schema: self.schema()?, source: self.clone(), group })
     }
 
     /// The columns in at most so many parts of about the same number of bytes.
-    fn dealt_out(&self, group: usize, most: usize) -> Vec<Vec<usize>> {
+    fn column_groups(&self, group: usize, max_groups: usize) -> Vec<Vec<usize>> {
         let metadata = self.metadata.metadata();
         let mut bytes = vec![0_i64; self.metadata.schema().fields().len()];
         for (leaf, column) in metadata.row_group(group).columns().iter().enumerate() {
@@ -256,7 +256,7 @@ impl ParquetSource {
         let mut largest_first = self.columns.to_vec();
         largest_first.sort_by_key(|column| std::cmp::Reverse(size(column)));
         let mut parts: Vec<(i64, Vec<usize>)> =
-            vec![(0, Vec::new()); most.clamp(1, self.columns.len().max(1))];
+            vec![(0, Vec::new()); max_groups.clamp(1, self.columns.len().max(1))];
         for column in largest_first {
             if let Some((sum, part)) = parts.iter_mut().min_by_key(|(sum, part)| (*sum, part.len()))
             {
@@ -276,14 +276,14 @@ impl ParquetSource {
 
 /// A row group that is being read.
 pub struct RowGroup {
-    parts: Vec<Part>,
+    parts: Vec<ColumnGroup>,
     schema: SchemaRef,
     source: ParquetSource,
     group: usize,
 }
 
 /// Some of the columns of a row group.
-struct Part {
+struct ColumnGroup {
     /// By position in the file, rising.
     columns: Vec<usize>,
     reader: ParquetRecordBatchReader,
@@ -293,27 +293,27 @@ impl RowGroup {
     /// All rows, decoded on the threads of the pool that this is called in.
     pub fn read_all(self) -> Result<Vec<RecordBatch>> {
         let RowGroup { parts, schema, source, group } = self;
-        let decode = |part: Part| -> Result<_> {
-            let failed = |error: ArrowError| source.bad(group, &error.to_string());
+        let decode = |part: ColumnGroup| -> Result<_> {
+            let failed = |error: ArrowError| source.invalid(group, &error.to_string());
             Ok((part.columns, part.reader.collect::<Result<Vec<_>, _>>().map_err(failed)?))
         };
         let parts: Vec<(Vec<usize>, Vec<RecordBatch>)> =
             parts.into_par_iter().map(decode).collect::<Result<_>>()?;
         let batches = parts.iter().map(|(_, batches)| batches.len()).max().unwrap_or(0);
-        let one = |at| {
-            let of = |(columns, batches): &(Vec<usize>, Vec<RecordBatch>)| {
+        let batch_at = |at| {
+            let part_batch = |(columns, batches): &(Vec<usize>, Vec<RecordBatch>)| {
                 (columns.clone(), batches.get(at).cloned())
             };
-            source.joined(group, &schema, parts.iter().map(of))
+            source.join_columns(group, &schema, parts.iter().map(part_batch))
         };
-        (0..batches).map(one).collect()
+        (0..batches).map(batch_at).collect()
     }
 
     /// The next rows, decoded on the threads of the pool that this is called in.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let RowGroup { parts, schema, source, group } = self;
-        let decode = |part: &mut Part| -> Result<_> {
-            let failed = |error: ArrowError| source.bad(*group, &error.to_string());
+        let decode = |part: &mut ColumnGroup| -> Result<_> {
+            let failed = |error: ArrowError| source.invalid(*group, &error.to_string());
             Ok((part.columns.clone(), part.reader.next().transpose().map_err(failed)?))
         };
         let parts: Vec<(Vec<usize>, Option<RecordBatch>)> =
@@ -321,13 +321,13 @@ impl RowGroup {
         if parts.iter().all(|(_, batch)| batch.is_none()) {
             return Ok(None);
         }
-        source.joined(*group, schema, parts.into_iter()).map(Some)
+        source.join_columns(*group, schema, parts.into_iter()).map(Some)
     }
 }
 
 impl ParquetSource {
     /// A batch of all columns from batches of some.
-    fn joined(
+    fn join_columns(
         &self,
         group: usize,
         schema: &SchemaRef,
@@ -337,7 +337,7 @@ impl ParquetSource {
         for (places, batch) in parts {
             let batch = batch.filter(|batch| rows.is_none_or(|rows| rows == batch.num_rows()));
             let batch = batch.ok_or_else(|| {
-                self.bad(group, "its columns do not have the same number of rows")
+                self.invalid(group, "its columns do not have the same number of rows")
             })?;
             rows = Some(batch.num_rows());
             columns.extend(places.into_iter().zip(batch.columns().to_vec()));
@@ -346,12 +346,12 @@ impl ParquetSource {
         let columns = columns.into_iter().map(|(_, column)| column).collect();
         let options = RecordBatchOptions::new().with_row_count(rows);
         RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
-            .map_err(|error| self.bad(group, &error.to_string()))
+            .map_err(|error| self.invalid(group, &error.to_string()))
     }
 
     #[cold]
-    fn bad(&self, group: usize, what: &str) -> Error {
-        bad(&self.file.name, &format!("row group {group}: {what}"))
+    fn invalid(&self, group: usize, what: &str) -> Error {
+        invalid(&self.file.name, &format!("row group {group}: {what}"))
     }
 }
 
@@ -391,7 +391,7 @@ fn width(arrow: &ArrowType) -> Option<usize> {
     }
 }
 
-fn bad(path: &Path, what: &str) -> Error {
+fn invalid(path: &Path, what: &str) -> Error {
     let what = what.trim_start_matches("Parquet error: ");
     Error::InvalidInput(format!("{}: cannot be read as Parquet: {what}", path.display()))
 }

@@ -11,7 +11,7 @@ pub(super) const BLOCK_BYTES: usize = 1 << 20;
 const BLOCKS_WAITING: usize = 4;
 
 /// Reads what another thread has read before.
-pub(super) struct Ahead {
+pub(super) struct ReadAhead {
     blocks: Receiver<io::Result<Vec<u8>>>,
     block: Vec<u8>,
     at: usize,
@@ -20,14 +20,14 @@ pub(super) struct Ahead {
     last: bool,
 }
 
-impl Ahead {
+impl ReadAhead {
     pub(super) fn start(source: Bytes) -> io::Result<Self> {
         let (sender, blocks) = sync_channel(BLOCKS_WAITING);
         // The thread ends with its input, or when nobody listens any more.
         std::thread::Builder::new()
             .name("sty-decompress".into())
             .spawn(move || pump(source, &sender))?;
-        Ok(Ahead { blocks, block: Vec::new(), at: 0, last: false })
+        Ok(ReadAhead { blocks, block: Vec::new(), at: 0, last: false })
     }
 }
 
@@ -48,7 +48,7 @@ fn pump(mut source: Bytes, sender: &SyncSender<io::Result<Vec<u8>>>) {
     }
 }
 
-impl Read for Ahead {
+impl Read for ReadAhead {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at >= self.block.len() && !self.last {
             let gone = || io::Error::new(io::ErrorKind::UnexpectedEof, "decompression stopped");

@@ -2,8 +2,8 @@
 
 use arrow_array::{Array, ArrayRef, StringArray};
 
-use super::csv::column::Column;
-use super::csv::rules::Rules;
+use super::csv::column::ColumnBuilder;
+use super::csv::rules::FieldRules;
 use super::csv::split::Field;
 use crate::ingest::text::{Text, time};
 use crate::model::DataType;
@@ -14,7 +14,7 @@ pub(in crate::ingest) fn parse_texts(
     data_type: &DataType,
     texts: &StringArray,
 ) -> Result<ArrayRef, usize> {
-    let rules = Rules { quote: b'"', nulls: Vec::new(), empty_is_null: true };
+    let rules = FieldRules { quote: b'"', nulls: Vec::new(), empty_is_null: true };
     let empty = (0..texts.len()).find(|row| texts.is_valid(*row) && texts.value(*row).is_empty());
     if let Some(row) = empty.filter(|_| *data_type != DataType::Binary) {
         return Err(row);
@@ -27,7 +27,7 @@ pub(in crate::ingest) fn parse_texts(
         }
         false => Field::NONE,
     };
-    let mut column = Column::new(data_type, true);
+    let mut column = ColumnBuilder::new(data_type, true);
     column.push_fields(texts.value_data(), (0..texts.len()).map(field), &rules)?;
     column.finish()
 }

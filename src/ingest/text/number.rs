@@ -9,7 +9,7 @@ use super::Text;
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 /// Whole numbers up to this are exact in a double.
-pub(in crate::ingest) const EXACT: u64 = 1 << 53;
+pub(in crate::ingest) const MAX_EXACT_IN_F64: u64 = 1 << 53;
 
 /// Powers of ten, as whole numbers.
 const TENS: [u64; 17] = {
@@ -22,7 +22,7 @@ const TENS: [u64; 17] = {
     tens
 };
 /// Powers of ten, exact in a double.
-const POWERS: [f64; 17] = {
+const TENS_F64: [f64; 17] = {
     let mut powers = [1.0; 17];
     let mut i = 1;
     while i < 17 {
@@ -78,7 +78,7 @@ fn many_digits(bytes: &[u8]) -> Option<u64> {
 
 /// Whether digits start with a zero that a number would not be written with.
 #[inline]
-fn padded(text: Text<'_>) -> bool {
+fn has_leading_zero(text: Text<'_>) -> bool {
     let word = text.word(0);
     word as u8 == b'0' && text.len() > 1 && ((word >> 8) as u8).is_ascii_digit()
 }
@@ -97,7 +97,7 @@ fn signed(negative: bool, magnitude: u64) -> Option<i64> {
 #[inline]
 pub fn int64(text: Text<'_>) -> Option<i64> {
     let (negative, rest) = split_sign(text);
-    if padded(rest) {
+    if has_leading_zero(rest) {
         return None;
     }
     let magnitude = digits(rest)?;
@@ -110,7 +110,7 @@ pub fn int64(text: Text<'_>) -> Option<i64> {
 /// An unsigned integer without `+`, blanks or leading zeros.
 #[inline]
 pub fn uint64(text: Text<'_>) -> Option<u64> {
-    if padded(text) { None } else { digits(text) }
+    if has_leading_zero(text) { None } else { digits(text) }
 }
 
 /// An integer as a person may write it: blanks around it, `+`, leading zeros.
@@ -138,7 +138,7 @@ pub fn float64(text: Text<'_>) -> Option<f64> {
 #[inline]
 fn float_fast(text: Text<'_>) -> Option<f64> {
     let (negative, rest) = split_sign(text);
-    if padded(rest) {
+    if has_leading_zero(rest) {
         return None;
     }
     let len = rest.len();
@@ -153,7 +153,7 @@ fn float_fast(text: Text<'_>) -> Option<f64> {
     } else {
         long_mantissa(rest)?
     };
-    let value = mantissa as f64 / POWERS.get(scale)?;
+    let value = mantissa as f64 / TENS_F64.get(scale)?;
     Some(if negative { -value } else { value })
 }
 
@@ -195,7 +195,7 @@ fn long_mantissa(text: Text<'_>) -> Option<(u64, usize)> {
     } else {
         return None;
     };
-    (mantissa <= EXACT).then_some((mantissa, scale))
+    (mantissa <= MAX_EXACT_IN_F64).then_some((mantissa, scale))
 }
 
 #[cold]

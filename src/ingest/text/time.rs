@@ -38,12 +38,12 @@ fn four_pairs(word: u64) -> Option<[u32; 4]> {
 /// Days since 1970-01-01 of a `YYYY-MM-DD` that fills the text.
 #[inline]
 pub fn date(text: Text<'_>) -> Option<i32> {
-    if text.len() == 10 { date_at(text) } else { None }
+    if text.len() == 10 { leading_date(text) } else { None }
 }
 
 /// Days of the date in the first ten bytes.
 #[inline]
-fn date_at(text: Text<'_>) -> Option<i32> {
+fn leading_date(text: Text<'_>) -> Option<i32> {
     let (head, tail) = (text.word(0), text.word(2));
     if head & 0xff00_00ff_0000_0000 != 0x2d00_002d_0000_0000 {
         return None;
@@ -82,7 +82,7 @@ fn days(year: u32, month: u32, day: u32) -> Option<i32> {
 
 /// Seconds since midnight of the `HH:MM:SS` in the first eight bytes.
 #[inline]
-fn clock_at(text: Text<'_>) -> Option<u32> {
+fn leading_clock(text: Text<'_>) -> Option<u32> {
     let word = text.word(0);
     if word & 0x0000_ff00_00ff_0000 != 0x0000_3a00_003a_0000 {
         return None;
@@ -132,13 +132,17 @@ pub fn instant(text: Text<'_>) -> Option<Instant> {
     if text.len() < 19 || !matches!(text.word(10) as u8, b' ' | b'T' | b't') {
         return None;
     }
-    let day = i64::from(date_at(text)?);
-    let clock = i64::from(clock_at(text.skip(11))?);
+    let day = i64::from(leading_date(text)?);
+    let clock = i64::from(leading_clock(text.skip(11))?);
     let whole = Instant { seconds: day * 86_400 + clock, nanos: 0, digits: 0, zoned: false };
-    if text.len() == 19 { Some(whole) } else { with_rest(whole, text.skip(19).bytes()) }
+    if text.len() == 19 {
+        Some(whole)
+    } else {
+        with_fraction_and_zone(whole, text.skip(19).bytes())
+    }
 }
 
-fn with_rest(mut instant: Instant, rest: &[u8]) -> Option<Instant> {
+fn with_fraction_and_zone(mut instant: Instant, rest: &[u8]) -> Option<Instant> {
     let mut rest = rest;
     if let [b'.' | b',', digits @ ..] = rest {
         (instant.nanos, instant.digits) = fraction(digits)?;
@@ -158,11 +162,12 @@ pub fn time_of_day(text: Text<'_>) -> Option<Instant> {
     if text.len() < 8 {
         return None;
     }
-    let whole = Instant { seconds: i64::from(clock_at(text)?), nanos: 0, digits: 0, zoned: false };
+    let whole =
+        Instant { seconds: i64::from(leading_clock(text)?), nanos: 0, digits: 0, zoned: false };
     if text.len() == 8 {
         return Some(whole);
     }
-    with_rest(whole, text.skip(8).bytes()).filter(|instant| !instant.zoned)
+    with_fraction_and_zone(whole, text.skip(8).bytes()).filter(|instant| !instant.zoned)
 }
 
 impl Instant {

@@ -21,12 +21,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use self::clusters::{Candidate, clusters};
-use self::ranges::ranges;
-use self::runs::{Order, SortedRun, fan_in, groups, in_order};
+use self::ranges::range_tasks;
+use self::runs::{KeyOrder, SortedRun, fan_in, in_order, merge_groups};
 use super::partitions::{is_within, no_partition};
 use crate::encoding::{Options, Profile};
 use crate::error::{Error, Result};
-use crate::ingest::accounting::Tally;
+use crate::ingest::accounting::RowAccounting;
 use crate::ingest::arrange::{Arrange, SortBy, sort_keys};
 use crate::ingest::load::{LoadOptions, pipeline_options, store_segment, thread_pool, write_parts};
 use crate::ingest::pipeline::{self, PipelineOptions, Task};
@@ -60,7 +60,7 @@ pub struct CompactOptions {
 
 impl CompactOptions {
     /// Whether a partition is to be compacted.
-    pub fn cover(&self, partition: &str) -> bool {
+    pub fn covers(&self, partition: &str) -> bool {
         self.partition.as_deref().is_none_or(|wanted| is_within(partition, wanted))
     }
 }
@@ -90,40 +90,40 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
     let arrangement = arrangement(&writer, options)?;
     let traffic = writer.base().map(|root| root.traffic).unwrap_or_default();
     let sorted_anew = arrangement.sort_by != writer.arrangement().sort_by;
-    let everything = options.all || options.profile.is_some() || sorted_anew;
+    let rewrite_all = options.all || options.profile.is_some() || sorted_anew;
     let load = LoadOptions {
         threads: options.threads.max(1),
         memory_limit: options.memory_limit,
         profile: options.profile,
         ..LoadOptions::default()
     };
-    let mut work = Work {
+    let mut compaction = Compaction {
         pool: Arc::new(thread_pool(load.threads)?),
         pipeline: pipeline_options(&writer, &load),
         arrangement,
-        everything,
+        rewrite_all,
         cancelled: Arc::clone(&options.cancelled),
         done: Arc::clone(&options.done),
         report: CompactReport { traffic, ..CompactReport::default() },
     };
     let mut paths: Vec<Arc<str>> =
         writer.segments()?.into_iter().map(|entry| entry.partition).collect();
-    paths.retain(|path| options.cover(path));
+    paths.retain(|path| options.covers(path));
     paths.sort();
     paths.dedup();
     if let (Some(partition), []) = (&options.partition, paths.as_slice()) {
         return Err(no_partition(table, partition));
     }
     for path in &paths {
-        work.partition(&mut writer, path)?;
+        compaction.partition(&mut writer, path)?;
     }
     if sorted_anew {
         // New rows are sorted from now on, whether there were any or not.
-        let arrangement = work.arrangement.clone();
+        let arrangement = compaction.arrangement.clone();
         let changes = writer.changes();
-        work.commit(&mut writer, Changes { arrangement, ..changes })?;
+        compaction.commit(&mut writer, Changes { arrangement, ..changes })?;
     }
-    Ok(work.report)
+    Ok(compaction.report)
 }
 
 fn arrangement(writer: &TableWriter, options: &CompactOptions) -> Result<Arrangement> {
@@ -140,17 +140,17 @@ fn arrangement(writer: &TableWriter, options: &CompactOptions) -> Result<Arrange
 }
 
 /// What stays the same from partition to partition.
-struct Work {
+struct Compaction {
     pool: Arc<rayon::ThreadPool>,
     pipeline: PipelineOptions,
     arrangement: Arrangement,
-    everything: bool,
+    rewrite_all: bool,
     cancelled: Arc<AtomicBool>,
     done: Arc<AtomicU64>,
     report: CompactReport,
 }
 
-impl Work {
+impl Compaction {
     /// Compacts one partition, with one commit.
     fn partition(&mut self, writer: &mut TableWriter, path: &Arc<str>) -> Result<()> {
         let entries = writer.segments()?.into_iter().enumerate();
@@ -163,7 +163,8 @@ impl Work {
         let mut edits: BTreeMap<usize, Edit<NewSegment>> = BTreeMap::new();
         for group in self.groups(writer, mine)? {
             let Some(new) = self.rewrite(writer, path, &group)? else { continue };
-            if !self.everything && self.arrangement.sort_by.is_empty() && new.len() >= group.len() {
+            if !self.rewrite_all && self.arrangement.sort_by.is_empty() && new.len() >= group.len()
+            {
                 // They are as large as their bytes allow; the new ones go with the commit, or with
                 // the writer.
                 continue;
@@ -213,7 +214,9 @@ impl Work {
         for group in groups {
             let small = group.iter().all(|candidate| self.is_small(candidate));
             match joined.last_mut() {
-                Some((before, last)) if self.everything || (*before && small) => last.extend(group),
+                Some((before, last)) if self.rewrite_all || (*before && small) => {
+                    last.extend(group)
+                }
                 _ => joined.push((small, group)),
             }
         }
@@ -221,7 +224,7 @@ impl Work {
         Ok(joined
             .into_iter()
             .map(|(_, group)| group)
-            .filter(|group| self.everything || group.len() > 1)
+            .filter(|group| self.rewrite_all || group.len() > 1)
             .collect())
     }
 
@@ -247,27 +250,27 @@ impl Work {
         let rows: u64 = segments.iter().map(|segment| segment.rows()).sum();
         let bytes: u64 = group.iter().map(|candidate| candidate.entry.length).sum();
         let goal = self.done.load(Ordering::Relaxed) + bytes;
-        let of_a_row = |bytes: u64| bytes as f64 / rows.max(1) as f64;
+        let per_row = |bytes: u64| bytes as f64 / rows.max(1) as f64;
         let (schema, files) = (writer.schema().clone(), writer.data_files());
         if self.arrangement.sort_by.is_empty() {
             self.report.rows += rows;
             self.report.bytes_read += bytes;
             let tasks = rewrite::all_tasks(segments, &schema, self.pipeline.in_flight_bytes)?;
-            let new = self.write(tasks, &[], self.pipeline, &schema, of_a_row(bytes), |segment| {
+            let new = self.write(tasks, &[], self.pipeline, &schema, per_row(bytes), |segment| {
                 store_segment(&files, path, segment)
             });
             return new.map(Some);
         }
         let room = self.pipeline.in_flight_bytes;
-        let order = Order::new(&schema, &self.arrangement.sort_by, &segments)?;
+        let order = KeyOrder::new(&schema, &self.arrangement.sort_by, &segments)?;
         let (mut runs, mut unsorted) = (Vec::with_capacity(segments.len()), Vec::new());
         // Segments that share a first key overlap by it, and may be in order by all keys.
-        let mut as_it_should_be = !self.everything && !self.has_small_neighbours(group);
+        let mut as_it_should_be = !self.rewrite_all && !self.has_small_neighbours(group);
         for segment in segments.into_iter().filter(|segment| segment.rows() > 0) {
             match SortedRun::open(Arc::clone(&segment), &order, runs.len())? {
                 Some(run) => {
                     let tasks = rewrite::all_tasks(std::mem::take(&mut unsorted), &schema, room)?;
-                    self.sort(writer, path, tasks, &order, of_a_row(bytes) / 2.0, &mut runs)?;
+                    self.sort(writer, path, tasks, &order, per_row(bytes) / 2.0, &mut runs)?;
                     runs.push(run);
                 }
                 None => {
@@ -282,23 +285,29 @@ impl Work {
         self.report.rows += rows;
         self.report.bytes_read += bytes;
         let tasks = rewrite::all_tasks(unsorted, &schema, room)?;
-        self.sort(writer, path, tasks, &order, of_a_row(bytes) / 2.0, &mut runs)?;
+        self.sort(writer, path, tasks, &order, per_row(bytes) / 2.0, &mut runs)?;
         let most = fan_in(&runs, room);
         loop {
-            let mut groups = groups(runs, most);
+            let mut groups = merge_groups(runs, most);
             if groups.len() <= 1 {
                 runs = groups.pop().unwrap_or_default();
                 break;
             }
             runs = Vec::new();
             for group in groups {
-                let tasks =
-                    ranges(group, &order, Arc::clone(&self.pool), room, self.pipeline.segment.rows);
+                let tasks = range_tasks(
+                    group,
+                    &order,
+                    Arc::clone(&self.pool),
+                    room,
+                    self.pipeline.segment.rows,
+                );
                 self.sort(writer, path, tasks, &order, 0.0, &mut runs)?;
             }
         }
-        let tasks = ranges(runs, &order, Arc::clone(&self.pool), room, self.pipeline.segment.rows);
-        let rest = of_a_row(goal.saturating_sub(self.done.load(Ordering::Relaxed)));
+        let tasks =
+            range_tasks(runs, &order, Arc::clone(&self.pool), room, self.pipeline.segment.rows);
+        let rest = per_row(goal.saturating_sub(self.done.load(Ordering::Relaxed)));
         let store = |segment| store_segment(&files, path, segment);
         self.write(tasks, &[], self.pipeline, &schema, rest, store).map(Some)
     }
@@ -310,7 +319,7 @@ impl Work {
         writer: &TableWriter,
         path: &str,
         tasks: impl Iterator<Item = Result<Task>>,
-        order: &Arc<Order>,
+        order: &Arc<KeyOrder>,
         done_with: f64,
         runs: &mut Vec<SortedRun>,
     ) -> Result<()> {
@@ -360,7 +369,7 @@ impl Work {
             &mut schema,
             &arrange,
             &pipeline,
-            &mut Tally::default(),
+            &mut RowAccounting::default(),
             &mut sink,
         )?;
         Ok(written)

@@ -16,7 +16,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use super::runs::{Key, LEAST_SLICE_ROWS, Order, SortedRun, decoded_bytes, failed, row_bytes};
+use super::runs::{Key, KeyOrder, LEAST_SLICE_ROWS, SortedRun, decoded_bytes, failed, row_bytes};
 use crate::error::Result;
 use crate::ingest::columns::{SegmentBuilder, SegmentLimits, match_columns};
 use crate::ingest::rewrite;
@@ -33,9 +33,9 @@ const SLICE_ROWS: usize = 4 * VECTOR;
 
 /// Tasks that give all rows of sorted runs in order, a range of keys each. Equal keys come in the
 /// order of the runs. The rows of a range take about `bytes` at most, and are about `most`.
-pub(super) fn ranges(
+pub(super) fn range_tasks(
     runs: Vec<SortedRun>,
-    order: &Arc<Order>,
+    order: &Arc<KeyOrder>,
     pool: Arc<ThreadPool>,
     bytes: usize,
     most: usize,
@@ -56,7 +56,7 @@ pub(super) fn ranges(
     // Where the next range begins in each run.
     let mut starts: Vec<usize> = vec![0; runs.len()];
     boundaries(&splitters).into_iter().flat_map(move |boundary| {
-        let next = |(run, start): (&SortedRun, &mut usize)| -> Result<Option<Slice>> {
+        let next = |(run, start): (&SortedRun, &mut usize)| -> Result<Option<SegmentRows>> {
             let end = match &boundary.before {
                 _ if *start == run.rows() => *start,
                 Some(key) => run.rows_before(key)?.max(*start),
@@ -67,18 +67,18 @@ pub(super) fn ranges(
         };
         let slices =
             pool.install(|| runs.par_iter().zip(&mut starts).map(next).collect::<Result<Vec<_>>>());
-        let slices: Vec<Slice> = match slices {
+        let slices: Vec<SegmentRows> = match slices {
             Ok(slices) => slices.into_iter().flatten().collect(),
             Err(error) => return vec![Err(error)],
         };
         // Rows of one key, however many, are in order as they come.
-        let parts = if boundary.one_key { cut(slices, wanted) } else { vec![slices] };
-        let task = |slices: Vec<Slice>| {
+        let parts = if boundary.one_key { split_slices(slices, wanted) } else { vec![slices] };
+        let task = |slices: Vec<SegmentRows>| {
             let rows: usize = slices.iter().map(|(_, rows)| rows.len()).sum();
             // Whole vectors are decoded, of one segment at a time.
             let weight = rows.saturating_mul(row_bytes) + 2 * VECTOR * decoded;
             let order = Arc::clone(&order);
-            Ok(Task::new(weight, move || Ok(read(&slices, &order)?.into())))
+            Ok(Task::new(weight, move || Ok(read_range(&slices, &order)?.into())))
         };
         parts.into_iter().filter(|slices| !slices.is_empty()).map(task).collect()
     })
@@ -109,7 +109,7 @@ fn boundaries(splitters: &[Key]) -> Vec<Boundary> {
 }
 
 /// Rows in parts of at most so many, in the same order.
-fn cut(slices: Vec<Slice>, most: usize) -> Vec<Vec<Slice>> {
+fn split_slices(slices: Vec<SegmentRows>, most: usize) -> Vec<Vec<SegmentRows>> {
     let (most, mut parts, mut room) = (most.max(1), Vec::new(), 0);
     for (segment, mut rows) in slices {
         while !rows.is_empty() {
@@ -129,10 +129,10 @@ fn cut(slices: Vec<Slice>, most: usize) -> Vec<Vec<Slice>> {
 }
 
 /// Some rows of a segment.
-type Slice = (Arc<Segment>, std::ops::Range<usize>);
+type SegmentRows = (Arc<Segment>, std::ops::Range<usize>);
 
 /// Rows of several segments, sorted.
-fn read(slices: &[Slice], order: &Order) -> Result<RecordBatch> {
+fn read_range(slices: &[SegmentRows], order: &KeyOrder) -> Result<RecordBatch> {
     let schema = &order.schema;
     let limits = SegmentLimits { rows: usize::MAX, bytes: usize::MAX, block_rows: VECTOR };
     let (mut builder, mut known) = (SegmentBuilder::new(limits), schema.clone());
@@ -145,7 +145,7 @@ fn read(slices: &[Slice], order: &Order) -> Result<RecordBatch> {
             // Blocks are decoded from multiples of a vector on.
             let aligned = rows.start / VECTOR * VECTOR;
             let batch = rewrite::decode(segment, block, aligned..rows.end, &present)?;
-            let batch = copied(&batch, rows.start - aligned, rows.len())?;
+            let batch = copy_rows(&batch, rows.start - aligned, rows.len())?;
             let ids = match_columns(&mut known, &batch)?;
             let _ = builder.push(&batch, &ids)?;
         }
@@ -155,7 +155,7 @@ fn read(slices: &[Slice], order: &Order) -> Result<RecordBatch> {
 }
 
 /// Some rows of a batch, without holding on to the others if these are the smaller part.
-fn copied(batch: &RecordBatch, start: usize, rows: usize) -> Result<RecordBatch> {
+fn copy_rows(batch: &RecordBatch, start: usize, rows: usize) -> Result<RecordBatch> {
     if rows > batch.num_rows() / 2 {
         return Ok(batch.slice(start, rows));
     }

@@ -28,7 +28,7 @@ pub(super) type Key = Arc<[u8]>;
 
 /// The order of rows by some columns of a table.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(super) struct KeyOrder {
     pub(super) schema: Schema,
     pub(super) keys: Vec<SortKey>,
     pub(super) columns: Vec<Column>,
@@ -39,13 +39,13 @@ pub(super) struct Order {
     pub(super) step: usize,
 }
 
-impl Order {
+impl KeyOrder {
     /// The order of the rows of some segments.
     pub(super) fn new(
         schema: &Schema,
         keys: &[SortKey],
         segments: &[Arc<Segment>],
-    ) -> Result<Arc<Order>> {
+    ) -> Result<Arc<KeyOrder>> {
         let (mut columns, mut fields) = (Vec::new(), Vec::new());
         for key in keys {
             let Some(column) = schema.columns().iter().find(|column| column.id == key.column)
@@ -66,7 +66,7 @@ impl Order {
         let key_bytes = bytes / rows.max(1) + size_of::<Key>();
         let interval = (rows / SAMPLES.min(SAMPLE_BYTES / key_bytes).max(1)).max(1);
         let step = (KEY_BYTES / key_bytes / VECTOR).max(1) * VECTOR;
-        Ok(Arc::new(Order {
+        Ok(Arc::new(KeyOrder {
             schema: schema.clone(),
             keys: keys.to_vec(),
             columns,
@@ -77,7 +77,7 @@ impl Order {
     }
 
     /// The keys of some rows of a segment, within one block and from a multiple of a vector on.
-    fn of(&self, segment: &Segment, block: usize, rows: std::ops::Range<usize>) -> Result<Rows> {
+    fn keys(&self, segment: &Segment, block: usize, rows: std::ops::Range<usize>) -> Result<Rows> {
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
             arrays.push(match segment.column(column.id)? {
@@ -93,7 +93,7 @@ impl Order {
 #[derive(Debug)]
 pub(super) struct SortedRun {
     pub(super) segment: Arc<Segment>,
-    pub(super) order: Arc<Order>,
+    pub(super) order: Arc<KeyOrder>,
     pub(super) first: Key,
     last: Key,
     /// Number of the row of the first kept key. It differs from run to run: kept keys at the same
@@ -110,7 +110,7 @@ impl SortedRun {
     /// run's among others.
     pub(super) fn open(
         segment: Arc<Segment>,
-        order: &Arc<Order>,
+        order: &Arc<KeyOrder>,
         number: usize,
     ) -> Result<Option<SortedRun>> {
         // Multiples of the golden section are spread evenly, however many there are.
@@ -125,7 +125,7 @@ impl SortedRun {
         });
         for (block, part) in parts {
             let start = segment.block_range(block).start as usize + part.start;
-            let rows = order.of(&segment, block, part)?;
+            let rows = order.keys(&segment, block, part)?;
             let count = rows.num_rows();
             let first_in_order =
                 last.as_ref().is_none_or(|last| count == 0 || **last <= *rows.row(0).as_ref());
@@ -183,7 +183,7 @@ impl SortedRun {
             let vector = (start - block * block_rows) / VECTOR * VECTOR;
             let first = block * block_rows + vector;
             let here = VECTOR.min(block_rows - vector).min(self.rows() - first);
-            let rows = self.order.of(&self.segment, block, vector..vector + here)?;
+            let rows = self.order.keys(&self.segment, block, vector..vector + here)?;
             let before = (start - first..here).find(|row| rows.row(*row).as_ref() >= key);
             if let Some(row) = before {
                 return Ok(first + row);
@@ -218,7 +218,7 @@ pub(super) fn in_order(runs: &[SortedRun]) -> bool {
 
 /// Neighbouring runs in groups, of which each overlaps at most `most` times or so. One group is the
 /// end of merging.
-pub(super) fn groups(runs: Vec<SortedRun>, most: usize) -> Vec<Vec<SortedRun>> {
+pub(super) fn merge_groups(runs: Vec<SortedRun>, most: usize) -> Vec<Vec<SortedRun>> {
     let mut groups: Vec<Vec<SortedRun>> = Vec::new();
     // The last keys of chains in which each run comes after the one before.
     let mut chains: Vec<Key> = Vec::new();

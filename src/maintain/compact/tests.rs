@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 
-use super::ranges::ranges;
-use super::runs::{Key, Order, SortedRun, groups, row_bytes};
+use super::ranges::range_tasks;
+use super::runs::{Key, KeyOrder, SortedRun, merge_groups, row_bytes};
 use crate::disk::Mapped;
 use crate::encoding::{Options, Profile};
 use crate::limits::VECTOR;
@@ -14,11 +14,11 @@ use crate::model::{ColumnId, DataType, Schema, SortKey};
 use crate::segment::Segment;
 use crate::segment::writer::{InputColumn, SegmentInput, encode};
 
-fn order(interval: usize) -> Arc<Order> {
+fn order(interval: usize) -> Arc<KeyOrder> {
     let schema = Schema::from_names([("k", DataType::Int64)]).unwrap();
     let key = SortKey { column: ColumnId(0), descending: false, nulls_first: false };
-    let order = Arc::into_inner(Order::new(&schema, &[key], &[]).unwrap()).unwrap();
-    Arc::new(Order { interval, step: VECTOR, ..order })
+    let order = Arc::into_inner(KeyOrder::new(&schema, &[key], &[]).unwrap()).unwrap();
+    Arc::new(KeyOrder { interval, step: VECTOR, ..order })
 }
 
 fn segment(keys: &[i64]) -> Arc<Segment> {
@@ -60,7 +60,7 @@ fn neighbours_are_grouped_by_how_often_they_overlap() {
         bounds.iter().map(|(first, last)| run(&[*first, *last], 0)).collect()
     };
     let sizes = |bounds: &[(i64, i64)], most| {
-        groups(runs(bounds), most).iter().map(Vec::len).collect::<Vec<_>>()
+        merge_groups(runs(bounds), most).iter().map(Vec::len).collect::<Vec<_>>()
     };
     assert!(sizes(&[], 2).is_empty());
     // One after the other, if by equal keys.
@@ -80,7 +80,7 @@ fn ranges_of_runs_that_are_alike_are_about_equal() {
         .collect();
     let (order, bytes) = (Arc::clone(&runs[0].order), 8192 * row_bytes(&runs));
     let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
-    let tasks = ranges(runs, &order, pool, bytes, usize::MAX);
+    let tasks = range_tasks(runs, &order, pool, bytes, usize::MAX);
     let mut all = Vec::new();
     for task in tasks {
         let parsed = (task.unwrap().work)().unwrap();
@@ -109,7 +109,7 @@ fn rows_of_one_key_come_in_parts() {
     let (order, bytes) = (Arc::clone(&runs[0].order), 700 * row_bytes(&runs));
     let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
     let mut all = Vec::new();
-    for task in ranges(runs, &order, pool, bytes, usize::MAX) {
+    for task in range_tasks(runs, &order, pool, bytes, usize::MAX) {
         let parsed = (task.unwrap().work)().unwrap();
         let keys =
             arrow_cast::cast(parsed.batches[0].column(0), &arrow_schema::DataType::Int64).unwrap();

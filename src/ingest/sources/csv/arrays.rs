@@ -15,14 +15,14 @@ use crate::model::{DataType, TimeUnit};
 
 /// Bits appended one at a time.
 #[derive(Default)]
-pub(super) struct Bits {
+pub(super) struct BitmapBuilder {
     pub(super) words: Vec<u64>,
     word: u64,
     pub(super) len: usize,
     pub(super) ones: usize,
 }
 
-impl Bits {
+impl BitmapBuilder {
     #[inline]
     pub(super) fn push(&mut self, bit: bool) {
         self.word |= u64::from(bit) << (self.len % 64);
@@ -47,7 +47,7 @@ pub(super) fn array<T: ArrowPrimitiveType>(
     Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), nulls))
 }
 
-fn cut<T: ArrowPrimitiveType, V: Copy>(
+fn narrowed<T: ArrowPrimitiveType, V: Copy>(
     values: &[V],
     nulls: Option<NullBuffer>,
     f: fn(V) -> T::Native,
@@ -61,12 +61,14 @@ pub(super) fn int_array(
     nulls: Option<NullBuffer>,
 ) -> ArrayRef {
     match data_type {
-        DataType::Int8 => cut::<Int8Type, _>(&values, nulls, |v| v as i8),
-        DataType::Int16 => cut::<Int16Type, _>(&values, nulls, |v| v as i16),
-        DataType::Int32 => cut::<Int32Type, _>(&values, nulls, |v| v as i32),
+        DataType::Int8 => narrowed::<Int8Type, _>(&values, nulls, |v| v as i8),
+        DataType::Int16 => narrowed::<Int16Type, _>(&values, nulls, |v| v as i16),
+        DataType::Int32 => narrowed::<Int32Type, _>(&values, nulls, |v| v as i32),
         DataType::Time { unit } => match unit {
-            TimeUnit::Second => cut::<Time32SecondType, _>(&values, nulls, |v| v as i32),
-            TimeUnit::Millisecond => cut::<Time32MillisecondType, _>(&values, nulls, |v| v as i32),
+            TimeUnit::Second => narrowed::<Time32SecondType, _>(&values, nulls, |v| v as i32),
+            TimeUnit::Millisecond => {
+                narrowed::<Time32MillisecondType, _>(&values, nulls, |v| v as i32)
+            }
             TimeUnit::Microsecond => array::<Time64MicrosecondType>(values, nulls),
             TimeUnit::Nanosecond => array::<Time64NanosecondType>(values, nulls),
         },
@@ -74,17 +76,21 @@ pub(super) fn int_array(
             let values = ScalarBuffer::from(values);
             let zone = zone.clone();
             match unit {
-                TimeUnit::Second => stamps::<TimestampSecondType>(values, nulls, zone),
-                TimeUnit::Millisecond => stamps::<TimestampMillisecondType>(values, nulls, zone),
-                TimeUnit::Microsecond => stamps::<TimestampMicrosecondType>(values, nulls, zone),
-                TimeUnit::Nanosecond => stamps::<TimestampNanosecondType>(values, nulls, zone),
+                TimeUnit::Second => timestamps::<TimestampSecondType>(values, nulls, zone),
+                TimeUnit::Millisecond => {
+                    timestamps::<TimestampMillisecondType>(values, nulls, zone)
+                }
+                TimeUnit::Microsecond => {
+                    timestamps::<TimestampMicrosecondType>(values, nulls, zone)
+                }
+                TimeUnit::Nanosecond => timestamps::<TimestampNanosecondType>(values, nulls, zone),
             }
         }
         _ => array::<Int64Type>(values, nulls),
     }
 }
 
-fn stamps<T: arrow_array::types::ArrowTimestampType>(
+fn timestamps<T: arrow_array::types::ArrowTimestampType>(
     values: ScalarBuffer<i64>,
     nulls: Option<NullBuffer>,
     zone: Option<Arc<str>>,
@@ -98,9 +104,9 @@ pub(super) fn uint_array(
     nulls: Option<NullBuffer>,
 ) -> ArrayRef {
     match data_type {
-        DataType::UInt8 => cut::<UInt8Type, _>(&values, nulls, |v| v as u8),
-        DataType::UInt16 => cut::<UInt16Type, _>(&values, nulls, |v| v as u16),
-        DataType::UInt32 => cut::<UInt32Type, _>(&values, nulls, |v| v as u32),
+        DataType::UInt8 => narrowed::<UInt8Type, _>(&values, nulls, |v| v as u8),
+        DataType::UInt16 => narrowed::<UInt16Type, _>(&values, nulls, |v| v as u16),
+        DataType::UInt32 => narrowed::<UInt32Type, _>(&values, nulls, |v| v as u32),
         _ => array::<UInt64Type>(values, nulls),
     }
 }

@@ -120,7 +120,7 @@ impl CsvChunks {
             }
             if self.line_ends.is_none() {
                 let enough = text.len() >= CHUNK_BYTES.min(self.row_limit).min(self.max_open);
-                self.line_ends = LineEnds::of(&text, more, enough, self.delimiter, self.quote);
+                self.line_ends = LineEnds::find(&text, more, enough, self.delimiter, self.quote);
                 new = 0;
             }
             let Some(line_ends) = &mut self.line_ends else {
@@ -269,8 +269,8 @@ impl RowEnds {
                 match after_quote(text.get(at + 1..).unwrap_or_default(), delimiter, quote) {
                     AfterQuote::Doubled => self.at = at + 2,
                     AfterQuote::Closed => (self.open, self.at) = (None, at + 1),
-                    AfterQuote::Text if self.end_row(text, open) => {}
-                    AfterQuote::Text | AfterQuote::Unknown => {
+                    AfterQuote::Junk if self.end_row(text, open) => {}
+                    AfterQuote::Junk | AfterQuote::Unknown => {
                         // More text will tell.
                         self.at = at;
                         return;

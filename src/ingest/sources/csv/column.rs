@@ -7,8 +7,8 @@ use arrow_array::types::{Date32Type, Decimal128Type, Float32Type, Float64Type};
 use arrow_array::{ArrayRef, BooleanArray, NullArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 
-use super::arrays::{Bits, array, bytes_array, int_array, uint_array};
-use super::rules::{Rules, unescape, unquoted};
+use super::arrays::{BitmapBuilder, array, bytes_array, int_array, uint_array};
+use super::rules::{FieldRules, unescape, unquoted};
 use super::split::{Field, Tile};
 use crate::ingest::text::{Text, number, time};
 use crate::model::{DataType, TimeUnit};
@@ -22,7 +22,7 @@ enum Values {
     Float32(Vec<f32>),
     Float64(Vec<f64>),
     Date(Vec<i32>),
-    Wide(Vec<i128>),
+    Decimal(Vec<i128>),
     Bytes {
         offsets: Vec<i32>,
         bytes: Vec<u8>,
@@ -30,14 +30,14 @@ enum Values {
 }
 
 /// A column and what it has so far.
-pub(in crate::ingest::sources) struct Column {
+pub(in crate::ingest::sources) struct ColumnBuilder {
     data_type: DataType,
     lenient: bool,
     values: Values,
-    valid: Bits,
+    valid: BitmapBuilder,
 }
 
-impl Column {
+impl ColumnBuilder {
     /// An empty column; `lenient` takes the spellings that only a user's word makes unambiguous.
     pub(in crate::ingest::sources) fn new(data_type: &DataType, lenient: bool) -> Self {
         let values = match data_type {
@@ -49,13 +49,18 @@ impl Column {
             DataType::Float32 => Values::Float32(Vec::new()),
             DataType::Float64 => Values::Float64(Vec::new()),
             DataType::Date => Values::Date(Vec::new()),
-            DataType::Decimal { .. } => Values::Wide(Vec::new()),
+            DataType::Decimal { .. } => Values::Decimal(Vec::new()),
             DataType::Utf8 | DataType::Binary => {
                 Values::Bytes { offsets: vec![0], bytes: Vec::new() }
             }
             _ => Values::Int(Vec::new()),
         };
-        Column { data_type: data_type.clone(), lenient, values, valid: Bits::default() }
+        ColumnBuilder {
+            data_type: data_type.clone(),
+            lenient,
+            values,
+            valid: BitmapBuilder::default(),
+        }
     }
 
     pub(super) fn data_type(&self) -> &DataType {
@@ -72,7 +77,7 @@ impl Column {
             Values::Float32(v) => v.reserve(rows),
             Values::Float64(v) => v.reserve(rows),
             Values::Date(v) => v.reserve(rows),
-            Values::Wide(v) => v.reserve(rows),
+            Values::Decimal(v) => v.reserve(rows),
             Values::Bytes { offsets, .. } => offsets.reserve(rows),
         }
         self.valid.words.reserve(rows / 64 + 1);
@@ -84,7 +89,7 @@ impl Column {
         &mut self,
         tile: Tile<'_>,
         index: usize,
-        rules: &Rules,
+        rules: &FieldRules,
     ) -> Result<(), usize> {
         self.push_fields(tile.text(), tile.column(index), rules)
     }
@@ -95,54 +100,66 @@ impl Column {
         &mut self,
         text: &[u8],
         fields: impl Iterator<Item = Field>,
-        rules: &Rules,
+        rules: &FieldRules,
     ) -> Result<(), usize> {
         let lenient = self.lenient;
-        let fill = Fill { text, fields, rules, valid: &mut self.valid };
-        let zoned = |zone: &Option<Arc<str>>| Zone::of(zone.as_deref(), lenient);
+        let appender = FieldAppender { text, fields, rules, valid: &mut self.valid };
+        let zoned = |zone: &Option<Arc<str>>| Zone::expected(zone.as_deref(), lenient);
         match (&mut self.values, &self.data_type) {
-            (Values::Null(rows), _) => fill.nulls(rows),
+            (Values::Null(rows), _) => appender.nulls(rows),
             (Values::Bytes { offsets, bytes }, DataType::Binary) => {
-                fill.bytes(offsets, bytes, take_hexadecimal)
+                appender.bytes(offsets, bytes, take_hexadecimal)
             }
-            (Values::Bytes { offsets, bytes }, _) => fill.bytes(offsets, bytes, |_, _| ()),
+            (Values::Bytes { offsets, bytes }, _) => appender.bytes(offsets, bytes, |_, _| ()),
             (Values::Bool(out), _) => {
-                fill.values(out, number::boolean, lenient.then_some(number::boolean_lenient))
+                appender.values(out, number::boolean, lenient.then_some(number::boolean_lenient))
             }
             (Values::Int(out), DataType::Timestamp { unit, zone }) => {
                 let (unit, zone) = (*unit, zoned(zone));
-                fill.values(out, |text| timestamp(text, unit, zone), strict_only())
+                appender.values(out, |text| timestamp(text, unit, zone), strict_only())
             }
             (Values::Int(out), DataType::Time { unit }) => {
-                fill.values(out, |text| time::time_of_day(text)?.ticks(*unit), strict_only())
+                appender.values(out, |text| time::time_of_day(text)?.ticks(*unit), strict_only())
             }
             (Values::Int(out), DataType::Int64) => {
                 let loose = |text: Text<'_>| i64::try_from(number::int128_lenient(text)?).ok();
-                fill.values(out, number::int64, lenient.then_some(loose))
+                appender.values(out, number::int64, lenient.then_some(loose))
             }
             (Values::Int(out), narrow) => {
                 let bounds = signed_bounds(narrow);
                 let fits = |v: &i64| bounds.contains(v);
                 let loose =
                     |text: Text<'_>| i64::try_from(number::int128_lenient(text)?).ok().filter(fits);
-                fill.values(out, |text| number::int64(text).filter(fits), lenient.then_some(loose))
+                appender.values(
+                    out,
+                    |text| number::int64(text).filter(fits),
+                    lenient.then_some(loose),
+                )
             }
             (Values::UInt(out), data_type) => {
                 let most = unsigned_bound(data_type);
                 let fits = |v: &u64| *v <= most;
                 let loose =
                     |text: Text<'_>| u64::try_from(number::int128_lenient(text)?).ok().filter(fits);
-                fill.values(out, |text| number::uint64(text).filter(fits), lenient.then_some(loose))
+                appender.values(
+                    out,
+                    |text| number::uint64(text).filter(fits),
+                    lenient.then_some(loose),
+                )
             }
-            (Values::Float32(out), _) => fill.values(out, number::float32_lenient, strict_only()),
+            (Values::Float32(out), _) => {
+                appender.values(out, number::float32_lenient, strict_only())
+            }
             (Values::Float64(out), _) => {
-                fill.values(out, number::float64, lenient.then_some(number::float64_lenient))
+                appender.values(out, number::float64, lenient.then_some(number::float64_lenient))
             }
-            (Values::Date(out), _) => fill.values(out, time::date, strict_only()),
-            (Values::Wide(out), DataType::Decimal { precision, scale }) => {
-                fill.values(out, |text| number::decimal(text, *precision, *scale), strict_only())
-            }
-            (Values::Wide(_), _) => Err(0),
+            (Values::Date(out), _) => appender.values(out, time::date, strict_only()),
+            (Values::Decimal(out), DataType::Decimal { precision, scale }) => appender.values(
+                out,
+                |text| number::decimal(text, *precision, *scale),
+                strict_only(),
+            ),
+            (Values::Decimal(_), _) => Err(0),
         }
     }
 
@@ -158,7 +175,7 @@ impl Column {
             Values::Float32(values) => array::<Float32Type>(values, nulls),
             Values::Float64(values) => array::<Float64Type>(values, nulls),
             Values::Date(values) => array::<Date32Type>(values, nulls),
-            Values::Wide(values) => {
+            Values::Decimal(values) => {
                 let array =
                     PrimitiveArray::<Decimal128Type>::new(ScalarBuffer::from(values), nulls);
                 Arc::new(array.with_data_type(self.data_type.to_arrow()))
@@ -186,7 +203,7 @@ enum Zone {
 }
 
 impl Zone {
-    fn of(zone: Option<&str>, lenient: bool) -> Self {
+    fn expected(zone: Option<&str>, lenient: bool) -> Self {
         match zone {
             None => Zone::Absent,
             Some("UTC" | "utc" | "Z" | "+00:00" | "Etc/UTC") if lenient => Zone::Optional,
@@ -230,14 +247,14 @@ fn unsigned_bound(data_type: &DataType) -> u64 {
 }
 
 /// Fields of a column on their way into buffers.
-struct Fill<'a, F> {
+struct FieldAppender<'a, F> {
     text: &'a [u8],
     fields: F,
-    rules: &'a Rules,
-    valid: &'a mut Bits,
+    rules: &'a FieldRules,
+    valid: &'a mut BitmapBuilder,
 }
 
-impl<F: Iterator<Item = Field>> Fill<'_, F> {
+impl<F: Iterator<Item = Field>> FieldAppender<'_, F> {
     /// Fixed-width values.
     #[inline]
     fn values<T: Copy + Default>(

@@ -11,7 +11,7 @@ use crate::model::DataType;
 /// Characters of a value that a message shows.
 const SHOWN: usize = 80;
 /// Bytes behind a fault that are looked at for signs of something other than text.
-const BINARY: usize = 256;
+const BINARY_CHECK_BYTES: usize = 256;
 
 /// The physical line of a position in the chunk.
 fn line_at(chunk: &CsvChunk, at: usize) -> u64 {
@@ -25,7 +25,9 @@ pub(super) fn row_error(schema: &CsvSchema, chunk: &CsvChunk, fault: Fault) -> E
     let file = schema.file.display();
     let quote = char::from(schema.quote);
     let (Fault::Fields { at, .. } | Fault::AfterQuote { at } | Fault::Unterminated { at }) = fault;
-    if let Some(nul) = memchr::memchr(0, chunk.text.get(..at + BINARY).unwrap_or(&chunk.text)) {
+    if let Some(nul) =
+        memchr::memchr(0, chunk.text.get(..at + BINARY_CHECK_BYTES).unwrap_or(&chunk.text))
+    {
         return Error::InvalidInput(format!(
             "{file} does not look like text: byte {} is 0, and line {} is not a row of fields",
             chunk.offset + nul as u64,
@@ -65,7 +67,7 @@ pub(super) fn not_text(schema: &CsvSchema, chunk: &CsvChunk) -> Error {
 }
 
 /// Why a row that cannot be split is left out.
-pub(super) fn bad_row(schema: &CsvSchema, row: &[u8], fault: Fault) -> String {
+pub(super) fn split_reason(schema: &CsvSchema, row: &[u8], fault: Fault) -> String {
     let mut reason = match fault {
         Fault::Fields { found: 1, .. } => format!("1 field, expected {}", schema.columns.len()),
         Fault::Fields { found, .. } => format!("{found} fields, expected {}", schema.columns.len()),
@@ -79,12 +81,12 @@ pub(super) fn bad_row(schema: &CsvSchema, row: &[u8], fault: Fault) -> String {
 }
 
 /// Why a row with a value that its column cannot hold is left out.
-pub(super) fn bad_value(value: &[u8], expected: &DataType) -> String {
+pub(super) fn type_reason(value: &[u8], expected: &DataType) -> String {
     format!("'{}' is not of type {expected}", shown(value))
 }
 
 /// Why a row with text that is not UTF-8 is left out.
-pub(super) fn bad_utf8(value: &[u8]) -> String {
+pub(super) fn utf8_reason(value: &[u8]) -> String {
     format!("'{}' is not UTF-8", shown(value))
 }
 

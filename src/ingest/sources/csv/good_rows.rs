@@ -15,9 +15,9 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use memchr::memchr_iter;
 
+use super::bad_values::{BadValue, find_bad_values};
 use super::chunks::CsvChunk;
-use super::faults::{bad_row, bad_utf8, bad_value, not_text};
-use super::judge::{Verdict, judge};
+use super::faults::{not_text, split_reason, type_reason, utf8_reason};
 use super::parse::parse_chunk;
 use super::rows::{Row, Rows};
 use super::schema::CsvSchema;
@@ -33,7 +33,7 @@ pub fn parse_good_rows(
 ) -> Result<(RecordBatch, Rejects)> {
     match parse_chunk(schema, chunk) {
         Ok(batch) => Ok((batch, Rejects::default())),
-        Err(error @ Error::InvalidInput(_)) => sort_out(schema, chunk, error),
+        Err(error @ Error::InvalidInput(_)) => parse_without_bad_rows(schema, chunk, error),
         Err(error) => Err(error),
     }
 }
@@ -46,20 +46,20 @@ pub(super) fn splittable(schema: &CsvSchema, chunk: &CsvChunk, from: usize) -> R
 }
 
 /// A bad row of the chunk.
-struct Bad {
+struct BadRow {
     start: u32,
     end: u32,
     line: u64,
-    why: Why,
+    cause: Cause,
 }
 
-enum Why {
+enum Cause {
     Row(Fault),
-    Value(Verdict),
+    Value(BadValue),
 }
 
 #[cold]
-fn sort_out(
+fn parse_without_bad_rows(
     schema: &Arc<CsvSchema>,
     chunk: &Arc<CsvChunk>,
     mut error: Error,
@@ -70,7 +70,7 @@ fn sort_out(
     for row in rows(schema, chunk, from) {
         match row.fault {
             None => good.push(row),
-            Some(fault) => bad.push(Bad::new(row, Why::Row(fault))),
+            Some(fault) => bad.push(BadRow::new(row, Cause::Row(fault))),
         }
     }
     if !bad.is_empty() {
@@ -79,26 +79,26 @@ fn sort_out(
             Err(still) => error = still,
         }
     }
-    let judged = judge(schema, &chunk_of(chunk, &good));
-    if judged.verdicts.len() != good.len() || judged.verdicts.iter().all(Option::is_none) {
+    let checked = find_bad_values(schema, &chunk_of(chunk, &good));
+    if checked.by_row.len() != good.len() || checked.by_row.iter().all(Option::is_none) {
         return Err(error);
     }
-    let mut better = Vec::with_capacity(good.len());
-    for (row, verdict) in good.into_iter().zip(judged.verdicts) {
-        match verdict {
-            None => better.push(row),
-            Some(verdict) => bad.push(Bad::new(row, Why::Value(verdict))),
+    let mut remaining = Vec::with_capacity(good.len());
+    for (row, bad_value) in good.into_iter().zip(checked.by_row) {
+        match bad_value {
+            None => remaining.push(row),
+            Some(bad_value) => bad.push(BadRow::new(row, Cause::Value(bad_value))),
         }
     }
     bad.sort_unstable_by_key(|bad| bad.start);
-    let batch = parse_chunk(schema, &chunk_of(chunk, &better))?;
-    Ok((batch, rejects(schema, chunk, bad, judged.types)))
+    let batch = parse_chunk(schema, &chunk_of(chunk, &remaining))?;
+    Ok((batch, rejects(schema, chunk, bad, checked.types)))
 }
 
-impl Bad {
+impl BadRow {
     // A chunk has less than 2³⁰ bytes.
-    fn new(row: Row, why: Why) -> Self {
-        Bad { start: row.start as u32, end: row.end as u32, line: row.line, why }
+    fn new(row: Row, cause: Cause) -> Self {
+        BadRow { start: row.start as u32, end: row.end as u32, line: row.line, cause }
     }
 }
 
@@ -129,7 +129,7 @@ fn chunk_of(chunk: &CsvChunk, rows: &[Row]) -> CsvChunk {
 fn rejects(
     schema: &Arc<CsvSchema>,
     chunk: &Arc<CsvChunk>,
-    bad: Vec<Bad>,
+    bad: Vec<BadRow>,
     types: Vec<DataType>,
 ) -> Rejects {
     let file: Arc<Path> = Arc::from(schema.file.as_path());
@@ -140,11 +140,12 @@ fn rejects(
             let row = chunk.text.get(bad.start as usize..bad.end as usize).unwrap_or_default();
             let row =
                 row.strip_suffix(b"\n").map_or(row, |row| row.strip_suffix(b"\r").unwrap_or(row));
-            let (column, reason) = match &bad.why {
-                Why::Row(fault) => (None, bad_row(&schema, row, *fault)),
-                Why::Value(verdict) => {
-                    (schema.columns.get(verdict.column as usize), tell(row, verdict, &types))
-                }
+            let (column, reason) = match &bad.cause {
+                Cause::Row(fault) => (None, split_reason(&schema, row, *fault)),
+                Cause::Value(bad_value) => (
+                    schema.columns.get(bad_value.column as usize),
+                    value_reason(row, bad_value, &types),
+                ),
             };
             Reject {
                 file: file.clone(),
@@ -157,12 +158,12 @@ fn rejects(
     )
 }
 
-fn tell(row: &[u8], verdict: &Verdict, types: &[DataType]) -> String {
-    let (at, len) = (verdict.at as usize, verdict.len as usize);
+fn value_reason(row: &[u8], bad_value: &BadValue, types: &[DataType]) -> String {
+    let (at, len) = (bad_value.at as usize, bad_value.len as usize);
     let value = row.get(at..at + len).unwrap_or_default();
-    match types.get(verdict.expected as usize) {
-        Some(expected) => bad_value(value, expected),
-        None => bad_utf8(value),
+    match types.get(bad_value.expected as usize) {
+        Some(expected) => type_reason(value, expected),
+        None => utf8_reason(value),
     }
 }
 

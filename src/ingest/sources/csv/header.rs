@@ -18,7 +18,7 @@ use super::rules::unquoted;
 use super::schema::CsvSchema;
 use super::split::Field;
 use crate::error::{Error, Result};
-use crate::ingest::infer::{Kinds, type_of};
+use crate::ingest::infer::{TypeCandidates, type_of};
 use crate::model::DataType;
 
 /// What the first row holds.
@@ -27,7 +27,7 @@ pub(super) enum FirstRow {
     Data,
     Names,
     /// Nothing but its looks says so.
-    NamesPerhaps,
+    LikelyNames,
 }
 
 /// Notes what the user has not said and nothing has proved; `perhaps` are names that may be data.
@@ -48,7 +48,11 @@ pub(super) fn note_guesses(
     }
 }
 
-pub(super) fn look_at_first_row(text: &[u8], fields: &[Field], below: &[Kinds]) -> FirstRow {
+pub(super) fn classify_first_row(
+    text: &[u8],
+    fields: &[Field],
+    below: &[TypeCandidates],
+) -> FirstRow {
     let names =
         fields.iter().map(|f| text.get(f.start..f.start + f.len).unwrap_or_default().trim_ascii());
     let names: Vec<&[u8]> = names.collect();
@@ -56,13 +60,15 @@ pub(super) fn look_at_first_row(text: &[u8], fields: &[Field], below: &[Kinds]) 
     if !names.iter().all(|name| is_text(name)) {
         return FirstRow::Data;
     }
-    let typed = |kinds: &Kinds| !matches!(kinds.data_type(), DataType::Utf8 | DataType::Null);
-    if names.iter().zip(below).any(|(name, kinds)| !name.is_empty() && typed(kinds)) {
+    let typed = |candidates: &TypeCandidates| {
+        !matches!(candidates.data_type(), DataType::Utf8 | DataType::Null)
+    };
+    if names.iter().zip(below).any(|(name, candidates)| !name.is_empty() && typed(candidates)) {
         return FirstRow::Names;
     }
     let mut seen = HashSet::new();
-    let look_so = names.iter().all(|name| is_identifier(name) && seen.insert(*name));
-    if look_so { FirstRow::NamesPerhaps } else { FirstRow::Data }
+    let look_like_names = names.iter().all(|name| is_identifier(name) && seen.insert(*name));
+    if look_like_names { FirstRow::LikelyNames } else { FirstRow::Data }
 }
 
 fn is_identifier(name: &[u8]) -> bool {

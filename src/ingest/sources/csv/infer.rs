@@ -6,17 +6,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::chunks::CsvChunk;
-use super::column::Column;
+use super::column::ColumnBuilder;
 use super::faults::row_error;
 use super::good_rows::splittable;
 use super::guess::COMMA;
-use super::header::{FirstRow, column_names, header_names, look_at_first_row, note_guesses};
+use super::header::{FirstRow, classify_first_row, column_names, header_names, note_guesses};
 use super::options::CsvOptions;
-use super::rules::{Rules, add_field};
+use super::rules::{FieldRules, add_field};
 use super::schema::{CsvColumn, CsvSchema};
 use super::split::{Splitter, Tile, first_row};
 use crate::error::{Error, Result};
-use crate::ingest::infer::Kinds;
+use crate::ingest::infer::TypeCandidates;
 use crate::limits;
 use crate::model::DataType;
 
@@ -36,31 +36,31 @@ pub fn infer(file: &Path, options: &CsvOptions, first: Option<&CsvChunk>) -> Res
     check_width(file, fields.len())?;
     let placeholder = CsvColumn { name: Arc::from(""), data_type: DataType::Null, fixed: false };
     schema.columns = vec![placeholder; fields.len()];
-    let mut kinds = vec![Kinds::default(); fields.len()];
+    let mut candidates = vec![TypeCandidates::default(); fields.len()];
     let (sample, from) = sample(&schema, chunk, end, options.infer_rows)?;
     for_tiles(&schema, &sample, from, options.infer_rows, |tile| {
-        add_tile(tile, &schema.rules, &mut kinds)
+        add_tile(tile, &schema.rules, &mut candidates)
     })?;
     let first = match options.header {
         Some(true) => FirstRow::Names,
         Some(false) => FirstRow::Data,
-        None => look_at_first_row(&chunk.text, &fields, &kinds),
+        None => classify_first_row(&chunk.text, &fields, &candidates),
     };
     schema.header = first != FirstRow::Data;
     if !schema.header {
-        for (kinds, field) in kinds.iter_mut().zip(&fields) {
-            add_field(&chunk.text, *field, &schema.rules, kinds);
+        for (candidates, field) in candidates.iter_mut().zip(&fields) {
+            add_field(&chunk.text, *field, &schema.rules, candidates);
         }
     }
     let header = schema.header.then(|| header_names(&schema, chunk, &fields)).transpose()?;
     note_guesses(
         &mut schema,
         options,
-        header.as_deref().filter(|_| first == FirstRow::NamesPerhaps),
+        header.as_deref().filter(|_| first == FirstRow::LikelyNames),
     );
     let names = column_names(&schema, options, header)?;
-    for ((column, name), kinds) in schema.columns.iter_mut().zip(names).zip(&kinds) {
-        (column.name, column.data_type) = (Arc::from(name), kinds.data_type());
+    for ((column, name), candidates) in schema.columns.iter_mut().zip(names).zip(&candidates) {
+        (column.name, column.data_type) = (Arc::from(name), candidates.data_type());
     }
     prefer_prior(&mut schema, options, chunk)?;
     fix_types(&mut schema, options)?;
@@ -131,10 +131,10 @@ fn for_tiles(
     Ok(())
 }
 
-fn add_tile(tile: Tile<'_>, rules: &Rules, kinds: &mut [Kinds]) {
-    for (index, kinds) in kinds.iter_mut().enumerate() {
+fn add_tile(tile: Tile<'_>, rules: &FieldRules, candidates: &mut [TypeCandidates]) {
+    for (index, candidates) in candidates.iter_mut().enumerate() {
         for field in tile.column(index) {
-            add_field(tile.text(), field, rules, kinds);
+            add_field(tile.text(), field, rules, candidates);
         }
     }
 }
@@ -153,7 +153,7 @@ fn prefer_prior(schema: &mut CsvSchema, options: &CsvOptions, chunk: &CsvChunk) 
         else {
             continue;
         };
-        let mut trial = Column::new(prior, false);
+        let mut trial = ColumnBuilder::new(prior, false);
         let mut fits = true;
         for_tiles(schema, &sample, from, options.infer_rows, |tile| {
             fits = fits && trial.push(tile, index, &schema.rules).is_ok();
@@ -171,7 +171,7 @@ fn fix_types(schema: &mut CsvSchema, options: &CsvOptions) -> Result<()> {
     for (name, data_type) in &options.schema {
         match schema.columns.iter_mut().find(|column| *column.name == **name) {
             Some(column) => (column.data_type, column.fixed) = (data_type.clone(), true),
-            None if options.elsewhere.contains(name) => {}
+            None if options.external_columns.contains(name) => {}
             None => {
                 let names: Vec<&str> = schema.names().take(20).collect();
                 return Err(Error::InvalidInput(format!(

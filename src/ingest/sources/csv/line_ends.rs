@@ -12,12 +12,12 @@ pub(super) enum LineEnds {
     /// With a line feed; carriage returns in front of it are seen to later.
     LineFeed,
     /// With a carriage return.
-    Return(Quotes),
+    CarriageReturn(QuoteTracker),
 }
 
 /// A walk through text that knows what is quoted.
 #[derive(Debug)]
-pub(super) struct Quotes {
+pub(super) struct QuoteTracker {
     delimiter: Option<u8>,
     quote: u8,
     /// The byte before.
@@ -30,14 +30,15 @@ pub(super) struct Quotes {
 impl LineEnds {
     /// Finds how the rows of an input end, from the `text` that it begins with. Returns `None` if
     /// there is `more` input, the text does not tell, and it is not `enough` to decide without.
-    pub(super) fn of(
+    pub(super) fn find(
         text: &[u8],
         more: bool,
         enough: bool,
         delimiter: Option<u8>,
         quote: u8,
     ) -> Option<Self> {
-        let start = || Quotes { delimiter, quote, before: b'\n', inside: false, closed: false };
+        let start =
+            || QuoteTracker { delimiter, quote, before: b'\n', inside: false, closed: false };
         let (mut quotes, mut returns) = (start(), false);
         for (at, byte) in text.iter().enumerate() {
             let is_plain = quotes.pass(*byte);
@@ -49,7 +50,7 @@ impl LineEnds {
         }
         match (more && !enough, returns) {
             (true, _) => None,
-            (false, true) => Some(LineEnds::Return(start())),
+            (false, true) => Some(LineEnds::CarriageReturn(start())),
             (false, false) => Some(LineEnds::LineFeed),
         }
     }
@@ -57,7 +58,7 @@ impl LineEnds {
     /// Makes line feeds of the carriage returns that end rows in the next piece of text; false if
     /// there are line feeds too.
     pub(super) fn make_line_feeds(&mut self, text: &mut [u8]) -> bool {
-        let LineEnds::Return(quotes) = self else { return true };
+        let LineEnds::CarriageReturn(quotes) = self else { return true };
         for byte in text {
             match (quotes.pass(*byte), *byte) {
                 (true, b'\n') => return false,
@@ -69,7 +70,7 @@ impl LineEnds {
     }
 }
 
-impl Quotes {
+impl QuoteTracker {
     /// Takes the next byte; true if it is outside quotes, and no quote.
     fn pass(&mut self, byte: u8) -> bool {
         let outside = !self.inside;

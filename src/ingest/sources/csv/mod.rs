@@ -39,13 +39,13 @@
 //! the sample cannot widen is kept, and its misfits are bad.
 
 mod arrays;
+mod bad_values;
 mod chunks;
 pub(super) mod column;
 mod faults;
 mod good_rows;
 mod guess;
 mod header;
-mod judge;
 mod infer;
 mod line_ends;
 mod options;

@@ -26,7 +26,7 @@ pub struct CsvOptions {
     /// Types of some columns by name, taken as they are.
     pub schema: Vec<(String, DataType)>,
     /// Columns that do not come from the text, for whose types it need not have any.
-    pub elsewhere: Vec<String>,
+    pub external_columns: Vec<String>,
     /// Types that the table at hand has already, by name: preferred where the sample fits them, so
     /// that a column of text goes on being text though this input has nothing but digits.
     pub prior: Vec<(String, DataType)>,
@@ -46,7 +46,7 @@ impl Default for CsvOptions {
             empty_is_null: true,
             names: None,
             schema: Vec::new(),
-            elsewhere: Vec::new(),
+            external_columns: Vec::new(),
             prior: Vec::new(),
             infer_rows: INFER_ROWS,
             skip_bad_rows: false,

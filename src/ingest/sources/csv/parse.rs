@@ -11,13 +11,13 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field as ArrowField, Schema as ArrowSchema};
 
 use super::chunks::CsvChunk;
-use super::column::Column;
+use super::column::ColumnBuilder;
 use super::faults::{find_field, row_error, utf8_error, value_error};
 use super::rules::{add_field, unquoted};
 use super::schema::CsvSchema;
 use super::split::{Field, Splitter, Tile, first_row};
 use crate::error::{Error, Result};
-use crate::ingest::infer::{Kinds, type_of};
+use crate::ingest::infer::{TypeCandidates, type_of};
 use crate::model::DataType;
 
 /// The most bytes of a chunk: positions have 30 bits.
@@ -42,12 +42,13 @@ pub fn parse_columns(
         return Err(Error::NotFound(format!("the input has no column {}", missing + 1)));
     }
     let from = schema.data_start(chunk)?;
-    let mut parts: Vec<Part> = positions.iter().filter_map(|p| Part::new(schema, *p)).collect();
+    let mut parts: Vec<ColumnParse> =
+        positions.iter().filter_map(|p| ColumnParse::new(schema, *p)).collect();
     let rows = for_tiles(schema, chunk, from, |tile| {
         parts.iter_mut().try_for_each(|part| part.push(schema, chunk, tile))
     })?;
     if parts.iter().any(|part| part.failed) {
-        widen(schema, chunk, from, &mut parts)?;
+        widen_failed(schema, chunk, from, &mut parts)?;
     }
     let mut fields = Vec::with_capacity(parts.len());
     let mut arrays = Vec::with_capacity(parts.len());
@@ -91,19 +92,19 @@ fn for_tiles(
 }
 
 /// A column on its way.
-struct Part {
+struct ColumnParse {
     position: usize,
     fixed: bool,
-    column: Column,
+    column: ColumnBuilder,
     failed: bool,
     started: bool,
 }
 
-impl Part {
+impl ColumnParse {
     fn new(schema: &CsvSchema, position: usize) -> Option<Self> {
         let column = schema.columns.get(position)?;
-        let (fixed, column) = (column.fixed, Column::new(&column.data_type, column.fixed));
-        Some(Part { position, fixed, column, failed: false, started: false })
+        let (fixed, column) = (column.fixed, ColumnBuilder::new(&column.data_type, column.fixed));
+        Some(ColumnParse { position, fixed, column, failed: false, started: false })
     }
 
     fn push(&mut self, schema: &CsvSchema, chunk: &CsvChunk, tile: Tile<'_>) -> Result<()> {
@@ -158,7 +159,12 @@ fn expected_rows(chunk: &CsvChunk, tile: Tile<'_>, columns: usize) -> usize {
 }
 
 /// Finds a wider type for every failed column, and parses it again as that.
-fn widen(schema: &CsvSchema, chunk: &CsvChunk, from: usize, parts: &mut [Part]) -> Result<()> {
+fn widen_failed(
+    schema: &CsvSchema,
+    chunk: &CsvChunk,
+    from: usize,
+    parts: &mut [ColumnParse],
+) -> Result<()> {
     let mut wider: Vec<(usize, Wider)> = Vec::new();
     for (i, part) in parts.iter().enumerate().filter(|(_, part)| part.failed) {
         wider.push((i, Wider::new(part)));
@@ -170,8 +176,8 @@ fn widen(schema: &CsvSchema, chunk: &CsvChunk, from: usize, parts: &mut [Part]) 
         if let Some(part) = parts.get_mut(i) {
             // Fixed from here on: what does not parse now is an error; the spellings stay strict
             // ones.
-            let column = Column::new(&wider.data_type(), false);
-            *part = Part {
+            let column = ColumnBuilder::new(&wider.data_type(), false);
+            *part = ColumnParse {
                 position: part.position,
                 fixed: true,
                 column,
@@ -180,7 +186,7 @@ fn widen(schema: &CsvSchema, chunk: &CsvChunk, from: usize, parts: &mut [Part]) 
             };
         }
     }
-    let mut again: Vec<&mut Part> =
+    let mut again: Vec<&mut ColumnParse> =
         parts.iter_mut().filter(|part| part.fixed && !part.started).collect();
     for_tiles(schema, chunk, from, |tile| {
         again.iter_mut().try_for_each(|part| part.push(schema, chunk, tile))
@@ -191,41 +197,43 @@ fn widen(schema: &CsvSchema, chunk: &CsvChunk, from: usize, parts: &mut [Part]) 
 /// The search for a column's wider type.
 enum Wider {
     /// No value was known before: whatever the chunk holds.
-    Any(usize, Kinds),
+    Any(usize, TypeCandidates),
     /// Along the lattice.
     From(usize, DataType),
 }
 
 impl Wider {
-    fn new(part: &Part) -> Self {
+    fn new(part: &ColumnParse) -> Self {
         match part.column.data_type() {
-            DataType::Null => Wider::Any(part.position, Kinds::default()),
+            DataType::Null => Wider::Any(part.position, TypeCandidates::default()),
             data_type => Wider::From(part.position, data_type.clone()),
         }
     }
 
     fn add(&mut self, schema: &CsvSchema, chunk: &CsvChunk, tile: Tile<'_>) -> Result<()> {
         match self {
-            Wider::Any(position, kinds) => {
+            Wider::Any(position, candidates) => {
                 for field in tile.column(*position) {
-                    add_field(tile.text(), field, &schema.rules, kinds);
+                    add_field(tile.text(), field, &schema.rules, candidates);
                 }
                 Ok(())
             }
-            Wider::From(position, data_type) => climb(schema, chunk, tile, *position, data_type),
+            Wider::From(position, data_type) => {
+                widen_for_tile(schema, chunk, tile, *position, data_type)
+            }
         }
     }
 
     fn data_type(&self) -> DataType {
         match self {
-            Wider::Any(_, kinds) => kinds.data_type(),
+            Wider::Any(_, candidates) => candidates.data_type(),
             Wider::From(_, data_type) => data_type.clone(),
         }
     }
 }
 
 /// Widens the type as far as the tile's values need, or says which one has no place in the lattice.
-fn climb(
+fn widen_for_tile(
     schema: &CsvSchema,
     chunk: &CsvChunk,
     tile: Tile<'_>,
@@ -236,7 +244,8 @@ fn climb(
     // fails.
     let mut scratch = Vec::new();
     loop {
-        let Err(row) = Column::new(data_type, false).push(tile, position, &schema.rules) else {
+        let Err(row) = ColumnBuilder::new(data_type, false).push(tile, position, &schema.rules)
+        else {
             return Ok(());
         };
         let field = tile.column(position).nth(row).unwrap_or(Field::NONE);

@@ -45,7 +45,7 @@ pub(super) enum AfterQuote {
     /// It closed the field, as it should.
     Closed,
     /// It closed the field, and there is more text.
-    Text,
+    Junk,
     /// The text is over before that is clear.
     Unknown,
 }
@@ -57,7 +57,7 @@ pub(super) fn after_quote(behind: &[u8], delimiter: u8, quote: u8) -> AfterQuote
         [next, ..] if *next == quote => AfterQuote::Doubled,
         [next, ..] if *next == delimiter => AfterQuote::Closed,
         line_end if blank_line(line_end).is_some() => AfterQuote::Closed,
-        _ => AfterQuote::Text,
+        _ => AfterQuote::Junk,
     }
 }
 
@@ -112,7 +112,7 @@ impl<'a> Rows<'a> {
             match after_quote(self.rest(at), self.delimiter, self.quote) {
                 AfterQuote::Doubled => at += 1,
                 AfterQuote::Closed => return Ok(at),
-                AfterQuote::Text => return Err(Fault::AfterQuote { at }),
+                AfterQuote::Junk => return Err(Fault::AfterQuote { at }),
                 AfterQuote::Unknown => break,
             }
         }

@@ -1,18 +1,18 @@
 //! What a field's bytes stand for: nulls, and doubled quotes made single.
 
 use super::split::Field;
-use crate::ingest::infer::Kinds;
+use crate::ingest::infer::TypeCandidates;
 use crate::ingest::text::Text;
 
 /// How fields that are no values look.
 #[derive(Clone, Debug)]
-pub(in crate::ingest::sources) struct Rules {
+pub(in crate::ingest::sources) struct FieldRules {
     pub(in crate::ingest::sources) quote: u8,
     pub(in crate::ingest::sources) nulls: Vec<Vec<u8>>,
     pub(in crate::ingest::sources) empty_is_null: bool,
 }
 
-impl Rules {
+impl FieldRules {
     #[inline]
     pub(super) fn is_null(&self, bytes: &[u8]) -> bool {
         self.nulls.iter().any(|null| null == bytes)
@@ -24,7 +24,7 @@ impl Rules {
 pub(super) fn unquoted<'a>(
     text: &'a [u8],
     field: Field,
-    rules: &Rules,
+    rules: &FieldRules,
     scratch: &'a mut Vec<u8>,
 ) -> Text<'a> {
     let tail = text.get(field.start..).unwrap_or_default();
@@ -48,16 +48,21 @@ pub(super) fn unescape(mut bytes: &[u8], quote: u8, out: &mut Vec<u8>) {
 
 /// Takes a field into its column's kinds, if it is a value.
 #[inline]
-pub(super) fn add_field(text: &[u8], field: Field, rules: &Rules, kinds: &mut Kinds) {
+pub(super) fn add_field(
+    text: &[u8],
+    field: Field,
+    rules: &FieldRules,
+    candidates: &mut TypeCandidates,
+) {
     if field.len == 0 {
         if field.quoted || !rules.empty_is_null {
-            kinds.add_quoted_empty();
+            candidates.add_quoted_empty();
         }
         return;
     }
     let mut scratch = Vec::new();
     let value = unquoted(text, field, rules, &mut scratch);
     if field.quoted || !rules.is_null(value.bytes()) {
-        kinds.add(value);
+        candidates.add(value);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::guess::Guess;
 use super::options::CsvOptions;
-use super::rules::Rules;
+use super::rules::FieldRules;
 use crate::model::{DataType, Schema};
 
 /// A column of the input.
@@ -32,7 +32,7 @@ pub struct CsvSchema {
     pub(super) file: PathBuf,
     pub(super) delimiter: u8,
     pub(super) quote: u8,
-    pub(super) rules: Rules,
+    pub(super) rules: FieldRules,
     /// Whether bad rows are left out, here and by [`super::parse_good_rows`].
     pub skip_bad_rows: bool,
 }
@@ -52,7 +52,7 @@ impl CsvSchema {
             file: file.to_path_buf(),
             delimiter,
             quote: options.quote,
-            rules: Rules { quote: options.quote, nulls, empty_is_null: options.empty_is_null },
+            rules: FieldRules { quote: options.quote, nulls, empty_is_null: options.empty_is_null },
             skip_bad_rows: options.skip_bad_rows,
         }
     }

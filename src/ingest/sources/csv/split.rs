@@ -143,12 +143,12 @@ pub(super) struct Splitter<'a> {
     /// Where the row starts whose fields are not all found.
     row_start: usize,
     newlines: usize,
-    quoting: Quoting,
+    quoting: QuoteState,
 }
 
 /// What the scan knows about the field at hand.
 #[derive(Default)]
-struct Quoting {
+struct QuoteState {
     flags: u32,
     inside: bool,
     /// Quotes before this position are dealt with.
@@ -179,7 +179,7 @@ impl<'a> Splitter<'a> {
             used: 0,
             row_start: from,
             newlines: 0,
-            quoting: Quoting::default(),
+            quoting: QuoteState::default(),
         }
     }
 
@@ -193,8 +193,8 @@ impl<'a> Splitter<'a> {
             if self.newlines == 0 {
                 return self.finish().map(|()| None);
             }
-            if !self.regular_rows() {
-                self.sort_out_rows()?;
+            if !self.accept_regular_rows() {
+                self.check_rows()?;
             }
             if !self.starts.is_empty() {
                 let ends = self.ends.get(..self.used).unwrap_or_default();
@@ -245,7 +245,7 @@ impl<'a> Splitter<'a> {
             let mut bits = masks.separators | masks.quotes;
             while bits != 0 {
                 let bit = bits.trailing_zeros();
-                self.step(
+                self.take_byte(
                     base + bit as usize,
                     masks.quotes >> bit & 1 == 1,
                     masks.newlines >> bit & 1 == 1,
@@ -256,7 +256,7 @@ impl<'a> Splitter<'a> {
     }
 
     /// A quote or separator, where there are quotes about.
-    fn step(&mut self, at: usize, is_quote: bool, is_newline: bool) {
+    fn take_byte(&mut self, at: usize, is_quote: bool, is_newline: bool) {
         let field_start =
             self.ends.last().map_or(self.row_start, |end| (end & POSITION) as usize + 1);
         let state = &mut self.quoting;
@@ -288,7 +288,7 @@ impl<'a> Splitter<'a> {
     }
 
     /// Accepts the tile if every row has its number of fields.
-    fn regular_rows(&mut self) -> bool {
+    fn accept_regular_rows(&mut self) -> bool {
         let (columns, rows) = (self.columns, self.newlines);
         let Some(table) = self.ends.get(..rows.saturating_mul(columns)) else {
             return false;
@@ -308,7 +308,7 @@ impl<'a> Splitter<'a> {
 
     /// Takes the tile row by row: drops empty lines, and names the row with the wrong number of
     /// fields.
-    fn sort_out_rows(&mut self) -> Result<(), Fault> {
+    fn check_rows(&mut self) -> Result<(), Fault> {
         self.starts.clear();
         let ends = std::mem::take(&mut self.ends);
         let mut row = Vec::new();

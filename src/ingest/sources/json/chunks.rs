@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::scan::{Layout, Misplaced, Scan};
+use super::scan::{Layout, Scan, ScanError};
 use crate::error::{Error, Result};
 use crate::ingest::sources::csv::CHUNK_BYTES;
 use crate::ingest::sources::stream::{Bytes, fill};
@@ -144,7 +144,7 @@ impl JsonChunks {
     }
 
     #[cold]
-    fn misplaced(&self, text: &[u8], fault: Misplaced) -> Error {
+    fn misplaced(&self, text: &[u8], fault: ScanError) -> Error {
         let (name, line) = (self.name.display(), self.line_at(text, fault.at));
         let offset = self.next.2 + fault.at as u64;
         Error::InvalidInput(format!("{name}: line {line}: {} (byte {offset})", fault.what))

@@ -38,7 +38,7 @@ pub fn infer(file: &Path, options: &JsonOptions, first: Option<&JsonChunk>) -> R
     }
     // Keys that the user knows of may come late.
     for named in &options.schema {
-        let elsewhere = options.elsewhere.contains(&named.0);
+        let elsewhere = options.external_columns.contains(&named.0);
         if !elsewhere && schema.columns.iter().all(|column| *column.name != *named.0) {
             schema.columns.push(fixed(named));
         }

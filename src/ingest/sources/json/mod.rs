@@ -45,7 +45,7 @@ pub use bad_row::BadRow;
 pub use chunks::{JsonChunk, JsonChunks};
 pub use infer::infer;
 pub use options::JsonOptions;
-pub use parse::{Parsed, parse_chunk, parse_columns, parse_rows};
+pub use parse::{ParsedRows, parse_chunk, parse_columns, parse_rows};
 pub use scan::Layout;
 pub use schema::{JsonColumn, JsonSchema};
 pub use value::MAX_DEPTH;

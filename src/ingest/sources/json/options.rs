@@ -9,7 +9,7 @@ pub struct JsonOptions {
     /// Types of some columns by name, taken as they are.
     pub schema: Vec<(String, DataType)>,
     /// Columns that do not come from the input, unless it has them too.
-    pub elsewhere: Vec<String>,
+    pub external_columns: Vec<String>,
     /// Types that the table at hand has already, by name: preferred where the sample fits them.
     pub prior: Vec<(String, DataType)>,
     /// Rows of the first chunk to infer from.
@@ -20,7 +20,7 @@ impl Default for JsonOptions {
     fn default() -> Self {
         JsonOptions {
             schema: Vec::new(),
-            elsewhere: Vec::new(),
+            external_columns: Vec::new(),
             prior: Vec::new(),
             infer_rows: INFER_ROWS,
         }
@@ -32,7 +32,7 @@ impl From<&CsvOptions> for JsonOptions {
     fn from(csv: &CsvOptions) -> Self {
         JsonOptions {
             schema: csv.schema.clone(),
-            elsewhere: csv.elsewhere.clone(),
+            external_columns: csv.external_columns.clone(),
             prior: csv.prior.clone(),
             infer_rows: csv.infer_rows,
         }

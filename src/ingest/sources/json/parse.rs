@@ -10,19 +10,19 @@ use arrow_schema::{Field as ArrowField, Schema as ArrowSchema};
 
 use super::bad_row::{BadRow, shown};
 use super::chunks::JsonChunk;
-use super::fields::{Entry, Lines, Table, read_table};
+use super::fields::{Entry, LineCounter, Table, read_table};
 use super::schema::JsonSchema;
-use super::types::{accepted, add, is_float, is_float_text, rules};
+use super::types::{accepted, add_entry, is_float, is_float_text, rules};
 use super::value::Kind;
 use crate::error::{Error, Result};
-use crate::ingest::infer::Kinds;
-use crate::ingest::sources::csv::column::Column;
+use crate::ingest::infer::TypeCandidates;
+use crate::ingest::sources::csv::column::ColumnBuilder;
 use crate::ingest::sources::csv::split::Field;
 use crate::model::DataType;
 
 /// What is in a chunk.
 #[derive(Clone, Debug)]
-pub struct Parsed {
+pub struct ParsedRows {
     /// The rows that could be read.
     pub batch: RecordBatch,
     /// The others, in order.
@@ -31,7 +31,7 @@ pub struct Parsed {
 
 /// All rows of a chunk; the first that cannot be read is an error.
 pub fn parse_chunk(schema: &JsonSchema, chunk: &JsonChunk) -> Result<RecordBatch> {
-    let Parsed { batch, bad } = parse_rows(schema, chunk)?;
+    let ParsedRows { batch, bad } = parse_rows(schema, chunk)?;
     match bad.first() {
         Some(bad) => Err(bad.error(&schema.file)),
         None => Ok(batch),
@@ -50,14 +50,14 @@ pub fn parse_columns(
     if let Some((name, entries)) = table.columns.get(schema.columns.len()).filter(|_| complete) {
         let first = entries.iter().position(|entry| entry.kind() != Kind::Null).unwrap_or(0);
         let start = table.rows.get(first).map_or(0, |(start, _)| *start);
-        let line = Lines { text: &chunk.text, at: 0, line: chunk.line }.of(start);
+        let line = LineCounter { text: &chunk.text, at: 0, line: chunk.line }.line_at(start);
         return Err(Error::InvalidInput(format!(
             "{}: line {line}: the key '{name}' is in none of the first rows, which told the columns; name the columns that \
              are wanted, or ingest it into a table, which takes in all",
             schema.file.display()
         )));
     }
-    let Parsed { batch, bad } = build(schema, chunk, table, Some(positions))?;
+    let ParsedRows { batch, bad } = build(schema, chunk, table, Some(positions))?;
     match bad.first() {
         Some(bad) => Err(bad.error(&schema.file)),
         None => Ok(batch),
@@ -65,7 +65,7 @@ pub fn parse_columns(
 }
 
 /// The rows of a chunk, apart from those that cannot be read.
-pub fn parse_rows(schema: &JsonSchema, chunk: &JsonChunk) -> Result<Parsed> {
+pub fn parse_rows(schema: &JsonSchema, chunk: &JsonChunk) -> Result<ParsedRows> {
     build(schema, chunk, read_table(schema, chunk, usize::MAX)?, None)
 }
 
@@ -75,23 +75,23 @@ fn build(
     chunk: &JsonChunk,
     table: Table<'_>,
     positions: Option<&[usize]>,
-) -> Result<Parsed> {
+) -> Result<ParsedRows> {
     let Table { text, columns, rows, mut bad } = table;
-    let (mut fields, mut arrays, mut unfit) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut fields, mut arrays, mut misfits) = (Vec::new(), Vec::new(), Vec::new());
     let all: Vec<usize> = (0..columns.len()).collect();
     for at in positions.unwrap_or(&all).iter().copied() {
         let Some((name, entries)) = columns.get(at) else { continue };
         let known = schema.columns.get(at);
-        let building = Building {
+        let column = ChunkColumn {
             name,
             text: &text,
             entries,
             fixed: known.is_some_and(|column| column.fixed),
             float_before: schema.is_float(name),
-            found: |entries: &[Entry]| schema.type_of(name, &text, entries),
+            infer: |entries: &[Entry]| schema.type_of(name, &text, entries),
         };
-        let array = building
-            .array(known.map_or(DataType::Null, |column| column.data_type.clone()), &mut unfit);
+        let array = column
+            .array(known.map_or(DataType::Null, |column| column.data_type.clone()), &mut misfits);
         fields.push(ArrowField::new(&**name, array.data_type().clone(), true));
         arrays.push(array);
     }
@@ -102,16 +102,16 @@ fn build(
     let mut batch =
         RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
             .map_err(failed)?;
-    if !unfit.is_empty() {
+    if !misfits.is_empty() {
         // Of a row with several values that do not fit, the first is told.
-        unfit.sort_by_key(|value: &Unfit| value.row);
-        unfit.dedup_by_key(|value| value.row);
+        misfits.sort_by_key(|value: &Misfit| value.row);
+        misfits.dedup_by_key(|value| value.row);
         let mut keep = vec![true; rows.len()];
-        let mut lines = Lines { text: &chunk.text, at: 0, line: chunk.line };
-        for Unfit { row, at, column, reason } in unfit {
+        let mut lines = LineCounter { text: &chunk.text, at: 0, line: chunk.line };
+        for Misfit { row, at, column, reason } in misfits {
             keep.iter_mut().skip(row).take(1).for_each(|keep| *keep = false);
             let (start, end) = rows.get(row).copied().unwrap_or_default();
-            let line = lines.of(start);
+            let line = lines.line_at(start);
             let within = chunk.text.get(start..at.clamp(start, end)).unwrap_or_default();
             bad.push(BadRow {
                 line: line + memchr::memchr_iter(b'\n', within).count() as u64,
@@ -124,11 +124,11 @@ fn build(
             .map_err(failed)?;
         bad.sort_by_key(|bad| bad.line);
     }
-    Ok(Parsed { batch, bad })
+    Ok(ParsedRows { batch, bad })
 }
 
 /// A value that its column cannot hold.
-struct Unfit {
+struct Misfit {
     row: usize,
     /// Where it is in the text, if it has no escapes.
     at: usize,
@@ -137,7 +137,7 @@ struct Unfit {
 }
 
 /// A column of a chunk on its way into an array.
-struct Building<'a, F> {
+struct ChunkColumn<'a, F> {
     name: &'a str,
     text: &'a [u8],
     entries: &'a [Entry],
@@ -145,21 +145,21 @@ struct Building<'a, F> {
     /// Whether the table has floats there.
     float_before: bool,
     /// The type of values of which none was known before.
-    found: F,
+    infer: F,
 }
 
-impl<F: Fn(&[Entry]) -> DataType> Building<'_, F> {
+impl<F: Fn(&[Entry]) -> DataType> ChunkColumn<'_, F> {
     /// The array, in the first type along the lattice that holds all values; those that none holds
     /// are null in it.
-    fn array(&self, data_type: DataType, unfit: &mut Vec<Unfit>) -> ArrayRef {
+    fn array(&self, data_type: DataType, misfits: &mut Vec<Misfit>) -> ArrayRef {
         let mut data_type = data_type;
-        let before = unfit.len();
+        let before = misfits.len();
         loop {
             if data_type == DataType::Null && !self.fixed {
-                data_type = (self.found)(self.entries);
+                data_type = (self.infer)(self.entries);
             }
-            unfit.truncate(before);
-            match self.fill(&data_type, unfit) {
+            misfits.truncate(before);
+            match self.fill(&data_type, misfits) {
                 Ok(array) => return array,
                 Err(wider) => data_type = wider,
             }
@@ -167,14 +167,14 @@ impl<F: Fn(&[Entry]) -> DataType> Building<'_, F> {
     }
 
     /// The array in this type, or the wider one that a value needs.
-    fn fill(&self, data_type: &DataType, unfit: &mut Vec<Unfit>) -> Result<ArrayRef, DataType> {
+    fn fill(&self, data_type: &DataType, misfits: &mut Vec<Misfit>) -> Result<ArrayRef, DataType> {
         let rules = rules();
-        let kinds = accepted(data_type, self.fixed);
+        let candidates = accepted(data_type, self.fixed);
         let takes_texts = self.float_before && is_float(data_type);
         let takes = |entry: &Entry| {
-            kinds.contains(&entry.kind()) || takes_texts && is_float_text(self.text, *entry)
+            candidates.contains(&entry.kind()) || takes_texts && is_float_text(self.text, *entry)
         };
-        let mut column = Column::new(data_type, self.fixed);
+        let mut column = ColumnBuilder::new(data_type, self.fixed);
         column.reserve(self.entries.len());
         let mut at = 0;
         while let Some(rest) = self.entries.get(at..).filter(|rest| !rest.is_empty()) {
@@ -189,7 +189,7 @@ impl<F: Fn(&[Entry]) -> DataType> Building<'_, F> {
             {
                 return Err(wider);
             }
-            unfit.push(self.unfit(at, *entry, data_type));
+            misfits.push(self.misfit(at, *entry, data_type));
             // Nothing is null in any type.
             let _ = column.push_fields(self.text, std::iter::once(Field::NONE), &rules);
             at += 1;
@@ -199,13 +199,13 @@ impl<F: Fn(&[Entry]) -> DataType> Building<'_, F> {
     }
 
     fn type_alone(&self, entry: Entry) -> DataType {
-        let mut kinds = Kinds::default();
-        add(self.text, entry, &mut kinds);
-        kinds.data_type()
+        let mut candidates = TypeCandidates::default();
+        add_entry(self.text, entry, &mut candidates);
+        candidates.data_type()
     }
 
     #[cold]
-    fn unfit(&self, row: usize, entry: Entry, expected: &DataType) -> Unfit {
+    fn misfit(&self, row: usize, entry: Entry, expected: &DataType) -> Misfit {
         let (name, field) = (self.name, entry.field());
         let value = self.text.get(field.start..field.start + field.len).unwrap_or_default();
         let quote = if field.quoted { "\"" } else { "" };
@@ -214,7 +214,7 @@ impl<F: Fn(&[Entry]) -> DataType> Building<'_, F> {
         } else {
             "to read the column as text:"
         };
-        Unfit {
+        Misfit {
             row,
             at: field.start,
             column: name.to_owned(),

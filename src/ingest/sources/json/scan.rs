@@ -20,14 +20,14 @@ pub enum Layout {
 
 /// What stands where it cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Misplaced {
+pub(super) struct ScanError {
     pub(super) at: usize,
     pub(super) what: &'static str,
 }
 
 /// Between values, what may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum Expected {
     /// The bracket that opens the array.
     Open,
     /// An element, or the end of an array without any.
@@ -44,7 +44,7 @@ enum Next {
 #[derive(Debug)]
 pub(super) struct Scan {
     array: bool,
-    next: Next,
+    next: Expected,
     /// Looked at so far.
     pub(super) at: usize,
     /// Brackets that are open.
@@ -61,7 +61,7 @@ pub(super) struct Scan {
 impl Scan {
     /// Before the first byte of an array, or of values.
     pub(super) fn new(array: bool) -> Self {
-        let next = if array { Next::Open } else { Next::Value };
+        let next = if array { Expected::Open } else { Expected::Value };
         Scan { array, next, at: 0, depth: 0, in_string: false, in_scalar: false, last: 0, start: 0 }
     }
 
@@ -74,7 +74,9 @@ impl Scan {
 
     /// Whether the text may end here.
     pub(super) fn is_over(&self) -> bool {
-        self.depth == 0 && !self.in_string && if self.array { self.next == Next::End } else { true }
+        self.depth == 0
+            && !self.in_string
+            && if self.array { self.next == Expected::End } else { true }
     }
 
     /// Whether the text ends within a value.
@@ -84,7 +86,7 @@ impl Scan {
 
     /// Looks at all of the text, or says what stands in a wrong place. A text that ends with half
     /// an escape waits for more.
-    pub(super) fn advance(&mut self, text: &mut [u8]) -> Result<(), Misplaced> {
+    pub(super) fn advance(&mut self, text: &mut [u8]) -> Result<(), ScanError> {
         while let Some(byte) = text.get(self.at).copied() {
             if self.in_string {
                 let Some(found) = memchr2(b'"', b'\\', text.get(self.at..).unwrap_or_default())
@@ -103,8 +105,8 @@ impl Scan {
                     self.note_end();
                 }
             } else if self.depth > 0 {
-                self.within(text);
-            } else if let Some(blank) = self.between(byte)? {
+                self.skip_nested(text);
+            } else if let Some(blank) = self.between_values(byte)? {
                 if blank && let Some(byte) = text.get_mut(self.at) {
                     *byte = b' ';
                 }
@@ -117,7 +119,7 @@ impl Scan {
 
     /// Brackets and strings inside a value.
     #[inline]
-    fn within(&mut self, text: &[u8]) {
+    fn skip_nested(&mut self, text: &[u8]) {
         let rest = text.get(self.at..).unwrap_or_default();
         for (i, byte) in rest.iter().enumerate() {
             match byte {
@@ -147,8 +149,8 @@ impl Scan {
     }
 
     /// A byte outside of values: whether it is to become a blank; `None` to be asked again.
-    fn between(&mut self, byte: u8) -> Result<Option<bool>, Misplaced> {
-        let wrong = |what| Err(Misplaced { at: self.at, what });
+    fn between_values(&mut self, byte: u8) -> Result<Option<bool>, ScanError> {
+        let wrong = |what| Err(ScanError { at: self.at, what });
         let ends_scalar =
             matches!(byte, b' ' | b'\n' | b'\r' | b'\t' | b',' | b']' | b'[' | b'{' | b'"' | b'}');
         if self.in_scalar {
@@ -157,28 +159,28 @@ impl Scan {
         }
         match (byte, self.next) {
             (b' ' | b'\n' | b'\r' | b'\t', _) => {}
-            (b'[', Next::Open) => {
-                self.next = Next::First;
+            (b'[', Expected::Open) => {
+                self.next = Expected::First;
                 return Ok(Some(true));
             }
-            (b',', Next::Comma) => {
-                self.next = Next::Value;
+            (b',', Expected::Comma) => {
+                self.next = Expected::Value;
                 return Ok(Some(true));
             }
-            (b']', Next::First | Next::Comma) => {
-                self.next = Next::End;
+            (b']', Expected::First | Expected::Comma) => {
+                self.next = Expected::End;
                 return Ok(Some(true));
             }
-            (_, Next::End) => return wrong("text after the end of the array"),
-            (_, Next::Comma) => {
+            (_, Expected::End) => return wrong("text after the end of the array"),
+            (_, Expected::Comma) => {
                 return wrong("a comma is missing between two elements of the array");
             }
             (b']' | b'}', _) => return wrong("a bracket closes that none has opened"),
             (b',', _) => return wrong("a comma that follows no value"),
-            (_, Next::Open) => return wrong("the array does not start with its bracket"),
+            (_, Expected::Open) => return wrong("the array does not start with its bracket"),
             _ => {
                 self.start = self.at;
-                self.next = if self.array { Next::Comma } else { Next::Value };
+                self.next = if self.array { Expected::Comma } else { Expected::Value };
                 match byte {
                     b'"' => self.in_string = true,
                     b'{' | b'[' => self.depth = 1,

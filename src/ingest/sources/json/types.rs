@@ -3,9 +3,9 @@
 use super::fields::Entry;
 use super::schema::JsonSchema;
 use super::value::Kind;
-use crate::ingest::infer::Kinds;
-use crate::ingest::sources::csv::column::Column;
-use crate::ingest::sources::csv::rules::Rules;
+use crate::ingest::infer::TypeCandidates;
+use crate::ingest::sources::csv::column::ColumnBuilder;
+use crate::ingest::sources::csv::rules::FieldRules;
 use crate::ingest::text::Text;
 use crate::model::DataType;
 
@@ -13,9 +13,9 @@ impl JsonSchema {
     /// Where a column is whose type is not known yet: the type that its values have in common, or
     /// the table's where all of them fit.
     pub(super) fn type_of(&self, name: &str, text: &[u8], entries: &[Entry]) -> DataType {
-        let mut kinds = Kinds::default();
-        entries.iter().for_each(|entry| add(text, *entry, &mut kinds));
-        let found = kinds.data_type();
+        let mut candidates = TypeCandidates::default();
+        entries.iter().for_each(|entry| add_entry(text, *entry, &mut candidates));
+        let found = candidates.data_type();
         match self.prior.get(name) {
             Some(prior)
                 if *prior != DataType::Null && *prior != found && fits(prior, text, entries) =>
@@ -34,14 +34,14 @@ impl JsonSchema {
 }
 
 /// Takes a value into its column's kinds.
-pub(super) fn add(text: &[u8], entry: Entry, kinds: &mut Kinds) {
+pub(super) fn add_entry(text: &[u8], entry: Entry, candidates: &mut TypeCandidates) {
     let field = entry.field();
     let value = Text::new(text.get(field.start..).unwrap_or_default(), field.len);
     match entry.kind() {
         Kind::Null => {}
-        Kind::Bool | Kind::Number => kinds.add(value),
-        Kind::String => kinds.add_text(value),
-        Kind::Nested => kinds.add_other(),
+        Kind::Bool | Kind::Number => candidates.add(value),
+        Kind::String => candidates.add_string(value),
+        Kind::Nested => candidates.add_text_only(),
     }
 }
 
@@ -58,8 +58,8 @@ pub(super) fn is_float_text(text: &[u8], entry: Entry) -> bool {
 }
 
 /// Null is nothing without quotes.
-pub(super) fn rules() -> Rules {
-    Rules { quote: b'"', nulls: Vec::new(), empty_is_null: true }
+pub(super) fn rules() -> FieldRules {
+    FieldRules { quote: b'"', nulls: Vec::new(), empty_is_null: true }
 }
 
 /// The kinds of values that a type takes; where the user has named it, strings that spell its
@@ -80,11 +80,12 @@ pub(super) fn accepted(data_type: &DataType, fixed: bool) -> &'static [Kind] {
 
 /// Whether a column that the table has takes all entries.
 fn fits(data_type: &DataType, text: &[u8], entries: &[Entry]) -> bool {
-    let kinds = accepted(data_type, false);
+    let candidates = accepted(data_type, false);
     let fields = entries.iter().map(Entry::field);
     let is_float = is_float(data_type);
-    let takes =
-        |entry: &Entry| kinds.contains(&entry.kind()) || is_float && is_float_text(text, *entry);
+    let takes = |entry: &Entry| {
+        candidates.contains(&entry.kind()) || is_float && is_float_text(text, *entry)
+    };
     entries.iter().all(takes)
-        && Column::new(data_type, false).push_fields(text, fields, &rules()).is_ok()
+        && ColumnBuilder::new(data_type, false).push_fields(text, fields, &rules()).is_ok()
 }

@@ -11,7 +11,7 @@ use arrow_array::{GenericStringArray, OffsetSizeTrait};
 
 /// A text with what it leaves out written: `2024-02-08 06:00:00` for `2024-2-8 6:00`. Any other is
 /// left as it is, those of no point of time too.
-pub(crate) fn written_out(text: &str) -> Cow<'_, str> {
+pub(crate) fn complete(text: &str) -> Cow<'_, str> {
     match is_full(text.as_bytes()) {
         true => Cow::Borrowed(text),
         false => full(text).filter(|full| full != text).map_or(Cow::Borrowed(text), Cow::Owned),
@@ -19,26 +19,26 @@ pub(crate) fn written_out(text: &str) -> Cow<'_, str> {
 }
 
 /// Texts written out; `None` if all are.
-pub(crate) fn all_written_out<O: OffsetSizeTrait>(
+pub(crate) fn complete_all<O: OffsetSizeTrait>(
     texts: &GenericStringArray<O>,
 ) -> Option<GenericStringArray<O>> {
-    let is_short = |text: &str| matches!(written_out(text), Cow::Owned(_));
+    let is_short = |text: &str| matches!(complete(text), Cow::Owned(_));
     texts
         .iter()
         .flatten()
         .any(is_short)
-        .then(|| texts.iter().map(|text| text.map(written_out)).collect())
+        .then(|| texts.iter().map(|text| text.map(complete)).collect())
 }
 
 /// The same for views.
 #[cfg(feature = "sql")]
-pub(crate) fn all_views_written_out(texts: &StringViewArray) -> Option<StringViewArray> {
-    let is_short = |text: &str| matches!(written_out(text), Cow::Owned(_));
+pub(crate) fn complete_views(texts: &StringViewArray) -> Option<StringViewArray> {
+    let is_short = |text: &str| matches!(complete(text), Cow::Owned(_));
     texts
         .iter()
         .flatten()
         .any(is_short)
-        .then(|| texts.iter().map(|text| text.map(written_out)).collect())
+        .then(|| texts.iter().map(|text| text.map(complete)).collect())
 }
 
 /// The check that most texts pass: a date, or a date and a time with seconds.
@@ -93,8 +93,8 @@ mod tests {
             ("2024-02-28T06:00Z", "2024-02-28T06:00:00Z"),
             ("2024-02-28 06:05:7", "2024-02-28 06:05:07"),
         ] {
-            assert_eq!(written_out(given), expected);
-            assert!(matches!(written_out(expected), Cow::Borrowed(_)), "{expected}");
+            assert_eq!(complete(given), expected);
+            assert!(matches!(complete(expected), Cow::Borrowed(_)), "{expected}");
         }
     }
 
@@ -112,7 +112,7 @@ mod tests {
             "12024-2-8",
             "2024-002-08",
         ] {
-            assert!(matches!(written_out(text), Cow::Borrowed(_)), "{text}");
+            assert!(matches!(complete(text), Cow::Borrowed(_)), "{text}");
         }
     }
 
@@ -120,10 +120,10 @@ mod tests {
     fn columns_without_short_texts_are_left() {
         let texts = |all: &[Option<&'static str>]| StringArray::from(all.to_vec());
         assert_eq!(
-            all_written_out(&texts(&[Some("2024-02-28"), None, Some("2024-02-28 06:00:00")])),
+            complete_all(&texts(&[Some("2024-02-28"), None, Some("2024-02-28 06:00:00")])),
             None
         );
-        let written = all_written_out(&texts(&[Some("2024-02-28"), None, Some("2024-2-8 6:00")]));
+        let written = complete_all(&texts(&[Some("2024-02-28"), None, Some("2024-2-8 6:00")]));
         assert_eq!(written, Some(texts(&[Some("2024-02-28"), None, Some("2024-02-08 06:00:00")])));
     }
 }
