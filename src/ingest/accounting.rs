@@ -1,38 +1,38 @@
-//! What became of every row of a load.
+//! Accounts for every row of a load: for each input, rows read = rows stored + rows rejected.
 
 use super::rejects::{OnError, PriorRejects, Reject, Rejects};
 use super::rejects_file::RejectsFile;
 use crate::error::{Error, Result};
 
-/// Rejected rows that are told of one by one.
+/// How many rejected rows a report or an error quotes.
 pub const SHOWN_REJECTS: usize = 3;
 
 /// Rows of one input so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowCounts {
-    /// In the table, once it is committed.
+    /// In the table once the load commits.
     pub stored: u64,
     /// Left out.
     pub rejected: u64,
 }
 
-/// The book of an ingest: what became of every row. An empty one allows any number of rejected
-/// rows, and keeps none.
+/// What became of every row. The default allows any number of rejected rows and writes them
+/// nowhere.
 #[derive(Debug, Default)]
 pub struct RowAccounting {
     allowed: Option<u64>,
-    /// Rows that were rejected by the part of the load that is in the table.
+    /// Rows that the committed part of this load rejected.
     before: u64,
     file: Option<RejectsFile>,
     inputs: Vec<RowCounts>,
     first: Vec<Reject>,
-    /// Whether there was a commit.
+    /// Whether this run has committed anything.
     committed: bool,
 }
 
 impl RowAccounting {
-    /// An empty book, or one that goes on after rows that were rejected `before`. A rejects file
-    /// that could not be written is an error now, and not after the work.
+    /// Starts from zero, or after the rows in `before`. Opens the rejects file, so that a file that
+    /// cannot be written is an error before the work rather than after it.
     pub(super) fn open(
         on_error: &OnError,
         max_errors: Option<u64>,
@@ -48,12 +48,12 @@ impl RowAccounting {
         Ok(RowAccounting { allowed, before: before.total(), file, ..RowAccounting::default() })
     }
 
-    /// Notes rows of an input (by its number) that go into the table.
+    /// Counts rows of an input (by its number) that are stored.
     pub fn store(&mut self, input: usize, rows: u64) {
         self.counts_mut(input).stored += rows;
     }
 
-    /// Notes rows of an input that do not, and writes them down.
+    /// Counts rejected rows of an input and writes them to the rejects file.
     pub fn reject(&mut self, input: usize, rejects: Rejects) -> Result<()> {
         if rejects.total() == 0 {
             return Ok(());
@@ -61,7 +61,7 @@ impl RowAccounting {
         self.counts_mut(input).rejected += rejects.total();
         let rejected = self.before + self.total().rejected;
         let excess = self.allowed.filter(|allowed| rejected > *allowed);
-        // Where nobody keeps them, the rest need not be made.
+        // Rejects are made lazily: without a file, only those that are quoted.
         let wanted = if self.file.is_some() && excess.is_none() {
             usize::MAX
         } else {
@@ -96,13 +96,13 @@ impl RowAccounting {
         })
     }
 
-    /// The first rows that were rejected.
+    /// The first rejected rows.
     pub fn first(&self) -> &[Reject] {
         &self.first
     }
 
-    /// Makes what was written down durable: to be called before a commit. A file that continues one
-    /// which is there has its name by then: what it holds beyond the ledger's count means nothing.
+    /// Makes the rejects file durable: call this before a commit. A file that continues an existing
+    /// one is published here: rows beyond the ledger's count mean nothing.
     pub fn seal(&mut self) -> Result<()> {
         let continues = self.before > 0;
         self.file.as_mut().map_or(Ok(()), |file| {
@@ -111,14 +111,14 @@ impl RowAccounting {
         })
     }
 
-    /// Gives the file its name, if there are rejected rows: to be called after a commit.
+    /// Publishes the file if there are rejected rows: call this after a commit.
     pub fn publish(&mut self) -> Result<()> {
         self.committed = true;
         let any = self.total().rejected > 0;
         self.file.as_mut().filter(|_| any).map_or(Ok(()), RejectsFile::publish)
     }
 
-    /// After the last commit: what has no name by now is gone.
+    /// Call this after the last commit: an unpublished file is removed.
     pub fn finish(&mut self) {
         self.file = None;
     }

@@ -22,7 +22,7 @@ fn to_file(path: &Path, replace: bool, max_errors: Option<u64>) -> Result<RowAcc
     )
 }
 
-/// So many rows of the input that [`reject`] names.
+/// `rows` rejected rows of the input that [`reject`] names.
 fn rejected(rows: u64) -> PriorRejects {
     PriorRejects { rejected: vec![(Arc::from("/in/a, b.csv"), rows)], ..PriorRejects::default() }
 }
@@ -118,7 +118,7 @@ fn a_file_is_replaced_on_request_and_not_made_without_rejects() {
     assert!(to_file(&directory.path().join("no/such"), false, None).is_err());
 }
 
-/// A file that appears while rows are read is not replaced, and what was rejected is not lost.
+/// A file that appears during the load is not replaced, and the rejected rows are not lost.
 #[test]
 fn a_name_that_is_taken_in_the_meantime_keeps_the_rows_elsewhere() {
     let directory = tempfile::tempdir().unwrap();
@@ -134,8 +134,8 @@ fn a_name_that_is_taken_in_the_meantime_keeps_the_rows_elsewhere() {
     assert!(std::fs::read_to_string(directory.path().join(kept)).unwrap().contains(",2,id,"));
 }
 
-/// An ingest that was killed left rows behind those of its last commit; the one that goes on takes
-/// over what is in force.
+/// A killed load leaves rows after those of its last commit; the load that resumes keeps only the
+/// committed ones.
 #[test]
 fn a_load_that_goes_on_continues_the_file_behind_the_rows_that_the_ledger_counts() {
     let directory = tempfile::tempdir().unwrap();
@@ -166,8 +166,8 @@ fn a_load_that_goes_on_continues_the_file_behind_the_rows_that_the_ledger_counts
     assert_eq!(names(directory.path()), ["bad.csv"]);
 }
 
-/// A load that was killed between its first commit and the name of its rejects finds them, and
-/// whose rows a file holds is told by their inputs.
+/// After a kill between the first commit and publishing, the rejects are found again; rows of
+/// another load are told apart by their inputs.
 #[test]
 fn rows_of_a_killed_load_are_found_under_its_temporary_name_and_not_taken_from_others() {
     let directory = tempfile::tempdir().unwrap();
@@ -179,7 +179,7 @@ fn rows_of_a_killed_load_are_found_under_its_temporary_name_and_not_taken_from_o
         killed.seal().unwrap();
         std::mem::forget(killed);
     };
-    // Twice, for a load that did not come to its first commit leaves a file of that name, too.
+    // Twice: a load that never committed leaves a file of that name, too.
     kill(9);
     kill(2);
     for replace in [false, true] {

@@ -1,12 +1,12 @@
-//! Values into a column of another type: as they are, or not at all.
+//! Converts values to a column's type exactly, or refuses them.
 //!
-//! INSERT and UPDATE have values in the types of their expressions. One that the column cannot hold
-//! as it is becomes an error that names it, never another value: no fraction is cut off, no time of
-//! a date, no digit of a decimal, no whole number rounded. What an explicit CAST or round() in the
-//! statement makes of it is the user's word, and exact by the time it comes here. Floats are the
-//! exception that they are everywhere: fractions become the nearest one. A double of 2^53 and more
-//! is refused by columns of integers and decimals: it may be the nearest one to another whole
-//! number, and nobody can tell.
+//! INSERT and UPDATE supply values in the types of their expressions. A value that the column
+//! cannot hold exactly is an error that names it, and is never changed silently: no fraction is
+//! truncated, no time of day dropped from a date, no digit dropped from a decimal, no integer
+//! rounded. An explicit CAST or round() in the statement has been applied before the value arrives
+//! here. Floats are the usual exception: fractions are rounded to the nearest float. Columns of
+//! integers and decimals refuse doubles from 2^53 on: such a double may stand for several integers,
+//! and nobody can tell which was meant.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -26,12 +26,13 @@ use crate::block::nothing;
 use crate::error::{Error, Result};
 use crate::model::{Column, DataType};
 
-/// Values that do not convert are null.
+/// Values that do not convert become null.
 const SAFE: CastOptions<'static> = CastOptions { safe: true, format_options: FORMAT };
 const FORMAT: arrow_cast::display::FormatOptions<'static> =
     arrow_cast::display::FormatOptions::new();
 
-/// The values in a layout of the column's type, which is left as it is where it is one already.
+/// Converts `values` to the column's type. Arrays that have this type already are returned as they
+/// are.
 pub fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let to = column.data_type.to_arrow();
     let values = without_dictionary_nulls(values).map_err(|error| cast_error(column, &error))?;
@@ -57,7 +58,7 @@ pub fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
         }
         (_, DataType::Utf8) if can_cast_types(from, &to) => {
             let texts = convert(column, &plain, &to)?;
-            // Bytes that are no text.
+            // Bytes that are not UTF-8.
             check_kept(column, &plain, |row| texts.is_valid(row)).map(|()| texts)
         }
         _ if from.is_temporal() != to.is_temporal() || !can_cast_types(from, &to) => {
@@ -82,10 +83,10 @@ pub fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// The least double that may stand for several whole numbers.
+/// From here on, a double may stand for several integers.
 pub const LEAST_UNCERTAIN: f64 = number::MAX_EXACT_IN_F64 as f64;
 
-/// Whether values of a type are exact.
+/// Whether a type holds exact numbers.
 pub fn is_exact(data_type: &DataType) -> bool {
     data_type.is_integer() || matches!(data_type, DataType::Decimal { .. })
 }
@@ -95,8 +96,9 @@ fn check_certain(column: &Column, doubles: &Float64Array) -> Result<()> {
     match doubles.iter().flatten().find(is_uncertain) {
         None => Ok(()),
         Some(double) => Err(Error::InvalidInput(format!(
-            "column '{0}' is {1}, and {double:?} is not exact: it is a double and may have lost digits. An \
-             integer beside a number with a point keeps them as a DECIMAL; a CAST to {1} takes the double as it is",
+            "column '{0}' is {1}, and {double:?} is not exact: it is a double and may have lost \
+             digits. An integer beside a number with a point keeps them as a DECIMAL; a CAST to {1} \
+             takes the double as it is",
             column.name, column.data_type
         ))),
     }
@@ -111,7 +113,7 @@ fn cast_error(column: &Column, error: &ArrowError) -> Error {
     Error::InvalidInput(format!("column '{}' is {}: {error}", column.name, column.data_type))
 }
 
-/// Values that come back from the column's type as they went.
+/// Casts to the column's type and back, and refuses values that changed on the way.
 fn round_trip(column: &Column, values: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> {
     if !can_cast_types(to, values.data_type()) {
         return Err(no_conversion(column, values.data_type()));
@@ -133,7 +135,7 @@ fn equal(a: &ArrayRef, b: &ArrayRef) -> bool {
     a.to_data() == b.to_data()
 }
 
-/// Whether a float is zero, of either sign.
+/// Whether a float is zero, with either sign.
 fn is_zero(values: &ArrayRef, row: usize) -> bool {
     match values.data_type() {
         ArrowType::Float64 => values.as_primitive::<Float64Type>().value(row) == 0.0,
@@ -142,7 +144,7 @@ fn is_zero(values: &ArrayRef, row: usize) -> bool {
     }
 }
 
-/// An error that names the first value that is not kept.
+/// An error that names the first value that is not preserved.
 fn check_kept(
     column: &Column,
     values: &ArrayRef,
@@ -161,7 +163,8 @@ fn lossy_value(column: &Column, values: &ArrayRef, row: usize) -> Error {
         matches!(values.data_type(), ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View);
     let quote = if is_text { "'" } else { "" };
     Error::InvalidInput(format!(
-        "column '{}' is {}, which does not hold {quote}{value}{quote} as it is; round() or CAST say what to store instead",
+        "column '{}' is {}, which does not hold {quote}{value}{quote} as it is; round() or CAST \
+         say what to store instead",
         column.name, column.data_type
     ))
 }
@@ -178,8 +181,8 @@ fn no_conversion(column: &Column, from: &ArrowType) -> Error {
     ))
 }
 
-/// What texts spell, as in a file whose column has this type; points of time in all ways that SQL
-/// writes them.
+/// Parses strings as CSV of the column's type is parsed, and timestamps in all spellings that SQL
+/// accepts.
 fn parse_strings(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let texts = convert(column, values, &ArrowType::Utf8)?;
     let texts: &StringArray = texts.as_string();
@@ -211,20 +214,20 @@ fn parse_strings(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     round_trip(column, &points, &column.data_type.to_arrow())
 }
 
-/// Whether a double keeps what a text spells: a whole number to its last digit.
+/// Whether a double preserves the number that the text spells: integers down to the last digit.
 fn keeps_digits(text: &str) -> bool {
     let digits = text.trim_ascii().trim_start_matches(['+', '-']).trim_start_matches('0');
     let whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     !whole || number::float64(digits.into()).is_some()
 }
 
-/// A float is the shortest text that means it, and that is what its decimal is: 0.7 and not what
-/// its bits add up to.
+/// A float stands for the decimal that its shortest text spells: 0.7, not the exact value of its
+/// bits.
 fn floats_to_decimals(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let DataType::Decimal { precision, scale } = column.data_type else {
         return Err(no_conversion(column, values.data_type()));
     };
-    // The shortest digits of a whole number need not be its own.
+    // The shortest digits of an integer need not be its exact ones.
     let digits = |double: f64, shortest: String| {
         if double.fract() == 0.0 { format!("{double:.0}") } else { shortest }
     };
@@ -247,7 +250,8 @@ fn floats_to_decimals(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(decimals))
 }
 
-/// Doubles as single floats: the nearest ones, but neither infinite nor nothing.
+/// Doubles as the nearest single floats, unless that turns a finite value infinite or a non-zero
+/// one zero.
 fn floats_to_single(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let doubles: &Float64Array = values.as_primitive();
     let fits = |row: usize| {
@@ -262,7 +266,7 @@ fn floats_to_single(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     convert(column, values, &ArrowType::Float32)
 }
 
-/// Decimals as floats: the nearest ones, and whole numbers to the last digit.
+/// Decimals as the nearest floats; integers must be exact.
 fn decimals_to_floats(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let decimals: &Decimal128Array = values.as_primitive();
     let single = column.data_type == DataType::Float32;

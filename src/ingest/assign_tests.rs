@@ -1,5 +1,5 @@
-//! What is kept, and what is refused: for every pair of types, a value comes out as it went in or
-//! not at all.
+//! Exact and refused conversions: for every pair of types, a value comes out unchanged or not at
+//! all.
 
 use arrow_array::{
     BooleanArray, Date32Array, Int64Array, TimestampMicrosecondArray, TimestampNanosecondArray,
@@ -94,7 +94,7 @@ fn what_is_refused() {
         ("int32", floats(&[1.0, 2.9]), "2.9"),
         ("int32", floats(&[f64::NAN]), "NaN"),
         ("int64", floats(&[9.3e18]), "9.3e18"),
-        // Perhaps it was 9007199254740993.
+        // It may have been 9007199254740993.
         ("int64", floats(&[1.0, 9_007_199_254_740_992.0]), "9007199254740992.0 is not exact"),
         ("decimal(38,0)", floats(&[-9_007_199_254_740_992.0]), "-9007199254740992.0 is not exact"),
         ("int8", ints(&[1, 128]), "128"),
@@ -147,7 +147,7 @@ fn what_is_refused() {
     }
 }
 
-/// Over all pairs of types: what comes out, back in the type that it came from, is what went in.
+/// For all pairs of types: converting the result back gives the original value.
 #[test]
 fn nothing_changes_on_the_way() {
     let whole = [
@@ -190,7 +190,7 @@ fn nothing_changes_on_the_way() {
                     continue;
                 };
                 let Ok(there) = assigned(to, Arc::clone(&source)) else { continue };
-                // The shortest text of a single float is that of another double.
+                // The shortest text of an f32, read as a double, is another double.
                 let number = |text: &str, of: &str| match text {
                     "true" => 1.0,
                     "false" => 0.0,

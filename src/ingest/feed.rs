@@ -1,4 +1,4 @@
-//! Parsing tasks on their way: handed out ahead, taken in order.
+//! Tasks in flight: handed to workers ahead of time, taken back in order.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,22 +9,22 @@ use super::options::PipelineOptions;
 use super::task::{Parsed, Task};
 use crate::error::Result;
 
-/// Tasks in order, some of them being worked on.
+/// Tasks in order, some of which are in flight.
 #[derive(Debug)]
 pub struct Feed<I> {
     tasks: I,
-    /// Whether there are no more to hand out.
+    /// Whether `tasks` has ended.
     exhausted: bool,
-    /// One that is too heavy for now.
+    /// A task that exceeds the memory budget for now.
     postponed: Option<Task>,
     pub(super) in_flight: VecDeque<InFlight>,
     weight: usize,
-    /// The input that the last task taken is of, and how many of its pieces were taken.
+    /// The input of the task that was taken last, and how many of its pieces have been taken.
     taken: (usize, u64),
 }
 
 impl<I: Iterator<Item = Result<Task>>> Feed<I> {
-    /// Of which none is begun.
+    /// Starts nothing yet.
     pub fn new(tasks: I) -> Self {
         Feed {
             tasks,
@@ -36,15 +36,15 @@ impl<I: Iterator<Item = Result<Task>>> Feed<I> {
         }
     }
 
-    /// After [`run_part`]: the input of the task that would be taken next, and how many pieces of
-    /// that were taken; `None` at the end. All inputs before it are read to their ends.
+    /// After [`super::pipeline::run_part`]: the input of the next task, and how many pieces of that
+    /// input have been taken; `None` at the end. All inputs before it have been read completely.
     pub fn position(&self) -> Option<(usize, u64)> {
         let next = self.in_flight.front()?.input;
         Some((next, if next == self.taken.0 { self.taken.1 } else { 0 }))
     }
 
-    /// Hands out tasks until enough are in flight. An error in making one takes its turn as a task
-    /// would.
+    /// Starts tasks until enough are in flight. An error in making a task takes the place of that
+    /// task.
     pub(super) fn fill(&mut self, pool: &ThreadPool, options: &PipelineOptions) {
         while !self.exhausted {
             let (done, result) = sync_channel(1);
@@ -53,7 +53,7 @@ impl<I: Iterator<Item = Result<Task>>> Feed<I> {
                 Some(Err(error)) => {
                     self.exhausted = true;
                     send_result(&done, Err(error));
-                    // A commit that is due comes first.
+                    // A commit that is due happens before the error is reported.
                     let input = self.in_flight.back().map_or(self.taken.0, |last| last.input);
                     self.in_flight.push_back(InFlight {
                         weight: 0,
@@ -96,7 +96,7 @@ impl<I: Iterator<Item = Result<Task>>> Feed<I> {
     }
 }
 
-/// A task that a worker has, or has done.
+/// A task that a worker is doing or has done.
 #[derive(Debug)]
 pub(super) struct InFlight {
     weight: usize,
@@ -106,7 +106,7 @@ pub(super) struct InFlight {
     pub(super) result: Receiver<Result<Parsed>>,
 }
 
-/// Sends a result; a coordinator that has given up no longer listens, which is fine.
+/// Sends a result. A coordinator that has given up no longer listens, which is fine.
 pub(super) fn send_result<T>(to: &SyncSender<T>, result: T) {
     let _ = to.send(result);
 }

@@ -1,9 +1,9 @@
-//! The type of a column from the text of its fields.
+//! Infers the type of a column from the text of its fields.
 //!
-//! Each field leaves a set of types that it can be read as without loss ([`TypeCandidates`]); a column's
-//! type is the first one, in the order of the set, that all its fields share, and text if there is
-//! none. So `007`, `+1` or an integer that no machine word holds make a column text, while `1`
-//! beside `1.5` makes it float64.
+//! Each field narrows the set of types that it can be read as without loss ([`TypeCandidates`]); a
+//! column's type is the first one in the set, by order of its bits, or text if the set is empty. So
+//! `007`, `+1` or an integer wider than 64 bits make a column text, while `1` beside `1.5` makes it
+//! float64.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl Default for TypeCandidates {
 }
 
 impl TypeCandidates {
-    /// Takes in a field that is not null.
+    /// Adds a field that is not null.
     #[inline]
     pub fn add(&mut self, text: Text<'_>) {
         self.any = true;
@@ -45,7 +45,7 @@ impl TypeCandidates {
         }
     }
 
-    /// Takes in a text that is not to become a number or a truth value, whatever it spells.
+    /// Adds a string that must not become a number or a boolean, whatever it spells.
     pub fn add_string(&mut self, text: Text<'_>) {
         self.any = true;
         if self.bits != 0 {
@@ -56,13 +56,13 @@ impl TypeCandidates {
         }
     }
 
-    /// Takes in a value that nothing but text can hold.
+    /// Adds a value that only text can hold.
     pub fn add_text_only(&mut self) {
         (self.any, self.bits) = (true, 0);
     }
 
-    /// Takes in a quoted field without text: null in a column of anything but text, and no reason
-    /// to be one.
+    /// Adds a quoted empty field: it is null in all columns but text, and does not make a column
+    /// text.
     pub fn add_quoted_empty(&mut self) {
         self.any = true;
     }
@@ -93,7 +93,7 @@ impl TypeCandidates {
     }
 }
 
-/// The types as which one field can be read without loss; none means text.
+/// The types that one field can be read as without loss; none means text.
 fn candidates(text: Text<'_>) -> u16 {
     let bytes = text.bytes();
     match bytes.first() {

@@ -1,5 +1,5 @@
-//! The parsing tasks of all inputs, in order: an input is opened, its first rows say what its
-//! columns are, and pieces of it are handed to whoever has time.
+//! The parsing tasks of all inputs, in order: opens each input, infers its columns from its first
+//! rows, and cuts it into pieces for the workers.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -25,42 +25,42 @@ use super::task::{Parsed, Reparse, Task};
 use crate::error::{Error, Result};
 use crate::model::{DataType, Schema};
 
-/// What is to be said about inputs when all is done.
+/// Warnings about inputs, reported at the end of a load.
 #[derive(Debug, Default)]
 pub(super) struct LoadWarnings {
-    /// Columns left out because of their type.
+    /// Columns skipped because of their type.
     pub(super) skipped: Vec<String>,
-    /// What was taken for granted, once each, with the input that it was first said of.
+    /// Guesses, once each, with the first input that they concern.
     pub(super) guesses: Vec<(PathBuf, Guess)>,
 }
 
-/// See above.
+/// An iterator over the tasks of all inputs.
 pub(super) struct InputTasks<'a> {
     inputs: Inputs,
-    /// Of each input: how many pieces a load before this has read.
+    /// For each input, how many pieces an earlier load has read.
     skip: Vec<u64>,
-    /// Number of the input at hand.
+    /// Number of the current input.
     number: usize,
-    /// The columns that each input's path tells.
+    /// The columns from the path of each input.
     path_columns: Vec<Arc<PathColumns>>,
     current: Option<CurrentInput>,
-    /// Those of the input at hand.
+    /// The path columns of the current input.
     current_columns: Arc<PathColumns>,
     options: &'a LoadOptions,
-    /// Decodes what is too large for one task.
+    /// Decodes row groups that are too large for one task.
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
     pool: Arc<ThreadPool>,
-    /// Types of the table's columns, and of those that earlier inputs had.
+    /// Types of the table's columns and of the columns of earlier inputs.
     prior: Vec<(String, DataType)>,
     warnings: &'a mut LoadWarnings,
-    /// Bytes read from the input at hand.
+    /// Bytes read from the current input.
     consumed: Arc<AtomicU64>,
-    /// The heaviest task to make, where there is a choice.
+    /// The heaviest task to make, where the piece can be divided.
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
     max_task_bytes: usize,
 }
 
-/// The first chunk that is not to be left out.
+/// Skips `skip` chunks, counting `first`, and returns the next one.
 fn skip_chunks<T>(
     skip: u64,
     mut first: Option<T>,
@@ -123,7 +123,7 @@ impl Iterator for InputTasks<'_> {
 
 fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>) -> Result<Task> {
     let (chunk, schema) = (chunk?, schema.clone());
-    // Rows longer than a chunk make a longer one.
+    // A row that is longer than a chunk makes a longer chunk.
     let (bytes, weight) =
         (chunk.text.len() as u64, TASK_BYTES.max(chunk.text.len().saturating_mul(4)));
     if !schema.skip_bad_rows {
@@ -171,7 +171,7 @@ fn json_task(
     Ok(Task { bytes, ..task })
 }
 
-/// The task, with the columns that its input's path tells.
+/// The task with the path columns added to its batches.
 fn with_path_columns(task: Task, added: &Arc<PathColumns>) -> Task {
     if added.names().next().is_none() {
         return task;
@@ -195,23 +195,22 @@ fn add_path_columns(parsed: Parsed, added: Arc<PathColumns>) -> Result<Parsed> {
     Ok(Parsed { batches, reparse, ..parsed })
 }
 
-/// The columns of an input without rows.
+/// A single empty batch, for the columns of an input without rows.
 fn no_rows(schema: SchemaRef) -> CurrentInput {
     let task = Task::new(0, move || Ok(RecordBatch::new_empty(schema).into()));
     CurrentInput::Other(Box::new(std::iter::once(Ok(task))))
 }
 
-/// What is looked at while the file that it comes from is known: Parquet and Arrow hold some that a
-/// table cannot.
+/// Checks on batches of Parquet and Arrow, which can hold what a table cannot; they name the file.
 #[derive(Clone)]
 struct BatchChecks {
     file: Arc<Path>,
-    /// Whether there are columns from elsewhere, too.
+    /// Whether path columns are added.
     has_path_columns: bool,
 }
 
 impl BatchChecks {
-    /// Refuses rows without columns, and times of no day.
+    /// Refuses rows without columns, and times outside a day.
     fn check(&self, batch: &RecordBatch) -> Result<()> {
         let file = self.file.display();
         if batch.num_columns() == 0 && batch.num_rows() > 0 && !self.has_path_columns {
@@ -234,7 +233,8 @@ impl BatchChecks {
                 ticks.into_iter().find(|value| !(least..=greatest).contains(&i128::from(*value)))
             {
                 return Err(Error::InvalidInput(format!(
-                    "{file}: column '{}': {value} is no value of type {data_type}, which goes from {least} to {greatest}",
+                    "{file}: column '{}': {value} is no value of type {data_type}, which goes \
+                     from {least} to {greatest}",
                     field.name()
                 )));
             }
@@ -244,8 +244,8 @@ impl BatchChecks {
 }
 
 impl<'a> InputTasks<'a> {
-    /// Of these inputs, for a table of this schema. No task weighs more than `max_task_bytes`, where there is
-    /// a choice; of each input, `skip` pieces are left out.
+    /// Tasks for these inputs and a table of this schema. Where a piece can be divided, no task
+    /// weighs more than `max_task_bytes`. The first `skip` pieces of each input are left out.
     pub(super) fn new(
         inputs: Vec<Input>,
         schema: &Schema,
@@ -282,7 +282,7 @@ impl<'a> InputTasks<'a> {
         })
     }
 
-    /// How many pieces of the input at hand to leave out.
+    /// How many pieces of the current input to leave out.
     fn pieces_to_skip(&self) -> u64 {
         self.skip.get(self.number).copied().unwrap_or(0)
     }
@@ -299,8 +299,7 @@ impl<'a> InputTasks<'a> {
         }
     }
 
-    /// Small row groups are decoded by one task each, large ones batch by batch as they are asked
-    /// for.
+    /// Small row groups are decoded by one task each, large ones batch by batch on demand.
     #[cfg(feature = "parquet")]
     fn open_parquet(&mut self, opened: Opened) -> Result<CurrentInput> {
         let checks = self.checks(&opened.name);
@@ -309,7 +308,7 @@ impl<'a> InputTasks<'a> {
         self.warnings.skipped.extend(skipped);
         let in_place = source.bytes_in_place()?;
         if let Some(size) = in_place {
-            // What is between the row groups counts at once.
+            // The bytes between row groups are counted at once.
             let groups: u64 = (0..source.groups()).map(|group| source.stored_bytes(group)).sum();
             self.consumed.store(size.saturating_sub(groups), Ordering::Relaxed);
         }
@@ -372,7 +371,7 @@ impl<'a> InputTasks<'a> {
         let mut chunks = CsvChunks::new(&opened.name, opened.bytes, &options);
         let first = chunks.next().transpose()?;
         if first.is_none() && !options.prior.is_empty() {
-            // Not a byte: nothing to add where the columns are known.
+            // An empty input adds nothing where the columns are known.
             return Ok(CurrentInput::Other(Box::new(std::iter::empty())));
         }
         let schema = Arc::new(csv::infer(&opened.name, &options, first.as_ref())?);
@@ -401,7 +400,7 @@ impl<'a> InputTasks<'a> {
         Ok(CurrentInput::Json { first, chunks: Box::new(chunks), schema })
     }
 
-    /// Batches are decoded on the caller's thread while workers encode.
+    /// Decodes batches on the caller's thread while workers encode.
     fn open_arrow(&mut self, opened: Opened) -> Result<CurrentInput> {
         let checks = self.checks(&opened.name);
         let (batches, skipped) =
@@ -415,7 +414,7 @@ impl<'a> InputTasks<'a> {
         let skip = usize::try_from(self.pieces_to_skip()).unwrap_or(usize::MAX);
         Ok(CurrentInput::Other(Box::new(batches.skip(skip).map(move |batch| {
             let batch = batch?;
-            // Columns are parts of one allocation, which is not to be counted for each of them.
+            // All columns share one allocation, so the array sizes would count it several times.
             let bytes: usize = batch.columns().iter().map(value_bytes).sum();
             let checks = checks.clone();
             let work = move || checks.check(&batch).map(|()| batch.into());
@@ -423,7 +422,7 @@ impl<'a> InputTasks<'a> {
         }))))
     }
 
-    /// For batches of the input at hand.
+    /// The checks for batches of the current input.
     fn checks(&self, name: &Path) -> BatchChecks {
         BatchChecks {
             file: Arc::from(name),
@@ -431,7 +430,7 @@ impl<'a> InputTasks<'a> {
         }
     }
 
-    /// Notes the types of an input's columns, for the inputs after it.
+    /// Records the types of an input's columns for the inputs after it.
     fn note_types<'c>(&mut self, columns: impl Iterator<Item = (&'c str, &'c DataType)>) {
         let places: HashMap<String, usize> =
             self.prior.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();

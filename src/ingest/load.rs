@@ -1,5 +1,5 @@
-//! A whole ingest: inputs → segments of a table → one commit, all or nothing, or several on the
-//! way.
+//! A whole load: inputs → segments of a table → one commit at the end, all or nothing, or several
+//! commits on the way.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ use crate::manifest::Source;
 use crate::model::{Arrangement, Schema};
 use crate::store::{Changes, NewSegment, TableWriter};
 
-/// Loads `inputs` into the table that `writer` holds, and commits: once, so that on any error
-/// nothing is, or as often as it is told. Inputs that were loaded before are not loaded again
-/// unasked.
+/// Loads `inputs` into the table that `writer` holds and commits: once, so that an error leaves the
+/// table unchanged, or as often as the options say. Inputs that were loaded before are not loaded
+/// again unless asked for.
 pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> Result<LoadReport> {
     let plan = resume::plan_load(inputs, &writer.sources()?, options.if_loaded)?;
     let read: Vec<_> = plan
@@ -63,7 +63,7 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
     let mut begun = 0;
     loop {
         let stored = loading.part(&mut feed)?;
-        // Inputs before that of the next piece are read to their ends.
+        // Inputs before that of the next piece have been read completely.
         let next = feed.position();
         let (end, pieces) = next.unwrap_or((plan.sources.len(), 0));
         let pieces = pieces_before.get(end).copied().unwrap_or(0) + pieces;
@@ -102,15 +102,14 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
     Ok(report)
 }
 
-/// How many rows of these inputs a load has rejected that was stopped, and that [`load`] would go
-/// on with.
+/// How many rows of these inputs were rejected by the stopped load that [`load`] would resume.
 pub fn rejected_before(writer: &TableWriter, inputs: &[Input], if_loaded: IfLoaded) -> Result<u64> {
     resume::rejected_before(inputs, &writer.sources()?, if_loaded)
 }
 
-/// Appends the rows of `batches`, whose columns are matched by name with those of the table that
-/// `writer` holds, and commits. Batches are asked for on this thread, as room for them appears; an
-/// error among them ends it, and nothing is committed.
+/// Appends the rows of `batches` to the table that `writer` holds, matching columns by name, and
+/// commits. The iterator runs on this thread, as memory becomes free; if it yields an error,
+/// nothing is committed.
 pub fn load_batches(
     writer: TableWriter,
     batches: impl Iterator<Item = Result<RecordBatch>>,
@@ -131,7 +130,7 @@ pub fn load_batches(
     Ok(loading.finish()?.0)
 }
 
-/// A load on its way.
+/// A running load.
 struct Loading<'a> {
     writer: TableWriter,
     pool: Arc<rayon::ThreadPool>,
@@ -142,7 +141,7 @@ struct Loading<'a> {
     report: LoadReport,
 }
 
-/// What is written and not yet in force.
+/// Segments that are written but not committed.
 struct Stored {
     schema: Schema,
     arrangement: Option<Arrangement>,
@@ -161,14 +160,14 @@ impl<'a> Loading<'a> {
         Loading { writer, pool, pipeline, options, accounting, started, report }
     }
 
-    /// Runs tasks into segments, until there are none or a commit is due.
+    /// Runs tasks into segments until there are no more tasks or a commit is due.
     fn part(&mut self, from: &mut Feed<impl Iterator<Item = Result<Task>>>) -> Result<Stored> {
         let before = self.writer.schema().clone();
         let mut schema = before.clone();
-        // One segment is written while the next is encoded; none waits between them.
+        // One segment is written while the next is encoded; none queues between them.
         let (to_disk, encoded) = sync_channel(0);
         let files = self.writer.data_files();
-        // A table without columns has not been told yet.
+        // A table without columns has no arrangement yet.
         let told = self.writer.base().filter(|root| !root.schema.columns().is_empty());
         let table = told.map(|root| root.arrangement.clone());
         let arrange = Arrange { table, ..self.options.arrange.clone() };
@@ -177,7 +176,7 @@ impl<'a> Loading<'a> {
         let (arrangement, segments) = std::thread::scope(|scope| {
             let storing = scope.spawn(move || store_segments(&files, encoded));
             let stopped = |_| Error::Cancelled;
-            // The channel to the writing thread closes when this is over.
+            // Dropping the sink closes the channel to the writing thread.
             let mut sink = move |path, segment| to_disk.send((path, segment)).map_err(stopped);
             let arrangement = pipeline::run_part(
                 pool,
@@ -191,7 +190,7 @@ impl<'a> Loading<'a> {
             );
             drop(sink);
             let stored = storing.join().unwrap_or_else(|_| Err(pipeline::stopped("<writer>")));
-            // A failure to write also ends the feeding, and is the one to report.
+            // A failed write also ends the pipeline, and is the error to report.
             stored.and_then(|stored| arrangement.map(|arrangement| (arrangement, stored)))
         })?;
         check_widening(
@@ -203,7 +202,7 @@ impl<'a> Loading<'a> {
         Ok(Stored { schema, arrangement, segments })
     }
 
-    /// Puts in force what was written.
+    /// Commits what was written.
     fn commit(&mut self, stored: Stored, sources: Vec<Source>) -> Result<()> {
         let Stored { schema, arrangement, segments } = stored;
         self.report.segments += segments.len() as u64;

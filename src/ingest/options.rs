@@ -1,4 +1,4 @@
-//! How to load, and how the memory that there is is dealt out.
+//! Load options, and how the memory limit is divided.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,54 +13,54 @@ use crate::encoding::{Encoding, Options, Profile};
 use crate::error::{Error, Result};
 use crate::store::TableWriter;
 
-/// Bytes of values in memory at which a segment is closed, unless a memory limit asks for less.
+/// In-memory bytes of values at which a segment is closed, unless the memory limit asks for less.
 const SEGMENT_BYTES: usize = 192 << 20;
-/// The smallest segment that a memory limit can force.
+/// The smallest segment size that a memory limit can force.
 const MIN_SEGMENT_BYTES: usize = 4 << 20;
-/// What one text chunk takes while it is parsed: its text, and the arrays made of it.
+/// Memory of one text chunk while it is parsed: its text and the arrays made from it.
 pub(super) const TASK_BYTES: usize = 16 << 20;
-/// What a process takes before it has read a row.
+/// Memory of the process before it has read a row.
 const PROCESS_BYTES: u64 = 48 << 20;
-/// In how many parts the rest of the memory is used: one segment fills, one is encoded (and doubled
-/// while its bytes appear), a part is input on its way, and two are what the allocator has not
-/// given back.
+/// The rest of the memory is divided into this many parts: one segment being filled, one being
+/// encoded (twice its size while its bytes are produced), one part for input in flight, and two for
+/// memory that the allocator has not returned.
 const PARTS: u64 = 6;
-/// What is being parsed takes at most this, unless a memory limit asks for less.
+/// Bound on the memory of tasks in flight, unless the memory limit asks for less.
 const IN_FLIGHT_BYTES: usize = 256 << 20;
-/// What waits for the segments of its partitions takes at most this, unless a memory limit asks for
+/// Bound on rows that wait for the segments of their partitions, unless the memory limit asks for
 /// less.
 const WAITING_BYTES: usize = 1 << 30;
 
-/// How to load.
+/// Options of a load.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// How to read CSV and TSV; types, and rows to infer them from, are those of JSON too.
+    /// How to read CSV and TSV. Column types and the rows to infer from apply to JSON too.
     pub csv: CsvOptions,
-    /// Make columns of the directories `key=value` in an input's path, where it lacks them.
+    /// Make columns from `key=value` directories in an input's path, unless the input has them.
     pub partition_columns: bool,
-    /// A column for the path of the input that a row comes from.
+    /// Name of a column for the path of the input, if wanted.
     pub filename_column: Option<String>,
-    /// Leave out columns of types that a table cannot hold, instead of failing.
+    /// Skip columns of types that a table cannot hold, instead of failing.
     pub skip_unsupported: bool,
-    /// What becomes of rows that cannot be stored.
+    /// What to do with rows that cannot be stored.
     pub on_error: OnError,
-    /// Rows that may be left out; one more ends the ingest. `None` is no bound.
+    /// How many rows may be rejected before the load fails; `None` for any number.
     pub max_errors: Option<u64>,
-    /// The balance of size and speed; `None` takes the table's.
+    /// The profile to encode with; `None` for the table's.
     pub profile: Option<Profile>,
-    /// For tests: the encoding to use wherever it can.
+    /// For tests: force this encoding wherever it applies.
     pub force: Option<Encoding>,
-    /// What becomes of inputs that were loaded before.
+    /// What to do with inputs that were loaded before.
     pub if_loaded: IfLoaded,
-    /// Commit before the end, too.
+    /// Commit on the way, too.
     pub commit_every: Option<CommitEvery>,
-    /// Where rows are to go.
+    /// Partitioning and sort order.
     pub arrange: Arrange,
     /// Worker threads.
     pub threads: usize,
     /// Bound on anonymous memory, in bytes.
     pub memory_limit: Option<u64>,
-    /// Set from outside to stop; nothing is committed then.
+    /// Set from outside to stop; nothing more is committed then.
     pub cancelled: Arc<AtomicBool>,
 }
 
@@ -86,34 +86,34 @@ impl Default for LoadOptions {
     }
 }
 
-/// What the pipeline is told.
+/// Options of the pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct PipelineOptions {
     /// When a segment is full.
     pub segment: SegmentLimits,
-    /// How columns are encoded.
+    /// How to encode columns.
     pub encoding: Options,
-    /// Parsing tasks in flight.
+    /// How many parsing tasks may be in flight.
     pub in_flight: usize,
-    /// Their weight in bytes, unless a single one is heavier.
+    /// Bound on their memory, unless a single task exceeds it.
     pub in_flight_bytes: usize,
-    /// Bytes of values that may wait for the segments of their partitions.
+    /// Bound on the bytes that wait for the segments of their partitions.
     pub waiting_bytes: usize,
 }
 
-/// The workers of an ingest.
+/// The worker threads of a load.
 pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|i| format!("ingest-{i}"))
-        // Its answer will be missed, which is an error; without a handler the process would be
-        // aborted.
+        // A missing answer is reported as an error; without a handler rayon would abort the
+        // process.
         .panic_handler(|_| {})
         .build()
         .map_err(|error| Error::LimitExceeded(format!("no threads: {error}")))
 }
 
-/// What the pipeline is told, so that it keeps within the memory that there is.
+/// Divides the memory limit (or most of the available memory) among the stages of the pipeline.
 pub(crate) fn pipeline_options(writer: &TableWriter, options: &LoadOptions) -> PipelineOptions {
     let table = writer.options();
     let limit = options.memory_limit.unwrap_or_else(|| memory::available() / 10 * 7);

@@ -1,13 +1,13 @@
-//! Which partition a row belongs to: the values of a few expressions, and the directory that they
-//! name.
+//! Assigns rows to partitions: evaluates the partition expressions and names the directory of each
+//! partition.
 //!
-//! Where this stands on the road: batches that have found their columns come here before they are
-//! collected for segments, if the table has partitions. The expressions are given as functions
-//! ([`Compile`]); plain columns need none.
+//! In a partitioned table, batches pass through here after their columns are matched and before
+//! their rows are collected for segments. Expressions come as functions from a [`Compile`]; plain
+//! columns need none.
 //!
-//! A directory is named `key=value/key=value`, as Hive does: the value as SQL shows it, bytes other
-//! than letters, digits and `_ - . : +` as `%XX`, null as `__HIVE_DEFAULT_PARTITION__`. The text of
-//! a value does not depend on the width of its type, so a column may widen.
+//! A directory is named `key=value/key=value`, as in Hive: the value as SQL prints it, bytes other
+//! than letters, digits and `_ - . : +` as `%XX`, and null as `__HIVE_DEFAULT_PARTITION__`. The
+//! text of a value does not depend on the width of its type, so a column may widen.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -23,28 +23,27 @@ use crate::expr::Function;
 use crate::limits;
 use crate::model::{Column, ColumnId, DataType, PartitionKey, Schema};
 
-/// What stands for null in the name of a directory.
+/// Stands for null in a directory name.
 pub const NULL_PARTITION: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// An expression made ready: the positions of the columns that it reads, the function (`None` for a
-/// column as it is), and the type of its values.
+/// A compiled expression.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    /// Columns, by position in the schema that it was compiled for.
+    /// Input columns, by position in the schema that it was compiled for.
     pub inputs: Vec<usize>,
-    /// Over the values of those columns, in the types of the schema.
+    /// Evaluates those columns, given in the types of the schema; `None` for a plain column.
     pub function: Option<Arc<dyn Function>>,
-    /// Of the result.
+    /// Type of the result.
     pub data_type: ArrowType,
 }
 
-/// What makes functions of SQL expressions.
+/// Compiles SQL expressions to functions.
 pub trait Compile: Debug + Send + Sync {
     /// Compiles an expression over columns.
     fn compile(&self, expression: &str, columns: &[Column]) -> Result<Compiled>;
 }
 
-/// Knows columns by name and no other expressions.
+/// Knows columns by name, and no other expressions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ColumnsOnly;
 
@@ -60,8 +59,7 @@ impl Compile for ColumnsOnly {
     }
 }
 
-/// The keys of a table for an expression list such as `year(pickup) AS year, vendor_id`, one text
-/// for each.
+/// The partition keys for a list of expressions such as `year(pickup) AS year`, `vendor_id`.
 pub fn partition_keys(
     requests: &[String],
     schema: &Schema,
@@ -97,7 +95,7 @@ pub fn partition_keys(
     Ok(keys)
 }
 
-/// `expression AS name` as its two parts.
+/// Splits `expression AS name`.
 fn split_alias(request: &str) -> (&str, Option<&str>) {
     let lower = request.to_ascii_lowercase();
     let at = lower.rfind(" as ").filter(|at| {
@@ -112,7 +110,7 @@ fn split_alias(request: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A name of letters, digits and underscores for an expression.
+/// A key name for an expression: letters, digits and underscores.
 fn plain_name(expression: &str) -> String {
     let mut name = String::new();
     for c in expression.chars() {
@@ -125,19 +123,19 @@ fn plain_name(expression: &str) -> String {
     name.trim_end_matches('_').to_owned()
 }
 
-/// The partitions of a load: numbers for them, in the order in which they first occur.
+/// Numbers the partitions of a load in the order of their first rows.
 #[derive(Debug)]
 pub struct Partitions {
     keys: Vec<PartitionKey>,
     compile: Arc<dyn Compile>,
-    /// For the types that the columns had when the keys were compiled.
+    /// Valid for the column types at the time of compilation.
     compiled: Option<CompiledKeys>,
     numbers: HashMap<Box<[u8]>, u32, foldhash::fast::RandomState>,
     paths: HashMap<Arc<str>, u32, foldhash::fast::RandomState>,
     names: Vec<Arc<str>>,
 }
 
-/// Keys for columns of certain types.
+/// Keys compiled for certain column types.
 #[derive(Debug)]
 struct CompiledKeys {
     types: Vec<(ColumnId, DataType)>,
@@ -146,7 +144,7 @@ struct CompiledKeys {
 }
 
 impl Partitions {
-    /// Of these keys.
+    /// No partitions yet.
     pub fn new(keys: Vec<PartitionKey>, compile: Arc<dyn Compile>) -> Self {
         Partitions {
             keys,
@@ -163,8 +161,7 @@ impl Partitions {
         self.names.get(number as usize).cloned().unwrap_or_else(|| Arc::from(""))
     }
 
-    /// The number of the partition of each row. The batch's columns are those of the schema with
-    /// these ids.
+    /// The partition number of each row. `ids` are the column ids of the batch.
     pub fn number_rows(
         &mut self,
         batch: &RecordBatch,
@@ -181,7 +178,7 @@ impl Partitions {
                 all.iter().map(|compiled| SortField::new(compiled.data_type.clone())).collect();
             let converter = RowConverter::new(fields)
                 .map_err(|error| Error::InvalidInput(error.to_string()))?;
-            // Bytes of rows depend on types; the paths do not.
+            // Encoded rows depend on the column types; paths do not.
             self.numbers.clear();
             self.compiled = Some(CompiledKeys { types, keys: all, converter });
         }
@@ -234,7 +231,7 @@ impl Partitions {
         Ok(numbers)
     }
 
-    /// The columns that keys read, each under the name that the keys know it by.
+    /// The columns that the keys read, each under the name that the keys use.
     fn columns(&self, schema: &Schema) -> Result<Vec<Column>> {
         let mut columns: Vec<Column> = Vec::new();
         for (name, id) in self.keys.iter().flat_map(|key| &key.columns) {
@@ -252,7 +249,7 @@ impl Partitions {
     }
 }
 
-/// A column of a batch in the type of the table.
+/// A column of a batch in the table's type; nulls if the batch lacks it.
 fn input(batch: &RecordBatch, ids: &[ColumnId], column: &Column) -> Result<ArrayRef> {
     let to = column.data_type.to_arrow();
     let Some(array) = ids.iter().position(|id| *id == column.id).map(|at| batch.column(at)) else {
@@ -275,7 +272,7 @@ fn key_error(expression: &str, error: Error) -> Error {
     }
 }
 
-/// The directory of a row's partition.
+/// The directory of the partition of `row`.
 fn partition_path(keys: &[PartitionKey], values: &[ArrayRef], row: usize) -> Result<Arc<str>> {
     let mut path = String::new();
     for (key, values) in keys.iter().zip(values) {
@@ -294,8 +291,8 @@ fn partition_path(keys: &[PartitionKey], values: &[ArrayRef], row: usize) -> Res
         }
         if path.len() - start > limits::MAX_PARTITION_VALUE_BYTES {
             return Err(Error::LimitExceeded(format!(
-                "a partition is a directory, and '{}' is too long for its name: at most {} bytes; partition by a \
-                 shorter expression than {}",
+                "a partition is a directory, and '{}' is too long for its name: at most {} bytes; \
+                 partition by a shorter expression than {}",
                 path.get(start..).unwrap_or_default().chars().take(60).collect::<String>() + "…",
                 limits::MAX_PARTITION_VALUE_BYTES,
                 key.expression
@@ -305,7 +302,7 @@ fn partition_path(keys: &[PartitionKey], values: &[ArrayRef], row: usize) -> Res
     Ok(path.into())
 }
 
-/// A value as SQL shows it, and one of bytes as these; `None` for null.
+/// The text of a value as SQL prints it, or its bytes if it is binary; `None` for null.
 fn value_bytes(value: &ArrayRef) -> Result<Option<Vec<u8>>> {
     let is_bytes = DataType::from_arrow(value.data_type()) == Some(DataType::Binary);
     let text =
@@ -327,8 +324,8 @@ fn escape(text: &[u8], out: &mut String) {
     }
 }
 
-/// The keys of a path and their values, in order: the bytes of texts (or of a value of bytes),
-/// `None` for null.
+/// Parses a path into keys and values, in order: the bytes of a text or binary value, `None` for
+/// null.
 pub fn parse_path(path: &str) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
     let parts = path.split('/').filter_map(|part| part.split_once('='));
     parts

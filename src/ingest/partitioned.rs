@@ -1,10 +1,10 @@
-//! Rows on their way into the segments of many partitions.
+//! Buffers rows for the segments of many partitions.
 //!
-//! Batches wait as they came, each row with the number of its partition, until they hold as many
-//! bytes as may wait. Then the partitions with most rows are cut into segments until half of the
-//! room is free; the rows of the others are copied together and wait on. So memory is bounded
-//! however many partitions there are, none has a file or a buffer of its own, and a partition that
-//! gets few rows at a time still gets segments as large as the room allows.
+//! Batches are kept as they arrive, with a partition number for each row, until they reach the
+//! memory budget. Then the partitions with most rows are cut into segments until half of the budget
+//! is free; the remaining rows are copied together and stay. So memory is bounded whatever the
+//! number of partitions, no partition needs a file or a buffer of its own, and a partition that
+//! receives few rows at a time still gets segments as large as the budget allows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::error::{Error, Result};
 use crate::model::{ColumnId, DataType};
 use crate::segment::writer::{InputColumn, SegmentInput};
 
-/// A column of all that waits: an array for each batch, of one type.
+/// All buffered columns, each as one array per batch, all of one type.
 type UnifiedColumns = Vec<(ColumnId, DataType, Vec<ArrayRef>)>;
 
-/// What is kept of each row beside its values: its partition, and where it is while it is cut.
+/// Bookkeeping per row: its partition, and its location while segments are cut.
 const ROW_BYTES: usize = 36;
 
-/// Texts in buffers that hold nothing else.
+/// Copies views into buffers that hold nothing else.
 fn own_texts(array: &ArrayRef) -> ArrayRef {
     if let Some(views) = array.as_string_view_opt() {
         return Arc::new(views.gc());
@@ -37,11 +37,11 @@ fn own_texts(array: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// Rows that wait.
+/// The buffered rows.
 #[derive(Debug)]
 pub struct PartitionedRows {
     limits: SegmentLimits,
-    /// Bytes of values that may wait.
+    /// Budget for the bytes of values.
     max_bytes: usize,
     waiting: Vec<WaitingBatch>,
     bytes: usize,
@@ -56,14 +56,13 @@ struct WaitingBatch {
 }
 
 impl PartitionedRows {
-    /// Nothing waits yet; `max_bytes` is bytes of values.
+    /// An empty buffer with a budget of `max_bytes` bytes of values.
     pub fn new(limits: SegmentLimits, max_bytes: usize) -> Self {
         PartitionedRows { limits, max_bytes, waiting: Vec::new(), bytes: 0, rows: Vec::new() }
     }
 
-    /// Adds a batch, in layouts that `columns::to_stored_layouts` leaves as they are, whose columns have
-    /// these ids and whose rows are in these partitions. Says whether it is time to
-    /// [`PartitionedRows::cut`].
+    /// Adds a batch in stored layouts (`columns::to_stored_layouts`), with the ids of its columns
+    /// and the partitions of its rows. Returns whether it is time to [`PartitionedRows::cut`].
     pub fn push(&mut self, batch: &RecordBatch, ids: &[ColumnId], partitions: Vec<u32>) -> bool {
         for number in &partitions {
             let at = *number as usize;
@@ -84,8 +83,8 @@ impl PartitionedRows {
         self.bytes >= self.max_bytes
     }
 
-    /// Takes out segments: all rows, or at least half of what waits. `sink` gets them in groups
-    /// that are about as large as one full segment.
+    /// Cuts segments from all rows, or from at least half of the buffered bytes. `sink` receives
+    /// them in groups of about one full segment.
     pub fn cut(
         &mut self,
         all: bool,
@@ -135,7 +134,7 @@ impl PartitionedRows {
         self.retain(&left, &columns)
     }
 
-    /// How many rows of each partition to cut: of `total`, so that at most `max_waiting` wait on.
+    /// How many rows of each partition to cut, so that at most `max_waiting` of `total` rows stay.
     fn choose(&self, all: bool, full: usize, total: usize, max_waiting: usize) -> Vec<usize> {
         if all {
             return self.rows.clone();
@@ -160,7 +159,7 @@ impl PartitionedRows {
         chosen
     }
 
-    /// Every column of what waits under one type, an array for each batch.
+    /// Every buffered column under one type, an array for each batch.
     fn unified_columns(&self) -> Result<UnifiedColumns> {
         let mut types: BTreeMap<ColumnId, (Arc<str>, DataType)> = BTreeMap::new();
         for (id, name, array) in self.waiting.iter().flat_map(|waiting| &waiting.columns) {
@@ -190,7 +189,7 @@ impl PartitionedRows {
         Ok(columns)
     }
 
-    /// Copies the rows that wait on out of the batches, which hold many more.
+    /// Copies the remaining rows out of the batches, which hold many more.
     fn retain(&mut self, remaining: &[(usize, usize)], columns: &UnifiedColumns) -> Result<()> {
         let partition = |(at, row): &(usize, usize)| {
             self.waiting
@@ -215,7 +214,7 @@ impl PartitionedRows {
             .filter(|_| !remaining.is_empty())
             .map(|column| gather(column, remaining));
         let mut gathered = gathered.collect::<Result<Vec<_>>>()?;
-        // Views would hold on to the texts of all rows.
+        // Views would keep the texts of all rows alive.
         gathered.iter_mut().for_each(|(.., array)| *array = own_texts(array));
         self.waiting.clear();
         self.bytes = gathered.iter().map(|(.., array)| value_bytes(array)).sum::<usize>()
@@ -230,14 +229,14 @@ impl PartitionedRows {
     }
 }
 
-/// The rows of some segments, still where they waited.
+/// Segments to be built, given by the locations of their rows in the buffered batches.
 #[derive(Debug)]
 pub struct PendingSegments {
     columns: Arc<UnifiedColumns>,
     block_rows: usize,
-    /// By batch and row.
+    /// Locations, as (batch, row).
     rows: Vec<(usize, usize)>,
-    /// How many of them are whose.
+    /// Partition and row count of each segment.
     segments: Vec<(u32, usize)>,
 }
 
@@ -247,8 +246,8 @@ impl PendingSegments {
         self.segments.iter().map(|(partition, _)| *partition)
     }
 
-    /// Copies the rows out, in parallel on the current rayon pool: the segments, each with its
-    /// partition.
+    /// Copies the rows out, in parallel on the current rayon pool. Returns the segments with their
+    /// partitions.
     pub fn gather(self) -> Result<Vec<(u32, SegmentInput)>> {
         let gathered = self
             .columns
@@ -271,7 +270,7 @@ impl PendingSegments {
     }
 }
 
-/// The values of rows, given by batch and row, in order.
+/// The values at `rows`, given as (batch, row), in order.
 fn gather(
     (id, data_type, arrays): &(ColumnId, DataType, Vec<ArrayRef>),
     rows: &[(usize, usize)],
@@ -293,11 +292,10 @@ mod tests {
 
     const LIMITS: SegmentLimits = SegmentLimits { rows: 100, bytes: 1 << 20, block_rows: 1024 };
 
-    /// What comes out: partition, rows, first value, sorted by partition; every row is checked to
-    /// be where it belongs.
+    /// Collects partition and ids of each segment.
     fn collect(cut: PendingSegments, out: &mut Vec<(u32, Vec<i64>)>) -> Result<()> {
         for (partition, input) in cut.gather().unwrap() {
-            // Before the type widened, it is narrow.
+            // The type is narrow until it is widened.
             let ids = arrow_cast::cast(&input.columns[0].arrays[0], &arrow_schema::DataType::Int64)
                 .unwrap();
             let ids: Vec<i64> = ids.as_primitive::<Int64Type>().values().to_vec();
@@ -316,7 +314,7 @@ mod tests {
                 let values: Vec<i64> = (batch * 50..batch * 50 + 50).collect();
                 let of: Vec<u32> =
                     values.iter().map(|v| (*v * v % 7919) as u32 % partitions).collect();
-                // The type widens on the way, and a column comes and goes.
+                // The type of a column widens, and another column comes and goes.
                 let ids: ArrayRef = match batch {
                     0..10 => Arc::new(values.iter().map(|v| *v as i32).collect::<Int32Array>()),
                     _ => Arc::new(Int64Array::from(values.clone())),
@@ -336,7 +334,7 @@ mod tests {
             }
             rows.cut(true, &mut |cut| collect(cut, &mut out)).unwrap();
             assert!(rows.waiting.is_empty() && rows.bytes == 0);
-            // A text that was missing in some batches becomes views, which take more room.
+            // A text column that some batches lack becomes views, which take more memory.
             assert!(most_waiting < max_bytes / 4 * 5 + 1_000, "{most_waiting} of {max_bytes}");
             for partition in 0..partitions {
                 let found: Vec<i64> = out

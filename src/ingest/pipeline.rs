@@ -8,15 +8,15 @@
 //!                                   └─► bytes   ──►  in order ─► sink (writer thread: write, fsync)
 //! ```
 //!
-//! Rows that a task left out come with its batches, and the coordinator enters both into the ledger
-//! as it takes them.
+//! Rows that a task rejected come with its batches, and the coordinator counts both as it takes
+//! them.
 //!
-//! A load that commits on its way stops between two pieces, counted as they are taken and not as
-//! they are handed out: what is in flight then waits for the next part ([`Feed`]).
+//! A load that commits on the way stops between two pieces. Pieces count when they are taken, not
+//! when they are handed out: tasks in flight then wait for the next part ([`Feed`]).
 //!
-//! Memory is bounded by construction: a fixed number of tasks is in flight, one segment is being
-//! filled, one encoded and one written. A segment is cut by the bytes of its values, be it within a
-//! batch. What is in a segment depends on the input alone, never on threads or timing.
+//! Memory is bounded by construction: a fixed number of tasks is in flight, and one segment each is
+//! being filled, encoded and written. A segment is cut by the bytes of its values, within a batch
+//! if necessary. The contents of a segment depend on the input alone, never on threads or timing.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -41,12 +41,12 @@ use crate::error::{Error, Result};
 use crate::model::{Arrangement, ColumnId, Schema, SortKey};
 use crate::segment::writer::{self, EncodedSegment, SegmentInput};
 
-/// Takes encoded segments, each with the path of its partition.
+/// Receives encoded segments, each with the path of its partition.
 pub type Sink<'a> = dyn FnMut(Arc<str>, EncodedSegment) -> Result<()> + 'a;
 
 /// Runs `tasks` on `pool` and hands encoded segments to `sink`, in order. `schema` grows and widens
-/// as batches need it; `arrange` says where rows go, and `accounting` notes what became of every row.
-/// Returns how rows are arranged, unless there was not a batch.
+/// as batches need it, `arrange` says where rows go, and `accounting` counts every row. Returns the
+/// arrangement of the rows, or `None` if there was no batch.
 pub fn run(
     pool: &ThreadPool,
     tasks: impl Iterator<Item = Result<Task>>,
@@ -59,7 +59,7 @@ pub fn run(
     run_part(pool, &mut Feed::new(tasks), None, schema, arrange, options, accounting, sink)
 }
 
-/// As [`run`], until a commit is due: then the feed has a [`Feed::position`].
+/// Like [`run`], but stops when a commit is due: then [`Feed::position`] is `Some`.
 #[expect(clippy::too_many_arguments, reason = "those of `run`")]
 pub fn run_part(
     pool: &ThreadPool,
@@ -105,7 +105,7 @@ fn no_answer<T>(_: T) -> Error {
     stopped("<worker>")
 }
 
-/// A thread of the ingest is gone, and with it what it was to answer.
+/// The error for a thread that ended without an answer.
 pub(super) fn stopped(thread: &str) -> Error {
     let what =
         "this thread stopped without an answer: a bug, or no memory left; nothing was committed";
@@ -127,14 +127,14 @@ struct Coordinator<'a, 's> {
 /// Segments, each with the path of its partition.
 type Encoded = Vec<(Arc<str>, EncodedSegment)>;
 
-/// Rows that are not yet a segment.
+/// Rows that are not in a segment yet.
 enum RowBuffer {
     OneSegment(SegmentBuilder),
     Partitions(Box<Partitions>, PartitionedRows),
 }
 
 impl Coordinator<'_, '_> {
-    /// Takes parsed batches. Returns how many rows were read, rejected ones among them.
+    /// Takes the result of a task. Returns how many rows were read, including rejected ones.
     fn take(&mut self, oldest: InFlight, schema: &mut Schema) -> Result<u64> {
         let mut parsed = oldest.result.recv().map_err(no_answer)??;
         let fits = |batch: &RecordBatch| match_columns(&mut schema.clone(), batch).is_ok();
@@ -155,7 +155,7 @@ impl Coordinator<'_, '_> {
         Ok(rows)
     }
 
-    /// Now it is known where rows go.
+    /// Sets up the buffer once the arrangement is known.
     fn start(&mut self, arrangement: Arrangement) {
         if !arrangement.partition_by.is_empty() {
             let partitions =
@@ -191,8 +191,8 @@ impl Coordinator<'_, '_> {
         Ok(())
     }
 
-    /// Sends rows to be encoded, after what was being encoded has reached the sink: those of one
-    /// segment, or those of the fullest partitions; of all if it is the end.
+    /// Encodes buffered rows once the previous segment has reached the sink: those of one segment,
+    /// or those of the largest partitions; at the `end`, all.
     fn flush(&mut self, end: bool) -> Result<()> {
         match &mut self.buffer {
             RowBuffer::OneSegment(builder) if builder.is_empty() => Ok(()),

@@ -1,16 +1,9 @@
-//! Rows that cannot be stored: what they are, how many there may be, and the file that keeps them.
+//! Rows that cannot be stored, and what to do with them.
 //!
-//! A parser that leaves rows out hands them on beside its batches ([`Rejects`]); the coordinator of
-//! the pipeline takes both in the order of the input, so that counts, messages and file do not
-//! depend on threads. The [`RowAccounting`] is its book: for every input, rows read = rows stored + rows
-//! rejected.
+//! A parser returns rejected rows beside its batches ([`Rejects`]). The coordinator of the pipeline
+//! takes both in input order, so that counts, messages and the rejects file do not depend on
+//! threads (see `accounting`).
 //!
-//! The rejects file is CSV: `file,line,column,reason,raw`. It is written under a temporary name,
-//! made durable before each commit and gets its name right after the first, so that an ingest that
-//! fails or rejects nothing leaves none. The temporary name is that of the load, so that what was
-//! killed between commit and name is found again. What follows the rows of the last commit is left
-//! by an ingest that was killed: the one that goes on with it takes over the rows that the ledger
-//! counts, and no more.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,16 +14,15 @@ use crate::manifest::Id;
 /// A row that cannot be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
-    /// The input that it is from.
+    /// The input that it comes from.
     pub file: Arc<Path>,
-    /// Physical line where it starts, from 1; the number of the row in formats without lines.
+    /// Physical line of its start, from 1; the row number in formats without lines.
     pub line: u64,
-    /// The column whose value is at fault; empty if the row as a whole is.
+    /// The column with the bad value; empty if the row as a whole is bad.
     pub column: Arc<str>,
-    /// Why, in words.
+    /// Reason, for people.
     pub reason: String,
-    /// The row as it stands in the input, without its line end; bytes that are not UTF-8 are
-    /// replaced.
+    /// The row as in the input, without its line end; bytes that are not UTF-8 are replaced.
     pub raw: String,
 }
 
@@ -44,27 +36,27 @@ impl fmt::Display for Reject {
     }
 }
 
-/// The rows that a parser left out of its batches, in the order of the input. Only who writes them
-/// down needs them in full, so they are made one by one.
+/// The rows that a parser left out of its batches, in input order. They are built one by one,
+/// because only the rejects file needs all of them.
 pub struct Rejects {
     total: u64,
     rows: Box<dyn Iterator<Item = Reject> + Send>,
 }
 
 impl Rejects {
-    /// So many rows, which `rows` yields.
+    /// `total` rows, which `rows` yields.
     pub fn new(total: usize, rows: impl Iterator<Item = Reject> + Send + 'static) -> Self {
         Rejects { total: total as u64, rows: Box::new(rows) }
     }
 
-    /// How many.
+    /// Number of rows.
     pub fn total(&self) -> u64 {
         self.total
     }
 }
 
 impl Default for Rejects {
-    /// None.
+    /// No rows.
     fn default() -> Self {
         Rejects::new(0, std::iter::empty())
     }
@@ -90,35 +82,35 @@ impl fmt::Debug for Rejects {
     }
 }
 
-/// What the ledger says of the rows that a load has rejected already.
+/// What the ledger says about rows that a load has already rejected.
 #[derive(Debug, Default)]
 pub(super) struct PriorRejects {
-    /// Names the load, also one that only begins.
+    /// Id of the load, also of one that only begins.
     pub(super) load: Id,
     /// Rejected rows, by the path of their input.
     pub(super) rejected: Vec<(Arc<str>, u64)>,
 }
 
 impl PriorRejects {
-    /// Of all inputs.
+    /// Rows of all inputs.
     pub(super) fn total(&self) -> u64 {
         self.rejected.iter().map(|(_, rows)| rows).sum()
     }
 }
 
-/// What becomes of a row that cannot be stored.
+/// What to do with a row that cannot be stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
-    /// It ends the ingest, and nothing is committed.
+    /// Fail the load; nothing is committed.
     #[default]
     Fail,
-    /// It is left out and counted.
+    /// Leave it out and count it.
     Skip,
-    /// It is left out, counted and written to a file.
+    /// Leave it out, count it and write it to a file.
     Reject {
         /// The file.
         file: PathBuf,
-        /// Whether it may replace one that is there.
+        /// Whether to replace an existing file.
         replace: bool,
     },
 }

@@ -1,4 +1,10 @@
-//! The file of rejected rows.
+//! The file of rejected rows: CSV with the columns `file,line,column,reason,raw`.
+//!
+//! It is written under a temporary name, synced before each commit, and renamed right after the
+//! first one, so that a load that fails or rejects nothing leaves no file. The temporary name
+//! contains the id of the load: a load killed between commit and rename is found again when it
+//! resumes. A killed load may also leave rows after those of its last commit; the load that resumes
+//! takes over as many rows as the ledger counts.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,25 +21,25 @@ use crate::error::{Error, Result};
 /// The first line of a rejects file.
 pub(super) const HEADER: &str = "file,line,column,reason,raw\n";
 
-/// A rejects file that is being written. It is the user's and no part of a store, so it does not go
-/// through [`Disk`]; dropped before it is published, it leaves nothing.
+/// A rejects file that is being written. It belongs to the user and not to a store, so it does not
+/// go through [`Disk`]. Dropped before it is published, it leaves nothing.
 #[derive(Debug)]
 pub(super) struct RejectsFile {
     writer: BufWriter<File>,
-    /// Where it is until it has its name.
+    /// The file until it is published.
     temporary: Option<TempPath>,
     target: PathBuf,
     replace: bool,
-    /// Where the load that this one goes on with was killed before its rows had their name.
+    /// The temporary file of the killed load that this one resumes.
     killed_file: Option<PathBuf>,
-    /// A pipe or a device: copied to after each commit.
+    /// Whether the target is a pipe or a device, to which rows are copied after each commit.
     pub(super) stream: bool,
-    /// So many bytes were.
+    /// How many bytes were copied.
     copied: u64,
 }
 
 impl RejectsFile {
-    /// A file that begins with the rows that this load has rejected before, wherever they are.
+    /// Creates the file, starting with the rows that this load rejected earlier, wherever they are.
     pub(super) fn create(path: &Path, replace: bool, before: &PriorRejects) -> Result<Self> {
         let refused = |what: &str| Err(Error::InvalidInput(format!("{}: {what}", path.display())));
         let taken = "the file for rejected rows exists already; --force replaces it";
@@ -75,7 +81,7 @@ impl RejectsFile {
         Ok(file)
     }
 
-    /// An empty one, under the name that tells its load where it is the first of it.
+    /// An empty file. The first run of a load uses the name that contains the load's id.
     fn temporary(
         directory: &Path,
         load_path: &Path,
@@ -88,7 +94,7 @@ impl RejectsFile {
         let made = if resumes {
             builder.prefix(".sty-").tempfile_in(directory)
         } else {
-            // Of this load nothing is in the table yet: what is there means nothing.
+            // The load has not committed anything: a leftover file means nothing.
             let _ = RealDisk.remove(load_path);
             builder.prefix(name).rand_bytes(0).tempfile_in(directory)
         };
@@ -104,8 +110,8 @@ impl RejectsFile {
         })
     }
 
-    /// Takes over the rows of a load from a file; false, and nothing is taken over, if they are not
-    /// all there.
+    /// Copies the prior rows of the load from a file. Returns false, and copies nothing, if some
+    /// are missing.
     fn copy_rows(&mut self, from: &Path, before: &PriorRejects) -> Result<bool> {
         if !copy_prior_rows(from, before, &mut io::sink())? {
             return Ok(false);
@@ -113,7 +119,7 @@ impl RejectsFile {
         copy_prior_rows(from, before, &mut self.writer)
     }
 
-    /// Whether the file that has the name is one of this load.
+    /// Whether the file at the target belongs to this load.
     fn target_is_of_load(&self, before: &PriorRejects) -> Result<bool> {
         copy_prior_rows(&self.target, before, &mut io::sink())
     }
@@ -125,14 +131,14 @@ impl RejectsFile {
     pub(super) fn seal(&mut self) -> Result<()> {
         let sealed = self.writer.flush().and_then(|()| self.writer.get_ref().sync_all());
         sealed.map_err(|e| Error::io(&self.target, e))?;
-        // Until it has its name, it has to be found under the other one.
+        // Until it is renamed, it has to be found under its temporary name.
         match self.temporary {
             Some(_) if !self.stream => RealDisk.sync_dir(durable::parent(&self.target)),
             _ => Ok(()),
         }
     }
 
-    /// Gives it its name, which it keeps while it grows.
+    /// Renames the file to its target, where it may keep growing.
     pub(super) fn publish(&mut self) -> Result<()> {
         if let Some(temporary) = self.temporary.as_ref().filter(|_| self.stream) {
             let copied = copy_after(temporary, &self.target, self.copied);
@@ -149,13 +155,13 @@ impl RejectsFile {
         match kept {
             Ok(()) => {
                 if let Some(killed_file) = self.killed_file.take() {
-                    // Its rows are in the file by now; if it stays, nobody looks at it again.
+                    // Its rows are in the new file; if it stays, nobody reads it again.
                     let _ = RealDisk.remove(&killed_file);
                 }
                 RealDisk.sync_dir(durable::parent(target))
             }
             Err(failed) => {
-                // The table has been committed without these rows: they must not be lost.
+                // The table was committed without these rows: they must not be lost.
                 let (reason, place) = (failed.error, failed.path.to_path_buf());
                 let _ = failed.path.keep();
                 let what = format!(
@@ -170,13 +176,13 @@ impl RejectsFile {
 
 fn missing_rows<T>(path: &Path, before: u64) -> Result<T> {
     Err(Error::InvalidInput(format!(
-        "{}: the part of this load that is in the table rejected {before} rows, and the file does not hold them; \
-         --force begins a new one",
+        "{}: the part of this load that is in the table rejected {before} rows, and the file does \
+         not hold them; --force begins a new one",
         path.display()
     )))
 }
 
-/// What a load calls its file until the first commit.
+/// The name of a load's rejects file until its first commit.
 fn temporary_name(before: &PriorRejects) -> String {
     use std::fmt::Write as _;
     before.load.iter().fold(String::from(".sty-rejects-"), |mut name, byte| {
@@ -185,13 +191,13 @@ fn temporary_name(before: &PriorRejects) -> String {
     })
 }
 
-/// Whether a file begins with the rows that a load has rejected before, which are copied.
+/// Copies the prior rows of a load from a file. Returns whether all are there.
 fn copy_prior_rows(path: &Path, before: &PriorRejects, to: &mut impl Write) -> Result<bool> {
     let Ok(file) = File::open(path) else { return Ok(false) };
     copy_rows_from(BufReader::new(file), to, before).map_err(|e| Error::io(path, e))
 }
 
-/// Copies the header and the rows; false if they are not all there, as many of each input.
+/// Copies the header and the prior rows. Returns false if some are missing, counted by input.
 fn copy_rows_from(
     mut from: impl BufRead,
     to: &mut impl Write,
@@ -215,7 +221,7 @@ fn copy_rows_from(
             if from.read_until(b'\n', &mut row)? == 0 {
                 return Ok(false);
             }
-            // A row ends with a line outside quotes; quotes within one are doubled.
+            // A row ends where a line ends outside quotes; quotes within a row are doubled.
             quoted = memchr::memchr_iter(b'"', &row).count() % 2 == 1;
         }
         let rows = missing.get_mut(&name(&first_field(&row))).filter(|rows| **rows > 0);
@@ -238,7 +244,7 @@ fn first_field(row: &[u8]) -> String {
     }
 }
 
-/// Copies what comes after the first `done` bytes. Returns how many are done then.
+/// Copies the bytes after the first `done`. Returns the new `done`.
 fn copy_after(from: &Path, to: &Path, done: u64) -> io::Result<u64> {
     let mut to = std::fs::OpenOptions::new().write(true).open(to)?;
     let mut from = File::open(from)?;
@@ -254,7 +260,7 @@ fn write_row(to: &mut impl Write, reject: &Reject) -> io::Result<()> {
     write_field(to, &reject.raw, b'\n')
 }
 
-/// A field and what stands behind it, quoted if it could be taken for something else.
+/// Writes a field and the separator after it, with quotes where needed.
 fn write_field(to: &mut impl Write, text: &str, end: u8) -> io::Result<()> {
     if text.contains([',', '"', '\n', '\r']) {
         write!(to, "\"{}\"", text.replace('"', "\"\""))?;

@@ -12,51 +12,51 @@ use crate::manifest::Traffic;
 pub struct LoadReport {
     /// Rows read: stored or rejected.
     pub rows_read: u64,
-    /// Rows now in the table.
+    /// Rows that are now in the table.
     pub rows_stored: u64,
-    /// Rows left out because they cannot be stored.
+    /// Rows rejected because they cannot be stored.
     pub rows_rejected: u64,
-    /// The first of these.
+    /// The first rejected rows.
     pub first_rejects: Vec<Reject>,
-    /// What was read of each input, in order.
+    /// What was read from each input, in order.
     pub inputs: Vec<InputReport>,
-    /// The generation of the table that holds the rows.
+    /// The generation of the table that has the new rows.
     pub generation: u64,
-    /// Bytes read from the inputs, as they are (compressed ones compressed).
+    /// Bytes read from the inputs, before decompression.
     pub bytes_in: u64,
     /// Bytes of the new segments.
     pub bytes_stored: u64,
     /// Bytes of the new manifest files.
     pub bytes_metadata: u64,
-    /// All bytes that were written: segments, what they were merged to with others, manifest files.
+    /// All bytes written: segments, merged segments, manifest files.
     pub bytes_written: u64,
-    /// What was written for the table since it was made.
+    /// Bytes loaded and written over the life of the table.
     pub traffic: Traffic,
-    /// Commits; none if there was nothing to change.
+    /// Number of commits; 0 if nothing changed.
     pub commits: u64,
-    /// Inputs that were left out, for they were loaded before.
+    /// Inputs that were skipped because they were loaded before.
     pub loaded_before: Vec<String>,
-    /// Inputs of which a part was loaded before.
+    /// Inputs that were partly loaded before.
     pub resumed: Vec<String>,
-    /// New segments.
+    /// Number of new segments.
     pub segments: u64,
-    /// Columns left out because of their type.
+    /// Columns skipped because of their type.
     pub skipped: Vec<String>,
-    /// What was taken for granted about an input without proof, once each.
+    /// Guesses about the inputs, once each, with the input.
     pub guesses: Vec<(PathBuf, Guess)>,
-    /// Wall-clock time, commit included.
+    /// Wall-clock time, including the commit.
     pub elapsed: Duration,
 }
 
 /// What an ingest did with one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputReport {
-    /// Its name.
+    /// Name of the input.
     pub name: PathBuf,
     /// Rows read: stored or rejected.
     pub rows_read: u64,
-    /// Rows left out.
+    /// Rows rejected.
     pub rows_rejected: u64,
-    /// Bytes read from it, as they are.
+    /// Bytes read from it, before decompression.
     pub bytes: u64,
 }

@@ -1,7 +1,7 @@
-//! Stored segments as rows on their way in again: what merging, compaction and deletion write anew.
+//! Stored segments as input: rows that merging, compaction and deletion write again.
 //!
-//! Where this stands on the road of a byte: in the place of a source. Blocks are decoded by
-//! workers, in the types in which they are stored, and go through the same pipeline as parsed text.
+//! Takes the place of a source on the road of a byte: workers decode blocks, in the types in which
+//! they are stored, and the batches go through the same pipeline as parsed text.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::limits::VECTOR;
 use crate::model::{Column, Schema};
 use crate::segment::{Segment, SegmentInput};
 
-/// Bytes of a batch, about, where memory allows: a block of most tables.
+/// Approximate bytes of a batch where memory allows: a block of most tables.
 const BATCH_BYTES: usize = 48 << 20;
 
-/// Tasks that decode the blocks of a segment, in order, each to batches of at most a quarter of
+/// Tasks that decode the blocks of a segment, in order, each into a batch of at most a quarter of
 /// `max_bytes` bytes. Columns that the schema no longer has are left out.
 pub fn decode_tasks(
     segment: Arc<Segment>,
@@ -52,15 +52,15 @@ pub fn all_tasks(
     Ok(each.collect::<Result<Vec<_>>>()?.into_iter().flatten())
 }
 
-/// The columns of a table that a segment has.
+/// The columns of the table that a segment has.
 pub(crate) fn stored_columns(segment: &Segment, schema: &Schema) -> Vec<Column> {
     let known =
         |column: &&Column| segment.footer().columns.iter().any(|entry| entry.column == column.id);
     schema.columns().iter().filter(known).cloned().collect()
 }
 
-/// Bytes that a decoded row takes, on average and about. How long texts are is not known before
-/// they are decoded: it is measured on the first vector of three blocks.
+/// Approximate average bytes of a decoded row. The length of texts is not known before decoding: it
+/// is measured on the first vector of three blocks.
 pub(crate) fn row_bytes(segment: &Segment, columns: &[Column]) -> Result<usize> {
     let last = segment.blocks().saturating_sub(1);
     let mut sum = 0;
@@ -83,7 +83,7 @@ pub(crate) fn row_bytes(segment: &Segment, columns: &[Column]) -> Result<usize> 
     Ok(sum.max(1))
 }
 
-/// Rows of a block of a segment as a batch with the table's names.
+/// Decodes rows of a block into a batch with the table's column names.
 pub fn decode(
     segment: &Segment,
     block: usize,
@@ -103,7 +103,7 @@ pub fn decode(
         .map_err(|error| Error::InvalidInput(error.to_string()))
 }
 
-/// The rows of a segment to be written as one batch with the table's names.
+/// The rows of a segment input as one batch with the table's column names.
 pub fn to_batch(input: SegmentInput, schema: &Schema) -> Result<RecordBatch> {
     let rows = input.rows;
     let mut fields = Vec::with_capacity(input.columns.len());

@@ -1,4 +1,4 @@
-//! Encoded segments into files.
+//! Writes encoded segments to files.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -7,14 +7,14 @@ use crate::error::Result;
 use crate::segment::EncodedSegment;
 use crate::store::{DataFile, DataFiles, NewSegment};
 
-/// Bytes of a write, unless a part of a segment is longer.
+/// Small parts are written together in buffers of up to this many bytes.
 const WRITE_BYTES: usize = 8 << 20;
-/// A file of at least so many bytes is made durable by the thread that writes it; smaller ones by
-/// the commit, together.
+/// Files from this size on are synced by the thread that writes them; smaller ones together, by the
+/// commit.
 const SYNC_BYTES: u64 = 4 << 20;
 
-/// The writing thread: each segment becomes a file of its own, in large writes. They come back by
-/// partition, and within each in the order of their rows.
+/// The writing thread: writes each segment to a file of its own, in large writes. Returns the
+/// segments by partition, and within a partition in row order.
 pub(super) fn store_segments(
     files: &DataFiles,
     encoded: Receiver<(Arc<str>, EncodedSegment)>,
@@ -49,8 +49,7 @@ pub(crate) fn store_segment(
     })
 }
 
-/// Writes small parts together and large ones as they are, and lets go of each as soon as it is
-/// written.
+/// Writes small parts together and large ones directly, and frees each as soon as it is written.
 pub(crate) fn write_parts(file: &mut DataFile, parts: Vec<Vec<u8>>) -> Result<()> {
     let mut together = Vec::new();
     for part in parts {

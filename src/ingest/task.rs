@@ -1,4 +1,4 @@
-//! A piece of parsing work, and what it makes.
+//! A parsing task and its result.
 
 use arrow_array::RecordBatch;
 
@@ -6,41 +6,41 @@ use super::rejects::Rejects;
 use crate::error::Result;
 use crate::model::Schema;
 
-/// A piece of parsing work that any thread can do.
+/// Parsing work on a piece of an input, for any thread.
 pub struct Task {
-    /// Bytes that the input and the result take in memory, about.
+    /// Approximate bytes of memory for input and result.
     pub weight: usize,
-    /// Bytes of the input without its compression, or of what was decoded of it.
+    /// Uncompressed bytes of the input.
     pub bytes: u64,
-    /// Number of the input that the piece is of, from 0.
+    /// Number of the piece's input, from 0.
     pub input: usize,
-    /// Whether a piece of the input begins here that may be left out when a stopped load goes on.
+    /// Whether this task starts a piece of the input. A resumed load skips whole pieces.
     pub starts_piece: bool,
     /// The work.
     pub work: Box<dyn FnOnce() -> Result<Parsed> + Send>,
 }
 
 impl Task {
-    /// Work on a piece of the first input, or of one whose number is set later.
+    /// Work on a piece of input 0; the caller sets the number otherwise.
     pub fn new(weight: usize, work: impl FnOnce() -> Result<Parsed> + Send + 'static) -> Self {
         Task { weight, bytes: 0, input: 0, starts_piece: true, work: Box::new(work) }
     }
 }
 
-/// What a task makes of its piece.
+/// The result of a task.
 #[derive(Default)]
 pub struct Parsed {
     /// The rows, in order.
     pub batches: Vec<RecordBatch>,
-    /// The rows that are not among them.
+    /// The rows that were left out.
     pub rejects: Rejects,
-    /// Does the work once more, should the batches not fit the table: with the types that it has by
-    /// then, so that single rows are rejected in place of all. `None` where a type that does not
-    /// fit is an error.
+    /// Parses the piece again with the table's current types, for when the batches do not fit the
+    /// table: then single rows are rejected rather than all of them. `None` where a mismatch of
+    /// types is an error.
     pub reparse: Option<Reparse>,
 }
 
-/// Work to be done again for a table of this schema.
+/// Parses a piece again for a table of this schema.
 pub type Reparse = Box<dyn FnOnce(&Schema) -> Result<Parsed> + Send>;
 
 impl From<Vec<RecordBatch>> for Parsed {

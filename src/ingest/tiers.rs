@@ -1,8 +1,8 @@
-//! Small segments at the end of a table, or of a partition, become larger ones as part of a commit.
+//! Merges small segments at the end of a table or partition into larger ones, as part of a commit.
 //!
-//! Whenever eight segments of about one size (within a factor of eight) stand at the end, they
-//! become one, and so on, as the levels of a log-structured merge tree do (O'Neil et al. 1996): a
-//! table that is fed a hundred rows at a time has O(log n) small segments, and each row was written
+//! Whenever eight segments of similar size (within a factor of eight) stand at the end, they become
+//! one, and so on, like the levels of a log-structured merge tree (O'Neil et al. 1996). A table
+//! that receives a hundred rows at a time has O(log n) small segments, and each row is written
 //! O(log n) times.
 
 use std::collections::{BTreeMap, HashSet};
@@ -20,18 +20,18 @@ use crate::model::{Arrangement, Schema};
 use crate::segment::Segment;
 use crate::store::{Edit, NewSegment, SegmentEntry, TableWriter};
 
-/// So many segments of about one size are merged into one.
+/// How many segments of similar size are merged into one.
 const FAN_IN: usize = 8;
-/// About the bytes that a segment takes in the manifest: what a commit of many segments may write
-/// in addition.
+/// Approximate bytes of a segment in the manifest: a commit of n segments may rewrite n times as
+/// many in addition.
 const ENTRY_BYTES: u64 = 4096;
 
-/// A segment of so many stored bytes may have been closed for what its values take in memory: it is
-/// as large as it gets.
+/// From this stored size on, a segment may have been closed for its size in memory, so it counts as
+/// full.
 pub(crate) const LARGE_BYTES: u64 = 16 << 20;
 
-/// How many segments at the end, given by rows and stored bytes, to merge into one of at most
-/// `most` rows; 0 or 1 for none.
+/// How many segments at the end, given as (rows, stored bytes), to merge into one of at most
+/// `max_rows` rows; 0 or 1 for none.
 fn tail_to_merge(segments: &[(u64, u64)], max_rows: u64) -> usize {
     let Some(((last, last_bytes), _)) = segments.split_last() else { return 0 };
     let (mut merged, mut sum, mut bytes) = (1, *last, *last_bytes);
@@ -67,8 +67,8 @@ enum TailSegment {
     New(NewSegment),
 }
 
-/// The edits by which `new` segments (by partition, in the order of their rows) join the table,
-/// those at the end of each partition merged. Merged segments are written by `pool`.
+/// The edits that add `new` segments (by partition, in row order) to the table, with those at the
+/// end of each partition merged. The merged segments are written on `pool`.
 pub fn append(
     writer: &TableWriter,
     new: Vec<(Arc<str>, NewSegment)>,
@@ -133,7 +133,7 @@ pub fn append(
     Ok(edits)
 }
 
-/// Where the chunks of a table begin, and how long they are.
+/// The manifest chunks of a table: (end, as a segment number; length in bytes).
 struct ChunkLengths(Vec<(usize, u64)>);
 
 impl ChunkLengths {
@@ -147,20 +147,20 @@ impl ChunkLengths {
         ChunkLengths(ends.collect())
     }
 
-    /// The chunk of a segment.
+    /// The chunk that has a segment.
     fn number(&self, segment: usize) -> Option<usize> {
         let at = self.0.partition_point(|(end, _)| *end <= segment);
         (at < self.0.len()).then_some(at)
     }
 
-    /// Bytes of the chunks of segments that are not written anew already.
+    /// Bytes of the chunks that have these segments and are not rewritten anyway.
     fn cost(&self, segments: &[usize], touched: &HashSet<usize>) -> u64 {
         let numbers: HashSet<usize> = segments.iter().filter_map(|at| self.number(*at)).collect();
         numbers.difference(touched).filter_map(|at| self.0.get(*at)).map(|(_, length)| length).sum()
     }
 }
 
-/// Writes the rows of some segments as one, or as more if they are too many bytes.
+/// Writes the rows of some segments as one segment, or as several if they are too many bytes.
 #[expect(clippy::too_many_arguments, reason = "one caller, which has them all")]
 fn merge(
     writer: &TableWriter,
@@ -182,7 +182,7 @@ fn merge(
         }
     };
     let segments = tail.iter().map(open).collect::<Result<Vec<_>>>()?;
-    // They are of one partition already.
+    // They are all of one partition.
     let table =
         Some(Arrangement { partition_by: Vec::new(), sort_by: arrangement.sort_by.clone() });
     let arrange = Arrange { table, ..Arrange::default() };
@@ -232,7 +232,7 @@ mod tests {
             }
             let total = rows * appends;
             assert_eq!(segments.iter().sum::<u64>(), total);
-            // Those below the largest tier, and full ones, which may be short by an eighth.
+            // The segments below the largest tier, and full ones, which may be an eighth short.
             let most = (total >> 20) * 8 / 7 + 8 * (u64::from(total.ilog(8)) + 1);
             assert!(
                 (segments.len() as u64) <= most,

@@ -1,7 +1,7 @@
-//! Texts of points of time, brought to the form that Arrow reads.
+//! Completes timestamps in short forms to what Arrow parses.
 //!
-//! Arrow takes a date with two digits for month and day, and a time of day with two digits for
-//! hour, minute and second. People and other engines also write `2024-2-8 6:00`.
+//! Arrow wants two digits for month, day, hour, minute and second. People and other engines also
+//! write `2024-2-8 6:00`.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use arrow_array::StringViewArray;
 use arrow_array::{GenericStringArray, OffsetSizeTrait};
 
-/// A text with what it leaves out written: `2024-02-08 06:00:00` for `2024-2-8 6:00`. Any other is
-/// left as it is, those of no point of time too.
+/// Completes a timestamp: `2024-02-08 06:00:00` for `2024-2-8 6:00`. Any other text is returned as
+/// it is.
 pub(crate) fn complete(text: &str) -> Cow<'_, str> {
     match is_full(text.as_bytes()) {
         true => Cow::Borrowed(text),
@@ -18,7 +18,7 @@ pub(crate) fn complete(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Texts written out; `None` if all are.
+/// Completes an array; `None` if all of its texts are complete.
 pub(crate) fn complete_all<O: OffsetSizeTrait>(
     texts: &GenericStringArray<O>,
 ) -> Option<GenericStringArray<O>> {
@@ -30,7 +30,7 @@ pub(crate) fn complete_all<O: OffsetSizeTrait>(
         .then(|| texts.iter().map(|text| text.map(complete)).collect())
 }
 
-/// The same for views.
+/// [`complete_all`] for views.
 #[cfg(feature = "sql")]
 pub(crate) fn complete_views(texts: &StringViewArray) -> Option<StringViewArray> {
     let is_short = |text: &str| matches!(complete(text), Cow::Owned(_));
@@ -41,7 +41,7 @@ pub(crate) fn complete_views(texts: &StringViewArray) -> Option<StringViewArray>
         .then(|| texts.iter().map(|text| text.map(complete)).collect())
 }
 
-/// The check that most texts pass: a date, or a date and a time with seconds.
+/// A quick check that most texts pass: a date, or a date and a time with seconds.
 fn is_full(bytes: &[u8]) -> bool {
     match bytes {
         [_, _, _, _, b'-', _, _, b'-', _, _] => true,
@@ -62,15 +62,14 @@ fn full(text: &str) -> Option<String> {
     let (minute, rest) = digits(rest.strip_prefix(':')?, 2)?;
     let (second, rest) = match rest.strip_prefix(':') {
         Some(rest) => digits(rest, 2)?,
-        // What may follow a minute is an offset.
+        // Only an offset may follow the minute.
         None if rest.is_empty() || rest.starts_with(['Z', 'z', '+', '-', ' ']) => ("", rest),
         None => return None,
     };
     Some(format!("{date}{between}{hour:0>2}:{minute:0>2}:{second:0>2}{rest}"))
 }
 
-/// The digits that a text begins with, and what follows; `None` for no digit and for more than are
-/// meant.
+/// Splits off 1 to `most` leading digits; `None` if there are none or more.
 fn digits(text: &str, most: usize) -> Option<(&str, &str)> {
     let count = text.bytes().take_while(u8::is_ascii_digit).count();
     (1..=most).contains(&count).then(|| text.split_at(count))

@@ -1,4 +1,4 @@
-//! Whether a wider type gives back what a narrower one stored, asked of statistics before a commit.
+//! Checks, by statistics and before a commit, that a wider column type preserves the stored values.
 
 use std::collections::HashMap;
 
@@ -8,9 +8,9 @@ use crate::error::{Error, Result};
 use crate::model::{Column, ColumnId, DataType, PartitionKey, Scalar, Schema};
 use crate::store::{NewSegment, TableWriter};
 
-/// Where the table's type is wider than that of a segment, whether one written before or by this
-/// load, reading has to give back what was stored: integers beyond 2⁵³ are no f64, and a date far
-/// away is no timestamp in nanoseconds.
+/// Where the table's type is wider than that of a segment, old or new, reading must return what was
+/// stored: integers beyond 2⁵³ are not exact as f64, and a distant date does not fit a timestamp in
+/// nanoseconds.
 pub(crate) fn check_widening<'a>(
     writer: &TableWriter,
     before: &Schema,
@@ -38,8 +38,9 @@ pub(crate) fn check_widening<'a>(
     Ok(())
 }
 
-/// A partition is named by the text of its value, which is the same in all integer types and in no
-/// others; a function of a wider integer may have another value, for it overflows later.
+/// A partition is named by the text of its value, which is the same in all integer types but in no
+/// other pair of types. A function of a wider integer may give another value, because it overflows
+/// later.
 fn check_partition_keys(
     writer: &TableWriter,
     before: &Schema,
@@ -58,8 +59,8 @@ fn check_partition_keys(
         let same = *old == new.data_type || *old == DataType::Null || (integers && is_plain);
         if !same {
             return Err(Error::InvalidInput(format!(
-                "column '{}' is {old} and cannot become {}: the table is partitioned by it; give its type with \
-                 --schema {0}:{old}, or load into another table",
+                "column '{}' is {old} and cannot become {}: the table is partitioned by it; give \
+                 its type with --schema {0}:{old}, or load into another table",
                 new.name, new.data_type
             )));
         }
@@ -77,13 +78,13 @@ fn check_column(column: &Column, stored: &DataType, stats: &Stats) -> Result<()>
     };
     let (name, value) = (&column.name, bound.value.show(stored));
     Err(Error::InvalidInput(format!(
-        "column '{name}' holds {value} as {stored}, and other rows make it {}, which cannot hold that exactly; \
-         give its type with --schema {name}:TYPE, or load into another table",
+        "column '{name}' holds {value} as {stored}, and other rows make it {}, which cannot hold \
+         that exactly; give its type with --schema {name}:TYPE, or load into another table",
         column.data_type
     )))
 }
 
-/// Whether a stored whole number survives the way to a wider type.
+/// Whether a stored integer is preserved in the wider type.
 fn fits(value: i128, from: &DataType, to: &DataType) -> bool {
     let ticks =
         |factor: i64| value.checked_mul(factor.into()).is_some_and(|v| i64::try_from(v).is_ok());

@@ -23,9 +23,9 @@ pub struct SegmentBuilder {
 /// When a segment is full.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentLimits {
-    /// Rows.
+    /// Rows of a segment.
     pub rows: usize,
-    /// Bytes of values in memory.
+    /// In-memory bytes of values.
     pub bytes: usize,
     /// Rows of a block.
     pub block_rows: usize,
@@ -37,7 +37,7 @@ struct ColumnParts {
     name: String,
     data_type: DataType,
     arrays: Vec<ArrayRef>,
-    /// Rows of `arrays`: those of batches without the column are made up for when it comes again.
+    /// Rows in `arrays`. Rows of batches without the column are padded when it appears again.
     rows: usize,
 }
 
@@ -52,9 +52,8 @@ impl SegmentBuilder {
         self.rows == 0
     }
 
-    /// Adds as many rows of `batch` (its columns, in layouts that [`to_stored_layouts`] leaves as they are,
-    /// are those of the schema with these ids, in any order) as fit. `Break` carries the rows that
-    /// did not: the segment is full.
+    /// Adds as many rows of `batch` as fit; its columns are in stored layouts (`to_stored_layouts`)
+    /// and have these `ids`, in any order. `Break` carries the remaining rows: the segment is full.
     pub fn push(
         &mut self,
         batch: &RecordBatch,
@@ -77,7 +76,7 @@ impl SegmentBuilder {
         })
     }
 
-    /// The rows of `batch` that fit, at least one in an empty segment, and their bytes.
+    /// How many rows of `batch` fit, at least one in an empty segment, and their bytes.
     fn rows_that_fit(&self, batch: &RecordBatch) -> (usize, usize) {
         let most = batch.num_rows().min(self.limits.rows.saturating_sub(self.rows));
         let room = self.limits.bytes.saturating_sub(self.bytes);
@@ -87,7 +86,7 @@ impl SegmentBuilder {
         if all <= room {
             return (most, all);
         }
-        // Doubling finds an interval, so that few rows are looked at where few fit; then halving.
+        // Doubling finds an interval, so that few rows are measured where few fit; then bisection.
         let (mut fits, mut exceeds) = (0, 1);
         while exceeds < most && size(exceeds) <= room {
             (fits, exceeds) = (exceeds, exceeds * 2);
@@ -101,7 +100,8 @@ impl SegmentBuilder {
         (rows, size(rows))
     }
 
-    /// Adds rows of a column, which is at `hint` if this batch has the columns of the one before.
+    /// Adds rows of a column, which is at position `hint` if this batch has the same columns as the
+    /// one before.
     fn add(&mut self, hint: usize, id: ColumnId, name: &str, array: &ArrayRef) -> Result<()> {
         let data_type = stored_type(name, array)?;
         let is_it = |column: &ColumnParts| column.id == id;
@@ -128,7 +128,7 @@ impl SegmentBuilder {
         Ok(())
     }
 
-    /// The collected rows, every column under one type; the builder is empty afterwards.
+    /// Returns the collected rows, every column under one type, and empties the builder.
     pub fn finish(&mut self) -> Result<SegmentInput> {
         let rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
@@ -141,7 +141,7 @@ impl SegmentBuilder {
 }
 
 impl ColumnParts {
-    /// Nulls for the rows before row `to` that came without this column.
+    /// Appends nulls for rows up to `to` that came without this column.
     fn pad(&mut self, to: usize) {
         if self.rows < to {
             self.arrays.push(nothing(to - self.rows, &DataType::Null));

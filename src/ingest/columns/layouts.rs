@@ -1,4 +1,4 @@
-//! Arrays in the layouts that a segment is written from, and in wider types.
+//! Brings arrays into the layouts that segments are written from, and into wider types.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::block::{canonical, nothing};
 use crate::error::{Error, Result};
 use crate::model::DataType;
 
-/// Integers beyond this are not all representable as f64.
+/// Integers beyond this are not all exact in an f64.
 pub const MAX_EXACT_IN_F64: u64 = 1 << 53;
-/// Bytes of a text, on average, beyond which it is long.
+/// Texts of more bytes than this, on average, are long.
 const LONG_TEXT: usize = 64;
-/// Views that hold on to no more than this are left alone.
+/// Views whose buffers are no larger than this are left alone.
 const MIN_SLACK: usize = 4 << 20;
 
-/// The batch in layouts that a segment is written from.
+/// The batch in layouts that a segment can be written from.
 pub fn to_stored_layouts(batch: RecordBatch) -> Result<RecordBatch> {
     let (mut fields, mut columns, mut changed) = (Vec::new(), Vec::new(), false);
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
@@ -43,8 +43,8 @@ pub fn to_stored_layouts(batch: RecordBatch) -> Result<RecordBatch> {
         .map_err(|e| Error::InvalidInput(e.to_string()))
 }
 
-/// Views over bytes of which a good part is not theirs, such as a reader's spare room or a page
-/// that others share, with bytes of their own: a segment keeps what its views look at.
+/// Copies views whose buffers are mostly unused, such as a reader's spare capacity or a page shared
+/// with other arrays: a segment in memory keeps the buffers of its views alive.
 fn compact_views(array: &ArrayRef) -> Option<ArrayRef> {
     let wasteful = |used: usize, buffers: &[Buffer]| {
         let held: usize = buffers.iter().map(Buffer::capacity).sum();
@@ -59,8 +59,8 @@ fn compact_views(array: &ArrayRef) -> Option<ArrayRef> {
         .then(|| Arc::new(views.gc()) as _)
 }
 
-/// Floats with one NaN, which sorts last, for those whose sign bit is set, which would sort first:
-/// 0/0 makes such ones.
+/// Replaces NaNs whose sign bit is set, as 0/0 makes, by the positive NaN: they would sort first,
+/// and NaN sorts last.
 fn canonical_nans(array: &ArrayRef) -> Option<ArrayRef> {
     if let Some(floats) = array.as_primitive_opt::<Float64Type>() {
         let negative = |value: f64| value.is_nan() && value.is_sign_negative();
@@ -75,8 +75,8 @@ fn canonical_nans(array: &ArrayRef) -> Option<ArrayRef> {
     found.then(|| Arc::new(floats.unary::<_, Float32Type>(one)) as _)
 }
 
-/// Bytes of an array's values, for slices and views too. Long texts count twice: encoding shrinks
-/// them least, and holds a light and a heavy form of them at a time.
+/// Bytes of an array's values, also for slices and views. Long texts count twice: encoding shrinks
+/// them least, and holds a light and a heavy encoding of them at the same time.
 pub(in crate::ingest) fn value_bytes(array: &ArrayRef) -> usize {
     use arrow_schema::DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
     let view = match array.data_type() {
@@ -94,7 +94,7 @@ pub(in crate::ingest) fn value_bytes(array: &ArrayRef) -> usize {
     flat + view + text.saturating_sub(array.len().saturating_mul(LONG_TEXT))
 }
 
-/// The array in a layout that a segment stores as this type, which its own type widens to.
+/// The array in a layout that stores it as `data_type`, to which its own type widens.
 pub(in crate::ingest) fn widened(
     name: &str,
     array: &ArrayRef,
@@ -116,8 +116,8 @@ fn cast(name: &str, array: &ArrayRef, to: &arrow_schema::DataType) -> Result<Arr
         .map_err(|e| Error::InvalidInput(format!("column '{name}' does not convert to {to}: {e}")))
 }
 
-/// A dictionary whose values hold nulls, without the dictionary: Arrow's cast to views makes empty
-/// texts of them.
+/// Decodes a dictionary whose values contain nulls: Arrow's cast to views turns those into empty
+/// texts.
 pub(in crate::ingest) fn without_dictionary_nulls(
     array: &ArrayRef,
 ) -> std::result::Result<ArrayRef, ArrowError> {
@@ -154,15 +154,15 @@ fn widen(
         };
         if let Some(value) = inexact {
             return Err(Error::InvalidInput(format!(
-                "column '{name}' holds {value}, which float64 cannot hold exactly, beside fractions; \
-                 give its type with --schema {name}:decimal(p,s) or {name}:utf8"
+                "column '{name}' holds {value}, which float64 cannot hold exactly, beside \
+                 fractions; give its type with --schema {name}:decimal(p,s) or {name}:utf8"
             )));
         }
     }
     cast(name, array, readable).map_err(|error| match DataType::from_arrow(array.data_type()) {
         Some(from) if from.widens_exactly_if(to) => Error::InvalidInput(format!(
-            "column '{name}' holds some {from} too far from 1970 for {to}, which the fractions of a second in other \
-             rows need; give its type with --schema {name}:utf8"
+            "column '{name}' holds some {from} too far from 1970 for {to}, which the fractions of a \
+             second in other rows need; give its type with --schema {name}:utf8"
         )),
         _ => error,
     })

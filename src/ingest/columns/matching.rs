@@ -1,4 +1,4 @@
-//! The columns of a batch and those of its table.
+//! Matches the columns of a batch with those of the table.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use crate::error::{Error, Result};
 use crate::model::{ColumnId, DataType, Schema};
 
-/// Column names that a message shows of each side.
+/// How many column names of each side a message shows.
 const SHOWN_NAMES: usize = 8;
 
-/// The stored type of an Arrow column, or why there is none.
+/// The stored type of an Arrow column, or an error that says why there is none.
 pub fn stored_type(name: &str, array: &ArrayRef) -> Result<DataType> {
     DataType::from_arrow(array.data_type()).ok_or_else(|| {
         Error::Unsupported(format!(
@@ -21,7 +21,7 @@ pub fn stored_type(name: &str, array: &ArrayRef) -> Result<DataType> {
     })
 }
 
-/// The join of two types of one column, or the reason why there is none.
+/// The join of two types of one column, or an error that says why there is none.
 pub fn join(name: &str, have: &DataType, new: &DataType) -> Result<DataType> {
     have.join(new).ok_or_else(|| {
         Error::InvalidInput(format!(
@@ -31,7 +31,7 @@ pub fn join(name: &str, have: &DataType, new: &DataType) -> Result<DataType> {
     })
 }
 
-/// Ids of a batch's columns in the table, adding those that are new; the table's types widen to
+/// Returns the ids of a batch's columns. Adds new columns to the schema and widens its types to
 /// hold the batch.
 pub fn match_columns(schema: &mut Schema, batch: &RecordBatch) -> Result<Vec<ColumnId>> {
     let mut places: HashMap<Arc<str>, Option<usize>> = schema
@@ -45,7 +45,7 @@ pub fn match_columns(schema: &mut Schema, batch: &RecordBatch) -> Result<Vec<Col
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         let name = field.name().as_str();
         let data_type = stored_type(name, array)?;
-        // A place that is taken has no column for a second field of that name.
+        // `None` marks a name that an earlier field of the batch has taken.
         match places.insert(Arc::from(name), None) {
             Some(None) => {
                 return Err(Error::InvalidInput(format!(
@@ -74,8 +74,8 @@ pub fn match_columns(schema: &mut Schema, batch: &RecordBatch) -> Result<Vec<Col
     Ok(ids)
 }
 
-/// Refuses an input of which the table knows no column: its first row was misread, or it belongs
-/// elsewhere.
+/// Refuses an input that shares no column with the table: its first row was misread, or it belongs
+/// to another table.
 fn check_shared_columns(schema: &Schema, new: &[(&str, DataType)]) -> Result<()> {
     if schema.columns().is_empty() || new.is_empty() {
         return Ok(());
@@ -86,8 +86,9 @@ fn check_shared_columns(schema: &Schema, new: &[(&str, DataType)]) -> Result<()>
         names.join(", ") + if more { ", …" } else { "" }
     };
     Err(Error::InvalidInput(format!(
-        "the input's columns ({}) are none of the table's ({}); name them with --names, say --no-header or --header \
-         if the first row of the input was misread, or load into another table",
+        "the input's columns ({}) are none of the table's ({}); name them with --names, say \
+         --no-header or --header if the first row of the input was misread, or load into another \
+         table",
         listed(new.iter().map(|(name, _)| *name).collect()),
         listed(schema.columns().iter().map(|column| &*column.name).collect()),
     )))

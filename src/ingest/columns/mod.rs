@@ -1,9 +1,9 @@
 //! Column builders: batches in row order → the rows of one segment.
 //!
-//! A segment closes at 2²⁰ rows or a bound in bytes, whichever comes first, if need be within a
-//! batch; one row always fits. Both are counted on the values alone, so the cut does not depend on
-//! threads or timing. A batch may bring a column under a narrower or wider type than the one before
-//! it; the segment stores the join, and the table keeps the join of all segments.
+//! A segment closes at 2²⁰ rows or a bound in bytes, within a batch if necessary; a single row
+//! always fits. Both bounds count values alone, so the cut does not depend on threads or timing. A
+//! batch may have a column in a narrower or wider type than the one before; the segment stores the
+//! join of both types, and the table keeps the join of all segments.
 
 mod builder;
 mod layouts;

@@ -122,14 +122,14 @@ fn views_let_go_of_what_they_do_not_show() {
     let few = few.column(0).as_string_view();
     assert!(size(&all) > 5_000_000 && size(few) < 1_000_000);
     assert!(few.iter().flatten().eq(&texts[..10]));
-    // What many rows share stays shared.
+    // Values that many rows share stay shared.
     let shared =
         StringViewArray::new(vec![all.views()[7]; 200].into(), all.data_buffers().to_vec(), None);
     let batch = RecordBatch::try_from_iter([("a", Arc::new(shared) as ArrayRef)]).unwrap();
     assert_eq!(size(to_stored_layouts(batch).unwrap().column(0).as_string_view()), size(&all));
 }
 
-/// The rows of the segments that these batches fill.
+/// The row counts of the segments that these batches fill.
 fn segment_rows(limits: SegmentLimits, batches: Vec<ArrayRef>) -> Vec<usize> {
     let (mut builder, mut schema, mut rows) =
         (SegmentBuilder::new(limits), Schema::default(), Vec::new());
@@ -165,7 +165,7 @@ fn a_segment_is_cut_within_a_batch_that_exceeds_the_bound() {
         segment_rows(SegmentLimits { rows: 40, ..limits }, vec![views(&[1; 100])]),
         [40, 40, 20]
     );
-    // A text that is there once and shown many times counts as often as it is shown.
+    // A text that is stored once and viewed many times counts as often as it is viewed.
     let shared = StringViewArray::from_iter_values(texts(&[3000]));
     let many = StringViewArray::new(
         vec![shared.views()[0]; 7].into(),

@@ -1,7 +1,6 @@
-//! Decompression: recognised by the first bytes, done ahead on a thread of its own, as is making
-//! UTF-8 of other text.
+//! Decompression: recognised by the first bytes, done ahead on a thread of its own.
 //!
-//! Inputs may be several compressed streams one after the other.
+//! An input may consist of several compressed streams, one after the other.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -18,14 +17,14 @@ pub(super) enum Compression {
     Lz4,
 }
 
-/// The compression that these first bytes announce, or the name of one that is not read.
+/// The compression that the first bytes show, or the name of an unsupported one.
 pub(super) fn recognise(head: &[u8]) -> Result<Compression, &'static str> {
     match head {
         [0x1f, 0x8b, ..] => Ok(Compression::Gzip),
         // A zstd frame, or a skippable one before it.
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Ok(Compression::Zstd),
-        // Behind its level, a block or the end of a stream without any; text may start with the
-        // same letters.
+        // After the level comes a block, or the end of an empty stream; plain text may start with
+        // the same letters.
         [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, ..]
         | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, ..] => Ok(Compression::Bzip2),
         [0x04, 0x22, 0x4d, 0x18, ..] => Ok(Compression::Lz4),
@@ -36,7 +35,7 @@ pub(super) fn recognise(head: &[u8]) -> Result<Compression, &'static str> {
     }
 }
 
-/// `bytes` without their compression.
+/// The decompressed bytes.
 pub(super) fn decompress(bytes: Bytes, compression: Compression) -> io::Result<Bytes> {
     if compression == Compression::None {
         return Ok(bytes);
@@ -52,13 +51,13 @@ pub(super) fn decompress(bytes: Bytes, compression: Compression) -> io::Result<B
     Ok(Box::new(ReadAhead::start(plain)?))
 }
 
-/// LZ4 frames one after the other.
+/// Consecutive LZ4 frames.
 struct Lz4Frames<R: Read> {
     frames: lz4_flex::frame::FrameDecoder<Frame<R>>,
 }
 
-/// The bytes of a frame, which must not end before it does: the decoder takes any end between its
-/// blocks for the right one. Behind the mark of its end it asks for no more.
+/// The bytes of a frame, which must not end early: the decoder accepts an end between any two
+/// blocks. After the end mark of a frame it reads no further.
 struct Frame<R> {
     inner: R,
     inside: bool,
@@ -68,7 +67,7 @@ impl<R: Read> Read for Frame<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
         if n == 0 && self.inside && !buffer.is_empty() {
-            // Not as an unexpected end, which is what the decoder does not mind.
+            // Not `UnexpectedEof`, which the decoder ignores.
             return Err(io::Error::new(io::ErrorKind::InvalidData, "an lz4 frame is cut off"));
         }
         self.inside |= n > 0;
@@ -89,7 +88,7 @@ impl<R: BufRead> Read for Lz4Frames<R> {
             if n > 0 || buffer.is_empty() {
                 return Ok(n);
             }
-            // A frame is over.
+            // The frame has ended.
             let frame = self.frames.get_mut();
             frame.inside = false;
             if frame.inner.fill_buf()?.is_empty() {

@@ -1,12 +1,12 @@
-//! Arguments to inputs: files, directories, patterns.
+//! Expands command-line arguments to inputs.
 
 use std::path::Path;
 
 use super::input::Input;
 use crate::error::{Error, Result};
 
-/// The inputs that arguments name: files, `-` for standard input, directories (the files inside,
-/// sorted, without those whose names start with `.` or `_`) and glob patterns.
+/// The inputs that the arguments name: files, `-` for standard input, directories (all files
+/// inside, sorted, except those whose names start with `.` or `_`) and glob patterns.
 pub fn expand(arguments: &[String]) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for argument in arguments {

@@ -1,27 +1,27 @@
-//! The format of an input, by its first bytes or its name.
+//! Detects the format of an input.
 
 use std::path::Path;
 
 use super::arrow::{CONTINUATION, FILE_MAGIC};
 use crate::error::{Error, Result};
 
-/// How rows are written.
+/// An input format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Comma-separated values, or with another delimiter.
+    /// Comma-separated values, also with other delimiters.
     Csv,
-    /// Tab-separated values, with the same quoting.
+    /// Tab-separated values, quoted like CSV.
     Tsv,
-    /// JSON lines, an array of objects, or objects one after the other.
+    /// JSON lines, an array of objects, or concatenated objects.
     Json,
-    /// Arrow IPC, the stream or the file.
+    /// Arrow IPC, stream or file format.
     Arrow,
     /// Apache Parquet.
     Parquet,
 }
 
-/// The format by magic number, else by the name without the suffix of its compression, else by the
-/// first character: CSV, unless it is a bracket.
+/// Detects the format by magic number, else by the name without a compression suffix, else by the
+/// first character: JSON for a bracket, and CSV otherwise.
 pub(super) fn find_format(name: &Path, head: &[u8]) -> Result<Format> {
     if head.starts_with(b"PAR1") {
         return Ok(Format::Parquet);
@@ -43,7 +43,7 @@ pub(super) fn find_format(name: &Path, head: &[u8]) -> Result<Format> {
         }
         "parquet" => is_not("a Parquet file"),
         "arrow" | "feather" => is_not("an Arrow file"),
-        // A stream of before version 0.15 starts with a length.
+        // Before version 0.15, a stream starts with a length.
         "arrows" => Ok(Format::Arrow),
         "json" | "jsonl" | "ndjson" => Ok(Format::Json),
         "tsv" | "tab" => Ok(Format::Tsv),

@@ -1,4 +1,4 @@
-//! Inputs as the user names them, and opening one: compression and format found, bytes counted.
+//! An input as the user names it, and opening it: detects compression and format, counts bytes.
 
 use std::fmt;
 use std::fs::File;
@@ -16,7 +16,7 @@ use super::stream::{Bytes, read_error, read_full};
 use crate::error::{Error, Result};
 use crate::manifest::Id;
 
-/// Where bytes come from.
+/// A source of bytes.
 pub struct Input {
     name: PathBuf,
     kind: InputKind,
@@ -31,13 +31,14 @@ enum InputKind {
     Reader(Bytes),
 }
 
-/// An input whose first bytes have been looked at.
+/// An open input whose format is known.
 pub struct Opened {
     /// Name for messages.
     pub name: PathBuf,
-    /// What the bytes are.
+    /// Format of the bytes.
     pub format: Format,
-    /// The file itself, where the bytes are a plain file that may be read from several places.
+    /// Path of the file, if it is an uncompressed regular file that can be read at several
+    /// positions.
     pub path: Option<PathBuf>,
     /// All bytes from the start, decompressed.
     pub bytes: Bytes,
@@ -81,7 +82,7 @@ impl Input {
         }
     }
 
-    /// Any stream of bytes; its format is guessed as a file of this name would be.
+    /// Any stream of bytes; its format is detected as if it were a file of this name.
     pub fn reader(name: impl Into<PathBuf>, bytes: Bytes) -> Self {
         Input {
             name: name.into(),
@@ -92,14 +93,14 @@ impl Input {
         }
     }
 
-    /// Text in it is written so, unless a byte-order mark says otherwise; without this, as UTF-8.
+    /// Sets the encoding of text, unless a byte-order mark says otherwise; the default is UTF-8.
     #[must_use]
     pub fn encoded(mut self, encoding: TextEncoding) -> Self {
         self.encoding = Some(encoding);
         self
     }
 
-    /// The path of a file, rather than a name for messages.
+    /// The path, if the input is a file.
     pub fn file(&self) -> Option<&Path> {
         matches!(self.kind, InputKind::Path).then_some(self.name.as_path())
     }
@@ -109,8 +110,7 @@ impl Input {
         &self.name
     }
 
-    /// Bytes of the file as it lies on disk, where they are known: the whole that
-    /// [`Input::consumed`] counts up to.
+    /// Bytes of the file on disk, if known: the total that [`Input::consumed`] counts up to.
     pub fn size(&self) -> Option<u64> {
         match self.kind {
             InputKind::Path => {
@@ -120,21 +120,20 @@ impl Input {
         }
     }
 
-    /// The count of bytes taken from the input so far (compressed ones, if it is compressed); it
-    /// goes on counting while the opened input is read. A Parquet file read by its path is not
-    /// counted here.
+    /// Counts the bytes read from the input so far, before decompression; it keeps counting while
+    /// the opened input is read. A Parquet file that is read by its path is not counted here.
     pub fn consumed(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.consumed)
     }
 
-    /// XXH3-128 of its bytes as they lie there, once all of them were read. Not for a Parquet file
-    /// read by its path.
+    /// XXH3-128 of the input's bytes before decompression, set once all of them have been read. Not
+    /// set for a Parquet file that is read by its path.
     pub fn hash(&self) -> Arc<OnceLock<Id>> {
         Arc::clone(&self.hash)
     }
 
-    /// Opens the input, and finds out its compression by its first bytes and its format by those or
-    /// its name.
+    /// Opens the input and detects its compression by the first bytes, and its format by those or
+    /// by the name.
     pub fn open(self) -> Result<Opened> {
         let Input { name, kind, encoding, consumed, hash } = self;
         let is_file = matches!(kind, InputKind::Path) && name.is_file();
@@ -146,7 +145,8 @@ impl Input {
         let (head, raw) = peek(&name, Box::new(Counted { raw, consumed, hasher: hasher(), hash }))?;
         let compression = recognise(&head).map_err(|method| {
             Error::Unsupported(format!(
-                "{} is compressed with {method}; decompress it and pipe it in: … | sty ingest STORE/TABLE -",
+                "{} is compressed with {method}; decompress it and pipe it in: … | sty ingest \
+                 STORE/TABLE -",
                 name.display()
             ))
         })?;
@@ -180,7 +180,7 @@ fn open_file(path: &Path) -> Result<File> {
     })
 }
 
-/// The first bytes, and a stream that still has them.
+/// Returns the first bytes and a stream that still starts with them.
 fn peek(name: &Path, mut bytes: Bytes) -> Result<(Vec<u8>, Bytes)> {
     let mut head = vec![0; 8];
     let n = read_full(&mut *bytes, &mut head).map_err(|e| read_error(name, e))?;
@@ -188,14 +188,14 @@ fn peek(name: &Path, mut bytes: Bytes) -> Result<(Vec<u8>, Bytes)> {
     Ok((head.clone(), Box::new(Cursor::new(head).chain(bytes))))
 }
 
-/// XXH3-128 over a stream.
+/// The XXH3-128 hasher of inputs.
 pub(in crate::ingest) type Hasher = RawHasher<&'static [u8; 192]>;
 
 pub(in crate::ingest) fn hasher() -> Hasher {
     RawHasher::new(SecretBuffer::default())
 }
 
-/// Counts and hashes what is read.
+/// Counts and hashes the bytes that are read.
 struct Counted {
     raw: Bytes,
     consumed: Arc<AtomicU64>,
@@ -209,7 +209,7 @@ impl Read for Counted {
         self.consumed.fetch_add(n as u64, Ordering::Relaxed);
         self.hasher.write(buffer.get(..n).unwrap_or_default());
         if n == 0 && !buffer.is_empty() {
-            // The end; more than once, it is the same.
+            // The end of the input. Reading it again gives the same hash.
             let _ = self.hash.set(self.hasher.finish_128().to_le_bytes());
         }
         Ok(n)

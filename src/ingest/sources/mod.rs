@@ -1,10 +1,11 @@
 //! Where rows come from: files, globs, directories and pipes, compressed or not, as CSV, JSON,
 //! Arrow IPC or Parquet.
 //!
-//! The first station of ingest. [`Input::open`] finds out compression, encoding and format and
-//! yields bytes ([`Inputs`] opens the next input while one is read); [`csv`] and [`json`] cut and
-//! parse them into Arrow batches in three steps that a caller runs in parallel, [`arrow`] reads
-//! batches, `parquet` row groups. [`PathColumns`] are the columns that an input's path tells.
+//! The first station of ingest. [`Input::open`] detects compression, encoding and format and yields
+//! bytes ([`Inputs`] opens the next input while one is read). [`csv`] and [`json`] cut and parse
+//! them into Arrow batches, in three steps that a caller can run in parallel; [`arrow`] reads
+//! batches, `parquet` row groups. [`PathColumns`] are columns whose values come from an input's
+//! path.
 
 mod stream;
 mod read_ahead;

@@ -1,11 +1,11 @@
-//! Parquet files: row groups and their columns decoded in parallel, in order, in bounded memory.
+//! Parquet files: decodes row groups in order, and their columns in parallel, in bounded memory.
 //!
-//! The columns of a row group are dealt out to a few readers of about equal work: writers like
-//! row groups so large that only one of them fits into memory at a time.
+//! The columns of a row group are divided among readers by their sizes, because writers make row
+//! groups so large that only one fits into memory at a time.
 //!
-//! Texts and bytes are read as views: a value of a dictionary is in memory once, however many rows
-//! have it. How many rows a batch has is decided for each row group, by the bytes that its rows
-//! take on average.
+//! Text and binary columns are read as views: a dictionary value is in memory once, however many
+//! rows have it. The number of rows of a batch is chosen per row group, by the average bytes of its
+//! rows.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -31,30 +31,30 @@ use super::stream::read_error;
 use super::supported::supported_columns;
 use crate::error::{Error, Result};
 
-/// Rows of a batch at most.
+/// The most rows of a batch.
 const BATCH_ROWS: usize = 65_536;
-/// Bytes of a batch, about.
+/// Approximate bytes of a batch.
 const BATCH_BYTES: usize = 16 << 20;
-/// Rows of a batch where texts may be of any length for all that the file says.
+/// Rows of a batch where the metadata say nothing about the length of texts.
 const UNKNOWN_ROWS: usize = 256;
-/// Readers of a row group for each thread: more than one, so that those that end early find more to
-/// do.
+/// Readers per thread for a row group: more than one, so that threads that finish early find more
+/// work.
 const GROUPS_PER_THREAD: usize = 2;
-/// What a text takes besides its bytes.
+/// Bytes of a view.
 const VIEW_BYTES: usize = 16;
 
-/// A Parquet file that can be read at any place: the file itself, or a temporary copy of what came
-/// through a pipe or a compressed file, gone when this is dropped.
+/// A Parquet file that can be read at any position: the file itself, or a temporary copy of a pipe
+/// or a compressed file, removed on drop.
 #[derive(Debug)]
 pub struct Spooled {
-    /// For messages.
+    /// Name for messages.
     name: PathBuf,
-    /// `None` for the file as named.
+    /// The copy; `None` for the file itself.
     copy: Option<tempfile::NamedTempFile>,
 }
 
 impl Spooled {
-    /// Makes an opened input seekable.
+    /// Makes an open input seekable.
     pub fn new(opened: Opened) -> Result<Self> {
         if let Some(path) = opened.path {
             return Ok(Spooled { name: path, copy: None });
@@ -72,11 +72,11 @@ impl Spooled {
     }
 }
 
-/// A file that many readers read at places of their own, without a descriptor for each.
+/// A file that many readers read at positions of their own, with one descriptor.
 #[derive(Clone, Debug)]
 struct SharedFile(Arc<File>);
 
-/// The bytes of a shared file from a place on.
+/// Reads a shared file from a position on.
 struct OffsetReader {
     file: Arc<File>,
     at: u64,
@@ -105,7 +105,7 @@ impl ChunkReader for SharedFile {
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         let mut bytes = Vec::new();
-        // As much as there is, whatever the file says of itself.
+        // Reads as much as there is, so that a false length allocates nothing.
         let read = OffsetReader { file: Arc::clone(&self.0), at: start }
             .take(length as u64)
             .read_to_end(&mut bytes)?;
@@ -121,17 +121,17 @@ impl ChunkReader for SharedFile {
 /// An open Parquet file.
 #[derive(Clone, Debug)]
 pub struct ParquetSource {
-    /// Stays while any task may read it.
+    /// Keeps a temporary copy alive while any task reads it.
     file: Arc<Spooled>,
     opened: SharedFile,
     metadata: ArrowReaderMetadata,
-    /// Positions of the columns that are read.
+    /// Positions of the columns to read.
     columns: Arc<Vec<usize>>,
 }
 
 impl ParquetSource {
     /// Opens a file. A column of a type that a table cannot hold is an error that names it or, with
-    /// `skip_unsupported`, left out and named in the second result.
+    /// `skip_unsupported`, is skipped and named in the second result.
     pub fn open(spooled: Spooled, skip_unsupported: bool) -> Result<(Self, Vec<String>)> {
         let (file, path) = (SharedFile(Arc::new(spooled.open()?)), spooled.name.as_path());
         let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
@@ -142,14 +142,14 @@ impl ParquetSource {
         Ok((ParquetSource { file: Arc::new(spooled), opened: file, metadata, columns }, skipped))
     }
 
-    /// Bytes of the file, if it is read where it is; a copy was counted while it was made.
+    /// Size of the file, if it is read in place; a copy was counted while it was made.
     pub fn bytes_in_place(&self) -> Result<Option<u64>> {
         let name = &self.file.name;
         let size = || name.metadata().map(|m| m.len()).map_err(|e| Error::io(name, e));
         self.file.copy.is_none().then(size).transpose()
     }
 
-    /// Row groups.
+    /// Number of row groups.
     pub fn groups(&self) -> usize {
         self.metadata.metadata().num_row_groups()
     }
@@ -162,20 +162,20 @@ impl ParquetSource {
             .fold(0, u64::saturating_add)
     }
 
-    /// The columns that are read.
+    /// The columns to read.
     pub fn schema(&self) -> Result<SchemaRef> {
         let schema = self.metadata.schema().project(&self.columns);
         schema.map(Arc::new).map_err(|e| invalid(&self.file.name, &e.to_string()))
     }
 
-    /// Bytes that a row group takes as Arrow arrays, about.
+    /// Approximate bytes of a row group as Arrow arrays.
     pub fn memory_bytes(&self, group: usize) -> usize {
         let rows =
             usize::try_from(self.metadata.metadata().row_group(group).num_rows()).unwrap_or(0);
         rows.saturating_mul(self.row_bytes(group))
     }
 
-    /// Bytes that a row takes as Arrow arrays, on average and about.
+    /// Approximate average bytes of a row as Arrow arrays.
     fn row_bytes(&self, group: usize) -> usize {
         let metadata = self.metadata.metadata();
         let group = metadata.row_group(group);
@@ -191,9 +191,10 @@ impl ParquetSource {
             }
             fixed += VIEW_BYTES;
             texts += column.uncompressed_size();
-            // Only this encoding takes less than the values, unless in a dictionary that is shared.
+            // Only this encoding, besides dictionaries, which stay shared, stores less than the
+            // values.
             if column.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY) {
-                // Some programs that write files count only what they store of a value.
+                // Some writers count only the stored part of a value here.
                 let stored = column.uncompressed_size();
                 let told = column.unencoded_byte_array_data_bytes().filter(|bytes| *bytes > stored);
                 texts += told.unwrap_or(0);
@@ -205,12 +206,12 @@ impl ParquetSource {
         if unknown { bytes.max(BATCH_BYTES / UNKNOWN_ROWS) } else { bytes }
     }
 
-    /// Rows of a batch of this row group.
+    /// How many rows a batch of this row group has.
     fn batch_rows(&self, group: usize) -> usize {
         (BATCH_BYTES / self.row_bytes(group).max(1)).clamp(1, BATCH_ROWS)
     }
 
-    /// Bytes of a row group without its compression.
+    /// Uncompressed bytes of a row group.
     pub fn plain_bytes(&self, group: usize) -> u64 {
         u64::try_from(self.metadata.metadata().row_group(group).total_byte_size()).unwrap_or(0)
     }
@@ -220,7 +221,7 @@ impl ParquetSource {
         u64::try_from(self.metadata.metadata().row_group(group).compressed_size()).unwrap_or(0)
     }
 
-    /// The rows of a row group, to be decoded by so many threads.
+    /// A reader for a row group, which can use this many threads.
     pub fn read(&self, group: usize, threads: usize) -> Result<RowGroup> {
         let mut parts = Vec::new();
         for columns in self.column_groups(group, threads.saturating_mul(GROUPS_PER_THREAD)) {
@@ -240,7 +241,7 @@ impl ParquetSource {
         Ok(RowGroup { parts, schema: self.schema()?, source: self.clone(), group })
     }
 
-    /// The columns in at most so many parts of about the same number of bytes.
+    /// Divides the columns into at most `max_groups` groups of similar size in bytes.
     fn column_groups(&self, group: usize, max_groups: usize) -> Vec<Vec<usize>> {
         let metadata = self.metadata.metadata();
         let mut bytes = vec![0_i64; self.metadata.schema().fields().len()];
@@ -274,7 +275,7 @@ impl ParquetSource {
     }
 }
 
-/// A row group that is being read.
+/// A row group being read.
 pub struct RowGroup {
     parts: Vec<ColumnGroup>,
     schema: SchemaRef,
@@ -282,15 +283,15 @@ pub struct RowGroup {
     group: usize,
 }
 
-/// Some of the columns of a row group.
+/// Some columns of a row group, read together.
 struct ColumnGroup {
-    /// By position in the file, rising.
+    /// Positions in the file, ascending.
     columns: Vec<usize>,
     reader: ParquetRecordBatchReader,
 }
 
 impl RowGroup {
-    /// All rows, decoded on the threads of the pool that this is called in.
+    /// Decodes all rows, on the rayon pool that this is called in.
     pub fn read_all(self) -> Result<Vec<RecordBatch>> {
         let RowGroup { parts, schema, source, group } = self;
         let decode = |part: ColumnGroup| -> Result<_> {
@@ -309,7 +310,7 @@ impl RowGroup {
         (0..batches).map(batch_at).collect()
     }
 
-    /// The next rows, decoded on the threads of the pool that this is called in.
+    /// Decodes the next batch, on the rayon pool that this is called in.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let RowGroup { parts, schema, source, group } = self;
         let decode = |part: &mut ColumnGroup| -> Result<_> {
@@ -326,7 +327,7 @@ impl RowGroup {
 }
 
 impl ParquetSource {
-    /// A batch of all columns from batches of some.
+    /// Joins the batches of the column groups into one.
     fn join_columns(
         &self,
         group: usize,
@@ -355,8 +356,7 @@ impl ParquetSource {
     }
 }
 
-/// The same file with texts and bytes read as views, whatever the program that wrote it had them
-/// in.
+/// Reads text and binary columns as views, whatever types the writer recorded.
 fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
     let view = |field: &Arc<Field>| match viewed(field.data_type()) {
         Some(view) => Arc::new(field.as_ref().clone().with_data_type(view)),
@@ -366,7 +366,7 @@ fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
     let fields: Vec<Arc<Field>> = schema.fields().iter().map(view).collect();
     let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
     let options = ArrowReaderOptions::new().with_schema(schema);
-    // Should the reader not want to, it is read as it was written.
+    // If the reader refuses that, the recorded types are used.
     ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).unwrap_or(metadata)
 }
 
@@ -379,7 +379,7 @@ fn viewed(arrow: &ArrowType) -> Option<ArrowType> {
     }
 }
 
-/// Bytes of a value, if all are of the same width.
+/// Bytes of a value, if the type has a fixed width.
 fn width(arrow: &ArrowType) -> Option<usize> {
     match arrow {
         ArrowType::Null => Some(0),

@@ -1,9 +1,9 @@
-//! Columns that an input's path tells: the parts `key=value` of a Hive-partitioned directory, and
-//! the path itself.
+//! Columns whose values come from an input's path: the `key=value` parts of a Hive-partitioned
+//! directory, and the path itself.
 //!
-//! Values are percent-decoded; `__HIVE_DEFAULT_PARTITION__` is null, and so is a key that the path
-//! of an input lacks. Their types are inferred over all inputs of a load, as those of CSV columns
-//! are over rows. A column of the file itself goes before one of its path.
+//! Values are percent-decoded; `__HIVE_DEFAULT_PARTITION__` is null, and so is a key that an
+//! input's path lacks. Types are inferred over all inputs of a load, as those of CSV columns are
+//! over rows. A column of the file takes precedence over one of its path.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use crate::error::{Error, Result};
 use crate::ingest::infer::TypeCandidates;
 use crate::model::DataType;
 
-/// What Hive writes for null.
+/// Hive's spelling of null.
 const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// The columns that are the same in all rows of an input.
+/// Columns that are constant over an input.
 #[derive(Clone, Debug, Default)]
 pub struct PathColumns {
-    /// Names, and arrays of one row.
+    /// Names and one-row arrays.
     columns: Vec<(String, ArrayRef)>,
 }
 
 impl PathColumns {
-    /// The batch, with the columns behind it that it does not have itself.
+    /// Appends the columns that the batch does not have itself.
     pub fn add_to(&self, batch: RecordBatch) -> Result<RecordBatch> {
         let missing: Vec<_> = self
             .columns
@@ -62,9 +62,9 @@ impl PathColumns {
     }
 }
 
-/// The constants of each input. Keys of `partitions` are looked for if it is set; `filename` names
-/// a column for the path. Types in `fixed` are taken as they are; those in `prior` where all values
-/// fit.
+/// The path columns of each input. `partitions` says whether to look for keys in the paths;
+/// `filename` names a column for the path itself. Types in `fixed` are used as they are, and types
+/// in `prior` if all values fit.
 pub fn path_columns(
     inputs: &[Input],
     partitions: bool,
@@ -103,7 +103,7 @@ pub fn path_columns(
     Ok(all)
 }
 
-/// The parts `key=value` of a path's directories.
+/// The `key=value` parts of a path's directories.
 fn path_keys(path: &Path) -> Vec<(String, Option<String>)> {
     let mut keys: Vec<(String, Option<String>)> = Vec::new();
     for component in path.parent().unwrap_or(Path::new("")).components() {
@@ -120,7 +120,7 @@ fn path_keys(path: &Path) -> Vec<(String, Option<String>)> {
     keys
 }
 
-/// Each value as an array of one row, all of one type.
+/// Each value as a one-row array, all of one type.
 fn typed_values(
     name: &str,
     values: &[Option<String>],
@@ -136,8 +136,8 @@ fn typed_values(
             one_row_array(value.as_deref(), &data_type, true).ok_or_else(|| {
                 let (path, value) = (input.name().display(), value.as_deref().unwrap_or_default());
                 Error::InvalidInput(format!(
-                    "{path}: '{value}', which its path gives for column '{name}', is not of type {data_type}; \
-                     --schema gives that type"
+                    "{path}: '{value}', which its path gives for column '{name}', is not of type \
+                     {data_type}; --schema gives that type"
                 ))
             })
         });

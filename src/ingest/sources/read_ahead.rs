@@ -1,29 +1,29 @@
-//! A stream read by a thread of its own, a few blocks ahead of who consumes it.
+//! Reads a stream on a thread of its own, a few blocks ahead of the consumer.
 
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use super::stream::{Bytes, read_full};
 
-/// Bytes of a block handed over by the decompressing thread.
+/// Bytes of a block that the reading thread hands over.
 pub(super) const BLOCK_BYTES: usize = 1 << 20;
-/// Blocks that may wait; with one at each end, this bounds the memory.
+/// How many blocks may be queued; with one at each end, this bounds the memory.
 const BLOCKS_WAITING: usize = 4;
 
-/// Reads what another thread has read before.
+/// The consumer's end: reads what the thread has read.
 pub(super) struct ReadAhead {
     blocks: Receiver<io::Result<Vec<u8>>>,
     block: Vec<u8>,
     at: usize,
-    /// Whether this is the last block: a thread that dies before it must not look like the end of
-    /// the input.
+    /// Whether this is the last block. A thread that dies earlier must not look like the end of the
+    /// input.
     last: bool,
 }
 
 impl ReadAhead {
     pub(super) fn start(source: Bytes) -> io::Result<Self> {
         let (sender, blocks) = sync_channel(BLOCKS_WAITING);
-        // The thread ends with its input, or when nobody listens any more.
+        // The thread ends with its input, or when the receiver is dropped.
         std::thread::Builder::new()
             .name("sty-decompress".into())
             .spawn(move || pump(source, &sender))?;

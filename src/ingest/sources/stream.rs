@@ -1,14 +1,14 @@
-//! Reading a stream of bytes: buffers filled, errors told apart.
+//! Helpers for reading streams of bytes.
 
 use std::io::{self, Read};
 use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// A stream of bytes that may move to another thread.
+/// A stream of bytes that can move to another thread.
 pub type Bytes = Box<dyn Read + Send>;
 
-/// Reads until the buffer is full or the source is over.
+/// Reads until the buffer is full or the stream ends.
 pub(super) fn read_full(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while let Some(free) = buffer.get_mut(filled..).filter(|free| !free.is_empty()) {
@@ -22,7 +22,7 @@ pub(super) fn read_full(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<
     Ok(filled)
 }
 
-/// Reads until `text` holds `size` bytes; false at the end of the input.
+/// Reads until `text` has `size` bytes; returns false at the end of the input.
 pub(super) fn fill(
     name: &Path,
     bytes: &mut Bytes,
@@ -37,8 +37,8 @@ pub(super) fn fill(
     Ok(text.len() >= size)
 }
 
-/// An error while reading an input: damage of compressed data is the input's fault, all else the
-/// system's.
+/// Classifies an error while reading an input: damaged compressed data are invalid input, anything
+/// else is an I/O error.
 pub(super) fn read_error(name: &Path, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
@@ -47,7 +47,7 @@ pub(super) fn read_error(name: &Path, error: io::Error) -> Error {
                 name.display()
             ))
         }
-        // zstd reports damage without a kind of its own, and without an error number of the system.
+        // zstd reports damage without an error kind of its own and without an OS error number.
         _ if error.raw_os_error().is_none() => {
             Error::InvalidInput(format!("{}: {error}", name.display()))
         }

@@ -1,4 +1,4 @@
-//! Which columns of a typed input a table can hold.
+//! Selects the columns of a typed input that a table can hold.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use arrow_schema::Schema as ArrowSchema;
 use crate::error::{Error, Result};
 use crate::model::DataType;
 
-/// The positions of the columns that a table can hold. Another one is an error that names it or,
-/// with `skip_unsupported`, named in the second result.
+/// The positions of the columns that a table can hold. Any other column is an error that names it
+/// or, with `skip_unsupported`, is named in the second result.
 pub(super) fn supported_columns(
     name: &Path,
     schema: &ArrowSchema,

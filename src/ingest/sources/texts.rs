@@ -1,4 +1,4 @@
-//! Texts as values of a type that somebody has named: single ones, without a file around them.
+//! Parses an array of texts as values of a given type.
 
 use arrow_array::{Array, ArrayRef, StringArray};
 
@@ -8,8 +8,8 @@ use super::csv::split::Field;
 use crate::ingest::text::{Text, time};
 use crate::model::DataType;
 
-/// The values that the texts spell, as in a column of CSV whose type the user has named; or the
-/// first row that spells none. The empty text spells nothing but no bytes.
+/// The values that the texts spell, as in a CSV column of a type named by the user, or the first
+/// row that does not parse. The empty text is valid for binary only.
 pub(in crate::ingest) fn parse_texts(
     data_type: &DataType,
     texts: &StringArray,
@@ -32,7 +32,7 @@ pub(in crate::ingest) fn parse_texts(
     column.finish()
 }
 
-/// Whether a text is a point of time that names its zone.
+/// Whether a text is a timestamp with a time zone.
 pub(in crate::ingest) fn names_zone(text: &str) -> bool {
     time::instant(Text::from(text)).is_some_and(|instant| instant.zoned)
 }

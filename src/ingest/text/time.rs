@@ -1,5 +1,4 @@
-//! Dates, times of day and timestamps from text: `2013-08-01`, `08:14:37.5`,
-//! `2013-08-01T08:14:37Z`.
+//! Parses dates, times of day and timestamps: `2013-08-01`, `08:14:37.5`, `2013-08-01T08:14:37Z`.
 //!
 //! Digits are checked and combined in machine words, as in [`super::number`]; the calendar is the
 //! proleptic Gregorian one of ISO 8601, years 0000 to 9999.
@@ -10,14 +9,14 @@ use crate::model::TimeUnit;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 const DAYS_BEFORE: [u16; 13] = [0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
 
-/// A point of time as text gives it.
+/// A timestamp or time of day as the text gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instant {
-    /// Seconds since 1970-01-01T00:00:00, of UTC if there is a zone.
+    /// Seconds since 1970-01-01T00:00:00, in UTC if the text names a zone.
     pub seconds: i64,
-    /// Nanoseconds of the second.
+    /// Nanoseconds within the second.
     pub nanos: u32,
-    /// Digits behind the second's point, trailing zeros included.
+    /// Fractional digits, including trailing zeros.
     pub digits: u8,
     /// Whether the text names a zone (`Z` or an offset).
     pub zoned: bool,
@@ -35,13 +34,13 @@ fn four_pairs(word: u64) -> Option<[u32; 4]> {
     Some([pair(0), pair(1), pair(2), pair(3)])
 }
 
-/// Days since 1970-01-01 of a `YYYY-MM-DD` that fills the text.
+/// Days since 1970-01-01 of a text that is a `YYYY-MM-DD`.
 #[inline]
 pub fn date(text: Text<'_>) -> Option<i32> {
     if text.len() == 10 { leading_date(text) } else { None }
 }
 
-/// Days of the date in the first ten bytes.
+/// Days since 1970-01-01 of the date in the first ten bytes.
 #[inline]
 fn leading_date(text: Text<'_>) -> Option<i32> {
     let (head, tail) = (text.word(0), text.word(2));
@@ -60,7 +59,7 @@ fn is_leap(year: u32) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
-/// Days since 1970-01-01, or `None` if there is no such day.
+/// Days since 1970-01-01, or `None` if the day does not exist.
 #[inline]
 fn days(year: u32, month: u32, day: u32) -> Option<i32> {
     let before = u32::from(*DAYS_BEFORE.get(month as usize)?);
@@ -74,7 +73,7 @@ fn days(year: u32, month: u32, day: u32) -> Option<i32> {
     if day == 0 || day > longest {
         return None;
     }
-    // Leap days before this year, year 0 being one.
+    // Leap days before this year; year 0 is a leap year.
     let leaps = year.div_ceil(4) - year.div_ceil(100) + year.div_ceil(400);
     let day_of_year = before + u32::from(leap && month > 2) + day - 1;
     Some((year * 365 + leaps + day_of_year) as i32 - 719_528)
@@ -95,7 +94,7 @@ fn leading_clock(text: Text<'_>) -> Option<u32> {
     (hour < 24 && minute < 60 && second < 60).then_some(hour * 3600 + minute * 60 + second)
 }
 
-/// Nanoseconds and digits of a fraction of 1 to 9 digits at the start, without its point.
+/// Nanoseconds and digit count of a fraction of 1 to 9 digits, without its point.
 fn fraction(bytes: &[u8]) -> Option<(u32, u8)> {
     let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
     if digits == 0 || digits > 9 {
@@ -105,7 +104,7 @@ fn fraction(bytes: &[u8]) -> Option<(u32, u8)> {
     Some((value * 10_u32.pow(9 - digits as u32), digits as u8))
 }
 
-/// Seconds east of UTC of `Z`, `±HH`, `±HHMM` or `±HH:MM`.
+/// The offset in seconds east of UTC: `Z`, `±HH`, `±HHMM` or `±HH:MM`.
 fn offset(bytes: &[u8]) -> Option<i64> {
     let (sign, digits) = match bytes {
         b"Z" | b"z" => return Some(0),
@@ -149,7 +148,7 @@ fn with_fraction_and_zone(mut instant: Instant, rest: &[u8]) -> Option<Instant> 
         rest = digits.get(usize::from(instant.digits)..)?;
     }
     if !rest.is_empty() {
-        // PostgreSQL writes no blank before the zone, others do.
+        // PostgreSQL writes no blank before the zone; others do.
         instant.seconds -= offset(rest.strip_prefix(b" ").unwrap_or(rest))?;
         instant.zoned = true;
     }
@@ -171,7 +170,7 @@ pub fn time_of_day(text: Text<'_>) -> Option<Instant> {
 }
 
 impl Instant {
-    /// The instant counted in `unit`, if it is a whole number of them and fits.
+    /// The instant in units of `unit`, if that is exact and fits.
     #[inline]
     pub fn ticks(&self, unit: TimeUnit) -> Option<i64> {
         let per_second = unit.per_second();

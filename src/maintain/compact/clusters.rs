@@ -1,4 +1,4 @@
-//! Segments whose ranges of the first key overlap.
+//! Clusters of segments whose ranges of the first sort key overlap.
 
 use crate::block::Bound;
 use crate::model::SortKey;
@@ -6,20 +6,19 @@ use crate::store::{ColumnStats, SegmentEntry};
 
 /// A segment that may be rewritten.
 pub(super) struct Candidate {
-    /// Its place in the table.
+    /// Position in the table.
     pub(super) at: usize,
     pub(super) entry: SegmentEntry,
 }
 
-/// Segments by the ranges of their first key: those that overlap are together. Rising in the order
-/// of the table.
+/// Groups segments whose ranges of the first key overlap; each cluster is in table order.
 pub(super) fn clusters(
     mine: Vec<Candidate>,
     keys: &[SortKey],
     known: &[Option<ColumnStats>],
 ) -> Vec<Vec<Candidate>> {
     let descending = keys.first().is_some_and(|key| key.descending);
-    // Where there are nulls or no bounds, or types differ, nothing is known.
+    // Bounds are unknown where there are nulls or no statistics, or where types differ.
     let data_type = known.iter().flatten().map(|known| &known.data_type).next();
     let bounds = |candidate: &Candidate| -> Option<(Bound, Bound)> {
         let known = known
@@ -38,7 +37,7 @@ pub(super) fn clusters(
         }
     }
     if !unknown.is_empty() {
-        // They may overlap with any.
+        // They may overlap with any segment.
         unknown.extend(sorted.into_iter().map(|(.., candidate)| candidate));
         unknown.sort_by_key(|candidate| candidate.at);
         return vec![unknown];
@@ -51,7 +50,7 @@ pub(super) fn clusters(
     let mut clusters: Vec<(Bound, Vec<Candidate>)> = Vec::new();
     for (start, end, candidate) in sorted {
         match clusters.last_mut() {
-            // Rows with equal first keys may be out of order by the others.
+            // Rows with equal first keys may be out of order by the other keys.
             Some((last, cluster)) if before(&start, last).is_le() => {
                 if before(last, &end).is_lt() {
                     *last = end;

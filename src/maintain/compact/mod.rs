@@ -1,16 +1,16 @@
-//! Compaction: small segments, and segments whose keys overlap, become large ones that are sorted
-//! as a whole.
+//! Compaction: merges small segments, and segments whose keys overlap, into large ones that are
+//! sorted as a whole.
 //!
-//! One partition after another, each with a commit of its own, so that what is done stays done. In
-//! a table that is not sorted, runs of neighbours are joined and rows stay in order. In a sorted
-//! one, segments whose ranges of the first key overlap form a cluster; a cluster is read range by
-//! range of its keys, each range from all segments at once, sorted, and cut into segments. The
-//! ranges come from a sample of the keys, so a cluster may be any number of times larger than
+//! Partitions are compacted one after another, each with its own commit, so that finished work is
+//! kept. In an unsorted table, runs of neighbouring segments are joined and rows stay in order. In
+//! a sorted one, segments whose ranges of the first key overlap form a cluster. A cluster is read
+//! range by range of its keys; each range is read from all segments at once, sorted, and cut into
+//! segments. The ranges come from a sample of the keys, so a cluster may be much larger than
 //! memory.
 //!
-//! Segments that are not yet sorted are first sorted, as many at a time as memory allows, into
-//! temporary segments, as an external merge sort writes its runs. Where memory is small for their
-//! number, neighbours among them are merged to longer ones first.
+//! Unsorted segments are first sorted into temporary segments, as many at a time as memory allows,
+//! like the runs of an external merge sort. If memory is too small for the number of runs,
+//! neighbouring runs are merged into longer ones first.
 
 mod clusters;
 mod ranges;
@@ -37,24 +37,24 @@ use crate::model::{Arrangement, Schema, SortKey};
 use crate::segment::writer::EncodedSegment;
 use crate::store::{Changes, Edit, NewSegment, Table, TableWriter};
 
-/// How to compact.
+/// Options of a compaction.
 #[derive(Clone, Debug, Default)]
 pub struct CompactOptions {
-    /// Only partitions whose path starts with this.
+    /// Only this partition and those nested in it.
     pub partition: Option<String>,
-    /// Sort by these columns from now on.
+    /// New sort order of the table; empty keeps the present one.
     pub sort_by: Vec<SortBy>,
-    /// Write all segments anew, under this profile.
+    /// Rewrite all segments under this profile.
     pub profile: Option<Profile>,
-    /// Write all segments anew.
+    /// Rewrite all segments.
     pub all: bool,
     /// Worker threads.
     pub threads: usize,
     /// Bound on anonymous memory, in bytes.
     pub memory_limit: Option<u64>,
-    /// Set from outside to stop; what is committed by then stays.
+    /// Set from outside to stop; finished commits stay.
     pub cancelled: Arc<AtomicBool>,
-    /// Told on the way: how many bytes of the segments of all chosen partitions are done with.
+    /// Progress: bytes of the chosen partitions' segments that are done.
     pub done: Arc<AtomicU64>,
 }
 
@@ -68,19 +68,19 @@ impl CompactOptions {
 /// What a compaction did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompactReport {
-    /// Partitions that were changed; a table without partitions is one.
+    /// Changed partitions; a table without partitions counts as one.
     pub partitions: u64,
-    /// Segments before, of all partitions that were looked at.
+    /// Segments before, in all chosen partitions.
     pub segments_before: u64,
     /// Segments after.
     pub segments_after: u64,
-    /// Rows written anew.
+    /// Rows rewritten.
     pub rows: u64,
     /// Bytes of segments read.
     pub bytes_read: u64,
     /// Bytes written: new segments, temporary ones, manifest files.
     pub bytes_written: u64,
-    /// What was written for the table since it was made.
+    /// Bytes loaded and written over the life of the table.
     pub traffic: Traffic,
 }
 
@@ -118,7 +118,7 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
         compaction.partition(&mut writer, path)?;
     }
     if sorted_anew {
-        // New rows are sorted from now on, whether there were any or not.
+        // New rows are sorted from now on, even if the table is empty.
         let arrangement = compaction.arrangement.clone();
         let changes = writer.changes();
         compaction.commit(&mut writer, Changes { arrangement, ..changes })?;
@@ -139,7 +139,7 @@ fn arrangement(writer: &TableWriter, options: &CompactOptions) -> Result<Arrange
     Ok(arrangement)
 }
 
-/// What stays the same from partition to partition.
+/// A running compaction of a table.
 struct Compaction {
     pool: Arc<rayon::ThreadPool>,
     pipeline: PipelineOptions,
@@ -165,8 +165,8 @@ impl Compaction {
             let Some(new) = self.rewrite(writer, path, &group)? else { continue };
             if !self.rewrite_all && self.arrangement.sort_by.is_empty() && new.len() >= group.len()
             {
-                // They are as large as their bytes allow; the new ones go with the commit, or with
-                // the writer.
+                // The segments are already as large as their bytes allow. The new files go with the
+                // commit, or with the writer.
                 continue;
             }
             after = (after + new.len() as u64).saturating_sub(group.len() as u64);
@@ -185,7 +185,7 @@ impl Compaction {
         self.report.partitions += 1;
         let mut changes = Changes { edits: edits.into_values().collect(), ..writer.changes() };
         if changes.arrangement.sort_by != self.arrangement.sort_by {
-            // While some segments are in the old order, the table is in neither.
+            // While some segments are in the old order, the table has no order.
             changes.arrangement.sort_by.clear();
         }
         self.commit(writer, changes)?;
@@ -199,7 +199,7 @@ impl Compaction {
         Ok(())
     }
 
-    /// The groups of segments to be written anew, in the order of their rows or keys.
+    /// The groups of segments to rewrite, in the order of their rows or keys.
     fn groups(&self, writer: &TableWriter, mine: Vec<Candidate>) -> Result<Vec<Vec<Candidate>>> {
         let groups = match self.arrangement.sort_by.first() {
             Some(key) => clusters(
@@ -209,7 +209,7 @@ impl Compaction {
             ),
             None => mine.into_iter().map(|candidate| vec![candidate]).collect(),
         };
-        // Neighbours that are small are joined; what overlaps is together already.
+        // Small neighbours are joined; overlapping segments are in one group already.
         let mut joined: Vec<(bool, Vec<Candidate>)> = Vec::new();
         for group in groups {
             let small = group.iter().all(|candidate| self.is_small(candidate));
@@ -220,7 +220,7 @@ impl Compaction {
                 _ => joined.push((small, group)),
             }
         }
-        // One that is alone is as it should be.
+        // A single segment needs no rewrite.
         Ok(joined
             .into_iter()
             .map(|(_, group)| group)
@@ -233,12 +233,12 @@ impl Compaction {
             && candidate.entry.length < LARGE_BYTES
     }
 
-    /// Whether two of a group could be one.
+    /// Whether two neighbours of a group could be one segment.
     fn has_small_neighbours(&self, group: &[Candidate]) -> bool {
         group.windows(2).any(|pair| pair.iter().all(|candidate| self.is_small(candidate)))
     }
 
-    /// Writes a group anew; `None` if it turns out to be as it should be.
+    /// Rewrites a group; `None` if it turns out to be in order already.
     fn rewrite(
         &mut self,
         writer: &TableWriter,
@@ -264,7 +264,7 @@ impl Compaction {
         let room = self.pipeline.in_flight_bytes;
         let order = KeyOrder::new(&schema, &self.arrangement.sort_by, &segments)?;
         let (mut runs, mut unsorted) = (Vec::with_capacity(segments.len()), Vec::new());
-        // Segments that share a first key overlap by it, and may be in order by all keys.
+        // Segments that share a first key overlap, but may be in order by all keys.
         let mut as_it_should_be = !self.rewrite_all && !self.has_small_neighbours(group);
         for segment in segments.into_iter().filter(|segment| segment.rows() > 0) {
             match SortedRun::open(Arc::clone(&segment), &order, runs.len())? {
@@ -312,8 +312,8 @@ impl Compaction {
         self.write(tasks, &[], self.pipeline, &schema, rest, store).map(Some)
     }
 
-    /// Writes rows to sorted segments that are not for long, and adds them to `runs`. They have no
-    /// names any more when this returns: nothing is left of them once nobody reads them.
+    /// Writes rows to temporary sorted segments and adds them to `runs`. Their files are unlinked
+    /// when this returns, so nothing is left once nobody reads them.
     fn sort(
         &mut self,
         writer: &TableWriter,
@@ -340,8 +340,8 @@ impl Compaction {
         Ok(())
     }
 
-    /// Runs rows through the pipeline, each segment sorted by `keys`, and hands what becomes of
-    /// them to `store`. With each row, `done_with` bytes of what there was are done with.
+    /// Runs rows through the pipeline, sorting each segment by `keys`, and passes the encoded
+    /// segments to `store`. Each row adds `done_with` bytes to the progress.
     fn write<T>(
         &self,
         tasks: impl Iterator<Item = Result<Task>>,

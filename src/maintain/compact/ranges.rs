@@ -1,13 +1,13 @@
-//! Sorted segments read as one sorted sequence, range by range of their keys.
+//! Reads sorted runs as one sorted sequence, range by range of their keys.
 //!
-//! Some keys of each segment, at even distances, are kept as bytes that compare as rows do.
-//! Quantiles of all of them cut the keys into ranges of about equal size; where a range begins in a
-//! segment is found by binary search, first among the kept keys and then in the rows between two of
-//! them. A range is decoded, sorted and handed on by one worker.
+//! Sample keys are kept of each segment at even distances, as bytes that compare like rows.
+//! Quantiles of all samples cut the keys into ranges of similar size. The start of a range in a
+//! segment is found by binary search, first among the samples and then in the rows between two of
+//! them. A range is decoded and sorted by one worker.
 //!
-//! A range takes some rows from every segment that it overlaps. The more these are, the fewer rows
-//! come from each, and the more is decoded for nothing: beyond [`fan_in`] they are merged in groups
-//! first.
+//! A range has rows of every segment that it overlaps. The more segments, the fewer rows come from
+//! each, and the more is decoded in vain: beyond [`super::runs::fan_in`] segments, they are merged
+//! in groups first.
 
 use std::sync::Arc;
 
@@ -25,14 +25,15 @@ use crate::ingest::task::Task;
 use crate::limits::VECTOR;
 use crate::segment::Segment;
 
-/// Rows of a range, about, where memory allows.
+/// Approximate rows of a range, where memory allows.
 const RANGE_ROWS: usize = 1 << 17;
-/// The fewest rows that a range takes from a segment on average, where memory allows: a fraction of
-/// a vector is decoded for nothing at either end.
+/// The fewest rows on average that a range takes from a segment, where memory allows: part of a
+/// vector is decoded in vain at either end.
 const SLICE_ROWS: usize = 4 * VECTOR;
 
-/// Tasks that give all rows of sorted runs in order, a range of keys each. Equal keys come in the
-/// order of the runs. The rows of a range take about `bytes` at most, and are about `most`.
+/// Tasks that return all rows of sorted runs in order, one range of keys each. Rows with equal keys
+/// come in the order of the runs. A range takes at most about `bytes` bytes, and has about `most`
+/// rows at most.
 pub(super) fn range_tasks(
     runs: Vec<SortedRun>,
     order: &Arc<KeyOrder>,
@@ -41,7 +42,7 @@ pub(super) fn range_tasks(
     most: usize,
 ) -> impl Iterator<Item = Result<Task>> + use<> {
     let (order, decoded, row_bytes) = (Arc::clone(order), decoded_bytes(&runs), row_bytes(&runs));
-    // Several at a time, if not so small that most of what is decoded is for nothing.
+    // Several ranges at a time, unless they are so small that most rows are decoded in vain.
     let share = (bytes / pool.current_num_threads() / row_bytes)
         .max(runs.len().saturating_mul(LEAST_SLICE_ROWS));
     let wanted = RANGE_ROWS
@@ -53,7 +54,7 @@ pub(super) fn range_tasks(
     samples.sort_unstable();
     let step = (wanted / order.interval).max(1);
     let splitters: Vec<Key> = samples.into_iter().skip(step).step_by(step).cloned().collect();
-    // Where the next range begins in each run.
+    // Start of the next range in each run.
     let mut starts: Vec<usize> = vec![0; runs.len()];
     boundaries(&splitters).into_iter().flat_map(move |boundary| {
         let next = |(run, start): (&SortedRun, &mut usize)| -> Result<Option<SegmentRows>> {
@@ -71,11 +72,11 @@ pub(super) fn range_tasks(
             Ok(slices) => slices.into_iter().flatten().collect(),
             Err(error) => return vec![Err(error)],
         };
-        // Rows of one key, however many, are in order as they come.
+        // Rows of a single key need no sort, so a range of them can be split anywhere.
         let parts = if boundary.one_key { split_slices(slices, wanted) } else { vec![slices] };
         let task = |slices: Vec<SegmentRows>| {
             let rows: usize = slices.iter().map(|(_, rows)| rows.len()).sum();
-            // Whole vectors are decoded, of one segment at a time.
+            // Whole vectors are decoded, one segment at a time.
             let weight = rows.saturating_mul(row_bytes) + 2 * VECTOR * decoded;
             let order = Arc::clone(&order);
             Ok(Task::new(weight, move || Ok(read_range(&slices, &order)?.into())))
@@ -84,16 +85,16 @@ pub(super) fn range_tasks(
     })
 }
 
-/// Where a range ends and the next begins.
+/// The boundary between a range and the next.
 struct Boundary {
-    /// The range has rows before this key; those to the end if `None`.
+    /// The range ends before this key; `None` for the last range.
     before: Option<Key>,
     /// Whether all rows of the range have the same key.
     one_key: bool,
 }
 
-/// Between what keys ranges lie. A key that is there more than once has many rows, which are a
-/// range of their own.
+/// The boundaries of ranges. A key that is sampled more than once has many rows, which are a range
+/// of their own.
 fn boundaries(splitters: &[Key]) -> Vec<Boundary> {
     let mut all = Vec::with_capacity(splitters.len() + 1);
     for same in splitters.chunk_by(|a, b| a == b) {
@@ -108,7 +109,7 @@ fn boundaries(splitters: &[Key]) -> Vec<Boundary> {
     all
 }
 
-/// Rows in parts of at most so many, in the same order.
+/// Splits rows into parts of at most `most` rows, in the same order.
 fn split_slices(slices: Vec<SegmentRows>, most: usize) -> Vec<Vec<SegmentRows>> {
     let (most, mut parts, mut room) = (most.max(1), Vec::new(), 0);
     for (segment, mut rows) in slices {
@@ -128,10 +129,10 @@ fn split_slices(slices: Vec<SegmentRows>, most: usize) -> Vec<Vec<SegmentRows>> 
     parts
 }
 
-/// Some rows of a segment.
+/// A range of rows of a segment.
 type SegmentRows = (Arc<Segment>, std::ops::Range<usize>);
 
-/// Rows of several segments, sorted.
+/// Reads and sorts rows of several segments.
 fn read_range(slices: &[SegmentRows], order: &KeyOrder) -> Result<RecordBatch> {
     let schema = &order.schema;
     let limits = SegmentLimits { rows: usize::MAX, bytes: usize::MAX, block_rows: VECTOR };
@@ -142,7 +143,7 @@ fn read_range(slices: &[SegmentRows], order: &KeyOrder) -> Result<RecordBatch> {
         for block in range.start / block_rows..range.end.div_ceil(block_rows) {
             let first = block * block_rows;
             let rows = range.start.max(first) - first..range.end.min(first + block_rows) - first;
-            // Blocks are decoded from multiples of a vector on.
+            // Decoding starts at a multiple of a vector.
             let aligned = rows.start / VECTOR * VECTOR;
             let batch = rewrite::decode(segment, block, aligned..rows.end, &present)?;
             let batch = copy_rows(&batch, rows.start - aligned, rows.len())?;
@@ -154,7 +155,7 @@ fn read_range(slices: &[SegmentRows], order: &KeyOrder) -> Result<RecordBatch> {
     rewrite::to_batch(input, schema)
 }
 
-/// Some rows of a batch, without holding on to the others if these are the smaller part.
+/// Slices a batch; copies the rows if they are the smaller part, so that the rest is freed.
 fn copy_rows(batch: &RecordBatch, start: usize, rows: usize) -> Result<RecordBatch> {
     if rows > batch.num_rows() / 2 {
         return Ok(batch.slice(start, rows));

@@ -1,4 +1,4 @@
-//! Sorted segments, and where a key would stand in each.
+//! Sorted runs: segments in key order, and the position of a key in each.
 
 use std::sync::Arc;
 
@@ -13,29 +13,29 @@ use crate::limits::VECTOR;
 use crate::model::{Column, Schema, SortKey};
 use crate::segment::Segment;
 
-/// The same where memory does not allow it.
+/// The fewest rows on average that a range takes from a segment when memory is short.
 pub(super) const LEAST_SLICE_ROWS: usize = VECTOR / 4;
-/// How often a row is in memory while it is sorted: decoded, joined and taken.
+/// How many copies of a row are in memory while it is sorted: decoded, joined and taken.
 const COPIES: usize = 3;
-/// Keys to be kept, at most and about.
+/// Approximate limit on the number of sample keys.
 const SAMPLES: usize = 1 << 16;
-/// Their bytes, at most and about.
+/// Approximate limit on the bytes of sample keys.
 const SAMPLE_BYTES: usize = 16 << 20;
-/// Bytes of keys that are read at a time, about.
+/// Approximate bytes of keys read at a time.
 const KEY_BYTES: usize = 4 << 20;
-/// A key as bytes that compare as rows do. None is the beginning of another.
+/// A key as bytes that compare like rows. No key is a prefix of another.
 pub(super) type Key = Arc<[u8]>;
 
-/// The order of rows by some columns of a table.
+/// The sort order of a table, with an encoder for its keys.
 #[derive(Debug)]
 pub(super) struct KeyOrder {
     pub(super) schema: Schema,
     pub(super) keys: Vec<SortKey>,
     pub(super) columns: Vec<Column>,
     pub(super) converter: RowConverter,
-    /// Rows from one kept key to the next.
+    /// Distance between sample keys, in rows.
     pub(super) interval: usize,
-    /// How many keys are read at a time: whole vectors.
+    /// How many keys are read at a time, in whole vectors.
     pub(super) step: usize,
 }
 
@@ -76,7 +76,7 @@ impl KeyOrder {
         }))
     }
 
-    /// The keys of some rows of a segment, within one block and from a multiple of a vector on.
+    /// The keys of rows within one block, starting at a multiple of a vector.
     fn keys(&self, segment: &Segment, block: usize, rows: std::ops::Range<usize>) -> Result<Rows> {
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
@@ -96,24 +96,24 @@ pub(super) struct SortedRun {
     pub(super) order: Arc<KeyOrder>,
     pub(super) first: Key,
     last: Key,
-    /// Number of the row of the first kept key. It differs from run to run: kept keys at the same
-    /// places of runs that are alike would be alike too, and lie in heaps.
+    /// Row number of the first sample. It differs from run to run: samples at the same rows of
+    /// similar runs would be similar too, and cluster.
     phase: usize,
-    /// The kept keys.
+    /// The sample keys.
     pub(super) samples: Vec<Key>,
-    /// Of a decoded row, about.
+    /// Approximate bytes of a decoded row.
     row_bytes: usize,
 }
 
 impl SortedRun {
-    /// Reads the keys of a segment with rows; `None` if these are not in order. `number` is the
-    /// run's among others.
+    /// Reads the keys of a non-empty segment; `None` if they are not in order. `number` is the
+    /// number of the run.
     pub(super) fn open(
         segment: Arc<Segment>,
         order: &Arc<KeyOrder>,
         number: usize,
     ) -> Result<Option<SortedRun>> {
-        // Multiples of the golden section are spread evenly, however many there are.
+        // Multiples of the golden ratio are spread evenly, however many there are.
         let phase = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let phase = (phase as usize * order.interval) >> 32;
         let (mut samples, mut first, mut last) = (Vec::new(), None, None::<Key>);
@@ -171,13 +171,13 @@ impl SortedRun {
         if *key > *self.last {
             return Ok(self.rows());
         }
-        // Rows before the last kept key below it are below it, too.
+        // All rows up to the last sample below the key are below it, too.
         let below = self.samples.partition_point(|sample| **sample < *key);
         let interval = self.order.interval;
         let mut start = below.checked_sub(1).map_or(0, |at| self.phase + at * interval);
         let end = self.rows().min(self.phase + below * interval);
         let block_rows = (self.segment.block_rows() as usize).max(1);
-        // The vectors in which the rows up to the next kept key lie, one after the other.
+        // Searches the vectors up to the next sample, one after the other.
         while start < end {
             let block = start / block_rows;
             let vector = (start - block * block_rows) / VECTOR * VECTOR;
@@ -194,33 +194,33 @@ impl SortedRun {
     }
 }
 
-/// Of how many segments a range may take rows, where it takes about `bytes`.
+/// How many runs can be merged at a time in about `bytes` bytes.
 pub(super) fn fan_in(runs: &[SortedRun], bytes: usize) -> usize {
     (bytes / row_bytes(runs) / LEAST_SLICE_ROWS).max(2)
 }
 
-/// What a row takes that is being sorted.
+/// Bytes of a row while it is sorted.
 pub(super) fn row_bytes(runs: &[SortedRun]) -> usize {
     COPIES * decoded_bytes(runs) + 2 * size_of::<Key>()
 }
 
-/// What a row takes decoded, on average.
+/// Average bytes of a decoded row.
 pub(super) fn decoded_bytes(runs: &[SortedRun]) -> usize {
     let rows: usize = runs.iter().map(SortedRun::rows).sum();
     let bytes: usize = runs.iter().map(|run| run.row_bytes.saturating_mul(run.rows())).sum();
     bytes / rows.max(1)
 }
 
-/// Whether each run comes after the one before it.
+/// Whether each run comes after the previous one.
 pub(super) fn in_order(runs: &[SortedRun]) -> bool {
     runs.windows(2).all(|pair| matches!(pair, [before, after] if before.last <= after.first))
 }
 
-/// Neighbouring runs in groups, of which each overlaps at most `most` times or so. One group is the
-/// end of merging.
+/// Groups neighbouring runs so that at most about `most` of a group overlap. A single group ends
+/// the merging.
 pub(super) fn merge_groups(runs: Vec<SortedRun>, most: usize) -> Vec<Vec<SortedRun>> {
     let mut groups: Vec<Vec<SortedRun>> = Vec::new();
-    // The last keys of chains in which each run comes after the one before.
+    // The last keys of chains of runs that do not overlap.
     let mut chains: Vec<Key> = Vec::new();
     for run in runs {
         let last = run.last.clone();

@@ -37,7 +37,7 @@ fn run(keys: &[i64], number: usize) -> SortedRun {
 
 #[test]
 fn a_key_has_its_place() {
-    // Three blocks, keys that repeat, and some that are not there.
+    // Three blocks, repeated keys, and missing keys.
     let keys: Vec<i64> = (0..5000).map(|row| row / 3 * 2).collect();
     for number in 0..5 {
         let run = run(&keys, number);
@@ -63,7 +63,7 @@ fn neighbours_are_grouped_by_how_often_they_overlap() {
         merge_groups(runs(bounds), most).iter().map(Vec::len).collect::<Vec<_>>()
     };
     assert!(sizes(&[], 2).is_empty());
-    // One after the other, if by equal keys.
+    // One after the other, even with equal keys.
     assert_eq!(sizes(&[(0, 5), (5, 6), (7, 9), (9, 9)], 2), [4]);
     assert_eq!(sizes(&[(0, 9), (1, 8), (2, 7), (3, 6), (4, 5)], 2), [2, 2, 1]);
     assert_eq!(sizes(&[(0, 9), (1, 3), (4, 8), (5, 7)], 2), [3, 1]);
@@ -71,7 +71,7 @@ fn neighbours_are_grouped_by_how_often_they_overlap() {
 
 #[test]
 fn ranges_of_runs_that_are_alike_are_about_equal() {
-    // Each run has the keys of all others: without phases, kept keys would lie in heaps.
+    // All runs have similar keys: without phases, samples would cluster.
     let runs: Vec<SortedRun> = (0..32)
         .map(|number| {
             let keys: Vec<i64> = (0..4096).map(|row| row * 32 + number).collect();
@@ -94,7 +94,7 @@ fn ranges_of_runs_that_are_alike_are_about_equal() {
 
 #[test]
 fn rows_of_one_key_come_in_parts() {
-    // Two keys with most of the rows between some others.
+    // Two keys have most of the rows, with some others between them.
     let keys: Vec<i64> = (0..6000)
         .map(|row| match row {
             0..2000 => 5,

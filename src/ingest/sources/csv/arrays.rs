@@ -1,4 +1,4 @@
-//! Parsed values to Arrow arrays.
+//! Turns parsed values into Arrow arrays.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer
 
 use crate::model::{DataType, TimeUnit};
 
-/// Bits appended one at a time.
+/// A bitmap to which single bits are appended.
 #[derive(Default)]
 pub(super) struct BitmapBuilder {
     pub(super) words: Vec<u64>,

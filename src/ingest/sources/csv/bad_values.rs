@@ -1,11 +1,10 @@
-//! Which rows of a text hold a value that their column cannot: the second look at a chunk whose
-//! rows can be split.
+//! Finds rows with a value that their column cannot hold, in a chunk whose rows can all be split.
 //!
-//! Types widen as they do where nothing is wrong: a column climbs along the lattice as its values
-//! need it, and a value without a place there is bad. One thing is decided otherwise: where the
-//! wider type would lose what stands in rows before (an integer beyond 2⁵³ as a double), the column
-//! stays as it is, and it is the value in need of that type which is bad; else one fraction among
-//! large integers would turn all of them into rejected rows.
+//! Types widen as in good chunks: a column climbs along the lattice as its values need it, and a
+//! value that fits no wider type is bad. One case differs: if the wider type would lose values of
+//! earlier rows (an integer beyond 2⁵³ as a double), the column keeps its type and the value that
+//! needs the wider type is bad. Otherwise one fraction among large integers would reject all of
+//! them.
 
 use super::chunks::CsvChunk;
 use super::column::ColumnBuilder;
@@ -19,29 +18,30 @@ use crate::model::DataType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BadValue {
     pub(super) column: u32,
-    /// Where the value starts in its row.
+    /// Offset of the value in its row.
     pub(super) at: u32,
     pub(super) len: u32,
-    /// Which of the types it should be; behind the last one where it should be UTF-8.
+    /// Index into [`BadValues::types`] of the type that it should have; out of range if it should
+    /// be UTF-8.
     pub(super) expected: u32,
 }
 
-/// What is known about all rows.
+/// The bad values of a chunk.
 pub(super) struct BadValues {
     /// The first bad value of each row.
     pub(super) by_row: Vec<Option<BadValue>>,
-    /// Types that values are not of.
+    /// Types that bad values do not fit.
     pub(super) types: Vec<DataType>,
 }
 
-/// Judges the values of a chunk without a header whose rows can all be split.
+/// Checks the values of a chunk without a header whose rows can all be split.
 pub(super) fn find_bad_values(schema: &CsvSchema, chunk: &CsvChunk) -> BadValues {
     let mut check =
         ChunkCheck { schema, chunk, by_row: Vec::new(), types: Vec::new(), tile_start: 0 };
     let mut columns: Vec<ColumnCheck> =
         (0..schema.columns.len()).filter_map(|at| ColumnCheck::new(schema, at)).collect();
     let mut splitter = check.splitter();
-    // Nothing else can go wrong here.
+    // The rows can be split, so there is no other error.
     while let Ok(Some(tile)) = splitter.next_tile() {
         check.tile_start = check.by_row.len();
         check.by_row.resize(check.tile_start + tile.rows(), None);
@@ -57,7 +57,7 @@ struct ChunkCheck<'a> {
     chunk: &'a CsvChunk,
     by_row: Vec<Option<BadValue>>,
     types: Vec<DataType>,
-    /// The row with which the tile at hand starts.
+    /// Number of the current tile's first row.
     tile_start: usize,
 }
 
@@ -82,7 +82,7 @@ impl<'a> ChunkCheck<'a> {
             }),
         };
         if let Some(bad_value) = self.by_row.get_mut(self.tile_start + row) {
-            // All of these are less than 2³⁰, or out of reach.
+            // All of these are less than 2³⁰, or are `usize::MAX`, which stays out of range.
             *bad_value = Some(BadValue {
                 column: column as u32,
                 at: field.start.saturating_sub(start) as u32,
@@ -93,12 +93,12 @@ impl<'a> ChunkCheck<'a> {
     }
 }
 
-/// A column and the type it has so far.
+/// A column and its type so far.
 struct ColumnCheck {
     position: usize,
     fixed: bool,
     data_type: DataType,
-    /// Wider types that rows before do not fit.
+    /// Wider types that earlier rows do not fit.
     refused: Vec<DataType>,
 }
 
@@ -124,8 +124,8 @@ impl ColumnCheck {
         }
     }
 
-    /// Whether any text is a value, as long as it is UTF-8. A column without values so far becomes
-    /// what they need.
+    /// Whether any UTF-8 text is a value. A column without values so far becomes what its values
+    /// need.
     fn is_text(&self) -> bool {
         self.data_type == DataType::Utf8 || !self.fixed && self.data_type == DataType::Null
     }
@@ -146,7 +146,7 @@ impl ColumnCheck {
         misfit.map(|row| from + row)
     }
 
-    /// Takes the type that a value needs, if there is one and the rows before fit it too.
+    /// Widens the column to fit a value, if a wider type exists that earlier rows fit, too.
     fn widen(&mut self, check: &ChunkCheck<'_>, tile: Tile<'_>, row: usize) -> bool {
         if self.fixed || self.is_text() {
             return false;

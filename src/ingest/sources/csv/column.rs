@@ -1,5 +1,4 @@
-//! One column of a chunk under construction: fields parsed straight into the buffers of an Arrow
-//! array.
+//! Builds one column of a chunk: fields are parsed directly into the buffers of an Arrow array.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use crate::model::{DataType, TimeUnit};
 enum Values {
     Null(usize),
     Bool(Vec<bool>),
-    /// Signed words and everything counted in them; narrower types are cut down at the end.
+    /// All signed integers and times; narrower types are cut down at the end.
     Int(Vec<i64>),
     UInt(Vec<u64>),
     Float32(Vec<f32>),
@@ -29,7 +28,7 @@ enum Values {
     },
 }
 
-/// A column and what it has so far.
+/// A column under construction.
 pub(in crate::ingest::sources) struct ColumnBuilder {
     data_type: DataType,
     lenient: bool,
@@ -38,7 +37,8 @@ pub(in crate::ingest::sources) struct ColumnBuilder {
 }
 
 impl ColumnBuilder {
-    /// An empty column; `lenient` takes the spellings that only a user's word makes unambiguous.
+    /// An empty column; `lenient` accepts spellings that are ambiguous unless the user has named
+    /// the type.
     pub(in crate::ingest::sources) fn new(data_type: &DataType, lenient: bool) -> Self {
         let values = match data_type {
             DataType::Null => Values::Null(0),
@@ -67,7 +67,7 @@ impl ColumnBuilder {
         &self.data_type
     }
 
-    /// Makes room for `rows` more rows.
+    /// Reserves space for `rows` more rows.
     pub(in crate::ingest::sources) fn reserve(&mut self, rows: usize) {
         match &mut self.values {
             Values::Null(_) => return,
@@ -83,8 +83,8 @@ impl ColumnBuilder {
         self.valid.words.reserve(rows / 64 + 1);
     }
 
-    /// Appends a column of a tile, or says which row does not parse; those before it have been
-    /// appended.
+    /// Appends a column of a tile. The error is the first row that does not parse; rows before it
+    /// have been appended.
     pub(super) fn push(
         &mut self,
         tile: Tile<'_>,
@@ -94,8 +94,8 @@ impl ColumnBuilder {
         self.push_fields(tile.text(), tile.column(index), rules)
     }
 
-    /// Appends fields of `text`, or says which one does not parse; those before it have been
-    /// appended.
+    /// Appends fields of `text`. The error is the first one that does not parse; those before it
+    /// have been appended.
     pub(in crate::ingest::sources) fn push_fields(
         &mut self,
         text: &[u8],
@@ -163,7 +163,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// The Arrow array, or the row whose text is not UTF-8.
+    /// The Arrow array; the error is a row that is not UTF-8.
     pub(in crate::ingest::sources) fn finish(self) -> Result<ArrayRef, usize> {
         let nulls = self.valid.len - self.valid.ones;
         let nulls = (nulls > 0).then(|| NullBuffer::new(self.valid.finish()));
@@ -191,14 +191,14 @@ fn strict_only<T>() -> Option<fn(Text<'_>) -> Option<T>> {
     None
 }
 
-/// What a timestamp's text may say of a zone.
+/// Whether the text of a timestamp names a zone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Zone {
-    /// Nothing: a wall clock.
+    /// It must not: local time.
     Absent,
-    /// It must name one.
+    /// It must.
     Needed,
-    /// It may: without one it is UTC.
+    /// It may; without one it is UTC.
     Optional,
 }
 
@@ -246,7 +246,7 @@ fn unsigned_bound(data_type: &DataType) -> u64 {
     }
 }
 
-/// Fields of a column on their way into buffers.
+/// Appends fields to the buffers of a column.
 struct FieldAppender<'a, F> {
     text: &'a [u8],
     fields: F,
@@ -255,7 +255,7 @@ struct FieldAppender<'a, F> {
 }
 
 impl<F: Iterator<Item = Field>> FieldAppender<'_, F> {
-    /// Fixed-width values.
+    /// Appends fixed-width values.
     #[inline]
     fn values<T: Copy + Default>(
         self,
@@ -294,7 +294,7 @@ impl<F: Iterator<Item = Field>> FieldAppender<'_, F> {
         Ok(())
     }
 
-    /// A column without values.
+    /// Appends to a column without values.
     fn nulls(self, rows: &mut usize) -> Result<(), usize> {
         for (row, field) in self.fields.enumerate() {
             let bytes = self.text.get(field.start..field.start + field.len).unwrap_or_default();
@@ -308,7 +308,7 @@ impl<F: Iterator<Item = Field>> FieldAppender<'_, F> {
         Ok(())
     }
 
-    /// Text and binary; `finish` is called with where each value starts.
+    /// Appends text or binary; `finish` is called with the start of each value.
     #[inline]
     fn bytes(
         self,
@@ -336,8 +336,8 @@ impl<F: Iterator<Item = Field>> FieldAppender<'_, F> {
     }
 }
 
-/// Makes bytes of the value from `start` on if it is `\x` and pairs of hexadecimal digits, which is
-/// how bytes are printed.
+/// Decodes the value from `start` on if it is `\x` followed by pairs of hexadecimal digits, the
+/// form in which bytes are printed.
 fn take_hexadecimal(out: &mut Vec<u8>, start: usize) {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let pair = |pair: &[u8]| match *pair {
@@ -353,8 +353,8 @@ fn take_hexadecimal(out: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// Appends the first `len` bytes; short ones are copied as a whole word and cut off, which needs no
-/// call.
+/// Appends the first `len` bytes. Short values are copied as a whole word and truncated, which
+/// needs no call.
 #[inline]
 fn append(out: &mut Vec<u8>, tail: &[u8], len: usize) {
     match tail.first_chunk::<16>() {

@@ -1,13 +1,14 @@
-//! The good rows of a chunk that does not parse as a whole, and what is wrong with the others.
+//! Parses the good rows of a chunk that does not parse as a whole, and says what is wrong with the
+//! others.
 //!
-//! Nothing of this runs while chunks parse. When one does not, its rows are taken apart one by one
-//! (`rows`), those that cannot be split are left out and the rest is parsed again; if that fails
-//! too, the values of all rows are judged (`judge`), and what is left without the bad ones parses.
-//! A chunk is decided upon by itself, and chunks are cut by bytes alone, so the verdict on a row
-//! depends on nothing but the input.
+//! This code runs only for chunks that do not parse. Their rows are split one by one (`rows`), rows
+//! that cannot be split are left out, and the rest is parsed again. If that fails too, the values
+//! of all rows are checked (`bad_values`), and the rows without bad values are parsed. Each chunk
+//! is decided on its own, and chunks are cut by bytes alone, so the verdict on a row depends only
+//! on the input.
 //!
-//! In the first chunk, more zero bytes than half its lines mean that the input is no text at all:
-//! that is an error.
+//! If the first chunk has more zero bytes than half its lines, the input is binary, which is an
+//! error.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::ingest::rejects::{Reject, Rejects};
 use crate::model::DataType;
 
-/// The good rows of a chunk, all columns, and the bad ones.
+/// Returns the good rows of a chunk, with all columns, and the bad rows.
 pub fn parse_good_rows(
     schema: &Arc<CsvSchema>,
     chunk: &Arc<CsvChunk>,
@@ -38,7 +39,7 @@ pub fn parse_good_rows(
     }
 }
 
-/// The rows of a chunk from `from` on that can be split, in a chunk of their own.
+/// A chunk of only those rows from `from` on that can be split.
 pub(super) fn splittable(schema: &CsvSchema, chunk: &CsvChunk, from: usize) -> Result<CsvChunk> {
     check_text(schema, chunk)?;
     let good: Vec<Row> = rows(schema, chunk, from).filter(|row| row.fault.is_none()).collect();
@@ -96,7 +97,7 @@ fn parse_without_bad_rows(
 }
 
 impl BadRow {
-    // A chunk has less than 2³⁰ bytes.
+    // The casts are exact: a chunk has less than 2³⁰ bytes.
     fn new(row: Row, cause: Cause) -> Self {
         BadRow { start: row.start as u32, end: row.end as u32, line: row.line, cause }
     }
@@ -106,14 +107,14 @@ fn rows<'a>(schema: &CsvSchema, chunk: &'a CsvChunk, from: usize) -> Rows<'a> {
     Rows::new(&chunk.text, from, schema.columns.len(), schema.delimiter, schema.quote)
 }
 
-/// Refuses an input that is anything but text.
+/// Refuses binary input.
 fn check_text(schema: &CsvSchema, chunk: &CsvChunk) -> Result<()> {
     let count = |byte| memchr_iter(byte, &chunk.text).count();
     let is_text = chunk.number > 0 || count(0) <= count(b'\n') / 2;
     if is_text { Ok(()) } else { Err(not_text(schema, chunk)) }
 }
 
-/// A chunk of these rows alone, without a header.
+/// A chunk of only these rows, without a header.
 fn chunk_of(chunk: &CsvChunk, rows: &[Row]) -> CsvChunk {
     let mut text = Vec::with_capacity(rows.iter().map(|row| row.end - row.start).sum());
     for row in rows {
@@ -125,7 +126,7 @@ fn chunk_of(chunk: &CsvChunk, rows: &[Row]) -> CsvChunk {
     CsvChunk { text, number: chunk.number.max(1), ..CsvChunk { text: Vec::new(), ..*chunk } }
 }
 
-/// The bad rows, told of when they are asked for.
+/// The bad rows; their reasons are put into words on demand.
 fn rejects(
     schema: &Arc<CsvSchema>,
     chunk: &Arc<CsvChunk>,

@@ -1,13 +1,13 @@
-//! Whether the first row holds names, and the names of the columns.
+//! Detects a header and names the columns.
 //!
-//! **Header.** Unless told, the first row is taken for names if its fields are nothing but text,
-//! and if either some column has such a text above values of another type, or all fields are there,
-//! distinct and look like identifiers. Without a header columns are called `column0`, `column1`, …,
-//! as DuckDB does; an empty name in a header becomes one of these, and a repeated one gets `_1`,
+//! **Header.** Unless the options say otherwise, the first row is taken for names if all its fields
+//! are text and if either some column has values of another type below, or all fields are present,
+//! distinct and look like identifiers. Without a header, columns are called `column0`, `column1`,
+//! …, as in DuckDB; an empty name in a header becomes one of these, and a repeated name gets `_1`,
 //! `_2`, ….
 //!
-//! A header found by the looks of its fields alone is a guess that the user hears of ([`Guess`]),
-//! unless its names are known: all from the table, or one from the types asked for.
+//! A header that is recognised by its looks alone is a guess that is reported ([`Guess`]), unless
+//! its names are known: all of them from the table, or one of them from the requested types.
 
 use std::collections::HashSet;
 
@@ -26,11 +26,11 @@ use crate::model::DataType;
 pub(super) enum FirstRow {
     Data,
     Names,
-    /// Nothing but its looks says so.
+    /// Names, judging by their looks alone.
     LikelyNames,
 }
 
-/// Notes what the user has not said and nothing has proved; `perhaps` are names that may be data.
+/// Records guesses; `perhaps` are names that may be data.
 pub(super) fn note_guesses(
     schema: &mut CsvSchema,
     options: &CsvOptions,
@@ -90,8 +90,8 @@ pub(super) fn header_names(
         let name = std::str::from_utf8(value.bytes()).map_err(|_| {
             let file = schema.file.display();
             Error::InvalidInput(format!(
-                "{file}: the name of column {} in the header is not UTF-8; name what the file is, for example \
-                 --encoding latin1",
+                "{file}: the name of column {} in the header is not UTF-8; name what the file is, \
+                 for example --encoding latin1",
                 i + 1
             ))
         })?;
@@ -100,7 +100,7 @@ pub(super) fn header_names(
     Ok(names)
 }
 
-/// Names by the options, the header or the position, made unique.
+/// Names from the options, the header or the position, made unique.
 pub(super) fn column_names(
     schema: &CsvSchema,
     options: &CsvOptions,
@@ -113,7 +113,8 @@ pub(super) fn column_names(
         }
         let (file, given) = (schema.file.display(), names.len());
         return Err(Error::InvalidInput(format!(
-            "{file}: {given} names given for {count} columns; is the delimiter {:?} right (--delimiter)?",
+            "{file}: {given} names given for {count} columns; is the delimiter {:?} right \
+             (--delimiter)?",
             char::from(schema.delimiter)
         )));
     }

@@ -1,4 +1,4 @@
-//! Names and types of an input's columns, from its first chunk.
+//! Infers names and types of an input's columns from its first chunk.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use crate::ingest::infer::TypeCandidates;
 use crate::limits;
 use crate::model::DataType;
 
-/// Finds header, names and types. `first` is the first chunk, or `None` if the input has no bytes.
+/// Infers header, names and types. `first` is the first chunk, or `None` for an empty input.
 pub fn infer(file: &Path, options: &CsvOptions, first: Option<&CsvChunk>) -> Result<CsvSchema> {
     options.check()?;
     let delimiter = first.map_or(options.delimiter.unwrap_or(COMMA), |chunk| chunk.delimiter);
@@ -78,14 +78,15 @@ fn check_width(file: &Path, columns: usize) -> Result<()> {
     Ok(())
 }
 
-/// An input without rows has the columns that the options name.
+/// For an input without rows, the columns come from the options.
 fn empty_input(mut schema: CsvSchema, options: &CsvOptions) -> Result<CsvSchema> {
     let from_schema = || options.schema.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     let names = options.names.clone().unwrap_or_else(from_schema);
     if names.is_empty() {
         let file = schema.file.display();
         return Err(Error::InvalidInput(format!(
-            "{file} is empty: there are no rows, and no header to tell the columns; name them with --names"
+            "{file} is empty: there are no rows, and no header to tell the columns; name them with \
+             --names"
         )));
     }
     let column =
@@ -95,7 +96,7 @@ fn empty_input(mut schema: CsvSchema, options: &CsvOptions) -> Result<CsvSchema>
     Ok(schema)
 }
 
-/// The rows to infer from, and where they start: without bad ones, if these are left out.
+/// The chunk to infer from and the start of its rows; without bad rows if these are left out.
 fn sample<'a>(
     schema: &CsvSchema,
     chunk: &'a CsvChunk,
@@ -108,7 +109,7 @@ fn sample<'a>(
     Ok((Cow::Borrowed(chunk), from))
 }
 
-/// Hands the first `rows` rows (to the end of their tile) to `f`.
+/// Calls `f` with the first `rows` rows, rounded up to whole tiles.
 fn for_tiles(
     schema: &CsvSchema,
     chunk: &CsvChunk,
@@ -139,8 +140,7 @@ fn add_tile(tile: Tile<'_>, rules: &FieldRules, candidates: &mut [TypeCandidates
     }
 }
 
-/// Takes the table's type where all of the sample parses as it, or where what does not is to be
-/// left out.
+/// Uses the table's type if the whole sample parses as it, or if the rows that do not are left out.
 fn prefer_prior(schema: &mut CsvSchema, options: &CsvOptions, chunk: &CsvChunk) -> Result<()> {
     let (sample, from) = sample(schema, chunk, schema.data_start(chunk)?, options.infer_rows)?;
     let priors: HashMap<&str, &DataType> =

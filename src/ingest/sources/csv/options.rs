@@ -1,38 +1,40 @@
-//! How to read CSV.
+//! Options for reading CSV.
 
 use super::guess::COMMA;
 use crate::error::{Error, Result};
 use crate::ingest::sources::format::Format;
 use crate::model::DataType;
 
-/// Rows that inference looks at by default.
+/// Rows that inference reads by default.
 pub const INFER_ROWS: usize = 20_480;
 
-/// How to read the text.
+/// Options for reading CSV and TSV.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsvOptions {
-    /// Between fields, an ASCII character; `None` finds out.
+    /// Delimiter of fields, an ASCII character; `None` to detect it.
     pub delimiter: Option<u8>,
-    /// Around fields; an ASCII character.
+    /// Quote character, ASCII.
     pub quote: u8,
-    /// Whether the first row holds names; `None` finds out.
+    /// Whether the first row holds names; `None` to detect it.
     pub header: Option<bool>,
     /// Unquoted spellings of null besides the empty field.
     pub nulls: Vec<String>,
-    /// Whether an unquoted empty field of a text column is null and not the empty text.
+    /// Whether an unquoted empty field of a text column is null rather than the empty text.
     pub empty_is_null: bool,
-    /// Names for all columns, in place of a header's.
+    /// Names of all columns, overriding a header.
     pub names: Option<Vec<String>>,
-    /// Types of some columns by name, taken as they are.
+    /// Types of some columns by name; these never widen.
     pub schema: Vec<(String, DataType)>,
-    /// Columns that do not come from the text, for whose types it need not have any.
+    /// Columns from elsewhere, such as the path: `schema` may name them although the text lacks
+    /// them.
     pub external_columns: Vec<String>,
-    /// Types that the table at hand has already, by name: preferred where the sample fits them, so
-    /// that a column of text goes on being text though this input has nothing but digits.
+    /// Types of the table's columns by name, preferred where the sample fits them: a text column
+    /// stays text even if this input has nothing but digits.
     pub prior: Vec<(String, DataType)>,
     /// Rows of the first chunk to infer from.
     pub infer_rows: usize,
-    /// Leave out rows that cannot be read ([`super::parse_good_rows`]), in inference and cutting too.
+    /// Leave out rows that cannot be read ([`super::parse_good_rows`]), also when cutting chunks
+    /// and inferring types.
     pub skip_bad_rows: bool,
 }
 
@@ -55,7 +57,7 @@ impl Default for CsvOptions {
 }
 
 impl CsvOptions {
-    /// The defaults for a format: a tab as delimiter for TSV, to be found out for CSV.
+    /// The defaults for a format: a tab as delimiter for TSV; for CSV it is detected.
     pub fn for_format(format: Format) -> Self {
         let delimiter = (format == Format::Tsv).then_some(b'\t');
         CsvOptions { delimiter, ..CsvOptions::default() }
@@ -67,7 +69,8 @@ impl CsvOptions {
         let delimiter = self.delimiter.unwrap_or(COMMA);
         if !usable(delimiter) || !usable(self.quote) || delimiter == self.quote {
             return Err(Error::InvalidInput(format!(
-                "delimiter {:?} and quote {:?} must be two different ASCII characters, and no line ends",
+                "delimiter {:?} and quote {:?} must be two different ASCII characters, and no line \
+                 ends",
                 char::from(delimiter),
                 char::from(self.quote)
             )));

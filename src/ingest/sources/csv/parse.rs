@@ -1,9 +1,9 @@
-//! One chunk of text to one Arrow batch.
+//! Parses one chunk of text into one Arrow batch.
 //!
 //! Rows are split tile by tile, and in each tile the columns are parsed one after the other, so
-//! that the work on a column is one tight loop. A column that turns out not to be of its type is
-//! left for a second pass over the chunk, which finds the wider type; that is rare, and costs
-//! nothing where it does not happen.
+//! that the work on a column is one tight loop. A column with a value that is not of its type is
+//! left to a second pass over the chunk, which finds the wider type; that is rare, and costs
+//! nothing otherwise.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ pub fn parse_columns(
 }
 
 impl CsvSchema {
-    /// Where the data rows of a chunk start.
+    /// Offset of the first data row of a chunk.
     pub(super) fn data_start(&self, chunk: &CsvChunk) -> Result<usize> {
         if !self.header || chunk.number > 0 {
             return Ok(0);
@@ -74,7 +74,7 @@ impl CsvSchema {
     }
 }
 
-/// Splits the chunk, and gives the number of its rows.
+/// Calls `f` with each tile of the chunk; returns the number of rows.
 fn for_tiles(
     schema: &CsvSchema,
     chunk: &CsvChunk,
@@ -91,7 +91,7 @@ fn for_tiles(
     Ok(rows)
 }
 
-/// A column on its way.
+/// A column being parsed.
 struct ColumnParse {
     position: usize,
     fixed: bool,
@@ -142,23 +142,23 @@ impl ColumnParse {
     }
 }
 
-/// The rows of the chunk, if they are all as long as those of its first tile, which may be a single
-/// one.
+/// Estimates the rows of the chunk from the average length of those in its first tile, which may be
+/// a single row.
 fn expected_rows(chunk: &CsvChunk, tile: Tile<'_>, columns: usize) -> usize {
     let first = tile.column(0).next().map_or(0, |field| field.start);
     let end = tile
         .column(columns.saturating_sub(1))
         .last()
         .map_or(first, |field| field.start + field.len);
-    // Each row has its line feed.
+    // Plus one for the line feed.
     let row_bytes = end.saturating_sub(first) / tile.rows().max(1) + 1;
     let bytes = chunk.text.len() - first;
     let rows = bytes / row_bytes + tile.rows();
-    // A sixteenth to spare.
+    // With a sixteenth to spare.
     rows + rows / 16
 }
 
-/// Finds a wider type for every failed column, and parses it again as that.
+/// Finds a wider type for every failed column and parses it again.
 fn widen_failed(
     schema: &CsvSchema,
     chunk: &CsvChunk,
@@ -174,8 +174,8 @@ fn widen_failed(
     })?;
     for (i, wider) in wider {
         if let Some(part) = parts.get_mut(i) {
-            // Fixed from here on: what does not parse now is an error; the spellings stay strict
-            // ones.
+            // Fixed from here on: a value that does not parse now is an error. Parsing stays
+            // strict.
             let column = ColumnBuilder::new(&wider.data_type(), false);
             *part = ColumnParse {
                 position: part.position,
@@ -196,9 +196,9 @@ fn widen_failed(
 
 /// The search for a column's wider type.
 enum Wider {
-    /// No value was known before: whatever the chunk holds.
+    /// The type was unknown: candidates from the values of this chunk.
     Any(usize, TypeCandidates),
-    /// Along the lattice.
+    /// A known type, to be widened along the lattice.
     From(usize, DataType),
 }
 
@@ -232,7 +232,7 @@ impl Wider {
     }
 }
 
-/// Widens the type as far as the tile's values need, or says which one has no place in the lattice.
+/// Widens the type as far as the tile's values need; a value that fits no wider type is an error.
 fn widen_for_tile(
     schema: &CsvSchema,
     chunk: &CsvChunk,
@@ -240,8 +240,8 @@ fn widen_for_tile(
     position: usize,
     data_type: &mut DataType,
 ) -> Result<()> {
-    // What parses needs no look at its type: the tile is tried as a whole, row by row from where it
-    // fails.
+    // Rows that parse need no inference: the tile is tried as a whole, and again from the start
+    // after each failure.
     let mut scratch = Vec::new();
     loop {
         let Err(row) = ColumnBuilder::new(data_type, false).push(tile, position, &schema.rules)

@@ -1,10 +1,10 @@
-//! What a field's bytes stand for: nulls, and doubled quotes made single.
+//! Interprets the bytes of a field: nulls and doubled quotes.
 
 use super::split::Field;
 use crate::ingest::infer::TypeCandidates;
 use crate::ingest::text::Text;
 
-/// How fields that are no values look.
+/// Which fields are null, and the quote character.
 #[derive(Clone, Debug)]
 pub(in crate::ingest::sources) struct FieldRules {
     pub(in crate::ingest::sources) quote: u8,
@@ -19,7 +19,7 @@ impl FieldRules {
     }
 }
 
-/// The field's bytes, doubled quotes made single in `scratch` where there are any.
+/// The field's bytes; doubled quotes are made single in `scratch`, if there are any.
 #[inline]
 pub(super) fn unquoted<'a>(
     text: &'a [u8],
@@ -36,7 +36,7 @@ pub(super) fn unquoted<'a>(
     Text::from(scratch.as_slice())
 }
 
-/// Appends a quoted field with its doubled quotes made single.
+/// Appends a quoted field, making doubled quotes single.
 pub(super) fn unescape(mut bytes: &[u8], quote: u8, out: &mut Vec<u8>) {
     while let Some(at) = memchr::memchr(quote, bytes) {
         let (head, rest) = bytes.split_at((at + 1).min(bytes.len()));
@@ -46,7 +46,7 @@ pub(super) fn unescape(mut bytes: &[u8], quote: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Takes a field into its column's kinds, if it is a value.
+/// Adds a field to its column's type candidates, unless it is null.
 #[inline]
 pub(super) fn add_field(
     text: &[u8],

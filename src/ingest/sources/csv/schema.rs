@@ -12,28 +12,28 @@ use crate::model::{DataType, Schema};
 /// A column of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsvColumn {
-    /// Name, from the header, the options or the position.
+    /// Name from the header, the options or the position.
     pub name: Arc<str>,
-    /// Type to start with; a chunk may come out wider unless it is fixed.
+    /// Inferred type. A chunk may come out wider unless the type is fixed.
     pub data_type: DataType,
     /// Whether the user has named the type.
     pub fixed: bool,
 }
 
-/// All that is needed to parse chunks of one input.
+/// Everything needed to parse chunks of one input.
 #[derive(Clone, Debug)]
 pub struct CsvSchema {
     /// The columns, in the order of the fields.
     pub columns: Vec<CsvColumn>,
     /// Whether the first row of chunk 0 holds names.
     pub header: bool,
-    /// What was taken for granted without proof.
+    /// Assumptions about the input.
     pub guesses: Vec<Guess>,
     pub(super) file: PathBuf,
     pub(super) delimiter: u8,
     pub(super) quote: u8,
     pub(super) rules: FieldRules,
-    /// Whether bad rows are left out, here and by [`super::parse_good_rows`].
+    /// Whether bad rows are left out ([`super::parse_good_rows`]).
     pub skip_bad_rows: bool,
 }
 
@@ -57,8 +57,7 @@ impl CsvSchema {
         }
     }
 
-    /// The same with the types that a table has as the ones to start with, where the user has named
-    /// none.
+    /// The same schema, starting from the types of a table where the user has named none.
     #[must_use]
     pub fn starting_from(&self, table: &Schema) -> Self {
         let types: HashMap<&str, &DataType> =

@@ -10,18 +10,18 @@ const SHOWN: usize = 80;
 /// A row that is left out, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadRow {
-    /// Line of the input where the fault is, from 1.
+    /// Line of the fault in the input, from 1.
     pub line: u64,
-    /// The key of the value that does not fit, if it is a value.
+    /// The key, if a single value does not fit its column.
     pub column: Option<String>,
-    /// What is wrong.
+    /// Description of the fault.
     pub reason: String,
-    /// The row as it stands in the input.
+    /// The row as in the input.
     pub text: Vec<u8>,
 }
 
 impl BadRow {
-    /// The row as an error of its input.
+    /// An error for this row.
     pub fn error(&self, file: &Path) -> Error {
         let (file, line, reason) = (file.display(), self.line, &self.reason);
         Error::InvalidInput(match &self.column {
@@ -34,7 +34,7 @@ impl BadRow {
     }
 }
 
-/// A text cut to what a message can hold.
+/// A text, shortened for a message.
 pub(super) fn shown(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text.get(..4 * SHOWN).unwrap_or(text)).into_owned();
     match text.char_indices().nth(SHOWN) {

@@ -1,6 +1,7 @@
-//! Rows of a chunk as a table: for each key, where its value lies in each row.
+//! Parses the rows of a chunk into a table: for each key, where its value is in each row.
 //!
-//! Strings with escapes are written out behind the text, so that all values are plain pieces of it.
+//! Strings with escapes are decoded into a buffer after the text, so that every value is a plain
+//! slice.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,13 +18,12 @@ use crate::error::{Error, Result};
 use crate::ingest::sources::csv::split::Field;
 use crate::limits;
 
-/// The most bytes of a chunk: positions have 31 bits, half of them for strings without their
-/// escapes.
+/// The most bytes of a chunk: positions have 31 bits, half of which are for decoded strings.
 const MAX_CHUNK: usize = 1 << 30;
-/// The most places of values of a chunk, there or not: rows times keys.
+/// The most cells of a chunk, that is rows times keys, absent values included.
 const MAX_CELLS: usize = 1 << 25;
 
-/// Where a value lies, and its kind in the lowest three bits of its length.
+/// The position of a value. The lowest three bits of `tag` are its kind, the others its length.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     start: u32,
@@ -31,7 +31,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// A value that is not there.
+    /// An absent value.
     const NULL: Entry = Entry { start: 0, tag: 0 };
 
     fn new(kind: Kind, start: usize, len: usize) -> Self {
@@ -56,7 +56,7 @@ impl Entry {
         }
     }
 
-    /// As CSV has it: a string is in quotes, and null is nothing without quotes.
+    /// The value as a CSV field: a string is quoted, and null is unquoted and empty.
     #[inline]
     pub(super) fn field(&self) -> Field {
         let quoted = self.kind() == Kind::String;
@@ -66,17 +66,18 @@ impl Entry {
 
 /// The rows of a chunk.
 pub(super) struct Table<'a> {
-    /// The chunk's text, and behind it strings without their escapes.
+    /// The chunk's text, followed by decoded strings.
     pub(super) text: Cow<'a, [u8]>,
-    /// Keys and their values: those of the schema first, in its order. Every column has all rows.
+    /// Keys and their values: the keys of the schema first, in its order. Every column has all
+    /// rows.
     pub(super) columns: Vec<(Arc<str>, Vec<Entry>)>,
-    /// Where each row starts and ends.
+    /// Start and end of each row.
     pub(super) rows: Vec<(usize, usize)>,
-    /// What is no row, and is not among them.
+    /// Bad rows, which `rows` does not contain.
     pub(super) bad: Vec<BadRow>,
 }
 
-/// Reads rows up to `most`, which may be few of the chunk.
+/// Reads at most `most` rows of the chunk.
 pub(super) fn read_table<'a>(
     schema: &JsonSchema,
     chunk: &'a JsonChunk,
@@ -135,7 +136,8 @@ pub(super) fn read_table<'a>(
             || reader.columns.len().saturating_mul(rows.len()) > MAX_CELLS
         {
             return Err(Error::LimitExceeded(format!(
-                "{}: line {}: {} different keys in {} rows; are some of them data? A table has at most {} columns",
+                "{}: line {}: {} different keys in {} rows; are some of them data? A table has at \
+                 most {} columns",
                 schema.file.display(),
                 lines.line_at(start),
                 reader.columns.len(),
@@ -161,7 +163,7 @@ fn skip_blanks_and_lines(cursor: &mut Cursor<'_>) {
     }
 }
 
-/// Where a row ends that is none.
+/// The end of a bad row.
 fn row_end(chunk: &JsonChunk, start: usize) -> usize {
     match chunk.layout {
         Layout::Lines => {
@@ -176,7 +178,7 @@ fn count_lines(chunk: &JsonChunk, from: usize, to: usize) -> u64 {
     memchr_iter(b'\n', chunk.text.get(from..to).unwrap_or_default()).count() as u64
 }
 
-/// Counts lines up to places that come one after the other.
+/// Counts lines up to ascending positions.
 pub(super) struct LineCounter<'a> {
     pub(super) text: &'a [u8],
     pub(super) at: usize,
@@ -197,7 +199,7 @@ struct TableReader<'a> {
     decoded: Vec<u8>,
     columns: Vec<(Arc<str>, Vec<Entry>)>,
     positions: HashMap<Arc<str>, usize>,
-    /// Number of the row at hand.
+    /// Number of the current row.
     row: usize,
 }
 
@@ -208,7 +210,7 @@ impl TableReader<'_> {
         }
     }
 
-    /// An object, key by key.
+    /// Parses an object, key by key.
     fn read_row(&mut self, cursor: &mut Cursor<'_>) -> ParseResult<()> {
         cursor.expect(b'{', "an object: each row is one, and '{'")?;
         cursor.skip_blanks();
@@ -289,14 +291,14 @@ impl TableReader<'_> {
         }
         let Some((_, entries)) = self.columns.get_mut(at) else { return };
         if entries.len() > self.row {
-            entries.truncate(self.row); // the key once more
+            entries.truncate(self.row); // a repeated key
         } else if entries.len() < self.row {
             entries.resize(self.row, Entry::NULL);
         }
         entries.push(entry);
     }
 
-    /// Forgets the row at hand.
+    /// Removes the values of the current row.
     fn drop_row(&mut self) {
         for (_, entries) in &mut self.columns {
             entries.truncate(self.row);

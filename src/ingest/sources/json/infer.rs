@@ -1,4 +1,4 @@
-//! Names and types of an input's columns, from its first chunk.
+//! Infers names and types of an input's columns from its first chunk.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::schema::{JsonColumn, JsonSchema};
 use crate::error::{Error, Result};
 use crate::model::DataType;
 
-/// Finds names and types. `first` is the first chunk, or `None` if the input has no values.
+/// Infers names and types. `first` is the first chunk, or `None` if the input has no values.
 pub fn infer(file: &Path, options: &JsonOptions, first: Option<&JsonChunk>) -> Result<JsonSchema> {
     let fixed = |(name, data_type): &(String, DataType)| JsonColumn {
         name: Arc::from(name.as_str()),
@@ -36,7 +36,7 @@ pub fn infer(file: &Path, options: &JsonOptions, first: Option<&JsonChunk>) -> R
             return Err(bad.error(file));
         }
     }
-    // Keys that the user knows of may come late.
+    // Keys that the user has named may first appear later.
     for named in &options.schema {
         let elsewhere = options.external_columns.contains(&named.0);
         if !elsewhere && schema.columns.iter().all(|column| *column.name != *named.0) {

@@ -1,16 +1,16 @@
-//! How to read JSON.
+//! Options for reading JSON.
 
 use crate::ingest::sources::csv::{CsvOptions, INFER_ROWS};
 use crate::model::DataType;
 
-/// How to read the values.
+/// Options for reading JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonOptions {
-    /// Types of some columns by name, taken as they are.
+    /// Types of some columns by name; these never widen.
     pub schema: Vec<(String, DataType)>,
-    /// Columns that do not come from the input, unless it has them too.
+    /// Columns from elsewhere, such as the path, unless the input has them too.
     pub external_columns: Vec<String>,
-    /// Types that the table at hand has already, by name: preferred where the sample fits them.
+    /// Types of the table's columns by name, preferred where the sample fits them.
     pub prior: Vec<(String, DataType)>,
     /// Rows of the first chunk to infer from.
     pub infer_rows: usize,
@@ -28,7 +28,7 @@ impl Default for JsonOptions {
 }
 
 impl From<&CsvOptions> for JsonOptions {
-    /// What the options of text have to say of JSON.
+    /// The CSV options that apply to JSON too.
     fn from(csv: &CsvOptions) -> Self {
         JsonOptions {
             schema: csv.schema.clone(),

@@ -1,7 +1,7 @@
-//! One chunk of text to one Arrow batch, and the rows that are none.
+//! Parses one chunk of text into one Arrow batch and a list of bad rows.
 //!
-//! A row that cannot be read, or a value that its column cannot hold, does not end the work: the
-//! row is left out and told ([`BadRow`]), and the caller decides what becomes of it.
+//! A row that cannot be read, or whose value its column cannot hold, does not end the work: the row
+//! is left out and returned as a [`BadRow`], and the caller decides what to do with it.
 
 use std::sync::Arc;
 
@@ -20,16 +20,16 @@ use crate::ingest::sources::csv::column::ColumnBuilder;
 use crate::ingest::sources::csv::split::Field;
 use crate::model::DataType;
 
-/// What is in a chunk.
+/// The rows of a chunk.
 #[derive(Clone, Debug)]
 pub struct ParsedRows {
     /// The rows that could be read.
     pub batch: RecordBatch,
-    /// The others, in order.
+    /// The bad rows, in order.
     pub bad: Vec<BadRow>,
 }
 
-/// All rows of a chunk; the first that cannot be read is an error.
+/// Parses all rows of a chunk; the first bad row is an error.
 pub fn parse_chunk(schema: &JsonSchema, chunk: &JsonChunk) -> Result<RecordBatch> {
     let ParsedRows { batch, bad } = parse_rows(schema, chunk)?;
     match bad.first() {
@@ -38,8 +38,8 @@ pub fn parse_chunk(schema: &JsonSchema, chunk: &JsonChunk) -> Result<RecordBatch
     }
 }
 
-/// The columns of a chunk at these positions, in this order. A key that is not among the schema's
-/// is left out or, if they are to be `complete`, an error.
+/// Parses the columns at these positions, in this order. A key that the schema lacks is ignored or,
+/// if `complete` is set, an error.
 pub fn parse_columns(
     schema: &JsonSchema,
     chunk: &JsonChunk,
@@ -52,8 +52,8 @@ pub fn parse_columns(
         let start = table.rows.get(first).map_or(0, |(start, _)| *start);
         let line = LineCounter { text: &chunk.text, at: 0, line: chunk.line }.line_at(start);
         return Err(Error::InvalidInput(format!(
-            "{}: line {line}: the key '{name}' is in none of the first rows, which told the columns; name the columns that \
-             are wanted, or ingest it into a table, which takes in all",
+            "{}: line {line}: the key '{name}' is in none of the first rows, which told the columns; \
+             name the columns that are wanted, or ingest it into a table, which takes in all",
             schema.file.display()
         )));
     }
@@ -64,12 +64,12 @@ pub fn parse_columns(
     }
 }
 
-/// The rows of a chunk, apart from those that cannot be read.
+/// Parses the rows of a chunk, leaving out bad ones.
 pub fn parse_rows(schema: &JsonSchema, chunk: &JsonChunk) -> Result<ParsedRows> {
     build(schema, chunk, read_table(schema, chunk, usize::MAX)?, None)
 }
 
-/// Arrays of all columns, or of those at some positions.
+/// Builds the arrays of all columns, or of those at `positions`.
 fn build(
     schema: &JsonSchema,
     chunk: &JsonChunk,
@@ -103,7 +103,7 @@ fn build(
         RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
             .map_err(failed)?;
     if !misfits.is_empty() {
-        // Of a row with several values that do not fit, the first is told.
+        // Only the first misfit of a row is reported.
         misfits.sort_by_key(|value: &Misfit| value.row);
         misfits.dedup_by_key(|value| value.row);
         let mut keep = vec![true; rows.len()];
@@ -130,27 +130,27 @@ fn build(
 /// A value that its column cannot hold.
 struct Misfit {
     row: usize,
-    /// Where it is in the text, if it has no escapes.
+    /// Position in the text, if the value has no escapes.
     at: usize,
     column: String,
     reason: String,
 }
 
-/// A column of a chunk on its way into an array.
+/// A column of a chunk, to be built into an array.
 struct ChunkColumn<'a, F> {
     name: &'a str,
     text: &'a [u8],
     entries: &'a [Entry],
     fixed: bool,
-    /// Whether the table has floats there.
+    /// Whether the table's column is a float.
     float_before: bool,
-    /// The type of values of which none was known before.
+    /// Infers the type of a column whose type is unknown.
     infer: F,
 }
 
 impl<F: Fn(&[Entry]) -> DataType> ChunkColumn<'_, F> {
-    /// The array, in the first type along the lattice that holds all values; those that none holds
-    /// are null in it.
+    /// Builds the array in the first type along the lattice that holds all values; values that no
+    /// type holds are null in it.
     fn array(&self, data_type: DataType, misfits: &mut Vec<Misfit>) -> ArrayRef {
         let mut data_type = data_type;
         let before = misfits.len();
@@ -166,7 +166,7 @@ impl<F: Fn(&[Entry]) -> DataType> ChunkColumn<'_, F> {
         }
     }
 
-    /// The array in this type, or the wider one that a value needs.
+    /// Builds the array in this type. The error is the wider type that a value needs.
     fn fill(&self, data_type: &DataType, misfits: &mut Vec<Misfit>) -> Result<ArrayRef, DataType> {
         let rules = rules();
         let candidates = accepted(data_type, self.fixed);
@@ -190,11 +190,11 @@ impl<F: Fn(&[Entry]) -> DataType> ChunkColumn<'_, F> {
                 return Err(wider);
             }
             misfits.push(self.misfit(at, *entry, data_type));
-            // Nothing is null in any type.
+            // An absent field is null in any type.
             let _ = column.push_fields(self.text, std::iter::once(Field::NONE), &rules);
             at += 1;
         }
-        // What is not UTF-8 was no row.
+        // Rows that are not UTF-8 have been left out already.
         Ok(column.finish().unwrap_or_else(|_| Arc::new(NullArray::new(self.entries.len()))))
     }
 

@@ -1,36 +1,35 @@
-//! Where values end: the scan that cuts arrays and free-standing objects, before anything is
+//! Finds the ends of values, to cut arrays and concatenated objects into chunks before anything is
 //! parsed.
 //!
-//! It knows strings and depth and nothing else. Of an array it makes what its elements are without
-//! it: the outer brackets and the commas between elements become blanks, so that a worker sees
-//! values with blanks between them.
+//! It tracks only strings and depth. It replaces the outer brackets of an array and the commas
+//! between its elements by blanks, so that workers see values separated by blanks.
 
 use memchr::memchr2;
 
-/// How rows stand in the input.
+/// How the rows of an input are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// A row or more a line, none over several lines.
+    /// One or more rows per line; no row spans lines.
     Lines,
-    /// Values with blanks between them, or nothing.
+    /// Values separated by blanks or nothing.
     Values,
     /// The elements of one array.
     Array,
 }
 
-/// What stands where it cannot.
+/// A byte in a wrong place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ScanError {
     pub(super) at: usize,
     pub(super) what: &'static str,
 }
 
-/// Between values, what may come.
+/// What is expected next, between values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
     /// The bracket that opens the array.
     Open,
-    /// An element, or the end of an array without any.
+    /// An element, or the end of an empty array.
     First,
     /// A value.
     Value,
@@ -40,32 +39,32 @@ enum Expected {
     End,
 }
 
-/// The ends of the values in a growing text.
+/// Finds the ends of values in a growing text.
 #[derive(Debug)]
 pub(super) struct Scan {
     array: bool,
     next: Expected,
-    /// Looked at so far.
+    /// Scanned up to here.
     pub(super) at: usize,
-    /// Brackets that are open.
+    /// Number of open brackets.
     depth: usize,
     in_string: bool,
-    /// Within a number or a literal that is an element itself.
+    /// Inside a top-level number or literal.
     in_scalar: bool,
-    /// Behind the last value; 0 if there is none yet.
+    /// Just after the last complete value; 0 if there is none yet.
     pub(super) last: usize,
-    /// Where the value at hand starts.
+    /// Start of the current value.
     pub(super) start: usize,
 }
 
 impl Scan {
-    /// Before the first byte of an array, or of values.
+    /// Starts before the first byte of an array, or of separate values.
     pub(super) fn new(array: bool) -> Self {
         let next = if array { Expected::Open } else { Expected::Value };
         Scan { array, next, at: 0, depth: 0, in_string: false, in_scalar: false, last: 0, start: 0 }
     }
 
-    /// Goes on behind text that was cut off at `last`.
+    /// Continues after the text up to `last` has been cut off.
     pub(super) fn cut(&mut self) {
         self.at -= self.last;
         self.start = self.start.saturating_sub(self.last);
@@ -84,8 +83,8 @@ impl Scan {
         self.depth > 0 || self.in_string
     }
 
-    /// Looks at all of the text, or says what stands in a wrong place. A text that ends with half
-    /// an escape waits for more.
+    /// Scans all of the text; a misplaced byte is an error. If the text ends within an escape, the
+    /// scan waits for more.
     pub(super) fn advance(&mut self, text: &mut [u8]) -> Result<(), ScanError> {
         while let Some(byte) = text.get(self.at).copied() {
             if self.in_string {
@@ -117,7 +116,7 @@ impl Scan {
         Ok(())
     }
 
-    /// Brackets and strings inside a value.
+    /// Scans brackets and strings inside a value.
     #[inline]
     fn skip_nested(&mut self, text: &[u8]) {
         let rest = text.get(self.at..).unwrap_or_default();
@@ -148,7 +147,8 @@ impl Scan {
         }
     }
 
-    /// A byte outside of values: whether it is to become a blank; `None` to be asked again.
+    /// Handles a byte between values. Returns whether it must be blanked out; `None` to be called
+    /// again with the same byte.
     fn between_values(&mut self, byte: u8) -> Result<Option<bool>, ScanError> {
         let wrong = |what| Err(ScanError { at: self.at, what });
         let ends_scalar =
@@ -192,7 +192,8 @@ impl Scan {
     }
 }
 
-/// Behind the value at `start`, as the scan sees it; the end of the text if the value does not end.
+/// The position just after the value at `start`, as the scan sees it; the end of the text if the
+/// value is incomplete.
 pub(super) fn value_end(text: &[u8], start: usize) -> usize {
     let (mut at, mut depth) = (start, 0_usize);
     while let Some(byte) = text.get(at) {

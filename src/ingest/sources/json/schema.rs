@@ -11,16 +11,16 @@ use crate::model::DataType;
 pub struct JsonColumn {
     /// The key.
     pub name: Arc<str>,
-    /// Type to start with; a chunk may come out wider unless it is fixed.
+    /// Inferred type. A chunk may come out wider unless the type is fixed.
     pub data_type: DataType,
     /// Whether the user has named the type.
     pub fixed: bool,
 }
 
-/// All that is needed to parse chunks of one input.
+/// Everything needed to parse chunks of one input.
 #[derive(Clone, Debug)]
 pub struct JsonSchema {
-    /// The columns that are known before the first row is read; a chunk may have more.
+    /// The columns that the sample or the user named; a chunk may have more.
     pub columns: Vec<JsonColumn>,
     pub(super) file: PathBuf,
     /// Types of the table's columns.
@@ -28,7 +28,7 @@ pub struct JsonSchema {
 }
 
 impl JsonSchema {
-    /// The input that it is of.
+    /// Name of the input.
     pub fn file(&self) -> &Path {
         &self.file
     }

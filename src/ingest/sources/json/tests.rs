@@ -1,4 +1,4 @@
-//! Texts to batches: layouts, types, what is refused and where, chunks of any size, damage.
+//! Tests from text to batches: layouts, types, errors and their positions, chunk sizes, damage.
 
 use std::fmt::Write as _;
 use std::io::Cursor;
@@ -115,7 +115,7 @@ fn types() {
 #[test]
 fn keys() {
     assert_eq!(read(r#"{"a":1,"a":2,"\u0062":3}{"b":4,"a":5}"#), ["a int64: 2 5", "b int64: 3 4"]);
-    // Once more with a string whose escapes are written out, then another kind.
+    // A repeated key: first a string with escapes, then another kind.
     assert_eq!(read(r#"{"a":"x\n","a":null}{"a":"y"}"#), ["a utf8: ∅ y"]);
     assert_eq!(read("{}\n{\"a\":1}\n{}"), ["a int64: ∅ 1 ∅"]);
     assert!(refused("{\"\":1}").contains("a key of 0 bytes"));
@@ -286,7 +286,7 @@ fn a_key_in_each_row_is_an_error_before_memory_is_gone() {
     assert!(matches!(error, Error::LimitExceeded(_)), "{error}");
 }
 
-/// Every piece of the start of a text is an error or rows that the whole has.
+/// Every prefix of a text is an error, or has rows of the whole.
 #[test]
 fn truncations() {
     let lines = "{\"a\":1,\"b\":\"x\\u00e9\"}\n{\"a\":2.5,\"b\":{\"c\":[]}}\n{\"a\":3}\n";
@@ -339,8 +339,7 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
 }
 
 proptest! {
-    /// Rows written in any layout, order of keys, spelling and size of chunks are read as they
-    /// were.
+    /// Rows written in any layout, key order, spelling and chunk size are read back unchanged.
     #[test]
     fn what_is_written_is_read(rows in rows(), layout in 0..3_u8, how in any::<u8>(), size in 1..200_usize) {
         let blank = [" ", "", "\t", if layout == 0 { " " } else { "\r\n" }][usize::from(how & 3)];
@@ -381,8 +380,7 @@ proptest! {
         prop_assert_eq!(read, rows);
     }
 
-    /// Any bytes are an error or some rows, and the same rows without types given as with chunks of
-    /// another size.
+    /// Random bytes are an error or some rows, and the same number of rows whatever the chunk size.
     #[test]
     fn any_bytes(text in "[\\[\\]{}\",:0-9a-e\\\\ \nntrue.-]{0,60}", size in 1..20_usize) {
         let rows = |size| -> Option<usize> {

@@ -1,4 +1,4 @@
-//! Which values a column of a type takes, and which type values have in common.
+//! Which values a column accepts, and the common type of values.
 
 use super::fields::Entry;
 use super::schema::JsonSchema;
@@ -10,8 +10,8 @@ use crate::ingest::text::Text;
 use crate::model::DataType;
 
 impl JsonSchema {
-    /// Where a column is whose type is not known yet: the type that its values have in common, or
-    /// the table's where all of them fit.
+    /// The type of a column that has none yet: the table's type if all values fit it, else their
+    /// common type.
     pub(super) fn type_of(&self, name: &str, text: &[u8], entries: &[Entry]) -> DataType {
         let mut candidates = TypeCandidates::default();
         entries.iter().for_each(|entry| add_entry(text, *entry, &mut candidates));
@@ -26,14 +26,14 @@ impl JsonSchema {
         }
     }
 
-    /// Whether the table has a column of floats of this name, which takes the texts of
+    /// Whether the table has a float column of this name, which accepts the texts of
     /// [`is_float_text`].
     pub(super) fn is_float(&self, name: &str) -> bool {
         self.prior.get(name).is_some_and(is_float)
     }
 }
 
-/// Takes a value into its column's kinds.
+/// Adds a value to its column's type candidates.
 pub(super) fn add_entry(text: &[u8], entry: Entry, candidates: &mut TypeCandidates) {
     let field = entry.field();
     let value = Text::new(text.get(field.start..).unwrap_or_default(), field.len);
@@ -49,21 +49,21 @@ pub(super) fn is_float(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Float32 | DataType::Float64)
 }
 
-/// Whether an entry is one of the texts by which an export writes the floats for which JSON has no
-/// numbers.
+/// Whether an entry is one of the texts that an export writes for floats that JSON numbers cannot
+/// express.
 pub(super) fn is_float_text(text: &[u8], entry: Entry) -> bool {
     let field = entry.field();
     let value = text.get(field.start..field.start.saturating_add(field.len)).unwrap_or_default();
     entry.kind() == Kind::String && matches!(value, b"NaN" | b"Infinity" | b"-Infinity")
 }
 
-/// Null is nothing without quotes.
+/// The field rules of JSON: null is an unquoted empty field.
 pub(super) fn rules() -> FieldRules {
     FieldRules { quote: b'"', nulls: Vec::new(), empty_is_null: true }
 }
 
-/// The kinds of values that a type takes; where the user has named it, strings that spell its
-/// values too.
+/// The kinds of values that a type accepts; a type that the user has named also accepts strings
+/// that spell its values.
 pub(super) fn accepted(data_type: &DataType, fixed: bool) -> &'static [Kind] {
     use Kind::{Bool, Nested, Null, Number, String};
     match data_type {
@@ -78,7 +78,7 @@ pub(super) fn accepted(data_type: &DataType, fixed: bool) -> &'static [Kind] {
     }
 }
 
-/// Whether a column that the table has takes all entries.
+/// Whether a column of this type accepts all entries.
 fn fits(data_type: &DataType, text: &[u8], entries: &[Entry]) -> bool {
     let candidates = accepted(data_type, false);
     let fields = entries.iter().map(Entry::field);

@@ -1,16 +1,14 @@
-//! One value after the other: a cursor over JSON text that checks the grammar and hands out where
-//! values lie.
+//! A cursor over JSON text: checks the grammar and returns the positions of values.
 //!
-//! Strings are looked through eight bytes at a time. Nothing recurses: brackets that are open are
-//! bits.
+//! Strings are scanned eight bytes at a time. Nothing recurses: open brackets are bits.
 
-/// How deep values may nest.
+/// The greatest depth of nested values.
 pub const MAX_DEPTH: usize = 512;
 
 const LOWS: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Null,
@@ -21,17 +19,17 @@ pub(super) enum Kind {
     Nested,
 }
 
-/// Where a value lies: a string without its quotes.
+/// The position of a value; of a string, without its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Value {
     pub(super) kind: Kind,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// A string with backslashes in it.
+    /// Whether it is a string with backslashes.
     pub(super) escaped: bool,
 }
 
-/// What is wrong with a text, and where.
+/// A syntax error and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SyntaxError {
     pub(super) at: usize,
@@ -40,11 +38,11 @@ pub(super) struct SyntaxError {
 
 pub(super) type ParseResult<T> = Result<T, SyntaxError>;
 
-/// A place in a text.
+/// A position in a text.
 pub(super) struct Cursor<'a> {
     text: &'a [u8],
     pub(super) at: usize,
-    /// Whether a line feed ends a row, and so cannot be within one.
+    /// Whether a line feed ends a row, and so cannot be inside one.
     lines: bool,
 }
 
@@ -91,7 +89,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Any value.
+    /// Parses any value.
     #[inline]
     pub(super) fn value(&mut self) -> ParseResult<Value> {
         let start = self.at;
@@ -110,7 +108,7 @@ impl<'a> Cursor<'a> {
         Ok(Value { kind, start, end: self.at, escaped: false })
     }
 
-    /// A string, from its opening quote on.
+    /// Parses a string, from its opening quote on.
     #[inline]
     pub(super) fn string(&mut self) -> ParseResult<Value> {
         self.expect(b'"', "a string")?;
@@ -144,7 +142,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A backslash and what belongs to it.
+    /// Parses a backslash escape.
     fn escape(&mut self) -> ParseResult<()> {
         self.at += 1;
         match self.peek() {
@@ -176,7 +174,7 @@ impl<'a> Cursor<'a> {
         Err(SyntaxError { at: self.at.saturating_sub(6), what })
     }
 
-    /// The number behind `\u`, of which the cursor is at the `u`.
+    /// Parses the digits after `\u`; the cursor is at the `u`.
     fn code_unit(&mut self) -> ParseResult<u32> {
         let digits = self.text.get(self.at + 1..self.at + 5).unwrap_or_default();
         match hexadecimal(digits) {
@@ -235,9 +233,9 @@ impl<'a> Cursor<'a> {
         self.expected("a value")
     }
 
-    /// An object or array, whatever is in it.
+    /// Parses an object or array with all its contents.
     fn nested(&mut self) -> ParseResult<()> {
-        // A bit for each bracket that is open: set for an object.
+        // A bit for each open bracket, set for objects.
         let mut open = [0_u64; MAX_DEPTH / 64];
         let mut depth = 0;
         loop {
@@ -274,7 +272,7 @@ impl<'a> Cursor<'a> {
                     self.literal()?;
                 }
             }
-            // Behind a value.
+            // After a value.
             loop {
                 if depth == 0 {
                     return Ok(());
@@ -300,7 +298,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A key and its colon, up to the value.
+    /// Parses a key and its colon, up to the value.
     #[inline]
     pub(super) fn key(&mut self) -> ParseResult<Value> {
         if self.peek() != Some(b'"') {
@@ -321,7 +319,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |value, digit| Some(value << 4 | char::from(*digit).to_digit(16)?))
 }
 
-/// Appends a string, whose escapes a cursor has checked, without them.
+/// Appends a string with its escapes decoded; a cursor has checked them.
 pub(super) fn unescape(mut raw: &[u8], out: &mut Vec<u8>) {
     while let Some(at) = memchr::memchr(b'\\', raw) {
         out.extend_from_slice(raw.get(..at).unwrap_or_default());

@@ -97,7 +97,7 @@ fn empty_lines_before_the_first_row_are_no_chunk() {
             );
         }
     }
-    // Only what the file begins with is a byte-order mark.
+    // A byte-order mark counts only at the very beginning.
     let later = chunks("\n\n\n\u{feff}a\n1\n".as_bytes(), &CsvOptions::default(), 3).unwrap();
     assert_eq!((later[0].offset, later[0].text.starts_with(b"\xef\xbb\xbf")), (3, true));
     let batches = read_in(b"\n\na;b\n1;2\n", &CsvOptions::default(), 1).unwrap();

@@ -75,7 +75,7 @@ fn headers() {
     assert_eq!(read("id,name\n", &header), (vec!["null".into(), "null".into()], vec![]));
 }
 
-/// A header is a guess when only its looks speak for it, and nobody knows its names.
+/// A header is a guess if only its looks suggest it and its names are unknown.
 #[test]
 fn guesses() {
     let guessed = |text: &str, options: &CsvOptions| {
@@ -168,8 +168,8 @@ fn real_taxi_trips() {
         types[..8].join(" "),
         "int64 int64 timestamp(us) timestamp(us) utf8 int64 float64 float64"
     );
-    // Every field, split naively (the sample quotes some names), against the text that its value
-    // came from.
+    // Compares every value with the field that it came from, split naively (the sample quotes some
+    // names).
     let rows = cells(std::slice::from_ref(whole));
     for (line, row) in std::str::from_utf8(&text).unwrap().lines().zip(&rows) {
         if line.contains('"') {

@@ -1,4 +1,4 @@
-//! Texts to batches.
+//! Tests from text to batches.
 
 mod errors;
 mod grammar;
@@ -20,7 +20,7 @@ fn chunks(text: &[u8], options: &CsvOptions, size: usize) -> Result<Vec<CsvChunk
     CsvChunks::new(Path::new("t.csv"), bytes, options).with_chunk_bytes(size).collect()
 }
 
-/// The batches of a text whose schema comes from all of it.
+/// The batches of a text whose schema is inferred from the whole text.
 fn read_in(text: &[u8], options: &CsvOptions, size: usize) -> Result<Vec<RecordBatch>> {
     let whole = chunks(text, options, 1 << 20)?;
     let schema = infer(Path::new("t.csv"), options, whole.first())?;

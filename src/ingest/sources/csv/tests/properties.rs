@@ -65,8 +65,8 @@ proptest! {
             let small = read_in(&text, &options, size).map(|b| cells(&b));
             let large = read_in(&text, &options, 1 << 20).map(|b| cells(&b));
             if let (Ok(small), Ok(large)) = (&small, &large) {
-                // A column without values in a small chunk has another type, but the same
-                // number of rows.
+                // A column without values in a small chunk has another type, but the same number of
+                // rows.
                 prop_assert_eq!(small.len(), large.len());
             }
         }
