@@ -1,5 +1,5 @@
-//! Every kind of stream, both ways: values under a chosen encoding come back as they were, and any
-//! bytes are an error or some values.
+//! Every kind of stream, both ways: values survive a round trip under a chosen encoding, and
+//! arbitrary bytes are an error or some values.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ use stylobate::encoding::wide::{self, Wide};
 use stylobate::encoding::{Encoding, Options, Profile, Sink, Source, Word};
 use stylobate::model::DataType;
 
-/// The types of the streams.
+/// Types for blocks of arbitrary bytes.
 const TYPES: [&str; 10] = [
     "bool",
     "int8",
@@ -51,7 +51,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// A block of any bytes, the first `head` of them its head.
+/// A block of arbitrary bytes, the first `head` of which are its head.
 fn any_bytes(data_type: &DataType, head: usize, rows: usize, bytes: &[u8]) {
     let Ok(reader) = Reader::parse(bytes, head.min(bytes.len()), rows, data_type, false) else {
         return;
@@ -69,7 +69,8 @@ fn any_bytes(data_type: &DataType, head: usize, rows: usize, bytes: &[u8]) {
     }
 }
 
-/// Values from few bytes: each is repeated, and all of them over and over with something added.
+/// Generates values from few bytes: each value is repeated, and the whole sequence is repeated with
+/// increments.
 struct Shape<'a> {
     repeat: usize,
     times: usize,
@@ -86,7 +87,7 @@ impl Shape<'_> {
         all.flat_map(|word| std::iter::repeat_n(word, self.repeat)).take(5000).collect()
     }
 
-    /// Strings, each led by its length.
+    /// Strings, each preceded by its length.
     fn texts(&self) -> Vec<Vec<u8>> {
         let mut base = Vec::new();
         let mut rest = self.bytes;
@@ -127,7 +128,7 @@ fn round_trip(kind: usize, shape: &Shape<'_>, options: &Options) {
     }
 }
 
-/// The stream that `encode` writes, given to `read`.
+/// Passes the stream that `encode` writes to `read`.
 fn through(encode: impl FnOnce(&mut Sink), read: impl FnOnce(&mut Source<'_>)) {
     let mut sink = Sink::new();
     encode(&mut sink);

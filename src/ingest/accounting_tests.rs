@@ -53,7 +53,8 @@ fn rows_are_counted_by_input_and_written_in_order() {
     assert_eq!(
         text,
         format!(
-            "{HEADER}\"a, b.csv\",3,id,{reason},\"x,\"\"1\"\"\"\n\"a, b.csv\",5,id,{reason},\"x\ny\"\n\
+            "{HEADER}\"a, b.csv\",3,id,{reason},\"x,\"\"1\"\"\"\n\
+             \"a, b.csv\",5,id,{reason},\"x\ny\"\n\
              \"a, b.csv\",2,,{reason},\n"
         )
     );

@@ -71,7 +71,8 @@ impl Arrange {
         }
         if !requested.sort_by.is_empty() && requested.sort_by != table.sort_by {
             return Err(Error::InvalidInput(
-                "the table is sorted in another way, or not at all: sty compact --sort-by changes that"
+                "the table is sorted in another way, or not at all: sty compact --sort-by changes \
+                 that"
                     .into(),
             ));
         }

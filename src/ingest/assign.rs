@@ -97,8 +97,8 @@ fn check_certain(column: &Column, doubles: &Float64Array) -> Result<()> {
         None => Ok(()),
         Some(double) => Err(Error::InvalidInput(format!(
             "column '{0}' is {1}, and {double:?} is not exact: it is a double and may have lost \
-             digits. An integer beside a number with a point keeps them as a DECIMAL; a CAST to {1} \
-             takes the double as it is",
+             digits. An integer beside a number with a point keeps them as a DECIMAL; a CAST to \
+             {1} takes the double as it is",
             column.name, column.data_type
         ))),
     }

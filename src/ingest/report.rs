@@ -1,4 +1,4 @@
-//! What a load did.
+//! Reports of loads.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::rejects::Reject;
 use super::sources::csv::Guess;
 use crate::manifest::Traffic;
 
-/// What an ingest did.
+/// The report of a load.
 #[derive(Clone, Debug, Default)]
 pub struct LoadReport {
     /// Rows read: stored or rejected.
@@ -48,7 +48,7 @@ pub struct LoadReport {
     pub elapsed: Duration,
 }
 
-/// What an ingest did with one input.
+/// What a load did with one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputReport {
     /// Name of the input.

@@ -72,7 +72,8 @@ fn check_column(column: &Column, stored: &DataType, stats: &Stats) -> Result<()>
     if !stored.widens_exactly_if(&column.data_type) {
         return Ok(());
     }
-    let lost = |bound: &&Bound| matches!(bound.value, Scalar::Int(v) if !fits(v, stored, &column.data_type));
+    let is_lost = |value| !fits(value, stored, &column.data_type);
+    let lost = |bound: &&Bound| matches!(bound.value, Scalar::Int(value) if is_lost(value));
     let Some(bound) = [&stats.min, &stats.max].into_iter().flatten().find(lost) else {
         return Ok(());
     };

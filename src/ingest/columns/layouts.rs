@@ -161,8 +161,8 @@ fn widen(
     }
     cast(name, array, readable).map_err(|error| match DataType::from_arrow(array.data_type()) {
         Some(from) if from.widens_exactly_if(to) => Error::InvalidInput(format!(
-            "column '{name}' holds some {from} too far from 1970 for {to}, which the fractions of a \
-             second in other rows need; give its type with --schema {name}:utf8"
+            "column '{name}' holds some {from} too far from 1970 for {to}, which the fractions of \
+             a second in other rows need; give its type with --schema {name}:utf8"
         )),
         _ => error,
     })

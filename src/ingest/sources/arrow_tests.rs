@@ -254,7 +254,8 @@ proptest! {
             !file || !matches!(kind, Kind::KeyedAnew) && (delta || !matches!(kind, Kind::Keyed))
         };
         let kinds: Vec<Kind> = kinds.into_iter().filter(kept).collect();
-        let field = |(at, kind): (usize, &Kind)| Field::new(format!("c{at}"), kind.data_type(), true);
+        let field =
+            |(at, kind): (usize, &Kind)| Field::new(format!("c{at}"), kind.data_type(), true);
         let fields = kinds.iter().enumerate().map(field);
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let batch = |(number, rows): (usize, &usize)| {

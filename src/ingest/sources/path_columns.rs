@@ -219,7 +219,8 @@ mod tests {
                     "year: int64 = ",
                     "day: date = 2015-01-02",
                     "city: utf8 = 7",
-                    "file: utf8 = data/year=__HIVE_DEFAULT_PARTITION__/day=2015-01-02/city=7/n=5/x.csv"
+                    "file: utf8 = data/year=__HIVE_DEFAULT_PARTITION__/day=2015-01-02/city=7/n=5/\
+                 x.csv"
                 ],
                 vec!["year: int64 = ", "day: date = ", "city: utf8 = ", "file: utf8 = y=1.csv"],
             ]

@@ -215,8 +215,9 @@ impl CsvChunks {
                 let before = text.get(..open).unwrap_or_default();
                 let line = self.next.1 + memchr_iter(b'\n', before).count() as u64;
                 Error::LimitExceeded(format!(
-                    "{name}: the quoted field that starts in line {line} is longer than {limit} MiB; \
-                     is its closing quote missing, or the quote character another one (--quote)?"
+                    "{name}: the quoted field that starts in line {line} is longer than {limit} \
+                     MiB; is its closing quote missing, or the quote character another one \
+                     (--quote)?"
                 ))
             }
             None => Error::LimitExceeded(format!(

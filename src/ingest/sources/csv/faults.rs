@@ -36,8 +36,8 @@ pub(super) fn row_error(schema: &CsvSchema, chunk: &CsvChunk, fault: Fault) -> E
     }
     Error::InvalidInput(match fault {
         Fault::Fields { at, found } => format!(
-            "{file}: line {}: {found} {}, expected {}; is the delimiter {:?} right (--delimiter), or \
-             a quote missing?",
+            "{file}: line {}: {found} {}, expected {}; is the delimiter {:?} right (--delimiter), \
+             or a quote missing?",
             line_at(chunk, at),
             if found == 1 { "field" } else { "fields" },
             schema.columns.len(),

@@ -39,8 +39,8 @@ impl fmt::Display for Guess {
             }
             Guess::Delimiter(byte) => write!(
                 f,
-                "there is no comma in the first row, and {:?} was taken for the delimiter; if it is \
-                 none, say --delimiter ,",
+                "there is no comma in the first row, and {:?} was taken for the delimiter; if it \
+                 is none, say --delimiter ,",
                 char::from(*byte)
             ),
         }

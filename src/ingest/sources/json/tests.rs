@@ -60,10 +60,12 @@ fn every_layout_holds_the_same_rows() {
     let expected = ["a int64: 1 2 ∅", "b utf8: x] ∅ }y", "c utf8: ∅ ∅ [1, {\"d\": \"]\"}]"];
     for text in [
         "{\"a\":1,\"b\":\"x]\"}\n{\"a\":2}\n{\"b\":\"}y\",\"c\":[1, {\"d\": \"]\"}]}\n",
-        "\u{feff}{\"a\":1,\"b\":\"x]\"}\r\n\r\n {\"a\" : 2 , \"b\":null}\t\r\n{\"b\":\"}y\",\"c\":[1, {\"d\": \"]\"}]}",
+        "\u{feff}{\"a\":1,\"b\":\"x]\"}\r\n\r\n {\"a\" : 2 , \"b\":null}\t\r\n\
+         {\"b\":\"}y\",\"c\":[1, {\"d\": \"]\"}]}",
         "{\"a\":1,\"b\":\"x]\"}{\"a\":2} {\"b\":\"}y\",\"c\":[1, {\"d\": \"]\"}]}",
         "[{\"a\":1,\"b\":\"x]\"},{\"a\":2},{\"b\":\"}y\",\"c\":[1, {\"d\": \"]\"}]}]",
-        "\u{feff}\r\n[\n  {\n    \"a\": 1,\n    \"b\": \"x]\"\n  },\n  {\"a\": 2}\n,{\"b\":\"}y\",\"c\":[1, {\"d\": \"]\"}]}\n]\n\n",
+        "\u{feff}\r\n[\n  {\n    \"a\": 1,\n    \"b\": \"x]\"\n  },\n  {\"a\": 2}\n,\
+         {\"b\":\"}y\",\"c\":[1, {\"d\": \"]\"}]}\n]\n\n",
         "{\n\"a\":1,\n\"b\":\"x]\"}\n{\n\"a\":2\n}\n{\"b\":\"}y\",\"c\":[1, {\"d\": \"]\"}]}",
     ] {
         assert_eq!(read(text), expected, "{text}");
@@ -240,7 +242,8 @@ fn refusals_say_where() {
 
 #[test]
 fn bad_rows_are_left_out_and_told() {
-    let rows = "{\"a\":1,\"b\":2}\n{\"a\":x,\"b\":3}\n{\"a\":\"t\",\"b\":4}\n{\"a\":5,\"b\":6}\n{\"b\":\"\\q\"}\n{\"a\":7,\"b\":Z}\n";
+    let rows = "{\"a\":1,\"b\":2}\n{\"a\":x,\"b\":3}\n{\"a\":\"t\",\"b\":4}\n{\"a\":5,\"b\":6}\n\
+                {\"b\":\"\\q\"}\n{\"a\":7,\"b\":Z}\n";
     let mut lines = rows.as_bytes().to_vec();
     lines.extend_from_slice(b"{\"a\":\"\xff\"}\n{\"a\":8}\n");
     // The same in an array.
@@ -341,7 +344,12 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
 proptest! {
     /// Rows written in any layout, key order, spelling and chunk size are read back unchanged.
     #[test]
-    fn what_is_written_is_read(rows in rows(), layout in 0..3_u8, how in any::<u8>(), size in 1..200_usize) {
+    fn what_is_written_is_read(
+        rows in rows(),
+        layout in 0..3_u8,
+        how in any::<u8>(),
+        size in 1..200_usize,
+    ) {
         let blank = [" ", "", "\t", if layout == 0 { " " } else { "\r\n" }][usize::from(how & 3)];
         let objects: Vec<String> = rows.iter().enumerate().map(|(i, (a, b, c, d))| {
             let mut fields = vec![
@@ -355,7 +363,8 @@ proptest! {
                 if value.is_none() && (usize::from(how >> 2) + i).is_multiple_of(2) {
                     return None;
                 }
-                Some(format!("{}{blank}:{blank}{}", spelled(key, how >> 3), value.unwrap_or("null".into())))
+                let (key, value) = (spelled(key, how >> 3), value.unwrap_or("null".into()));
+                Some(format!("{key}{blank}:{blank}{value}"))
             }).collect();
             format!("{{{blank}{}{blank}}}", fields.join(&format!("{blank},{blank}")))
         }).collect();
@@ -364,9 +373,15 @@ proptest! {
             1 => format!("{blank}[{blank}{}{blank}]\n", objects.join(&format!("{blank},{blank}"))),
             _ => objects.join(blank),
         };
-        let types = [("a", DataType::Int64), ("b", DataType::Utf8), ("c", DataType::Bool), ("d", DataType::Float64)];
+        let types = [
+            ("a", DataType::Int64),
+            ("b", DataType::Utf8),
+            ("c", DataType::Bool),
+            ("d", DataType::Float64),
+        ];
         let schema = types.map(|(name, data_type)| (name.to_owned(), data_type)).to_vec();
-        let all = batches(text.as_bytes(), &JsonOptions { schema, ..JsonOptions::default() }, size).unwrap();
+        let options = JsonOptions { schema, ..JsonOptions::default() };
+        let all = batches(text.as_bytes(), &options, size).unwrap();
         let mut read: Vec<Row> = Vec::new();
         for batch in &all {
             use arrow_array::cast::AsArray;

@@ -57,8 +57,8 @@ fn errors_name_file_line_column_value_and_type() {
     let fixed = CsvOptions { schema: vec![("column0".into(), DataType::Int8)], ..no_header() };
     assert_eq!(
         error("1,x\n", "300,x\n", &fixed),
-        "t.csv: line 101, column 1 ('column0'): '300' is not of type int8; --schema gives that type; \
-         as text it would be --schema column0:utf8"
+        "t.csv: line 101, column 1 ('column0'): '300' is not of type int8; --schema gives that \
+         type; as text it would be --schema column0:utf8"
     );
     assert!(error("1.5\n", "9007199254740993\n", &no_header()).contains("float64"));
     assert!(
@@ -70,8 +70,8 @@ fn errors_name_file_line_column_value_and_type() {
     assert!(long.contains(&format!("'{}…'", "é".repeat(80))), "{long}");
     assert_eq!(
         error("1,2\n", "1,2\n\n1,2,3\n", &no_header()),
-        "t.csv: line 103: 3 fields, expected 2; is the delimiter ',' right (--delimiter), or a quote \
-         missing?"
+        "t.csv: line 103: 3 fields, expected 2; is the delimiter ',' right (--delimiter), or a \
+         quote missing?"
     );
     assert!(
         error("1,2\n", "1,2\n1\n1,2\n", &no_header()).contains("line 102: 1 field, expected 2")
