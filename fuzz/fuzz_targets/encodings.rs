@@ -138,7 +138,12 @@ fn through(encode: impl FnOnce(&mut Sink), read: impl FnOnce(&mut Source<'_>)) {
     source.cursor.finish().unwrap();
 }
 
-fn same<T: PartialEq + Debug>(all: &[T], last: &[T], get: impl Fn(usize) -> T, expected: &[T]) {
+fn assert_same<T: PartialEq + Debug>(
+    all: &[T],
+    last: &[T],
+    get: impl Fn(usize) -> T,
+    expected: &[T],
+) {
     assert_eq!(all, expected);
     assert_eq!(last, &expected[start_of_last(expected.len())..]);
     for row in (0..expected.len()).step_by(1 + expected.len() / 7) {
@@ -159,7 +164,7 @@ fn int_trip<W: Word>(words: &[u64], signed: bool, options: &Options) {
             let (mut all, mut last) = (Vec::new(), Vec::new());
             stream.decode(0..values.len(), &mut all).unwrap();
             stream.decode(start_of_last(values.len())..values.len(), &mut last).unwrap();
-            same(&all, &last, |row| stream.get(row).unwrap(), &values);
+            assert_same(&all, &last, |row| stream.get(row).unwrap(), &values);
         },
     );
 }
@@ -173,7 +178,7 @@ fn float_trip<F: Float>(values: &[F], options: &Options) {
             let (mut all, mut last) = (Vec::new(), Vec::new());
             stream.decode(0..values.len(), &mut all).unwrap();
             stream.decode(start_of_last(values.len())..values.len(), &mut last).unwrap();
-            same(
+            assert_same(
                 &bits(&all),
                 &bits(&last),
                 |row| stream.get(row).unwrap().to_word(),
@@ -193,7 +198,7 @@ fn wide_trip(words: &[u64], options: &Options) {
             let (mut all, mut last) = (Vec::new(), Vec::new());
             stream.decode(0..values.len(), &mut all).unwrap();
             stream.decode(start_of_last(values.len())..values.len(), &mut last).unwrap();
-            same(&all, &last, |row| stream.get(row).unwrap(), &values);
+            assert_same(&all, &last, |row| stream.get(row).unwrap(), &values);
         },
     );
 }
@@ -208,7 +213,7 @@ fn bool_trip(words: &[u64], options: &Options) {
             let all: Vec<bool> = stream.decode(0..values.len()).unwrap().iter().collect();
             let last: Vec<bool> =
                 stream.decode(start_of_last(values.len())..values.len()).unwrap().iter().collect();
-            same(&all, &last, |row| stream.get(row).unwrap(), &values);
+            assert_same(&all, &last, |row| stream.get(row).unwrap(), &values);
         },
     );
 }
@@ -223,7 +228,7 @@ fn string_trip(texts: &[Vec<u8>], options: &Options) {
             stream.decode(0..values.len(), &mut all).unwrap();
             stream.decode(start_of_last(values.len())..values.len(), &mut last).unwrap();
             let owned = |out: &StringsOut| out.iter().map(<[u8]>::to_vec).collect::<Vec<_>>();
-            same(&owned(&all), &owned(&last), |row| stream.get(row).unwrap(), texts);
+            assert_same(&owned(&all), &owned(&last), |row| stream.get(row).unwrap(), texts);
         },
     );
 }

@@ -12,7 +12,7 @@ pub const SHOWN_REJECTS: usize = 3;
 pub struct RowCounts {
     /// In the table once the load commits.
     pub stored: u64,
-    /// Left out.
+    /// Rejected.
     pub rejected: u64,
 }
 

@@ -176,7 +176,7 @@ fn no_conversion(column: &Column, from: &ArrowType) -> Error {
         None => from,
     };
     Error::InvalidInput(format!(
-        "column '{}' is {}, and {from} does not become that unasked; a CAST says how",
+        "column '{}' is {}, and {from} is not converted to that implicitly; use CAST",
         column.name, column.data_type
     ))
 }

@@ -36,7 +36,7 @@ fn decimals(values: &[i128], precision: u8, scale: i8) -> ArrayRef {
 }
 
 #[test]
-fn what_is_kept() {
+fn exact_conversions() {
     let micros =
         |values: &[i64]| -> ArrayRef { Arc::new(TimestampMicrosecondArray::from(values.to_vec())) };
     for (data_type, values, expected) in [
@@ -87,7 +87,7 @@ fn what_is_kept() {
 }
 
 #[test]
-fn what_is_refused() {
+fn lossy_conversions_are_refused() {
     let nanos =
         |values: &[i64]| -> ArrayRef { Arc::new(TimestampNanosecondArray::from(values.to_vec())) };
     for (data_type, values, shown) in [
@@ -117,9 +117,9 @@ fn what_is_refused() {
         ("date", nanos(&[86_400_000_000_000, 1]), "1970-01-01T00:00:00.000000001"),
         ("timestamp(us)", nanos(&[1]), "1970-01-01T00:00:00.000000001"),
         ("timestamp(ns)", Arc::new(Date32Array::from(vec![2_000_000])), "7445-"),
-        ("date", ints(&[5]), "int64 does not become that unasked"),
-        ("int64", nanos(&[5]), "timestamp(ns) does not become that unasked"),
-        ("time(us)", nanos(&[5]), "timestamp(ns) does not become that unasked"),
+        ("date", ints(&[5]), "int64 is not converted to that implicitly"),
+        ("int64", nanos(&[5]), "timestamp(ns) is not converted to that implicitly"),
+        ("time(us)", nanos(&[5]), "timestamp(ns) is not converted to that implicitly"),
         ("int32", texts(&["2.9"]), "'2.9'"),
         ("int32", texts(&["1", ""]), "''"),
         ("int32", texts(&["two"]), "'two'"),
@@ -149,7 +149,7 @@ fn what_is_refused() {
 
 /// For all pairs of types: converting the result back gives the original value.
 #[test]
-fn nothing_changes_on_the_way() {
+fn conversions_round_trip() {
     let whole = [
         0_i64,
         1,

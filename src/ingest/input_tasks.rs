@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
 use arrow_schema::SchemaRef;
 use rayon::ThreadPool;
 
+use super::batch_checks::BatchChecks;
 use super::columns::value_bytes;
 use super::options::{LoadOptions, TASK_BYTES};
 use super::rejects::{OnError, Reject, Rejects};
@@ -199,48 +198,6 @@ fn add_path_columns(parsed: Parsed, added: Arc<PathColumns>) -> Result<Parsed> {
 fn no_rows(schema: SchemaRef) -> CurrentInput {
     let task = Task::new(0, move || Ok(RecordBatch::new_empty(schema).into()));
     CurrentInput::Other(Box::new(std::iter::once(Ok(task))))
-}
-
-/// Checks on batches of Parquet and Arrow, which can hold what a table cannot; they name the file.
-#[derive(Clone)]
-struct BatchChecks {
-    file: Arc<Path>,
-    /// Whether path columns are added.
-    has_path_columns: bool,
-}
-
-impl BatchChecks {
-    /// Refuses rows without columns, and times outside a day.
-    fn check(&self, batch: &RecordBatch) -> Result<()> {
-        let file = self.file.display();
-        if batch.num_columns() == 0 && batch.num_rows() > 0 && !self.has_path_columns {
-            return Err(Error::InvalidInput(format!(
-                "{file}: has rows and no columns, which a table cannot hold"
-            )));
-        }
-        for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-            let Some(data_type @ DataType::Time { .. }) = DataType::from_arrow(array.data_type())
-            else {
-                continue;
-            };
-            let (Some((least, greatest)), Ok(ticks)) =
-                (data_type.bounds(), arrow_cast::cast(array, &arrow_schema::DataType::Int64))
-            else {
-                continue;
-            };
-            let ticks = ticks.as_primitive::<Int64Type>().iter().flatten();
-            if let Some(value) =
-                ticks.into_iter().find(|value| !(least..=greatest).contains(&i128::from(*value)))
-            {
-                return Err(Error::InvalidInput(format!(
-                    "{file}: column '{}': {value} is no value of type {data_type}, which goes \
-                     from {least} to {greatest}",
-                    field.name()
-                )));
-            }
-        }
-        Ok(())
-    }
 }
 
 impl<'a> InputTasks<'a> {

@@ -26,6 +26,7 @@ pub mod pipeline; // the parallel pipeline
 pub mod rewrite; // stored segments as input
 mod segment_files; // writes encoded segments to files
 pub mod tiers; // merges small segments at the end of a table
+mod batch_checks; // checks on batches of typed inputs
 mod input_tasks; // turns inputs into tasks
 pub mod report; // the report of a load
 pub mod load; // a whole load, up to its commit

@@ -142,16 +142,16 @@ impl PartitionedRows {
         // Whole segments first; then the partitions with most rows.
         let mut chosen: Vec<usize> = self.rows.iter().map(|rows| rows / full * full).collect();
         let mut left = total - chosen.iter().sum::<usize>();
-        let rest = |chosen: &[usize], at: usize| {
+        let uncut = |chosen: &[usize], at: usize| {
             self.rows.get(at).copied().unwrap_or(0) - chosen.get(at).copied().unwrap_or(0)
         };
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
-        order.sort_by_key(|at| (std::cmp::Reverse(rest(&chosen, *at)), *at));
+        order.sort_by_key(|at| (std::cmp::Reverse(uncut(&chosen, *at)), *at));
         for at in order {
             if left <= max_waiting {
                 break;
             }
-            left -= rest(&chosen, at);
+            left -= uncut(&chosen, at);
             if let (Some(chosen), Some(rows)) = (chosen.get_mut(at), self.rows.get(at)) {
                 *chosen = *rows;
             }
@@ -280,7 +280,7 @@ fn gather(
 }
 
 fn failed(error: arrow_schema::ArrowError) -> Error {
-    Error::InvalidInput(format!("rows could not be brought into their partitions: {error}"))
+    Error::InvalidInput(format!("rows could not be divided among partitions: {error}"))
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 //! order.
 //!
 //! ```text
-//!  tasks (reader thread)      rayon workers                coordinator (caller's thread)
-//!  cut text, row groups  ──►  parse ─► batches  ──►  in order ─► SegmentBuilder or PartitionedRows ─► full
-//!                       sort, encode columns    ◄──  one segment (or many small ones) at a time  ◄───┘
-//!                                   └─► bytes   ──►  in order ─► sink (writer thread: write, fsync)
+//!  tasks (reader thread)    rayon workers             coordinator (caller's thread)
+//!  cut text, row groups ─►  parse ─► batches  ─►  in order ─► SegmentBuilder or PartitionedRows
+//!                                                                     full segments │
+//!                          sort, encode      ◄─  one segment (or many small ones) ◄─┘
+//!                              └─► bytes     ─►  in order ─► sink (writer thread: write, fsync)
 //! ```
 //!
 //! Rows that a task rejected come with its batches, and the coordinator counts both as it takes
@@ -108,7 +109,7 @@ fn no_answer<T>(_: T) -> Error {
 /// The error for a thread that ended without an answer.
 pub(super) fn stopped(thread: &str) -> Error {
     let what =
-        "this thread stopped without an answer: a bug, or no memory left; nothing was committed";
+        "this thread stopped without a result: a bug, or out of memory; nothing was committed";
     Error::io(thread, std::io::Error::other(what))
 }
 

@@ -31,7 +31,7 @@ pub(super) struct RejectsFile {
     target: PathBuf,
     replace: bool,
     /// The temporary file of the killed load that this one resumes.
-    killed_file: Option<PathBuf>,
+    leftover: Option<PathBuf>,
     /// Whether the target is a pipe or a device, to which rows are copied after each commit.
     pub(super) stream: bool,
     /// How many bytes were copied.
@@ -65,7 +65,7 @@ impl RejectsFile {
                 if exists && !replace && !file.target_is_of_load(before)? {
                     return refused(taken);
                 }
-                (file.replace, file.killed_file) = (true, Some(load_path));
+                (file.replace, file.leftover) = (true, Some(load_path));
                 return Ok(file);
             }
             let target = file.target.clone();
@@ -104,7 +104,7 @@ impl RejectsFile {
             temporary: Some(temporary),
             target,
             replace: false,
-            killed_file: None,
+            leftover: None,
             stream: false,
             copied: 0,
         })
@@ -154,9 +154,9 @@ impl RejectsFile {
         };
         match kept {
             Ok(()) => {
-                if let Some(killed_file) = self.killed_file.take() {
+                if let Some(leftover) = self.leftover.take() {
                     // Its rows are in the new file; if it stays, nobody reads it again.
-                    let _ = RealDisk.remove(&killed_file);
+                    let _ = RealDisk.remove(&leftover);
                 }
                 RealDisk.sync_dir(durable::parent(target))
             }

@@ -96,7 +96,7 @@ pub(super) fn plan_load(
             if (open.size, open.modified) != (new.size, new.modified) {
                 return Err(Error::InvalidInput(format!(
                     "{name} has changed since {} rows of it were loaded; --if-loaded again loads \
-                     all of it, beside them",
+                     all of it in addition",
                     open.rows
                 )));
             }

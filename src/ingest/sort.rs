@@ -69,17 +69,17 @@ fn sorted_order(rows: &Rows) -> Option<UInt32Array> {
     let mut order: Vec<(u128, u32)> = (0..count).map(prefix).collect();
     // Keys of at most 16 bytes are told apart by their prefixes alone.
     let short = (0..count).all(|row| rows.row(row).as_ref().len() <= 16);
-    let rest = |a: u32, b: u32| match short {
+    let compare_rest = |a: u32, b: u32| match short {
         true => Ordering::Equal,
         false => rows.row(a as usize).cmp(&rows.row(b as usize)),
     };
     order.par_sort_unstable_by(|a, b| {
-        a.0.cmp(&b.0).then_with(|| rest(a.1, b.1)).then(a.1.cmp(&b.1))
+        a.0.cmp(&b.0).then_with(|| compare_rest(a.1, b.1)).then(a.1.cmp(&b.1))
     });
     Some(order.into_iter().map(|(_, row)| row).collect::<Vec<u32>>().into())
 }
 
-/// A column in one array.
+/// A column as a single array.
 pub(super) fn concatenated(column: &InputColumn) -> Result<ArrayRef> {
     match column.arrays.as_slice() {
         [] => Ok(new_empty_array(&column.data_type.to_arrow())),

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_as_large_as_it_gets_is_left_alone() {
+    fn full_segments_are_not_merged() {
         assert_eq!(tail_to_merge(&[(400_000, LARGE_BYTES); 20], 1 << 20), 1);
         let mut segments = vec![(400_000, LARGE_BYTES); 20];
         segments.extend([(100, 1000); 8]);

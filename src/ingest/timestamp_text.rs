@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_is_written() {
+    fn short_forms_are_completed() {
         for (given, expected) in [
             ("2024-2-8", "2024-02-08"),
             ("2024-2-8 6:00", "2024-02-08 06:00:00"),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_left() {
+    fn other_texts_are_unchanged() {
         for text in [
             "",
             "tomorrow",
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_without_short_texts_are_left() {
+    fn columns_without_short_forms_are_unchanged() {
         let texts = |all: &[Option<&'static str>]| StringArray::from(all.to_vec());
         assert_eq!(
             complete_all(&texts(&[Some("2024-02-28"), None, Some("2024-02-28 06:00:00")])),

@@ -230,16 +230,16 @@ fn partitions_are_compacted_listed_and_dropped_one_by_one() {
             .unwrap();
     assert_eq!((report.partitions, report.segments_before, report.segments_after), (1, 3, 1));
     assert_eq!(compact(&table, &options()).unwrap().partitions, 12);
-    let of = |name: &str| {
+    let rows_of = |name: &str| {
         let snapshot = table.snapshot().unwrap();
         read(&snapshot).into_iter().filter(|row| row.1 == name).collect::<Vec<_>>()
     };
-    assert_eq!(of("t3"), expected("t3"));
+    assert_eq!(rows_of("t3"), expected("t3"));
     let (_, dropped) =
         drop_partitions(&table, &["kind=t3".to_owned(), "kind=t12".to_owned()]).unwrap();
     assert_eq!(dropped.rows as usize, expected("t3").len() + expected("t12").len());
-    assert!(of("t3").is_empty() && of("t12").is_empty());
-    assert_eq!(of("t1"), expected("t1"));
+    assert!(rows_of("t3").is_empty() && rows_of("t12").is_empty());
+    assert_eq!(rows_of("t1"), expected("t1"));
     assert!(matches!(drop_partitions(&table, &["kind=t".to_owned()]), Err(Error::NotFound(_))));
     assert!(!table.path().join("data/kind=t3").exists());
     // Requesting the table's own arrangement changes nothing; requesting another one is an error.

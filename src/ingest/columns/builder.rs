@@ -60,10 +60,10 @@ impl SegmentBuilder {
         ids: &[ColumnId],
     ) -> Result<ControlFlow<RecordBatch>> {
         let (rows, bytes) = self.rows_that_fit(batch);
-        let now = batch.slice(0, rows);
+        let fitting = batch.slice(0, rows);
         for (i, id) in ids.iter().enumerate() {
             let name = batch.schema_ref().field(i).name().clone();
-            self.add(i, *id, &name, now.column(i))?;
+            self.add(i, *id, &name, fitting.column(i))?;
         }
         self.rows += rows;
         self.bytes += bytes;
@@ -104,9 +104,9 @@ impl SegmentBuilder {
     /// one before.
     fn add(&mut self, hint: usize, id: ColumnId, name: &str, array: &ArrayRef) -> Result<()> {
         let data_type = stored_type(name, array)?;
-        let is_it = |column: &ColumnParts| column.id == id;
-        let hint = Some(hint).filter(|hint| self.columns.get(*hint).is_some_and(is_it));
-        let at = match hint.or_else(|| self.columns.iter().position(is_it)) {
+        let has_id = |column: &ColumnParts| column.id == id;
+        let hint = Some(hint).filter(|hint| self.columns.get(*hint).is_some_and(has_id));
+        let at = match hint.or_else(|| self.columns.iter().position(has_id)) {
             Some(at) => at,
             None => {
                 let name = name.to_string();

@@ -65,14 +65,14 @@ fn canonical_nans(array: &ArrayRef) -> Option<ArrayRef> {
     if let Some(floats) = array.as_primitive_opt::<Float64Type>() {
         let negative = |value: f64| value.is_nan() && value.is_sign_negative();
         let found = floats.values().iter().any(|value| negative(*value));
-        let one = |value| if negative(value) { f64::NAN } else { value };
-        return found.then(|| Arc::new(floats.unary::<_, Float64Type>(one)) as _);
+        let canonical_nan = |value| if negative(value) { f64::NAN } else { value };
+        return found.then(|| Arc::new(floats.unary::<_, Float64Type>(canonical_nan)) as _);
     }
     let floats = array.as_primitive_opt::<Float32Type>()?;
     let negative = |value: f32| value.is_nan() && value.is_sign_negative();
     let found = floats.values().iter().any(|value| negative(*value));
-    let one = |value| if negative(value) { f32::NAN } else { value };
-    found.then(|| Arc::new(floats.unary::<_, Float32Type>(one)) as _)
+    let canonical_nan = |value| if negative(value) { f32::NAN } else { value };
+    found.then(|| Arc::new(floats.unary::<_, Float32Type>(canonical_nan)) as _)
 }
 
 /// Bytes of an array's values, also for slices and views. Long texts count twice: encoding shrinks

@@ -70,7 +70,7 @@ fn two_columns_of_one_name_are_refused() {
 }
 
 #[test]
-fn there_is_one_nan() {
+fn nans_are_canonical() {
     let nans: ArrayRef =
         Arc::new(arrow_array::Float64Array::from(vec![Some(-f64::NAN), None, Some(1.5)]));
     let narrow: ArrayRef =
@@ -112,7 +112,7 @@ fn the_bytes_of_views_count() {
 }
 
 #[test]
-fn views_let_go_of_what_they_do_not_show() {
+fn unused_view_buffers_are_freed() {
     let texts: Vec<String> = (0..100).map(|i| format!("{i:060000}")).collect();
     let all = StringViewArray::from_iter_values(&texts);
     let size =

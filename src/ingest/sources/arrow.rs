@@ -203,7 +203,7 @@ impl ArrowBatches {
             return self.check_end().map(|()| None);
         }
         if size > MAX_METADATA {
-            return Err(self.invalid(&format!("a message describes itself in {size} bytes")));
+            return Err(self.invalid(&format!("a message has {size} bytes of metadata")));
         }
         let mut metadata = Vec::new();
         self.read_exactly(size as u64, &mut metadata)?;
@@ -255,7 +255,7 @@ impl ArrowBatches {
 
     #[cold]
     fn cut_off(&self) -> Error {
-        self.invalid("it ends before it should; is the file cut off?")
+        self.invalid("it ends early; is the file truncated?")
     }
 }
 

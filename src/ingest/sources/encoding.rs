@@ -100,7 +100,7 @@ impl<R: Read> Transcoder<R> {
                 DecoderResult::Malformed(..) => {
                     let name = self.name;
                     return Err(io::Error::other(format!(
-                        "the text is not {name}; another --encoding?"
+                        "the text is not valid {name}; try another --encoding"
                     )));
                 }
             }

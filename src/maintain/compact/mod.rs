@@ -131,7 +131,7 @@ fn arrangement(writer: &TableWriter, options: &CompactOptions) -> Result<Arrange
     if !options.sort_by.is_empty() {
         if options.partition.is_some() {
             return Err(Error::InvalidInput(
-                "an order is the whole table's: leave out --partition".into(),
+                "a sort order applies to the whole table: leave out --partition".into(),
             ));
         }
         arrangement.sort_by = sort_keys(&options.sort_by, writer.schema())?;

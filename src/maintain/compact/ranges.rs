@@ -32,14 +32,14 @@ const RANGE_ROWS: usize = 1 << 17;
 const SLICE_ROWS: usize = 4 * VECTOR;
 
 /// Tasks that return all rows of sorted runs in order, one range of keys each. Rows with equal keys
-/// come in the order of the runs. A range takes at most about `bytes` bytes, and has about `most`
-/// rows at most.
+/// come in the order of the runs. A range takes at most about `bytes` bytes, and has about
+/// `max_rows` rows at most.
 pub(super) fn range_tasks(
     runs: Vec<SortedRun>,
     order: &Arc<KeyOrder>,
     pool: Arc<ThreadPool>,
     bytes: usize,
-    most: usize,
+    max_rows: usize,
 ) -> impl Iterator<Item = Result<Task>> + use<> {
     let (order, decoded, row_bytes) = (Arc::clone(order), decoded_bytes(&runs), row_bytes(&runs));
     // Several ranges at a time, unless they are so small that most rows are decoded in vain.
@@ -47,7 +47,7 @@ pub(super) fn range_tasks(
         .max(runs.len().saturating_mul(LEAST_SLICE_ROWS));
     let wanted = RANGE_ROWS
         .max(runs.len().saturating_mul(SLICE_ROWS))
-        .min(most)
+        .min(max_rows)
         .min(share)
         .min(bytes / row_bytes);
     let mut samples: Vec<&Key> = runs.iter().flat_map(|run| &run.samples).collect();
@@ -109,14 +109,14 @@ fn boundaries(splitters: &[Key]) -> Vec<Boundary> {
     all
 }
 
-/// Splits rows into parts of at most `most` rows, in the same order.
-fn split_slices(slices: Vec<SegmentRows>, most: usize) -> Vec<Vec<SegmentRows>> {
-    let (most, mut parts, mut room) = (most.max(1), Vec::new(), 0);
+/// Splits rows into parts of at most `max_rows` rows, in the same order.
+fn split_slices(slices: Vec<SegmentRows>, max_rows: usize) -> Vec<Vec<SegmentRows>> {
+    let (max_rows, mut parts, mut room) = (max_rows.max(1), Vec::new(), 0);
     for (segment, mut rows) in slices {
         while !rows.is_empty() {
             if room == 0 {
                 parts.push(Vec::new());
-                room = most;
+                room = max_rows;
             }
             let part = rows.start..rows.end.min(rows.start + room);
             rows.start = part.end;

@@ -216,9 +216,9 @@ pub(super) fn in_order(runs: &[SortedRun]) -> bool {
     runs.windows(2).all(|pair| matches!(pair, [before, after] if before.last <= after.first))
 }
 
-/// Groups neighbouring runs so that at most about `most` of a group overlap. A single group ends
-/// the merging.
-pub(super) fn merge_groups(runs: Vec<SortedRun>, most: usize) -> Vec<Vec<SortedRun>> {
+/// Groups neighbouring runs so that at most about `max_overlaps` of a group overlap. A single group
+/// ends the merging.
+pub(super) fn merge_groups(runs: Vec<SortedRun>, max_overlaps: usize) -> Vec<Vec<SortedRun>> {
     let mut groups: Vec<Vec<SortedRun>> = Vec::new();
     // The last keys of chains of runs that do not overlap.
     let mut chains: Vec<Key> = Vec::new();
@@ -226,7 +226,7 @@ pub(super) fn merge_groups(runs: Vec<SortedRun>, most: usize) -> Vec<Vec<SortedR
         let last = run.last.clone();
         if let Some(before) = chains.iter_mut().find(|before| **before <= run.first) {
             *before = last;
-        } else if chains.len() < most && !groups.is_empty() {
+        } else if chains.len() < max_overlaps && !groups.is_empty() {
             chains.push(last);
         } else {
             chains = vec![last];

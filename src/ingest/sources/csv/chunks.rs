@@ -201,7 +201,7 @@ impl CsvChunks {
 
     fn mixed_line_ends(&self) -> Error {
         Error::InvalidInput(format!(
-            "{}: rows end with a carriage return first, and with a line feed later; make them one, \
+            "{}: rows end with a carriage return first, and with a line feed later; convert them, \
              for example with tr '\\r' '\\n'",
             self.name.display()
         ))

@@ -51,7 +51,7 @@ fn shown(batch: &RecordBatch) -> Vec<String> {
         .collect()
 }
 
-fn told(rejects: &[Reject]) -> Vec<String> {
+fn described(rejects: &[Reject]) -> Vec<String> {
     rejects.iter().map(|r| format!("{} [{}] {}: {}", r.line, r.column, r.reason, r.raw)).collect()
 }
 
@@ -101,7 +101,7 @@ fn every_kind_of_bad_row() {
         let text = [b"id,name\n", *body].concat();
         let (found, rejected) = read(&text, &tolerant(TYPED), 1 << 20).unwrap();
         assert_eq!(found, *rows, "{:?}", String::from_utf8_lossy(body));
-        assert_eq!(told(&rejected), *rejects, "{:?}", String::from_utf8_lossy(body));
+        assert_eq!(described(&rejected), *rejects, "{:?}", String::from_utf8_lossy(body));
     }
 }
 
@@ -116,7 +116,7 @@ fn wider_values_are_no_errors_and_what_would_lose_is() {
         chunk.number = 1;
         let (batch, rejects) = parse_good_rows(&schema, &Arc::new(chunk)).unwrap();
         let data_type = DataType::from_arrow(batch.column(0).data_type()).unwrap().to_string();
-        (data_type, shown(&batch), told(&rejects.collect::<Vec<_>>()))
+        (data_type, shown(&batch), described(&rejects.collect::<Vec<_>>()))
     };
     let none: Vec<String> = Vec::new();
     assert_eq!(
@@ -149,7 +149,7 @@ fn a_table_s_type_is_kept_where_the_sample_does_not_fit_it() {
     let options = CsvOptions { prior, ..tolerant(&[]) };
     let (rows, rejects) = read(b"id,f\n1,1\nx,2\n3,2.5\n", &options, 1 << 20).unwrap();
     assert_eq!(rows, ["1|1.0", "3|2.5"]);
-    assert_eq!(told(&rejects), ["3 [id] 'x' is not of type int64: x,2"]);
+    assert_eq!(described(&rejects), ["3 [id] 'x' is not of type int64: x,2"]);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn an_open_quote_is_given_up_within_a_bound() {
         rejects.extend(bad);
     }
     assert_eq!(
-        (rows, told(&rejects)),
+        (rows, described(&rejects)),
         (10_001, vec!["3 [] a quoted field does not end: 2,\"b".to_owned()])
     );
 }

@@ -85,7 +85,7 @@ fn empty_input(mut schema: CsvSchema, options: &CsvOptions) -> Result<CsvSchema>
     if names.is_empty() {
         let file = schema.file.display();
         return Err(Error::InvalidInput(format!(
-            "{file} is empty: there are no rows, and no header to tell the columns; name them with \
+            "{file} is empty: there are no rows, and no header with column names; name them with \
              --names"
         )));
     }

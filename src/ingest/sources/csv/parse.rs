@@ -23,13 +23,13 @@ use crate::model::DataType;
 /// The most bytes of a chunk: positions have 30 bits.
 const MAX_CHUNK: usize = 1 << 30;
 
-/// All columns of a chunk.
+/// Parses all columns of a chunk.
 pub fn parse_chunk(schema: &CsvSchema, chunk: &CsvChunk) -> Result<RecordBatch> {
     let all: Vec<usize> = (0..schema.columns.len()).collect();
     parse_columns(schema, chunk, &all)
 }
 
-/// The columns of a chunk at these positions, in this order.
+/// Parses the columns of a chunk at these positions, in this order.
 pub fn parse_columns(
     schema: &CsvSchema,
     chunk: &CsvChunk,

@@ -8,7 +8,7 @@
 use super::scan::scan;
 use crate::limits;
 
-/// Bytes of text after which a tile is closed.
+/// A tile is closed after this many bytes of text.
 const TILE_BYTES: usize = 128 << 10;
 /// Flag: the field is quoted.
 const QUOTED: u32 = 1 << 31;

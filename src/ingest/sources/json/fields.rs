@@ -77,11 +77,11 @@ pub(super) struct Table<'a> {
     pub(super) bad: Vec<BadRow>,
 }
 
-/// Reads at most `most` rows of the chunk.
+/// Reads at most `max_rows` rows of the chunk.
 pub(super) fn read_table<'a>(
     schema: &JsonSchema,
     chunk: &'a JsonChunk,
-    most: usize,
+    max_rows: usize,
 ) -> Result<Table<'a>> {
     if chunk.text.len() >= MAX_CHUNK {
         return Err(Error::LimitExceeded(format!(
@@ -103,7 +103,7 @@ pub(super) fn read_table<'a>(
     let (mut rows, mut bad) = (Vec::new(), Vec::new());
     let mut lines = LineCounter { text: &chunk.text, at: 0, line: chunk.line };
     let mut cursor = Cursor::new(&chunk.text, 0, chunk.layout == Layout::Lines);
-    while rows.len() < most {
+    while rows.len() < max_rows {
         skip_blanks_and_lines(&mut cursor);
         let start = cursor.at;
         if cursor.peek().is_none() {

@@ -47,7 +47,7 @@ pub fn infer(file: &Path, options: &JsonOptions, first: Option<&JsonChunk>) -> R
         let what =
             if first.is_some() { "the first rows have no keys" } else { "there are no rows" };
         return Err(Error::InvalidInput(format!(
-            "{}: {what}, so nothing tells the columns; name them with --schema NAME:TYPE,…",
+            "{}: {what}, so the columns are unknown; name them with --schema NAME:TYPE,…",
             file.display()
         )));
     }

@@ -52,9 +52,9 @@ pub fn parse_columns(
         let start = table.rows.get(first).map_or(0, |(start, _)| *start);
         let line = LineCounter { text: &chunk.text, at: 0, line: chunk.line }.line_at(start);
         return Err(Error::InvalidInput(format!(
-            "{}: line {line}: the key '{name}' is in none of the first rows, which told the \
-             columns; name the columns that are wanted, or ingest it into a table, which takes in \
-             all",
+            "{}: line {line}: the key '{name}' is in none of the first rows, from which the \
+             columns were inferred; name the columns that are wanted, or ingest the input into a \
+             table, which accepts new keys",
             schema.file.display()
         )));
     }

@@ -35,7 +35,7 @@ enum Expected {
     Value,
     /// A comma, or the end of the array.
     Comma,
-    /// Nothing.
+    /// Nothing: the array has ended.
     End,
 }
 
@@ -175,9 +175,9 @@ impl Scan {
             (_, Expected::Comma) => {
                 return wrong("a comma is missing between two elements of the array");
             }
-            (b']' | b'}', _) => return wrong("a bracket closes that none has opened"),
+            (b']' | b'}', _) => return wrong("a closing bracket without an opening one"),
             (b',', _) => return wrong("a comma that follows no value"),
-            (_, Expected::Open) => return wrong("the array does not start with its bracket"),
+            (_, Expected::Open) => return wrong("the array does not start with a bracket"),
             _ => {
                 self.start = self.at;
                 self.next = if self.array { Expected::Comma } else { Expected::Value };

@@ -186,7 +186,7 @@ fn floats_of_a_table_come_back_from_their_texts() {
             ..JsonOptions::default()
         };
         assert_eq!(read_with(text, &prior).unwrap(), [format!("a {data_type}: NaN 1.0 -inf inf")]);
-        // In a chunk of its own, after numbers, and first.
+        // In a chunk of its own, after a number and before one.
         for text in ["{\"a\":1.5}\n{\"a\":\"NaN\"}\n", "{\"a\":\"NaN\"}\n{\"a\":1.5}\n"] {
             let all = batches(text.as_bytes(), &prior, 1).unwrap();
             assert_eq!(all.iter().map(RecordBatch::num_rows).sum::<usize>(), 2);
@@ -207,7 +207,7 @@ fn refusals_say_where() {
         ("{\"a\":1}\n{\"a\":tru}\n", &["line 2: ", "a value expected", "'t'", "{\"a\":tru}"][..]),
         ("{\"a\":1\n{\"a\":2}\n", &["line "]),
         ("[{\"a\":1}\n{\"a\":2}]", &["line 2: a comma is missing", "byte 9"]),
-        ("[{\"a\":1},]x", &["a bracket closes"]),
+        ("[{\"a\":1},]x", &["a closing bracket"]),
         ("[{\"a\":1}] x", &["text after the end of the array"]),
         ("[{\"a\":1},\n", &["ends before the array does"]),
         ("[{\"a\":1},\n{\"a\":", &["ends within the value that starts in line 2"]),

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Parses `text` with the schema of `sample`.
-fn after(
+fn parse_after(
     sample: &str,
     text: &str,
     options: &CsvOptions,
@@ -35,7 +35,7 @@ fn columns_widen_along_the_lattice() {
     ] {
         let options = CsvOptions { nulls: vec!["NA".into()], ..no_header() };
         let line = |rows: &str| rows.lines().map(|l| format!("k,{l}\n")).collect::<String>();
-        let (types, rows) = after(&line(sample), &line(text), &options).unwrap();
+        let (types, rows) = parse_after(&line(sample), &line(text), &options).unwrap();
         assert_eq!(
             (types[1].as_str(), rows[0][1].as_str()),
             (data_type, cell),
@@ -47,7 +47,7 @@ fn columns_widen_along_the_lattice() {
 #[test]
 fn errors_name_file_line_column_value_and_type() {
     let error = |sample: &str, text: &str, options: &CsvOptions| {
-        after(sample, text, options).unwrap_err().to_string()
+        parse_after(sample, text, options).unwrap_err().to_string()
     };
     assert_eq!(
         error("1,x\n", "1,x\n2,\"a\nb\"\n007,y\n", &no_header()),
