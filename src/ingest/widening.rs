@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::columns::MAX_EXACT_IN_F64;
+use super::text::number::MAX_EXACT_IN_F64;
 use crate::block::{Bound, Stats};
 use crate::error::{Error, Result};
 use crate::model::{Column, ColumnId, DataType, PartitionKey, Scalar, Schema};

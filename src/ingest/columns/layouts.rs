@@ -12,10 +12,9 @@ use arrow_select::take::take;
 use super::matching::stored_type;
 use crate::block::{canonical, nothing};
 use crate::error::{Error, Result};
+use crate::ingest::text::number::MAX_EXACT_IN_F64;
 use crate::model::DataType;
 
-/// Integers beyond this are not all exact in an f64.
-pub const MAX_EXACT_IN_F64: u64 = 1 << 53;
 /// Texts of more bytes than this, on average, are long.
 const LONG_TEXT: usize = 64;
 /// Views whose buffers are no larger than this are left alone.

@@ -10,7 +10,7 @@ mod layouts;
 mod matching;
 
 pub use builder::{SegmentBuilder, SegmentLimits};
-pub use layouts::{MAX_EXACT_IN_F64, to_stored_layouts};
+pub use layouts::to_stored_layouts;
 pub(super) use layouts::{value_bytes, widened, without_dictionary_nulls};
 pub use matching::{join, match_columns, stored_type};
 
