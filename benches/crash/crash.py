@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Kills `sty` at random moments while others read, and checks that nothing is lost, wrong or left behind.
+"""Kills `sty` at random moments while others read, and checks that nothing is lost, wrong or stray.
 
     python3 benches/crash/crash.py --sty target/release/sty --kills 500
 
-Batches of rows are loaded, deleted and compacted, and old generations freed, each by a process that is killed (SIGKILL) after a
-random time. After every kill each batch must be there whole or not at all: as it was before, or as the killed command would
-have left it. Readers in processes of their own check the same all the time. In the end the next writer must leave exactly the
-files that the manifest names. The exit code is 1 if anything was wrong.
+Batches of rows are loaded, deleted and compacted, and old generations are freed, each by a process
+that is killed (SIGKILL) after a random time. After every kill, each batch is complete or absent:
+as before, or as the killed command would have left it. Concurrent readers check the same all the
+time. In the end, the next writer must leave exactly the files that the manifest names. The exit
+code is 1 if anything was wrong.
 """
 
 import argparse
@@ -22,7 +23,8 @@ import time
 from pathlib import Path
 
 ROWS = 20_000
-COUNT = "SELECT batch, count(*) AS n, count(DISTINCT id) AS ids, sum(id) AS sum FROM t GROUP BY batch"
+COUNT = """SELECT batch, count(*) AS n, count(DISTINCT id) AS ids, sum(id) AS sum
+    FROM t GROUP BY batch"""
 
 
 def expected(batch):
@@ -31,10 +33,12 @@ def expected(batch):
 
 
 def leftovers(sty, store, table):
-    """What the next writer leaves that the manifest does not name, in words; and whether every byte can be read."""
+    """Faults after the next writer: files that the manifest does not name, damaged bytes."""
     path, faults = Path(store) / table, []
     subprocess.run([sty, "gc", path, "-q", "--keep", "0s"], check=True)
-    shown = subprocess.run([sty, "manifest", path, "--format", "json"], capture_output=True, check=True)
+    shown = subprocess.run([sty, "manifest", path, "--format", "json"],
+                           capture_output=True,
+                           check=True)
     manifest = json.loads(shown.stdout)
     named = {segment["file"] for segment in manifest["segments"]} | {"CURRENT", "LOCK"}
     there = {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
@@ -63,7 +67,7 @@ class Test:
         return subprocess.run(command, capture_output=True, text=True)
 
     def batches(self):
-        """The batches that are there; a fault for each that is there in part."""
+        """The batches in the table, and a fault for each incomplete one."""
         answer = self.query(COUNT)
         if answer.returncode != 0:
             return None, [answer.stderr.strip()]
@@ -85,17 +89,19 @@ class Test:
         path = self.work / f"batch-{batch}.csv"
         if not path.exists():
             rows = range(batch * ROWS, (batch + 1) * ROWS)
-            text = "".join(f"{id},{batch},{id % 3},{id * 7919 % 10007},word {id % 101}\n" for id in rows)
+            text = "".join(f"{id},{batch},{id % 3},{id * 7919 % 10007},word {id % 101}\n"
+                           for id in rows)
             path.write_text("id,batch,part,number,text\n" + text)
         return path
 
     def operation(self):
-        """A command, its kind, and what batches it may leave beside those that are there."""
+        """A random operation: its kind, its command, and the batches after it has succeeded."""
         kind = self.random.choices(["ingest", "compact", "delete", "gc"], [5, 3, 2, 1])[0]
         table = f"{self.store}/t"
         if kind == "ingest" or not self.whole:
             batch, self.next = self.next, self.next + 1
-            return "ingest", [self.sty, "ingest", table, str(self.file(batch)), "-q"], self.whole | {batch}
+            return "ingest", [self.sty, "ingest", table,
+                              str(self.file(batch)), "-q"], self.whole | {batch}
         if kind == "delete":
             batch = self.random.choice(sorted(self.whole))
             sql = self.random.choice([
@@ -104,7 +110,8 @@ class Test:
             ])
             return kind, [self.sty, "query", str(self.store), sql, "-q"], self.whole - {batch}
         if kind == "compact":
-            how = self.random.choice(["--all", "--profile=small", "--sort-by=number", "--sort-by=id DESC"])
+            how = self.random.choice(
+                ["--all", "--profile=small", "--sort-by=number", "--sort-by=id DESC"])
             return kind, [self.sty, "compact", table, "-q", how], self.whole
         return kind, [self.sty, "gc", table, "-q", "--keep", "0s"], self.whole
 
@@ -124,13 +131,17 @@ class Test:
         self.faults += [f"after {kind}: {fault}" for fault in faults]
         if found is not None:
             if found not in (self.whole, after):
-                self.faults.append(f"after {kind}: {sorted(found)}, not {sorted(self.whole)} or {sorted(after)}")
+                self.faults.append(
+                    f"after {kind}: {sorted(found)}, not {sorted(self.whole)} or {sorted(after)}")
             self.whole = found
 
     def run(self, kills, readers):
         longest = {"ingest": 0.12, "compact": 0.25, "delete": 0.12, "gc": 0.03}
         # The table must be there for readers.
-        command = [self.sty, "ingest", f"{self.store}/t", str(self.file(0)), "-q", "--partition-by", "part", "--sort-by", "number"]
+        command = [
+            self.sty, "ingest", f"{self.store}/t",
+            str(self.file(0)), "-q", "--partition-by", "part", "--sort-by", "number"
+        ]
         subprocess.run(command, check=True)
         self.whole, self.next = {0}, 1
         threads = [threading.Thread(target=self.reader) for _ in range(readers)]
@@ -141,8 +152,12 @@ class Test:
         self.stop = True
         [thread.join() for thread in threads]
         self.faults += leftovers(self.sty, self.store, "t")
-        print(f"{sum(self.kills.values())} kills {self.kills}, {self.finished} commands finished first, "
-              f"{self.reads} reads beside, {len(self.whole)} batches in the end, {time.time() - started:.0f} s")
+        print(
+            f"{sum(self.kills.values())} kills {self.kills}, "
+            f"{self.finished} commands finished first, "
+            f"{self.reads} concurrent reads, {len(self.whole)} batches in the end, "
+            f"{time.time() - started:.0f} s"
+        )
         for fault in self.faults:
             print("FAULT", fault)
         return 1 if self.faults else 0
@@ -154,7 +169,8 @@ def main():
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--readers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--work", help="a directory for the store and the batches [a temporary one]")
+    parser.add_argument("--work",
+                        help="a directory for the store and the batches [a temporary one]")
     options = parser.parse_args()
     options.sty = options.sty.resolve()
     with tempfile.TemporaryDirectory() as temporary:

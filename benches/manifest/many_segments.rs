@@ -1,10 +1,12 @@
-//! Makes a table of very many small segments, for measurements of the manifest. See README.md.
+//! Makes a table of very many small segments, to measure the manifest. See README.md.
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow_array::{
+    ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
 use rayon::prelude::*;
 use stylobate::encoding::{Options, Profile};
 use stylobate::error::{Error, Result};
@@ -19,7 +21,8 @@ const ROWS: i64 = 10;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [table, numbers @ ..] = arguments.as_slice() else { return usage() };
-    let Ok(numbers) = numbers.iter().map(|text| text.parse()).collect::<Result<Vec<i64>, _>>() else {
+    let Ok(numbers) = numbers.iter().map(|text| text.parse()).collect::<Result<Vec<i64>, _>>()
+    else {
         return usage();
     };
     let &[partitions, segments, columns] = numbers.as_slice() else { return usage() };
@@ -41,7 +44,9 @@ fn usage() -> ExitCode {
 }
 
 fn make(path: &Path, partitions: i64, segments: i64, columns: i64) -> Result<()> {
-    let (Some(store), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+    let (Some(store), Some(name)) =
+        (path.parent(), path.file_name().and_then(|name| name.to_str()))
+    else {
         return Err(Error::InvalidInput(format!("{} is no STORE/TABLE", path.display())));
     };
     let of_partition = ROWS * (segments + partitions - 1) / partitions;
@@ -61,12 +66,22 @@ fn make(path: &Path, partitions: i64, segments: i64, columns: i64) -> Result<()>
     };
     let arrangement = Arrangement { partition_by: vec![key], sort_by: Vec::new() };
     let edits = vec![Edit { at: 0, remove: 0, insert }];
-    let commit = writer.commit_changes(Changes { schema, arrangement, edits, ..writer.changes() })?;
-    println!("{segments} segments in {partitions} partitions, {} bytes of metadata", commit.metadata_bytes);
+    let commit =
+        writer.commit_changes(Changes { schema, arrangement, edits, ..writer.changes() })?;
+    println!(
+        "{segments} segments in {partitions} partitions, {} bytes of metadata",
+        commit.metadata_bytes
+    );
     Ok(())
 }
 
-fn write(files: &DataFiles, schema: &Schema, first: i64, columns: i64, of_partition: i64) -> Result<NewSegment> {
+fn write(
+    files: &DataFiles,
+    schema: &Schema,
+    first: i64,
+    columns: i64,
+    of_partition: i64,
+) -> Result<NewSegment> {
     let limits = SegmentLimits { rows: 1 << 20, bytes: 1 << 30, block_rows: 65_536 };
     let (mut builder, batch) = (SegmentBuilder::new(limits), rows(first, columns)?);
     let ids: Vec<_> = schema.columns().iter().map(|column| column.id).collect();
@@ -96,15 +111,22 @@ fn rows(first: i64, columns: i64) -> Result<RecordBatch> {
         let mixed = |id: i64| (id + at).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64) >> 40;
         let values: ArrayRef = match at {
             0 => Arc::new(Int64Array::from_iter_values(ids)),
-            1 => Arc::new(TimestampMicrosecondArray::from_iter_values(ids.map(|id| id * 60_000_000))),
+            1 => {
+                Arc::new(TimestampMicrosecondArray::from_iter_values(ids.map(|id| id * 60_000_000)))
+            }
             _ => match at % 4 {
                 0 => Arc::new(Int64Array::from_iter_values(ids.map(mixed))),
-                1 => Arc::new(StringArray::from_iter_values(ids.map(|id| format!("w{}", mixed(id) % 100)))),
-                2 => Arc::new(Float64Array::from_iter_values(ids.map(|id| mixed(id) as f64 / 100.0))),
+                1 => Arc::new(StringArray::from_iter_values(
+                    ids.map(|id| format!("w{}", mixed(id) % 100)),
+                )),
+                2 => {
+                    Arc::new(Float64Array::from_iter_values(ids.map(|id| mixed(id) as f64 / 100.0)))
+                }
                 _ => Arc::new(TimestampMicrosecondArray::from_iter_values(ids.map(mixed))),
             },
         };
         (name, values)
     };
-    RecordBatch::try_from_iter((0..columns).map(column)).map_err(|error| Error::InvalidInput(error.to_string()))
+    RecordBatch::try_from_iter((0..columns).map(column))
+        .map_err(|error| Error::InvalidInput(error.to_string()))
 }

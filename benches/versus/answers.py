@@ -1,4 +1,4 @@
-"""Whether two answers, as Parquet files, are the same rows in any order."""
+"""Compares two answers, given as Parquet files: the same rows in any order?"""
 
 import numpy
 import pyarrow
@@ -9,11 +9,11 @@ TOLERANCE = 1e-9
 
 
 def columns(file):
-    """The columns as text or as floats: engines differ in the widths of integers, in decimals and units of time."""
-    return [plain(column) for column in parquet.read_table(file).columns]
+    """The columns as text or floats: engines differ in integer widths, decimals and time units."""
+    return [comparable(column) for column in parquet.read_table(file).columns]
 
 
-def plain(column):
+def comparable(column):
     column = column.combine_chunks()
     kind = column.type
     if pyarrow.types.is_dictionary(kind):
@@ -30,59 +30,63 @@ def plain(column):
 
 def is_number(kind):
     types = pyarrow.types
-    return types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind)
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(
+        kind) or types.is_null(kind)
 
 
-def rough(column):
-    """To nine digits, so that sums which differ in the last ones sort alike; no minus before zero."""
+def rounded(column):
+    """Rounds to nine digits, so that sums that differ in the last ones sort alike; -0 becomes 0."""
     if column.type != pyarrow.float64():
         return column
     values = column.to_numpy(zero_copy_only=False)
     with numpy.errstate(all="ignore"):
         scale = 10.0 ** (8 - numpy.floor(numpy.log10(numpy.abs(values))))
-        rounded = numpy.where(numpy.isfinite(scale), numpy.round(values * scale) / scale, values) + 0.0
+        rounded = numpy.where(numpy.isfinite(scale),
+                              numpy.round(values * scale) / scale, values) + 0.0
     return pyarrow.array(rounded, mask=compute.is_null(column).to_numpy(zero_copy_only=False))
 
 
-def in_order(found):
-    """The rows in an order of their own: by texts first, then numbers."""
-    table = pyarrow.table({f"c{at}": rough(column) for at, column in enumerate(found)})
+def sort_rows(found):
+    """Sorts the rows: by texts first, then by numbers."""
+    table = pyarrow.table({f"c{at}": rounded(column) for at, column in enumerate(found)})
     keys = sorted(range(len(found)), key=lambda at: found[at].type == pyarrow.float64())
     order = compute.sort_indices(table, [(f"c{at}", "ascending") for at in keys])
     return [column.take(order) for column in found]
 
 
 def without_ties(found):
-    """The rows whose last value is not the least: of those that tie at the limit, any may be in the answer."""
+    """Drops the rows with the least last value, any of which may be in the answer of a LIMIT."""
     last = found[-1]
     keep = compute.greater(last, compute.min(last))
     return [column.filter(keep) for column in found]
 
 
 def difference(ours, theirs, ties):
-    """None, or in words the first row that differs."""
+    """None, or a description of the first row that differs."""
     ours, theirs = columns(ours), columns(theirs)
     if len(ours) != len(theirs):
         return f"{len(ours)} columns, not {len(theirs)}"
     if len(ours[0]) != len(theirs[0]):
         return f"{len(ours[0])} rows, not {len(theirs[0])}"
     if ties:
-        if bad := unequal(in_order(ours[-1:]), in_order(theirs[-1:])):
+        if bad := first_difference(sort_rows(ours[-1:]), sort_rows(theirs[-1:])):
             return bad
         ours, theirs = without_ties(ours), without_ties(theirs)
-    return unequal(in_order(ours), in_order(theirs))
+    return first_difference(sort_rows(ours), sort_rows(theirs))
 
 
-def unequal(ours, theirs):
+def first_difference(ours, theirs):
     for number, (a, b) in enumerate(zip(ours, theirs)):
         if a.type != b.type and len(a) != a.null_count and len(b) != b.null_count:
             return f"column {number}: {a.type}, not {b.type}"
         if a.type == pyarrow.float64() and b.type == pyarrow.float64():
-            nulls = compute.is_null(a).to_numpy(zero_copy_only=False) == compute.is_null(b).to_numpy(zero_copy_only=False)
+            nulls = compute.is_null(a).to_numpy(
+                zero_copy_only=False) == compute.is_null(b).to_numpy(zero_copy_only=False)
             x, y = a.to_numpy(zero_copy_only=False), b.to_numpy(zero_copy_only=False)
             same = nulls & numpy.isclose(x, y, rtol=TOLERANCE, atol=1e-9, equal_nan=True)
         else:
-            equal = compute.fill_null(compute.equal(a, b), False) if a.type == b.type else compute.is_null(a)
+            equal = compute.fill_null(compute.equal(a, b),
+                                      False) if a.type == b.type else compute.is_null(a)
             both = compute.and_(compute.is_null(a), compute.is_null(b))
             same = compute.or_(equal, both).to_numpy(zero_copy_only=False)
         wrong = numpy.flatnonzero(~same.astype(bool))

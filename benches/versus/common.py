@@ -1,4 +1,4 @@
-"""What ingest.py and versus.py share: running commands, generated data, the machine, the queries."""
+"""Shared by ingest.py and versus.py: running commands, generated data, the machine, the queries."""
 
 import math
 import os
@@ -16,12 +16,15 @@ QUERIES = HERE / "queries"
 
 
 def run(command, output=subprocess.DEVNULL, timeout=3600):
-    """Runs a command; gives seconds, peak resident bytes and, if it failed, why."""
-    # What earlier work left to be written must not be paid for by this one.
+    """Runs a command; returns seconds, peak resident bytes and, if it failed, why."""
+    # Writes left over from earlier work must not count here.
     os.sync()
     errors = tempfile.TemporaryFile()
     started = time.monotonic()
-    process = subprocess.Popen([str(part) for part in command], stdout=output, stderr=errors, stdin=subprocess.DEVNULL)
+    process = subprocess.Popen([str(part) for part in command],
+                               stdout=output,
+                               stderr=errors,
+                               stdin=subprocess.DEVNULL)
     deadline = started + timeout
     while True:
         done, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -48,7 +51,8 @@ def size(path):
     path = Path(path)
     if path.is_file():
         return path.stat().st_size
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file() and not file.is_symlink())
+    return sum(file.stat().st_size for file in path.rglob("*")
+               if file.is_file() and not file.is_symlink())
 
 
 def remove(path):
@@ -64,7 +68,7 @@ def version(command):
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def peer(engine, *rest):
+def peer_command(engine, *rest):
     return [sys.executable, PEERS, engine, *rest]
 
 
@@ -72,21 +76,26 @@ def machine():
     model = ""
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+        model = next(
+            (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"system": platform.platform(), "processor": model or platform.processor(), "cores": os.cpu_count(),
-            "memory_bytes": memory}
+    return {
+        "system": platform.platform(), "processor": model or platform.processor(),
+        "cores": os.cpu_count(), "memory_bytes": memory
+    }
 
 
-def data(options, format):
-    """The generated files of a format; made once and kept."""
+def generated_files(options, format):
+    """The generated files of a format; they are made once and kept."""
     directory = options.work / f"data-{options.rows}-{options.files}-{options.seed}" / format
     if not directory.exists():
         print(f"generating {options.rows} trips as {format}", file=sys.stderr)
         part = directory.with_name(directory.name + ".part")
         remove(part)
-        command = [options.sty, "gen", "trips", "--rows", options.rows, "--files", options.files, "--seed",
-                   options.seed, "--format", format, "-o", part]
+        command = [
+            options.sty, "gen", "trips", "--rows", options.rows, "--files", options.files, "--seed",
+            options.seed, "--format", format, "-o", part
+        ]
         done = run(command)
         if "error" in done:
             sys.exit(f"sty gen failed: {done['error']}")
@@ -95,7 +104,7 @@ def data(options, format):
 
 
 def queries(name):
-    """The statements of a set, without comments; and whether rows of it may tie (`-- ties`)."""
+    """The statements of a set without comments, and whether its rows may tie (`-- ties`)."""
     lines = (QUERIES / f"{name}.sql").read_text().splitlines()
     text = "\n".join(line for line in lines if not line.startswith("--"))
     return [" ".join(sql.split()) for sql in text.split(";") if sql.strip()], "-- ties" in lines

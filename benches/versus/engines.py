@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""A peer engine in a process of its own, which runs statements as versus.py sends them.
+"""Runs a peer engine in a process of its own, which executes the statements that versus.py sends.
 
     engines.py ENGINE STORE THREADS
 
-It imports the engine, says {"ready": true} on stdout, and then answers each line of stdin, an object, with a line:
+It imports the engine, prints {"ready": true}, and then answers each line of stdin, an object, with
+a line:
 
     {"do": "open"}                                         opens the store (or the Parquet files)
-    {"do": "run", "sql", "warm_up", "runs", "budget"}      -> {"ms": [...], "rows"}: from SQL text to the whole result
+    {"do": "run", "sql", "warm_up", "runs", "budget"}      -> {"ms": [...], "rows"}: from SQL text
+                                                           to the whole result
     {"do": "answer", "sql", "file"}                        writes the result to a Parquet file
 
-What the engine itself prints on stdout goes to stderr.
+Output that the engine itself prints on stdout goes to stderr.
 """
 
 import glob
@@ -23,11 +25,12 @@ NAMES = ["duckdb", "duckdb-parquet", "chdb", "chdb-lowcardinality", "hyper", "po
 
 
 def translate(engine, sql):
-    """The files are in our own dialect. DuckDB, ClickHouse and Polars write the division of integers another way;
-    ClickHouse, Polars and Hyper round halves to even, and are given what rounds them up."""
+    """Translates from our own dialect. DuckDB, ClickHouse and Polars write the division of integers
+    differently; ClickHouse, Polars and Hyper round halves to even, so round() becomes floor()."""
     if engine.startswith("chdb"):
         sql = re.sub(r"(\w+) / (\w+)", r"intDiv(\1, \2)", sql)
-        sql = re.sub(r"date_part\('(\w+)', (\w+)\)", lambda part: f"to{part[1].capitalize()}({part[2]})", sql)
+        sql = re.sub(r"date_part\('(\w+)', (\w+)\)",
+                     lambda part: f"to{part[1].capitalize()}({part[2]})", sql)
     elif engine.startswith("duckdb") or engine == "polars":
         sql = sql.replace(" / ", " // ")
     if engine in ("polars", "hyper") or engine.startswith("chdb"):
@@ -44,10 +47,12 @@ class DuckDB:
 
     def open(self):
         files = os.path.isdir(self.store)
-        self.connection = self.duckdb.connect(":memory:" if files else self.store, read_only=not files)
+        self.connection = self.duckdb.connect(":memory:" if files else self.store,
+                                              read_only=not files)
         self.connection.execute(f"SET threads = {self.threads}")
         if files:
-            self.connection.execute(f"CREATE VIEW trips AS FROM read_parquet('{self.store}/*.parquet')")
+            self.connection.execute(
+                f"CREATE VIEW trips AS FROM read_parquet('{self.store}/*.parquet')")
 
     def run(self, sql):
         return self.connection.execute(sql).to_arrow_table()
@@ -73,7 +78,8 @@ class ClickHouse:
         self.connection.query("USE versus")
 
     def run(self, sql):
-        return self.connection.query(f"{sql} SETTINGS max_threads = {self.threads}, {self.SETTINGS}", "Arrow")
+        return self.connection.query(
+            f"{sql} SETTINGS max_threads = {self.threads}, {self.SETTINGS}", "Arrow")
 
     def rows(self, result):
         return len(self.table(result))
@@ -96,7 +102,7 @@ class Hyper:
         self.connection = self.api.Connection(self.process.endpoint, self.store)
 
     def run(self, sql):
-        # The chunks of the result arrive here as bytes; to make Python values of them would measure Python.
+        # Fetches the chunks of the result as bytes: making Python values would measure Python.
         rows = 0
         with self.connection.execute_query(sql) as result:
             while result.next_row():
@@ -109,20 +115,26 @@ class Hyper:
         return result
 
     def answer(self, sql, file):
-        self.connection.execute_command(f"COPY ({named(sql)}) TO '{file}' WITH (FORMAT parquet)")
+        self.connection.execute_command(
+            f"COPY ({name_columns(sql)}) TO '{file}' WITH (FORMAT parquet)")
 
 
 def start_hyper(api, threads):
-    """The server, which keeps its logs out of the way and uses no more threads than the others."""
-    parameters = {"log_config": "", "hard_concurrent_query_thread_limit": str(threads), "log_dir": "/tmp"}
-    return api.HyperProcess(api.Telemetry.DO_NOT_SEND_USAGE_DATA_TO_TABLEAU, "versus", parameters=parameters)
+    """Starts the server with its logs in /tmp and as many threads as the other engines."""
+    parameters = {
+        "log_config": "", "hard_concurrent_query_thread_limit": str(threads), "log_dir": "/tmp"
+    }
+    return api.HyperProcess(api.Telemetry.DO_NOT_SEND_USAGE_DATA_TO_TABLEAU,
+                            "versus",
+                            parameters=parameters)
 
 
-def named(sql):
-    """COPY wants a name for every column."""
+def name_columns(sql):
+    """Names every column, as COPY requires."""
     count = iter(range(100))
     head, tail = sql.split(" FROM ", 1)
-    return re.sub(r"((?:count|sum|avg)\([^()]*(?:\([^()]*\)[^()]*)*\))(?! AS)", lambda m: f"{m[1]} AS c{next(count)}", head) \
+    call = r"((?:count|sum|avg)\([^()]*(?:\([^()]*\)[^()]*)*\))(?! AS)"
+    return re.sub(call, lambda m: f"{m[1]} AS c{next(count)}", head) \
         + " FROM " + tail
 
 
@@ -135,7 +147,8 @@ class Polars:
         self.polars, self.store = polars, store
 
     def open(self):
-        self.context = self.polars.SQLContext(trips=self.polars.scan_parquet(f"{self.store}/*.parquet"))
+        self.context = self.polars.SQLContext(
+            trips=self.polars.scan_parquet(f"{self.store}/*.parquet"))
 
     def run(self, sql):
         return self.context.execute(sql).collect(engine="streaming")
@@ -152,7 +165,8 @@ class DataFusion:
         import datafusion
         import pyarrow
 
-        self.datafusion, self.pyarrow, self.store, self.threads = datafusion, pyarrow, store, threads
+        self.datafusion, self.pyarrow = datafusion, pyarrow
+        self.store, self.threads = store, threads
 
     def open(self):
         config = self.datafusion.SessionConfig().with_target_partitions(self.threads)
@@ -179,7 +193,10 @@ def write(table, file):
 
 
 def engine(name, store, threads):
-    kinds = {"duckdb": DuckDB, "chdb": ClickHouse, "hyper": Hyper, "polars": Polars, "datafusion": DataFusion}
+    kinds = {
+        "duckdb": DuckDB, "chdb": ClickHouse, "hyper": Hyper, "polars": Polars,
+        "datafusion": DataFusion
+    }
     return kinds[name.split("-")[0]](store, threads)
 
 
@@ -189,7 +206,8 @@ def run(engine, command):
         result = engine.run(sql)
         del result
     result = None
-    while len(times) < command["runs"] and (not times or time.perf_counter() - started < command["budget"]):
+    while len(times) < command["runs"] and (not times
+                                            or time.perf_counter() - started < command["budget"]):
         del result
         before = time.perf_counter()
         result = engine.run(sql)
@@ -220,7 +238,7 @@ def serve(name, store, threads):
                 reply({})
         except Exception as error:
             reply({"error": f"{type(error).__name__}: {str(error).strip()[:300]}"})
-    # The end of stdin is the end; engines that tidy up at exit must not hold it up.
+    # stdin has ended. Engines that clean up at exit must not delay that.
     if name == "hyper":
         served.process.close()
     os._exit(0)

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The work of the peer engines, one process per run, so that its time and peak memory are its own.
+"""Runs the peer engines, one process per run, so that each has its own time and peak memory.
 
-    peers.py ENGINE ingest FORMAT PATTERN STORE     rows into the engine's own files, and on stdout the seconds it took, by
-                                                    phase, and bytes where files tell more than there is (engines: duckdb, chdb, chdb-lowcardinality, hyper)
-    peers.py duckdb parquet STORE FILE              the table as Parquet with zstd
-    peers.py duckdb query STORE SQL                 an answer as CSV on stdout
+    peers.py ENGINE ingest FORMAT PATTERN STORE     loads rows into the engine's own files; prints
+                                                    the seconds of each phase, and the bytes on disk
+                                                    where the files include outdated data (engines:
+                                                    duckdb, chdb, chdb-lowcardinality, hyper)
+    peers.py duckdb parquet STORE FILE              writes the table as Parquet with zstd
+    peers.py duckdb query STORE SQL                 prints an answer as CSV
     peers.py ENGINE version
 """
 
@@ -22,18 +24,23 @@ POINTS = ["pickup", "dropoff"]
 WORDS = """vendor_id store_and_fwd_flag payment_type cab_type
     pickup_boroname pickup_ct2010 pickup_cdeligibil pickup_ntacode pickup_ntaname
     dropoff_boroname dropoff_ct2010 dropoff_cdeligibil dropoff_ntacode dropoff_ntaname""".split()
-COLUMNS = """trip_id vendor_id pickup_datetime dropoff_datetime store_and_fwd_flag rate_code_id pickup_longitude
-    pickup_latitude dropoff_longitude dropoff_latitude passenger_count trip_distance fare_amount extra mta_tax
-    tip_amount tolls_amount ehail_fee improvement_surcharge total_amount payment_type trip_type pickup dropoff
+COLUMNS = """trip_id vendor_id pickup_datetime dropoff_datetime store_and_fwd_flag rate_code_id
+    pickup_longitude
+    pickup_latitude dropoff_longitude dropoff_latitude passenger_count trip_distance fare_amount
+    extra mta_tax
+    tip_amount tolls_amount ehail_fee improvement_surcharge total_amount payment_type trip_type
+    pickup dropoff
     cab_type precipitation snow_depth snowfall max_temperature min_temperature average_wind_speed
-    pickup_nyct2010_gid pickup_ctlabel pickup_borocode pickup_boroname pickup_ct2010 pickup_boroct2010
+    pickup_nyct2010_gid pickup_ctlabel pickup_borocode pickup_boroname pickup_ct2010
+    pickup_boroct2010
     pickup_cdeligibil pickup_ntacode pickup_ntaname pickup_puma dropoff_nyct2010_gid dropoff_ctlabel
-    dropoff_borocode dropoff_boroname dropoff_ct2010 dropoff_boroct2010 dropoff_cdeligibil dropoff_ntacode
+    dropoff_borocode dropoff_boroname dropoff_ct2010 dropoff_boroct2010 dropoff_cdeligibil
+    dropoff_ntacode
     dropoff_ntaname dropoff_puma""".split()
 
 
 def types(integer, time, point, word, real):
-    """The type of every column; what is in no list is real."""
+    """The type of every column; a column in none of the lists is real."""
     groups = [(INTEGERS, integer), (TIMES, time), (POINTS, point), (WORDS, word)]
     named = {name: type for names, type in groups for name in names}
     return {name: named.get(name, real) for name in COLUMNS}
@@ -46,7 +53,8 @@ def duckdb_ingest(format, pattern, store):
         source = f"read_parquet('{pattern}')"
     else:
         columns = types("BIGINT", "TIMESTAMP", "VARCHAR", "VARCHAR", "DOUBLE")
-        source = f"read_csv('{pattern}', header=false, auto_detect=false, delim=',', quote='\"', columns={columns})"
+        source = f"read_csv('{pattern}', header=false, auto_detect=false, delim=',', " \
+            f"quote='\"', columns={columns})"
     begun = time.monotonic()
     connection = duckdb.connect(store)
     connection.execute(f"CREATE TABLE trips AS SELECT * FROM {source}")
@@ -65,7 +73,8 @@ def duckdb_parquet(store, file):
 def duckdb_query(store, sql):
     import duckdb
 
-    duckdb.connect(store, read_only=True).execute(f"COPY ({sql}) TO '/dev/stdout' (FORMAT csv, HEADER)")
+    duckdb.connect(store,
+                   read_only=True).execute(f"COPY ({sql}) TO '/dev/stdout' (FORMAT csv, HEADER)")
 
 
 def chdb_ingest(format, pattern, store, words="Nullable(String)"):
@@ -83,11 +92,12 @@ def chdb_ingest(format, pattern, store, words="Nullable(String)"):
     begun = time.monotonic()
     table.query(f"INSERT INTO versus.trips SELECT * FROM file('{pattern}', '{kind}', '{shape}')")
     inserted = time.monotonic()
-    # What a MergeTree would do in the background, at once.
+    # Does at once what a MergeTree would do in the background.
     table.query("OPTIMIZE TABLE versus.trips FINAL")
     merged = time.monotonic()
-    # Merged parts stay on disk for some minutes.
-    bytes = table.query("SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = 'versus'", "CSV")
+    # The source parts of a merge stay on disk for some minutes.
+    bytes = table.query(
+        "SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = 'versus'", "CSV")
     table.close()
     return {"insert": inserted - begun, "merge": merged - inserted, "disk_bytes": int(str(bytes))}
 
@@ -103,14 +113,16 @@ def hyper_ingest(format, pattern, store):
 
     files = ", ".join(f"'{file}'" for file in sorted(glob.glob(pattern)))
     with start_hyper(api, os.cpu_count()) as process:
-        with api.Connection(process.endpoint, store, api.CreateMode.CREATE_AND_REPLACE) as connection:
+        with api.Connection(process.endpoint, store,
+                            api.CreateMode.CREATE_AND_REPLACE) as connection:
             shape = "FORMAT => 'parquet'"
             if format != "parquet":
                 columns = types("BIGINT", "TIMESTAMP", "TEXT", "TEXT", "DOUBLE PRECISION")
                 columns = ", ".join(f"{name} {type}" for name, type in columns.items())
                 shape = f"COLUMNS => DESCRIPTOR({columns}), FORMAT => 'csv', HEADER => false"
             begun = time.monotonic()
-            connection.execute_command(f"CREATE TABLE trips AS (SELECT * FROM external(ARRAY[{files}], {shape}))")
+            connection.execute_command(
+                f"CREATE TABLE trips AS (SELECT * FROM external(ARRAY[{files}], {shape}))")
     return {"insert": time.monotonic() - begun}
 
 
@@ -135,7 +147,8 @@ def datafusion_version():
 def chdb_version():
     import chdb
 
-    return f"{chdb.__version__} (ClickHouse {chdb.query('SELECT version()', 'TSV').bytes().decode().strip()})"
+    clickhouse = chdb.query("SELECT version()", "TSV").bytes().decode().strip()
+    return f"{chdb.__version__} (ClickHouse {clickhouse})"
 
 
 def duckdb_version():

@@ -1,4 +1,4 @@
-"""The processes in which engines work, as versus.py sees them: started, stopped, sampled and ended."""
+"""The engines' processes, as versus.py controls them: started, stopped, sampled and ended."""
 
 import json
 import os
@@ -15,15 +15,18 @@ from common import HERE
 
 
 class Peer:
-    """A peer engine behind engines.py. Its processes are a group of their own."""
+    """A peer engine behind engines.py, in a process group of its own."""
 
     patience = 120
 
     def __init__(self, name, store, threads):
         command = [sys.executable, HERE / "engines.py", name, store, threads]
         self.errors = tempfile.TemporaryFile()
-        self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self.errors, start_new_session=True)
+        self.process = subprocess.Popen([str(part) for part in command],
+                                        stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE,
+                                        stderr=self.errors,
+                                        start_new_session=True)
         self.dead = None
         self.rest = b""
         self.reply()
@@ -71,7 +74,7 @@ class Peer:
         return self.ask(do="answer", sql=sql, file=str(file))
 
     def cold(self, sql):
-        """Open and first run. The process is there already and the engine imported."""
+        """Open and first run. The process has started and imported the engine before."""
         opened = self.open()
         if "error" in opened:
             return opened
@@ -101,7 +104,7 @@ class Peer:
 
 
 class Sty:
-    """Ours: `sty bench`, a process for every call."""
+    """Our engine: `sty bench`, a process for every call."""
 
     def __init__(self, binary, store, threads):
         self.binary, self.store, self.threads = str(binary), str(store), str(threads)
@@ -111,26 +114,40 @@ class Sty:
         return {}
 
     def bench(self, sql, warm_up, runs):
-        command = [self.binary, "bench", self.store, sql, "--threads", self.threads, "--format", "json"]
-        done = subprocess.run([*command, "--warm-up", str(warm_up), "--runs", str(runs)], capture_output=True, text=True)
+        command = [
+            self.binary, "bench", self.store, sql, "--threads", self.threads, "--format", "json"
+        ]
+        done = subprocess.run(
+            [*command, "--warm-up", str(warm_up), "--runs",
+             str(runs)],
+            capture_output=True,
+            text=True)
         if done.returncode != 0:
             return {"error": done.stderr.strip()[:300] or f"exit {done.returncode}"}
         return json.loads(done.stdout)["statements"][0]
 
     def run(self, sql, warm_up, runs, _budget):
-        # Of its runs it tells these three; more are not needed for the best and the middle.
+        # `sty bench` reports only these three of its runs, which is enough for minimum and median.
         found = self.bench(sql, warm_up, runs)
-        return found if "error" in found else {"ms": [found["min_ms"], found["median_ms"], found["p90_ms"]],
-                                               "rows": found["rows"]}
+        return found if "error" in found else {
+            "ms": [found["min_ms"], found["median_ms"], found["p90_ms"]], "rows": found["rows"]
+        }
 
     def answer(self, sql, file):
-        command = [self.binary, "query", self.store, sql, "--threads", self.threads, "--format", "parquet", "-o", str(file)]
+        command = [
+            self.binary, "query", self.store, sql, "--threads", self.threads, "--format", "parquet",
+            "-o",
+            str(file)
+        ]
         done = subprocess.run(command, capture_output=True, text=True)
         return {"error": done.stderr.strip()[:300]} if done.returncode != 0 else {}
 
     def cold(self, sql):
-        """From the start of a process that writes its answer as Arrow, to nowhere, to its end."""
-        command = [self.binary, "query", self.store, sql, "--threads", self.threads, "--format", "arrow", "-o", "-"]
+        """A whole process that writes its answer as Arrow to /dev/null."""
+        command = [
+            self.binary, "query", self.store, sql, "--threads", self.threads, "--format", "arrow",
+            "-o", "-"
+        ]
         started = time.perf_counter()
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         taken = (time.perf_counter() - started) * 1e3
@@ -146,28 +163,30 @@ class Sty:
         pass
 
 
-def files_of(store):
+def store_files(store):
     store = Path(store)
     return [store] if store.is_file() else [file for file in store.rglob("*") if file.is_file()]
 
 
 def evict(store, all_caches):
-    """Takes a store's files out of the page cache; gives the bytes that stayed, where `fincore` can tell."""
+    """Evicts a store's files from the page cache; returns the bytes that stayed, by `fincore`."""
     os.sync()
-    files = files_of(store)
+    files = store_files(store)
     for file in files:
         with open(file, "rb") as stream:
             os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     if all_caches:
         Path("/proc/sys/vm/drop_caches").write_text("3")
     try:
-        listed = subprocess.run(["fincore", "-bnro", "RES", *map(str, files)], capture_output=True, text=True)
+        listed = subprocess.run(["fincore", "-bnro", "RES", *map(str, files)],
+                                capture_output=True,
+                                text=True)
         return sum(int(line) for line in listed.stdout.split())
     except (OSError, ValueError):
         return None
 
 
-def anonymous(group):
+def anonymous_bytes(group):
     """Bytes of anonymous memory of a process and its descendants."""
     total, waiting = 0, [group]
     while waiting:
@@ -178,12 +197,13 @@ def anonymous(group):
                 waiting += Path(f"/proc/{pid}/task/{task}/children").read_text().split()
         except OSError:
             continue
-        total += next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("RssAnon:")), 0)
+        total += next((int(line.split()[1]) * 1024
+                       for line in status.splitlines() if line.startswith("RssAnon:")), 0)
     return total
 
 
-def peak_of(engine, sql):
-    """Two runs, and the peak of anonymous memory beyond what the process had when it had opened the store."""
+def peak_memory(engine, sql):
+    """Two runs, and their peak of anonymous memory beyond that of a process with an open store."""
     if isinstance(engine, Sty):
         found = engine.bench(sql, 2, 1)
         return found, found.get("peak_memory_bytes")
@@ -193,17 +213,17 @@ def peak_of(engine, sql):
     if "error" in opened:
         return opened, None
     pid = engine.process.pid
-    before, done = anonymous(pid), threading.Event()
+    before, done = anonymous_bytes(pid), threading.Event()
     peak = before
 
     def sample():
         nonlocal peak
         while not done.wait(0.001):
-            peak = max(peak, anonymous(pid))
+            peak = max(peak, anonymous_bytes(pid))
 
     sampler = threading.Thread(target=sample)
     sampler.start()
     reply = engine.run(sql, 1, 1, 0)
     done.set()
     sampler.join()
-    return reply, max(peak, anonymous(pid)) - before
+    return reply, max(peak, anonymous_bytes(pid)) - before

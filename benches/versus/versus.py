@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Queries beside the peers: time hot and cold, peak memory, bytes on disk, and the same answers. See README.md."""
+"""Queries beside the peers: hot and cold times, memory, bytes on disk, answers. See README.md."""
 
 import argparse
 import importlib.util
@@ -15,17 +15,17 @@ import time
 from pathlib import Path
 
 from answers import difference
-from common import HERE, data, machine, peer, queries, remove, run, size, version
+from common import HERE, generated_files, machine, peer_command, queries, remove, run, size, version
 from engines import NAMES, translate
-from process import Peer, Sty, evict, peak_of
-from report import markdown, picture
+from process import Peer, Sty, evict, peak_memory
+from report import markdown, svg
 
 SETS = ["nine", "topn", "pairs", "filters", "distinct", "like", "sums", "everyday"]
 MEASURES = ["answers", "hot", "cold", "oneshot", "memory"]
 
 
 def load(options, files, versions):
-    """The store of every engine that can be had, made where it is missing."""
+    """The stores of all available engines, filled where they are missing."""
     stores = {"sty": options.sty_store or options.work / "sty"}
     if not stores["sty"].exists():
         command = [options.sty, "ingest", stores["sty"].with_suffix(".part") / "trips", *files]
@@ -40,15 +40,22 @@ def load(options, files, versions):
         if name in ("duckdb-parquet", "polars", "datafusion"):
             stores[name] = files[0].parent
             continue
-        stores[name] = options.work / {"duckdb": "trips.duckdb", "hyper": "trips.hyper"}.get(name, name)
+        stores[name] = options.work / {"duckdb": "trips.duckdb", "hyper": "trips.hyper"}.get(
+            name, name)
         if not stores[name].exists():
             pattern = files[0].parent / "*.parquet"
-            fill(stores[name], peer(name, "ingest", "parquet", pattern, stores[name].with_suffix(".part")), options)
-    return {name: stores[name] for name in options.engines if name in stores and stores[name].exists()}
+            fill(
+                stores[name],
+                peer_command(name, "ingest", "parquet", pattern, stores[name].with_suffix(".part")),
+                options)
+    return {
+        name: stores[name]
+        for name in options.engines if name in stores and stores[name].exists()
+    }
 
 
 def fill(store, command, options):
-    """Runs what fills a store under another name, so that half a store is not taken for one."""
+    """Fills a store under a temporary name, so that a partial one is not taken for complete."""
     part = store.with_suffix(".part")
     remove(part)
     if store.name in ("sty",):
@@ -69,17 +76,17 @@ def start(name, stores, options):
     return Peer(name, stores[name], options.threads)
 
 
-def check(results, stores, options):
-    """Every engine's answers beside those of the first peer."""
+def compare_answers(results, stores, options):
+    """Compares every engine's answers with those of the first peer."""
     engines = {name: start(name, stores, options) for name in stores}
-    opened(engines)
+    open_all(engines)
     reference = next((name for name in stores if name != "sty"), "sty")
     directory = options.work / "answers"
     directory.mkdir(exist_ok=True)
     for result in results:
         files = {}
         for name in engines:
-            engine = revived(name, engines, stores, options)
+            engine = restart_if_dead(name, engines, stores, options)
             file = directory / f"{name}.parquet"
             remove(file)
             reply = engine.answer(translate(name, result["sql"]), file)
@@ -88,7 +95,8 @@ def check(results, stores, options):
             else:
                 files[name] = file
         for name, file in files.items():
-            same = difference(file, files[reference], result["ties"]) if reference in files and name != reference else None
+            same = difference(file, files[reference],
+                              result["ties"]) if reference in files and name != reference else None
             result["engines"][name]["answer"] = same or "same"
         odd = {name: one.get("error") or one["answer"] for name, one in result["engines"].items()
                if one.get("error") or one["answer"] != "same"}
@@ -98,7 +106,7 @@ def check(results, stores, options):
         engine.end()
 
 
-def opened(engines):
+def open_all(engines):
     for name, engine in list(engines.items()):
         reply = engine.open()
         if "error" in reply:
@@ -107,8 +115,8 @@ def opened(engines):
             del engines[name]
 
 
-def revived(name, engines, stores, options):
-    """The engine, started anew if it has ended or was too slow to be waited for."""
+def restart_if_dead(name, engines, stores, options):
+    """The engine, restarted if it has ended or timed out."""
     if engines[name].dead:
         engines[name].end()
         engines[name] = start(name, stores, options)
@@ -117,43 +125,46 @@ def revived(name, engines, stores, options):
 
 
 def hot(results, stores, options):
-    """Rounds in which the engines take turns query by query. All but the one that works are stopped."""
+    """Rounds in which the engines take turns query by query; all others are stopped meanwhile."""
     engines = {name: start(name, stores, options) for name in stores}
-    opened(engines)
+    open_all(engines)
     for engine in engines.values():
         engine.stop()
     try:
         for round in range(options.rounds):
             for result in results:
-                # Who is first changes, so that nobody always follows the same neighbour.
+                # The first engine changes, so that no engine always follows the same one.
                 names = list(engines)
                 turn = (round + result["number"]) % max(len(names), 1)
                 for name in names[turn:] + names[:turn]:
                     known = result["engines"][name]
                     if "error" in known:
                         continue
-                    engine = revived(name, engines, stores, options)
+                    engine = restart_if_dead(name, engines, stores, options)
                     engine.go()
-                    reply = engine.run(translate(name, result["sql"]), options.warm_up, options.runs, options.budget)
+                    reply = engine.run(translate(name, result["sql"]), options.warm_up,
+                                       options.runs, options.budget)
                     engine.stop()
                     if "error" in reply:
                         known["error"] = reply["error"]
                         continue
-                    known.setdefault("hot_all_ms", []).extend(round_to(ms) for ms in reply["ms"])
+                    known.setdefault("hot_all_ms", []).extend(round_ms(ms) for ms in reply["ms"])
                     known["rows"] = reply["rows"]
-                told(result, f"round {round + 1}", lambda one: min(one["hot_all_ms"]) if "hot_all_ms" in one else None)
+                log_figures(result, f"round {round + 1}", lambda one: min(one["hot_all_ms"])
+                            if "hot_all_ms" in one else None)
     finally:
-        # Also when broken off: a stopped process would stay for ever.
+        # Also when interrupted: a stopped process would stay for ever.
         for engine in engines.values():
             engine.go()
             engine.end()
-    for one in (one for result in results for one in result["engines"].values() if one.get("hot_all_ms")):
+    for one in (one for result in results for one in result["engines"].values()
+                if one.get("hot_all_ms")):
         one["hot_ms"] = min(one["hot_all_ms"])
-        one["hot_median_ms"] = round_to(statistics.median(one["hot_all_ms"]))
+        one["hot_median_ms"] = round_ms(statistics.median(one["hot_all_ms"]))
 
 
 def cold(results, stores, options):
-    """A process each, its files out of the page cache: open and first run."""
+    """Open and first run in a new process, with the store evicted from the page cache."""
     for round in range(options.cold_rounds):
         for result in results:
             for name, store in stores.items():
@@ -167,27 +178,32 @@ def cold(results, stores, options):
                 if "error" in reply:
                     known["error"] = reply["error"]
                     continue
-                known.setdefault("cold_all_ms", []).append(round_to(reply["ms"]))
+                known.setdefault("cold_all_ms", []).append(round_ms(reply["ms"]))
                 known["cold_ms"] = min(known["cold_all_ms"])
                 known["cold_cached_bytes"] = left
-            told(result, f"cold {round + 1}", lambda one: one.get("cold_ms"))
+            log_figures(result, f"cold {round + 1}", lambda one: one.get("cold_ms"))
 
 
 def duckdb_binary():
-    """The program itself: the `duckdb` of the package `duckdb-cli` in the path is a Python script that starts it."""
+    """The binary itself: the `duckdb` that `duckdb-cli` puts in the path is a Python wrapper."""
     package = importlib.util.find_spec("duckdb_cli")
     inside = Path(package.origin).parent / "duckdb" if package and package.origin else None
     return inside if inside and inside.is_file() else shutil.which("duckdb")
 
 
 def oneshot(results, stores, options):
-    """From the start of the command line to its end: ours and, where it is installed, DuckDB's."""
+    """Whole runs of our command line and, if it is installed, DuckDB's."""
     commands = {}
     if "sty" in stores:
-        commands["sty"] = lambda sql: [options.sty, "query", stores["sty"], sql, "--threads", options.threads, "--format", "csv"]
+        commands["sty"] = lambda sql: [
+            options.sty, "query", stores["sty"], sql, "--threads", options.threads, "--format",
+            "csv"
+        ]
     if "duckdb" in stores and (duckdb := duckdb_binary()):
         settings = f"SET threads = {options.threads}"
-        commands["duckdb"] = lambda sql: [duckdb, "-readonly", "-csv", stores["duckdb"], "-c", f"{settings}; {sql}"]
+        commands["duckdb"] = lambda sql: [
+            duckdb, "-readonly", "-csv", stores["duckdb"], "-c", f"{settings}; {sql}"
+        ]
     for _ in range(options.rounds):
         for result in results:
             for name, command in commands.items():
@@ -195,65 +211,101 @@ def oneshot(results, stores, options):
                 times = result["engines"][name].setdefault("oneshot_all_ms", [])
                 for _ in range(options.runs):
                     started = time.perf_counter()
-                    done = subprocess.run(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                    done = subprocess.run(arguments,
+                                          stdin=subprocess.DEVNULL,
+                                          stdout=subprocess.DEVNULL,
                                           stderr=subprocess.DEVNULL)
                     if done.returncode == 0:
-                        times.append(round_to((time.perf_counter() - started) * 1e3))
+                        times.append(round_ms((time.perf_counter() - started) * 1e3))
                 if times:
                     result["engines"][name]["oneshot_ms"] = min(times)
-            told(result, "one shot", lambda one: one.get("oneshot_ms"))
+            log_figures(result, "one shot", lambda one: one.get("oneshot_ms"))
 
 
 def memory(results, stores, options):
-    """A process each, sampled from outside: two runs."""
+    """Two runs in a new process, sampled from outside."""
     for result in results:
         for name in stores:
             known = result["engines"][name]
             if "error" in known:
                 continue
             engine = start(name, stores, options)
-            reply, peak = peak_of(engine, translate(name, result["sql"]))
+            reply, peak = peak_memory(engine, translate(name, result["sql"]))
             engine.end()
             if "error" in reply:
                 known["error"] = reply["error"]
             elif peak is not None:
                 known["memory_bytes"] = peak
-        told(result, "MiB", lambda one: one["memory_bytes"] / 2**20 if "memory_bytes" in one else None)
+        log_figures(result, "MiB", lambda one: one["memory_bytes"] / 2**20
+                    if "memory_bytes" in one else None)
 
 
-def round_to(ms):
+def round_ms(ms):
     return round(ms, 3)
 
 
-def told(result, what, of):
+def log_figures(result, what, of):
     figures = {name: of(one) for name, one in result["engines"].items()}
-    text = ", ".join(f"{name} {figure:.1f}" for name, figure in figures.items() if figure is not None)
+    text = ", ".join(f"{name} {figure:.1f}" for name, figure in figures.items()
+                     if figure is not None)
     print(f"{result['set']} {result['number']} {what}: {text}", file=sys.stderr)
 
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sty", type=Path, default=HERE / "../../target/release/sty", help="the binary")
-    parser.add_argument("--work", type=Path, default=HERE / "../../target/versus", help="data and stores go here")
-    parser.add_argument("--out", type=Path, help="where versus.json, .md and .svg go [the work directory]")
-    parser.add_argument("--data", type=Path, help="a directory of Parquet files to use in place of generated ones")
-    parser.add_argument("--sty-store", type=Path, help="our store of these, if it is there already (table `trips`)")
+    parser.add_argument("--sty",
+                        type=Path,
+                        default=HERE / "../../target/release/sty",
+                        help="the binary")
+    parser.add_argument("--work",
+                        type=Path,
+                        default=HERE / "../../target/versus",
+                        help="data and stores go here")
+    parser.add_argument("--out",
+                        type=Path,
+                        help="where versus.json, .md and .svg go [the work directory]")
+    parser.add_argument("--data",
+                        type=Path,
+                        help="a directory of Parquet files to use in place of generated ones")
+    parser.add_argument("--sty-store",
+                        type=Path,
+                        help="our store of these, if it is there already (table `trips`)")
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--files", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads, and processors, of every engine")
-    parser.add_argument("--engines", default=",".join(["sty", *NAMES]), help="comma-separated [%(default)s]")
-    parser.add_argument("--sets", default=",".join(SETS), help="comma-separated query sets [%(default)s]")
+    parser.add_argument("--threads",
+                        type=int,
+                        default=os.cpu_count(),
+                        help="threads, and processors, of every engine")
+    parser.add_argument("--engines",
+                        default=",".join(["sty", *NAMES]),
+                        help="comma-separated [%(default)s]")
+    parser.add_argument("--sets",
+                        default=",".join(SETS),
+                        help="comma-separated query sets [%(default)s]")
     parser.add_argument("--only", help="comma-separated numbers of queries of the sets")
-    parser.add_argument("--measure", default=",".join(MEASURES), help="comma-separated [%(default)s]")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds in which hot engines take turns")
+    parser.add_argument("--measure",
+                        default=",".join(MEASURES),
+                        help="comma-separated [%(default)s]")
+    parser.add_argument("--rounds",
+                        type=int,
+                        default=3,
+                        help="rounds in which hot engines take turns")
     parser.add_argument("--runs", type=int, default=3, help="timed runs of a query in a round")
     parser.add_argument("--warm-up", type=int, default=1, help="runs before those")
-    parser.add_argument("--budget", type=float, default=3, help="seconds after which a round does not run a query again")
+    parser.add_argument("--budget",
+                        type=float,
+                        default=3,
+                        help="seconds after which a round does not run a query again")
     parser.add_argument("--cold-rounds", type=int, default=2)
-    parser.add_argument("--drop-caches", action="store_true", help="drop the whole page cache, as root")
+    parser.add_argument("--drop-caches",
+                        action="store_true",
+                        help="drop the whole page cache, as root")
     parser.add_argument("--timeout", type=float, default=7200, help="seconds for filling a store")
-    parser.add_argument("--seconds", type=float, default=120, help="seconds for one reply of an engine")
+    parser.add_argument("--seconds",
+                        type=float,
+                        default=120,
+                        help="seconds for one reply of an engine")
     parsed = parser.parse_args()
     parsed.work, parsed.sty = parsed.work.resolve(), parsed.sty.resolve()
     parsed.out = (parsed.out or parsed.work).resolve()
@@ -263,14 +315,15 @@ def options():
             parser.error(f"--{name}: no such: {', '.join(unknown)}; there are {', '.join(known)}")
     parsed.only = {int(number) for number in parsed.only.split(",")} if parsed.only else None
     if not parsed.sty.exists():
-        parser.error(f"{parsed.sty} does not exist: build it (cargo build --release) or name it with --sty")
+        parser.error(
+            f"{parsed.sty} does not exist: build it (cargo build --release) or name it with --sty")
     return parsed
 
 
 def write(report, out):
     (out / "versus.json").write_text(json.dumps(report, indent=1) + "\n")
     (out / "versus.md").write_text(markdown(report))
-    (out / "versus.svg").write_text(picture(report))
+    (out / "versus.svg").write_text(svg(report))
 
 
 def main():
@@ -278,14 +331,18 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     for directory in (chosen.work, chosen.out):
         directory.mkdir(parents=True, exist_ok=True)
-    # Everything that is started inherits these processors: no engine can use more of them than another.
+    # All processes inherit this affinity, so that every engine uses the same number of processors.
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:chosen.threads])
     Peer.patience = chosen.seconds
-    files = sorted(chosen.data.resolve().glob("*.parquet")) if chosen.data else data(chosen, "parquet")
+    files = sorted(chosen.data.resolve().glob("*.parquet")) if chosen.data else generated_files(
+        chosen, "parquet")
     kinds = sorted({name.split("-")[0] for name in chosen.engines} - {"sty"})
-    versions = {"sty": (version([chosen.sty, "--version"]) or "").removeprefix("sty "), "python": platform.python_version()}
-    versions |= {kind: version(peer(kind, "version")) for kind in kinds}
+    versions = {
+        "sty": (version([chosen.sty, "--version"]) or "").removeprefix("sty "),
+        "python": platform.python_version()
+    }
+    versions |= {kind: version(peer_command(kind, "version")) for kind in kinds}
     stores = load(chosen, files, versions)
     results = []
     for name in chosen.sets:
@@ -294,18 +351,24 @@ def main():
             if not chosen.only or number in chosen.only:
                 results.append({"set": name, "number": number, "sql": sql, "ties": ties,
                                 "engines": {engine: {} for engine in stores}})
-    report = {"machine": machine(), "versions": versions, "threads": chosen.threads, "rounds": chosen.rounds,
-              "runs": chosen.runs, "rows": None if chosen.data else chosen.rows, "started": time.strftime("%Y-%m-%d %H:%M"),
-              "input": f"{len(files)} Parquet files", "disk_bytes": {name: size(store) for name, store in stores.items()},
-              "queries": results}
-    for name, measure in [("answers", check), ("hot", hot), ("cold", cold), ("oneshot", oneshot),
-                          ("memory", memory)]:
+    report = {
+        "machine": machine(), "versions": versions, "threads": chosen.threads,
+        "rounds": chosen.rounds, "runs": chosen.runs, "rows": None if chosen.data else chosen.rows,
+        "started": time.strftime("%Y-%m-%d %H:%M"), "input": f"{len(files)} Parquet files",
+        "disk_bytes": {name: size(store)
+                       for name, store in stores.items()}, "queries": results
+    }
+    for name, measure in [("answers", compare_answers), ("hot", hot), ("cold", cold),
+                          ("oneshot", oneshot), ("memory", memory)]:
         if name in chosen.measure:
             measure(results, stores, chosen)
-            # What is known so far is kept, should a later part be broken off.
+            # Saves the results so far, in case a later part is interrupted.
             write(report, chosen.out)
     print(markdown(report))
-    differ = [one for result in results for one in result["engines"].values() if one.get("answer", "same") != "same"]
+    differ = [
+        one for result in results for one in result["engines"].values()
+        if one.get("answer", "same") != "same"
+    ]
     sys.exit(1 if differ else 0)
 
 

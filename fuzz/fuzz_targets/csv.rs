@@ -1,5 +1,5 @@
-//! Any text as CSV, under any options: no panic, and as many rows whatever the size of the chunks,
-//! where bad ones are left out too.
+//! Any text as CSV, under any options: no panic, and the same number of rows whatever the chunk
+//! size, also where bad rows are left out.
 
 #![no_main]
 
@@ -36,7 +36,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     if options.delimiter.is_none() || schema.header {
-        // Delimiter and header are found in the first chunk, and may be others in a smaller one.
+        // Delimiter and header are detected in the first chunk, and may differ with a smaller one.
         let _ = count(&schema, &whole);
         return;
     }
@@ -44,7 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
         panic!("smaller chunks fail")
     };
     let (whole, pieces) = (count(&schema, &whole), count(&schema, &pieces));
-    // Types are found chunk by chunk, so one may be refused where the other is not.
+    // Types are inferred chunk by chunk, so one of the two may fail where the other does not.
     if let (Ok(whole), Ok(pieces)) = (whole, pieces) {
         assert_eq!(whole, pieces);
     }

@@ -1,5 +1,5 @@
-//! Every kind of stream, both ways: values under a chosen encoding come back as they were, and any
-//! bytes are an error or some values.
+//! Every kind of stream, both ways: values survive a round trip under a chosen encoding, and
+//! arbitrary bytes are an error or some values.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ use stylobate::encoding::wide::{self, Wide};
 use stylobate::encoding::{Encoding, Options, Profile, Sink, Source, Word};
 use stylobate::model::DataType;
 
-/// The types of the streams.
+/// Types for blocks of arbitrary bytes.
 const TYPES: [&str; 10] = [
     "bool",
     "int8",
@@ -51,7 +51,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// A block of any bytes, the first `head` of them its head.
+/// A block of arbitrary bytes, the first `head` of which are its head.
 fn any_bytes(data_type: &DataType, head: usize, rows: usize, bytes: &[u8]) {
     let Ok(reader) = Reader::parse(bytes, head.min(bytes.len()), rows, data_type, false) else {
         return;
@@ -69,7 +69,8 @@ fn any_bytes(data_type: &DataType, head: usize, rows: usize, bytes: &[u8]) {
     }
 }
 
-/// Values from few bytes: each is repeated, and all of them over and over with something added.
+/// Generates values from few bytes: each value is repeated, and the whole sequence is repeated with
+/// increments.
 struct Shape<'a> {
     repeat: usize,
     times: usize,
@@ -86,7 +87,7 @@ impl Shape<'_> {
         all.flat_map(|word| std::iter::repeat_n(word, self.repeat)).take(5000).collect()
     }
 
-    /// Strings, each led by its length.
+    /// Strings, each preceded by its length.
     fn texts(&self) -> Vec<Vec<u8>> {
         let mut base = Vec::new();
         let mut rest = self.bytes;
@@ -127,7 +128,7 @@ fn round_trip(kind: usize, shape: &Shape<'_>, options: &Options) {
     }
 }
 
-/// The stream that `encode` writes, given to `read`.
+/// Passes the stream that `encode` writes to `read`.
 fn through(encode: impl FnOnce(&mut Sink), read: impl FnOnce(&mut Source<'_>)) {
     let mut sink = Sink::new();
     encode(&mut sink);
@@ -137,7 +138,12 @@ fn through(encode: impl FnOnce(&mut Sink), read: impl FnOnce(&mut Source<'_>)) {
     source.cursor.finish().unwrap();
 }
 
-fn same<T: PartialEq + Debug>(all: &[T], last: &[T], get: impl Fn(usize) -> T, expected: &[T]) {
+fn assert_same<T: PartialEq + Debug>(
+    all: &[T],
+    last: &[T],
+    get: impl Fn(usize) -> T,
+    expected: &[T],
+) {
     assert_eq!(all, expected);
     assert_eq!(last, &expected[start_of_last(expected.len())..]);
     for row in (0..expected.len()).step_by(1 + expected.len() / 7) {
@@ -158,7 +164,7 @@ fn int_trip<W: Word>(words: &[u64], signed: bool, options: &Options) {
             let (mut all, mut last) = (Vec::new(), Vec::new());
             stream.decode(0..values.len(), &mut all).unwrap();
             stream.decode(start_of_last(values.len())..values.len(), &mut last).unwrap();
-            same(&all, &last, |row| stream.get(row).unwrap(), &values);
+            assert_same(&all, &last, |row| stream.get(row).unwrap(), &values);
         },
     );
 }
@@ -172,7 +178,7 @@ fn float_trip<F: Float>(values: &[F], options: &Options) {
             let (mut all, mut last) = (Vec::new(), Vec::new());
             stream.decode(0..values.len(), &mut all).unwrap();
             stream.decode(start_of_last(values.len())..values.len(), &mut last).unwrap();
-            same(
+            assert_same(
                 &bits(&all),
                 &bits(&last),
                 |row| stream.get(row).unwrap().to_word(),
@@ -192,7 +198,7 @@ fn wide_trip(words: &[u64], options: &Options) {
             let (mut all, mut last) = (Vec::new(), Vec::new());
             stream.decode(0..values.len(), &mut all).unwrap();
             stream.decode(start_of_last(values.len())..values.len(), &mut last).unwrap();
-            same(&all, &last, |row| stream.get(row).unwrap(), &values);
+            assert_same(&all, &last, |row| stream.get(row).unwrap(), &values);
         },
     );
 }
@@ -207,7 +213,7 @@ fn bool_trip(words: &[u64], options: &Options) {
             let all: Vec<bool> = stream.decode(0..values.len()).unwrap().iter().collect();
             let last: Vec<bool> =
                 stream.decode(start_of_last(values.len())..values.len()).unwrap().iter().collect();
-            same(&all, &last, |row| stream.get(row).unwrap(), &values);
+            assert_same(&all, &last, |row| stream.get(row).unwrap(), &values);
         },
     );
 }
@@ -222,7 +228,7 @@ fn string_trip(texts: &[Vec<u8>], options: &Options) {
             stream.decode(0..values.len(), &mut all).unwrap();
             stream.decode(start_of_last(values.len())..values.len(), &mut last).unwrap();
             let owned = |out: &StringsOut| out.iter().map(<[u8]>::to_vec).collect::<Vec<_>>();
-            same(&owned(&all), &owned(&last), |row| stream.get(row).unwrap(), texts);
+            assert_same(&owned(&all), &owned(&last), |row| stream.get(row).unwrap(), texts);
         },
     );
 }

@@ -1,5 +1,5 @@
-//! Any text as JSON, in any layout and under any types: no panic, and as many rows whatever the
-//! size of the chunks.
+//! Any text as JSON, in any layout and under any types: no panic, and the same number of rows
+//! whatever the chunk size.
 
 #![no_main]
 
@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
         panic!("smaller chunks fail")
     };
     let (whole, pieces) = (count(&schema, &whole), count(&schema, &pieces));
-    // Types are found chunk by chunk, so a row may be refused where another is not; none is lost.
+    // Types are inferred chunk by chunk, so a row may be bad in one case only; none is lost.
     if let (Ok(whole), Ok(pieces)) = (whole, pieces) {
         assert_eq!(whole, pieces);
     }

@@ -1,5 +1,4 @@
-//! A root, a chunk, a file of the ledger or `CURRENT` of any bytes; what they are is told by how
-//! they begin.
+//! Arbitrary bytes as a root, a chunk, a ledger file or `CURRENT`, chosen by their first bytes.
 
 #![no_main]
 
@@ -10,8 +9,8 @@ use stylobate::disk::Mapped;
 use stylobate::manifest::ledger::parse_file;
 use stylobate::manifest::{Chunk, ChunkRef, LedgerRef, Root, codec};
 
-/// Where a root has its generation, and a chunk or ledger its id and its count: behind the envelope
-/// of 40 bytes.
+/// Offset of a root's generation, and of the id and count of a chunk or ledger: just after the
+/// envelope of 40 bytes.
 const BODY: usize = 40;
 
 fuzz_target!(|bytes: &[u8]| match bytes.first_chunk::<8>() {
@@ -29,8 +28,8 @@ fn root(bytes: &[u8]) {
     let number = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
     for generation in [1, 2].into_iter().chain(number(BODY)) {
         let Ok(root) = Root::parse(bytes, generation) else { continue };
-        // What is understood is written again as the same thing; a writer never writes what it does
-        // not know.
+        // What was parsed is written again unchanged, except unknown flags, which a writer never
+        // writes.
         let root = Root { unknown: 0, ..root };
         assert_eq!(Root::parse(&root.encode(), generation).unwrap(), root);
     }

@@ -1,4 +1,4 @@
-//! A segment of any bytes: open it, read every column's record, dictionary and blocks.
+//! Arbitrary bytes as a segment: opens it and reads every column's record, dictionary and blocks.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use stylobate::disk::Mapped;
 use stylobate::segment::{Column, Segment};
 
-/// The most rows decoded of a block at each end: a few bytes may stand for a million rows.
+/// The most rows decoded at each end of a block: a few bytes may encode a million rows.
 const ROWS: usize = 2048;
 
 fuzz_target!(|bytes: &[u8]| {

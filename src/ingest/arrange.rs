@@ -1,92 +1,96 @@
-//! How an ingest is told to arrange rows, and what that means once columns are known.
+//! Partitioning and sort order: as requested, and resolved against the columns of the table.
 
 use std::sync::Arc;
 
-use super::partition::{ColumnsOnly, Compile, keys};
+use super::partition::{ColumnsOnly, Compile, partition_keys};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::{Arrangement, Schema, SortKey};
 
-/// A column to sort by, as asked for.
+/// A requested sort column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortBy {
-    /// Its name.
+    /// Column name.
     pub column: String,
-    /// From great to small.
+    /// Largest values first.
     pub descending: bool,
-    /// Whether nulls come before all values; SQL has them last if rising and first if falling.
+    /// Whether nulls come first. SQL's default is last when ascending and first when descending.
     pub nulls_first: bool,
 }
 
-/// What was asked for, and what the table has.
+/// The requested arrangement, and that of the table.
 #[derive(Clone, Debug, Default)]
 pub struct Arrange {
-    /// SQL expressions, each perhaps with `AS name`; empty to take what the table has.
+    /// SQL expressions, optionally with `AS name`; empty keeps those of the table.
     pub partition_by: Vec<String>,
-    /// Columns; empty to take what the table has.
+    /// Sort columns; empty keeps those of the table.
     pub sort_by: Vec<SortBy>,
-    /// Makes functions of expressions.
+    /// Compiles the expressions.
     pub compile: Option<Arc<dyn Compile>>,
-    /// How the table arranges its rows, if there is one.
+    /// The arrangement of the table, if it exists.
     pub table: Option<Arrangement>,
 }
 
 impl Arrange {
-    /// What makes functions of expressions.
+    /// The expression compiler; by default one that knows columns only.
     pub fn compile(&self) -> Arc<dyn Compile> {
         self.compile.clone().unwrap_or_else(|| Arc::new(ColumnsOnly))
     }
 
-    /// Whether rows are to be spread over partitions.
+    /// Whether rows are partitioned.
     pub fn is_partitioned(&self) -> bool {
         let table = self.table.as_ref().is_some_and(|table| !table.partition_by.is_empty());
         table || !self.partition_by.is_empty()
     }
 
-    /// The arrangement of the table from now on. A table that has one keeps it: asking for another
-    /// is an error.
+    /// The arrangement of the table after this load. An existing table keeps its own: requesting
+    /// another one is an error.
     pub fn resolve(&self, schema: &Schema) -> Result<Arrangement> {
         let partition_by = match self.partition_by.as_slice() {
             [] => Vec::new(),
-            requests => keys(requests, schema, &*self.compile())?,
+            requests => partition_keys(requests, schema, &*self.compile())?,
         };
-        let asked = Arrangement { partition_by, sort_by: sort_keys(&self.sort_by, schema)? };
-        let Some(table) = &self.table else { return Ok(asked) };
+        let requested = Arrangement { partition_by, sort_by: sort_keys(&self.sort_by, schema)? };
+        let Some(table) = &self.table else { return Ok(requested) };
         let expressions = |arrangement: &Arrangement| {
             let keys = arrangement.partition_by.iter();
             keys.map(|key| (Arc::clone(&key.name), Arc::clone(&key.expression))).collect::<Vec<_>>()
         };
-        if !asked.partition_by.is_empty() && expressions(&asked) != expressions(table) {
-            let now: Vec<&str> = table.partition_by.iter().map(|key| &*key.expression).collect();
-            let now = if now.is_empty() {
+        if !requested.partition_by.is_empty() && expressions(&requested) != expressions(table) {
+            let current: Vec<&str> =
+                table.partition_by.iter().map(|key| &*key.expression).collect();
+            let current = if current.is_empty() {
                 "not partitioned".into()
             } else {
-                format!("partitioned by {}", now.join(", "))
+                format!("partitioned by {}", current.join(", "))
             };
             return Err(Error::InvalidInput(format!(
-                "the table is {now}; other partitions need another table: sty export with --partition-by, and ingest"
+                "the table is {current}; other partitions need another table: sty export with \
+                 --partition-by, and ingest"
             )));
         }
-        if !asked.sort_by.is_empty() && asked.sort_by != table.sort_by {
+        if !requested.sort_by.is_empty() && requested.sort_by != table.sort_by {
             return Err(Error::InvalidInput(
-                "the table is sorted in another way, or not at all: sty compact --sort-by changes that".into(),
+                "the table is sorted in another way, or not at all: sty compact --sort-by changes \
+                 that"
+                    .into(),
             ));
         }
         Ok(table.clone())
     }
 }
 
-/// The columns that are asked for, by id.
-pub fn sort_keys(asked: &[SortBy], schema: &Schema) -> Result<Vec<SortKey>> {
-    if asked.len() > limits::MAX_SORT_KEYS {
+/// The requested sort keys, by column id.
+pub fn sort_keys(requested: &[SortBy], schema: &Schema) -> Result<Vec<SortKey>> {
+    if requested.len() > limits::MAX_SORT_KEYS {
         return Err(Error::LimitExceeded(format!(
             "{} sort keys; at most {}",
-            asked.len(),
+            requested.len(),
             limits::MAX_SORT_KEYS
         )));
     }
-    let mut keys: Vec<SortKey> = Vec::with_capacity(asked.len());
-    for by in asked {
+    let mut keys: Vec<SortKey> = Vec::with_capacity(requested.len());
+    for by in requested {
         let at = schema.expect(&by.column)?;
         let Some(column) = schema.columns().get(at) else { continue };
         if keys.iter().any(|key| key.column == column.id) {

@@ -1,12 +1,12 @@
-//! Values into a column of another type: as they are, or not at all.
+//! Converts values to a column's type exactly, or refuses them.
 //!
-//! INSERT and UPDATE have values in the types of their expressions. One that the column cannot hold
-//! as it is becomes an error that names it, never another value: no fraction is cut off, no time of
-//! a date, no digit of a decimal, no whole number rounded. What an explicit CAST or round() in the
-//! statement makes of it is the user's word, and exact by the time it comes here. Floats are the
-//! exception that they are everywhere: fractions become the nearest one. A double of 2^53 and more
-//! is refused by columns of integers and decimals: it may be the nearest one to another whole
-//! number, and nobody can tell.
+//! INSERT and UPDATE supply values in the types of their expressions. A value that the column
+//! cannot hold exactly is an error that names it, and is never changed silently: no fraction is
+//! truncated, no time of day dropped from a date, no digit dropped from a decimal, no integer
+//! rounded. An explicit CAST or round() in the statement has been applied before the value arrives
+//! here. Floats are the usual exception: fractions are rounded to the nearest float. Columns of
+//! integers and decimals refuse doubles from 2^53 on: such a double may stand for several integers,
+//! and nobody can tell which was meant.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -18,28 +18,29 @@ use arrow_cast::display::array_value_to_string;
 use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
 use arrow_schema::{ArrowError, DataType as ArrowType, TimeUnit};
 
-use super::columns::nulls_on_top;
-use super::moments;
+use super::columns::without_dictionary_nulls;
 use super::sources::texts::{names_zone, parse_texts};
 use super::text::number;
+use super::timestamp_text;
 use crate::block::nothing;
 use crate::error::{Error, Result};
 use crate::model::{Column, DataType};
 
-/// Values that do not convert are null.
+/// Values that do not convert become null.
 const SAFE: CastOptions<'static> = CastOptions { safe: true, format_options: FORMAT };
 const FORMAT: arrow_cast::display::FormatOptions<'static> =
     arrow_cast::display::FormatOptions::new();
 
-/// The values in a layout of the column's type, which is left as it is where it is one already.
+/// Converts `values` to the column's type. Arrays that have this type already are returned as they
+/// are.
 pub fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let to = column.data_type.to_arrow();
-    let values = nulls_on_top(values).map_err(|error| cannot(column, &error))?;
+    let values = without_dictionary_nulls(values).map_err(|error| cast_error(column, &error))?;
     let plain = match values.data_type() {
-        ArrowType::Dictionary(_, of)
-            if DataType::from_arrow(of).as_ref() != Some(&column.data_type) =>
+        ArrowType::Dictionary(_, values_type)
+            if DataType::from_arrow(values_type).as_ref() != Some(&column.data_type) =>
         {
-            convert(column, &values, of)?
+            convert(column, &values, values_type)?
         }
         _ => values,
     };
@@ -53,15 +54,15 @@ pub fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     match (from, &column.data_type) {
         (ArrowType::Null, data_type) => Ok(nothing(plain.len(), data_type)),
         (ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View, _) => {
-            from_texts(column, &plain)
+            parse_strings(column, &plain)
         }
         (_, DataType::Utf8) if can_cast_types(from, &to) => {
             let texts = convert(column, &plain, &to)?;
-            // Bytes that are no text.
-            kept(column, &plain, |row| texts.is_valid(row)).map(|()| texts)
+            // Bytes that are not UTF-8.
+            check_kept(column, &plain, |row| texts.is_valid(row)).map(|()| texts)
         }
         _ if from.is_temporal() != to.is_temporal() || !can_cast_types(from, &to) => {
-            Err(no_way(column, from))
+            Err(no_conversion(column, from))
         }
         (
             ArrowType::Float16 | ArrowType::Float32 | ArrowType::Float64,
@@ -78,14 +79,14 @@ pub fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
         (ArrowType::Decimal128(..), DataType::Float32 | DataType::Float64) => {
             decimals_to_floats(column, &plain)
         }
-        _ => there_and_back(column, &plain, &to),
+        _ => round_trip(column, &plain, &to),
     }
 }
 
-/// The least double that may stand for several whole numbers.
-pub const LEAST_UNCERTAIN: f64 = number::EXACT as f64;
+/// From here on, a double may stand for several integers.
+pub const LEAST_UNCERTAIN: f64 = number::MAX_EXACT_IN_F64 as f64;
 
-/// Whether values of a type are exact.
+/// Whether a type holds exact numbers.
 pub fn is_exact(data_type: &DataType) -> bool {
     data_type.is_integer() || matches!(data_type, DataType::Decimal { .. })
 }
@@ -95,45 +96,46 @@ fn check_certain(column: &Column, doubles: &Float64Array) -> Result<()> {
     match doubles.iter().flatten().find(is_uncertain) {
         None => Ok(()),
         Some(double) => Err(Error::InvalidInput(format!(
-            "column '{0}' is {1}, and {double:?} is not exact: it is a double and may have lost digits. An \
-             integer beside a number with a point keeps them as a DECIMAL; a CAST to {1} takes the double as it is",
+            "column '{0}' is {1}, and {double:?} is not exact: it is a double and may have lost \
+             digits. An integer beside a number with a point keeps them as a DECIMAL; a CAST to \
+             {1} takes the double as it is",
             column.name, column.data_type
         ))),
     }
 }
 
 fn convert(column: &Column, values: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> {
-    cast_with_options(values, to, &SAFE).map_err(|error| cannot(column, &error))
+    cast_with_options(values, to, &SAFE).map_err(|error| cast_error(column, &error))
 }
 
 #[cold]
-fn cannot(column: &Column, error: &ArrowError) -> Error {
+fn cast_error(column: &Column, error: &ArrowError) -> Error {
     Error::InvalidInput(format!("column '{}' is {}: {error}", column.name, column.data_type))
 }
 
-/// Values that come back from the column's type as they went.
-fn there_and_back(column: &Column, values: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> {
+/// Casts to the column's type and back, and refuses values that changed on the way.
+fn round_trip(column: &Column, values: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> {
     if !can_cast_types(to, values.data_type()) {
-        return Err(no_way(column, values.data_type()));
+        return Err(no_conversion(column, values.data_type()));
     }
     let there = convert(column, values, to)?;
     let back = convert(column, &there, values.data_type())?;
-    if same(values, &back) {
+    if equal(values, &back) {
         return Ok(there);
     }
     let row_is_same = |row: usize| {
         there.is_valid(row)
             && (is_zero(values, row) && is_zero(&back, row)
-                || same(&values.slice(row, 1), &back.slice(row, 1)))
+                || equal(&values.slice(row, 1), &back.slice(row, 1)))
     };
-    kept(column, values, row_is_same).map(|()| there)
+    check_kept(column, values, row_is_same).map(|()| there)
 }
 
-fn same(a: &ArrayRef, b: &ArrayRef) -> bool {
+fn equal(a: &ArrayRef, b: &ArrayRef) -> bool {
     a.to_data() == b.to_data()
 }
 
-/// Whether a float is zero, of either sign.
+/// Whether a float is zero, with either sign.
 fn is_zero(values: &ArrayRef, row: usize) -> bool {
     match values.data_type() {
         ArrowType::Float64 => values.as_primitive::<Float64Type>().value(row) == 0.0,
@@ -142,55 +144,60 @@ fn is_zero(values: &ArrayRef, row: usize) -> bool {
     }
 }
 
-/// An error that names the first value that is not kept.
-fn kept(column: &Column, values: &ArrayRef, row_is_kept: impl Fn(usize) -> bool) -> Result<()> {
+/// An error that names the first value that is not preserved.
+fn check_kept(
+    column: &Column,
+    values: &ArrayRef,
+    row_is_kept: impl Fn(usize) -> bool,
+) -> Result<()> {
     match (0..values.len()).find(|row| values.is_valid(*row) && !row_is_kept(*row)) {
-        Some(row) => Err(refused(column, values, row)),
+        Some(row) => Err(lossy_value(column, values, row)),
         None => Ok(()),
     }
 }
 
 #[cold]
-fn refused(column: &Column, values: &ArrayRef, row: usize) -> Error {
+fn lossy_value(column: &Column, values: &ArrayRef, row: usize) -> Error {
     let value = array_value_to_string(values, row).unwrap_or_default();
     let is_text =
         matches!(values.data_type(), ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View);
     let quote = if is_text { "'" } else { "" };
     Error::InvalidInput(format!(
-        "column '{}' is {}, which does not hold {quote}{value}{quote} as it is; round() or CAST say what to store instead",
+        "column '{}' is {}, which does not hold {quote}{value}{quote} as it is; round() or CAST \
+         say what to store instead",
         column.name, column.data_type
     ))
 }
 
 #[cold]
-fn no_way(column: &Column, from: &ArrowType) -> Error {
+fn no_conversion(column: &Column, from: &ArrowType) -> Error {
     let from: &dyn Display = match DataType::from_arrow(from) {
         Some(known) => &known.to_string(),
         None => from,
     };
     Error::InvalidInput(format!(
-        "column '{}' is {}, and {from} does not become that unasked; a CAST says how",
+        "column '{}' is {}, and {from} is not converted to that implicitly; use CAST",
         column.name, column.data_type
     ))
 }
 
-/// What texts spell, as in a file whose column has this type; points of time in all ways that SQL
-/// writes them.
-fn from_texts(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
+/// Parses strings as CSV of the column's type is parsed, and timestamps in all spellings that SQL
+/// accepts.
+fn parse_strings(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let texts = convert(column, values, &ArrowType::Utf8)?;
     let texts: &StringArray = texts.as_string();
     let whole = |row: usize| {
         !matches!(column.data_type, DataType::Float32 | DataType::Float64)
-            || is_kept(texts.value(row))
+            || keeps_digits(texts.value(row))
     };
     let row = match parse_texts(&column.data_type, texts) {
-        Ok(parsed) => return kept(column, values, whole).map(|()| parsed),
+        Ok(parsed) => return check_kept(column, values, whole).map(|()| parsed),
         Err(row) => row,
     };
     if matches!(column.data_type, DataType::Timestamp { .. })
-        && let Some(full) = moments::all_written_out(texts)
+        && let Some(full) = timestamp_text::complete_all(texts)
     {
-        return from_texts(column, &(Arc::new(full) as ArrayRef));
+        return parse_strings(column, &(Arc::new(full) as ArrayRef));
     }
     let finest = match &column.data_type {
         DataType::Date => ArrowType::Timestamp(TimeUnit::Nanosecond, None),
@@ -198,29 +205,29 @@ fn from_texts(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
             ArrowType::Timestamp(TimeUnit::Nanosecond, zone.clone())
         }
         DataType::Time { .. } => ArrowType::Time64(TimeUnit::Nanosecond),
-        _ => return Err(refused(column, values, row)),
+        _ => return Err(lossy_value(column, values, row)),
     };
     let zoned = matches!(column.data_type, DataType::Timestamp { zone: Some(_), .. });
     let points = convert(column, values, &finest)?;
     let row_is_kept = |row: usize| points.is_valid(row) && (zoned || !names_zone(texts.value(row)));
-    kept(column, values, row_is_kept)?;
-    there_and_back(column, &points, &column.data_type.to_arrow())
+    check_kept(column, values, row_is_kept)?;
+    round_trip(column, &points, &column.data_type.to_arrow())
 }
 
-/// Whether a double keeps what a text spells: a whole number to its last digit.
-fn is_kept(text: &str) -> bool {
+/// Whether a double preserves the number that the text spells: integers down to the last digit.
+fn keeps_digits(text: &str) -> bool {
     let digits = text.trim_ascii().trim_start_matches(['+', '-']).trim_start_matches('0');
     let whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     !whole || number::float64(digits.into()).is_some()
 }
 
-/// A float is the shortest text that means it, and that is what its decimal is: 0.7 and not what
-/// its bits add up to.
+/// A float stands for the decimal that its shortest text spells: 0.7, not the exact value of its
+/// bits.
 fn floats_to_decimals(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let DataType::Decimal { precision, scale } = column.data_type else {
-        return Err(no_way(column, values.data_type()));
+        return Err(no_conversion(column, values.data_type()));
     };
-    // The shortest digits of a whole number need not be its own.
+    // The shortest digits of an integer need not be its exact ones.
     let digits = |double: f64, shortest: String| {
         if double.fract() == 0.0 { format!("{double:.0}") } else { shortest }
     };
@@ -238,27 +245,28 @@ fn floats_to_decimals(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let one = |row: usize| number::decimal(shortest(row).as_str().into(), precision, scale);
     let all: Vec<Option<i128>> =
         (0..values.len()).map(|row| values.is_valid(row).then(|| one(row)).flatten()).collect();
-    kept(column, values, |row| all.get(row).is_some_and(Option::is_some))?;
+    check_kept(column, values, |row| all.get(row).is_some_and(Option::is_some))?;
     let decimals = Decimal128Array::from(all).with_data_type(column.data_type.to_arrow());
     Ok(Arc::new(decimals))
 }
 
-/// Doubles as single floats: the nearest ones, but neither infinite nor nothing.
+/// Doubles as the nearest single floats, unless that turns a finite value infinite or a non-zero
+/// one zero.
 fn floats_to_single(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let doubles: &Float64Array = values.as_primitive();
     let fits = |row: usize| {
         let double = doubles.value(row);
         let single = double as f32;
-        let whole = double.fract() == 0.0 && double.abs() <= number::EXACT as f64;
+        let whole = double.fract() == 0.0 && double.abs() <= number::MAX_EXACT_IN_F64 as f64;
         single.is_finite() == double.is_finite()
             && (single == 0.0) == (double == 0.0)
             && (!whole || f64::from(single) == double)
     };
-    kept(column, values, fits)?;
+    check_kept(column, values, fits)?;
     convert(column, values, &ArrowType::Float32)
 }
 
-/// Decimals as floats: the nearest ones, and whole numbers to the last digit.
+/// Decimals as the nearest floats; integers must be exact.
 fn decimals_to_floats(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let decimals: &Decimal128Array = values.as_primitive();
     let single = column.data_type == DataType::Float32;
@@ -271,7 +279,7 @@ fn decimals_to_floats(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
         Some(_) => true,
         None => false,
     };
-    kept(column, values, fits)?;
+    check_kept(column, values, fits)?;
     let text = |row: usize| decimals.is_valid(row).then(|| decimals.value_as_string(row));
     let texts = (0..decimals.len()).map(text);
     Ok(if single {
@@ -285,8 +293,8 @@ fn decimals_to_floats(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-fn decimal_scale(of: &ArrowType) -> i8 {
-    match of {
+fn decimal_scale(data_type: &ArrowType) -> i8 {
+    match data_type {
         ArrowType::Decimal32(_, scale)
         | ArrowType::Decimal64(_, scale)
         | ArrowType::Decimal128(_, scale) => *scale,

@@ -1,5 +1,5 @@
-//! What is kept, and what is refused: for every pair of types, a value comes out as it went in or
-//! not at all.
+//! Exact and refused conversions: for every pair of types, a value comes out unchanged or not at
+//! all.
 
 use arrow_array::{
     BooleanArray, Date32Array, Int64Array, TimestampMicrosecondArray, TimestampNanosecondArray,
@@ -36,7 +36,7 @@ fn decimals(values: &[i128], precision: u8, scale: i8) -> ArrayRef {
 }
 
 #[test]
-fn what_is_kept() {
+fn exact_conversions() {
     let micros =
         |values: &[i64]| -> ArrayRef { Arc::new(TimestampMicrosecondArray::from(values.to_vec())) };
     for (data_type, values, expected) in [
@@ -87,14 +87,14 @@ fn what_is_kept() {
 }
 
 #[test]
-fn what_is_refused() {
+fn lossy_conversions_are_refused() {
     let nanos =
         |values: &[i64]| -> ArrayRef { Arc::new(TimestampNanosecondArray::from(values.to_vec())) };
     for (data_type, values, shown) in [
         ("int32", floats(&[1.0, 2.9]), "2.9"),
         ("int32", floats(&[f64::NAN]), "NaN"),
         ("int64", floats(&[9.3e18]), "9.3e18"),
-        // Perhaps it was 9007199254740993.
+        // It may have been 9007199254740993.
         ("int64", floats(&[1.0, 9_007_199_254_740_992.0]), "9007199254740992.0 is not exact"),
         ("decimal(38,0)", floats(&[-9_007_199_254_740_992.0]), "-9007199254740992.0 is not exact"),
         ("int8", ints(&[1, 128]), "128"),
@@ -117,9 +117,9 @@ fn what_is_refused() {
         ("date", nanos(&[86_400_000_000_000, 1]), "1970-01-01T00:00:00.000000001"),
         ("timestamp(us)", nanos(&[1]), "1970-01-01T00:00:00.000000001"),
         ("timestamp(ns)", Arc::new(Date32Array::from(vec![2_000_000])), "7445-"),
-        ("date", ints(&[5]), "int64 does not become that unasked"),
-        ("int64", nanos(&[5]), "timestamp(ns) does not become that unasked"),
-        ("time(us)", nanos(&[5]), "timestamp(ns) does not become that unasked"),
+        ("date", ints(&[5]), "int64 is not converted to that implicitly"),
+        ("int64", nanos(&[5]), "timestamp(ns) is not converted to that implicitly"),
+        ("time(us)", nanos(&[5]), "timestamp(ns) is not converted to that implicitly"),
         ("int32", texts(&["2.9"]), "'2.9'"),
         ("int32", texts(&["1", ""]), "''"),
         ("int32", texts(&["two"]), "'two'"),
@@ -147,9 +147,9 @@ fn what_is_refused() {
     }
 }
 
-/// Over all pairs of types: what comes out, back in the type that it came from, is what went in.
+/// For all pairs of types: converting the result back gives the original value.
 #[test]
-fn nothing_changes_on_the_way() {
+fn conversions_round_trip() {
     let whole = [
         0_i64,
         1,
@@ -190,7 +190,7 @@ fn nothing_changes_on_the_way() {
                     continue;
                 };
                 let Ok(there) = assigned(to, Arc::clone(&source)) else { continue };
-                // The shortest text of a single float is that of another double.
+                // The shortest text of an f32, read as a double, is another double.
                 let number = |text: &str, of: &str| match text {
                     "true" => 1.0,
                     "false" => 0.0,

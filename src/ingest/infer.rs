@@ -1,9 +1,9 @@
-//! The type of a column from the text of its fields.
+//! Infers the type of a column from the text of its fields.
 //!
-//! Each field leaves a set of types that it can be read as without loss ([`Kinds`]); a column's
-//! type is the first one, in the order of the set, that all its fields share, and text if there is
-//! none. So `007`, `+1` or an integer that no machine word holds make a column text, while `1`
-//! beside `1.5` makes it float64.
+//! Each field narrows the set of types that it can be read as without loss ([`TypeCandidates`]); a
+//! column's type is the first one in the set, by order of its bits, or text if the set is empty. So
+//! `007`, `+1` or an integer wider than 64 bits make a column text, while `1` beside `1.5` makes it
+//! float64.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::model::{DataType, TimeUnit};
 
 /// The types that every field seen so far can be read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kinds {
+pub struct TypeCandidates {
     bits: u16,
     any: bool,
 }
@@ -29,24 +29,24 @@ const ZONED_NS: u16 = 1 << 8;
 const TIME_US: u16 = 1 << 9;
 const TIME_NS: u16 = 1 << 10;
 
-impl Default for Kinds {
+impl Default for TypeCandidates {
     fn default() -> Self {
-        Kinds { bits: u16::MAX, any: false }
+        TypeCandidates { bits: u16::MAX, any: false }
     }
 }
 
-impl Kinds {
-    /// Takes in a field that is not null.
+impl TypeCandidates {
+    /// Adds a field that is not null.
     #[inline]
     pub fn add(&mut self, text: Text<'_>) {
         self.any = true;
         if self.bits != 0 {
-            self.bits &= kinds_of(text);
+            self.bits &= candidates(text);
         }
     }
 
-    /// Takes in a text that is not to become a number or a truth value, whatever it spells.
-    pub fn add_text(&mut self, text: Text<'_>) {
+    /// Adds a string that must not become a number or a boolean, whatever it spells.
+    pub fn add_string(&mut self, text: Text<'_>) {
         self.any = true;
         if self.bits != 0 {
             self.bits &= match text.bytes().first() {
@@ -56,13 +56,13 @@ impl Kinds {
         }
     }
 
-    /// Takes in a value that nothing but text can hold.
-    pub fn add_other(&mut self) {
+    /// Adds a value that only text can hold.
+    pub fn add_text_only(&mut self) {
         (self.any, self.bits) = (true, 0);
     }
 
-    /// Takes in a quoted field without text: null in a column of anything but text, and no reason
-    /// to be one.
+    /// Adds a quoted empty field: it is null in all columns but text, and does not make a column
+    /// text.
     pub fn add_quoted_empty(&mut self) {
         self.any = true;
     }
@@ -93,8 +93,8 @@ impl Kinds {
     }
 }
 
-/// The types as which one field can be read without loss; none means text.
-fn kinds_of(text: Text<'_>) -> u16 {
+/// The types that one field can be read as without loss; none means text.
+fn candidates(text: Text<'_>) -> u16 {
     let bytes = text.bytes();
     match bytes.first() {
         Some(b'0'..=b'9' | b'-' | b'.') => numeric(text) | temporal(text),
@@ -132,9 +132,9 @@ fn temporal(text: Text<'_>) -> u16 {
 
 /// The type of one field alone.
 pub fn type_of(text: Text<'_>) -> DataType {
-    let mut kinds = Kinds::default();
-    kinds.add(text);
-    kinds.data_type()
+    let mut candidates = TypeCandidates::default();
+    candidates.add(text);
+    candidates.data_type()
 }
 
 #[cfg(test)]
@@ -142,11 +142,11 @@ mod tests {
     use super::*;
 
     fn infer(fields: &[&str]) -> String {
-        let mut kinds = Kinds::default();
+        let mut candidates = TypeCandidates::default();
         for field in fields {
-            kinds.add((*field).into());
+            candidates.add((*field).into());
         }
-        kinds.data_type().to_string()
+        candidates.data_type().to_string()
     }
 
     #[test]

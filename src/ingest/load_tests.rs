@@ -6,9 +6,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 
 use super::*;
+use crate::ingest::resume::CommitEvery;
 use crate::store::{Store, Table, TableOptions};
 
-/// Rows of a segment, so that an input of so many fills one.
+/// Rows of a segment: an input of this many rows fills one.
 const ROWS: usize = 1024;
 
 fn options() -> LoadOptions {
@@ -37,8 +38,8 @@ fn types(table: &Table) -> Vec<String> {
     table.snapshot().unwrap().schema().columns().iter().map(|c| c.data_type.to_string()).collect()
 }
 
-/// A table that would not give back what it holds must not come to be, whether the narrow values
-/// are in an earlier generation or in an earlier segment of the same load.
+/// A load that would make stored values unreadable must be refused, whether the narrow values are
+/// in an earlier generation or in an earlier segment of the same load.
 #[test]
 fn widening_over_segments_is_lossless_or_refused() {
     for (narrow, wide, possible) in [
@@ -91,7 +92,7 @@ fn columns_that_some_inputs_lack_are_null_there() {
     assert_eq!(shown(2), ["", "", "x", "x", "", ""]);
 }
 
-/// A file of more than one chunk, and the rows in it.
+/// Writes a file of more than one chunk; returns its row count.
 fn long_csv(path: &std::path::Path, from: u64) -> u64 {
     let (rows, word) = (260_000, "w".repeat(60));
     let mut text = String::from("id,word\n");
@@ -142,8 +143,8 @@ fn a_load_that_stopped_goes_on_where_its_last_commit_ended() {
             options,
         )
     };
-    // The second file is missing: the load stops there, with the first one in force, which is not
-    // known to be at its end.
+    // The second file is missing: the load stops there. The first one is committed, but not known
+    // to be complete.
     assert!(load_files(&["a.csv", "b.csv"], &often).is_err());
     let before = table.snapshot().unwrap();
     let [known] = before.sources().unwrap().try_into().unwrap();
@@ -160,7 +161,7 @@ fn a_load_that_stopped_goes_on_where_its_last_commit_ended() {
     let shown: Vec<_> =
         sources.iter().map(|source| (source.rows, source.done, source.hash.is_some())).collect();
     assert_eq!(shown, [(rows, true, true), (more, true, true)]);
-    // What was loaded is refused, also under another name, or left out, or loaded again.
+    // A loaded input is refused, under another name too, or skipped, or loaded again.
     let refused = load_files(&["b.csv"], &options()).unwrap_err().to_string();
     assert!(refused.contains("--if-loaded skip"), "{refused}");
     std::fs::create_dir(path("moved")).unwrap();
@@ -179,7 +180,7 @@ fn a_load_that_stopped_goes_on_where_its_last_commit_ended() {
     assert_eq!(load_files(&["a.csv"], &again).unwrap().rows_stored, rows);
 }
 
-/// Where a load commits depends on its input and options, and on nothing else.
+/// Where a load commits depends only on its input and options.
 #[test]
 fn commits_are_the_same_for_any_number_of_threads() {
     let dir = tempfile::tempdir().unwrap();

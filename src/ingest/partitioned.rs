@@ -1,10 +1,10 @@
-//! Rows on their way into the segments of many partitions.
+//! Buffers rows for the segments of many partitions.
 //!
-//! Batches wait as they came, each row with the number of its partition, until they hold as many
-//! bytes as may wait. Then the partitions with most rows are cut into segments until half of the
-//! room is free; the rows of the others are copied together and wait on. So memory is bounded
-//! however many partitions there are, none has a file or a buffer of its own, and a partition that
-//! gets few rows at a time still gets segments as large as the room allows.
+//! Batches are kept as they arrive, with a partition number for each row, until they reach the
+//! memory budget. Then the partitions with most rows are cut into segments until half of the budget
+//! is free; the remaining rows are copied together and stay. So memory is bounded whatever the
+//! number of partitions, no partition needs a file or a buffer of its own, and a partition that
+//! receives few rows at a time still gets segments as large as the budget allows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::error::{Error, Result};
 use crate::model::{ColumnId, DataType};
 use crate::segment::writer::{InputColumn, SegmentInput};
 
-/// A column of all that waits: an array for each batch, of one type.
-type Unified = Vec<(ColumnId, DataType, Vec<ArrayRef>)>;
+/// All buffered columns, each as one array per batch, all of one type.
+type UnifiedColumns = Vec<(ColumnId, DataType, Vec<ArrayRef>)>;
 
-/// What is kept of each row beside its values: its partition, and where it is while it is cut.
+/// Bookkeeping per row: its partition, and its location while segments are cut.
 const ROW_BYTES: usize = 36;
 
-/// Texts in buffers that hold nothing else.
+/// Copies views into buffers that hold nothing else.
 fn own_texts(array: &ArrayRef) -> ArrayRef {
     if let Some(views) = array.as_string_view_opt() {
         return Arc::new(views.gc());
@@ -37,33 +37,32 @@ fn own_texts(array: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// Rows that wait.
+/// The buffered rows.
 #[derive(Debug)]
 pub struct PartitionedRows {
     limits: SegmentLimits,
-    /// Bytes of values that may wait.
-    room: usize,
-    waiting: Vec<Waiting>,
+    /// Budget for the bytes of values.
+    max_bytes: usize,
+    waiting: Vec<WaitingBatch>,
     bytes: usize,
     /// Rows of each partition.
     rows: Vec<usize>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingBatch {
     columns: Vec<(ColumnId, Arc<str>, ArrayRef)>,
     partitions: Vec<u32>,
 }
 
 impl PartitionedRows {
-    /// Nothing waits yet; `room` is bytes of values.
-    pub fn new(limits: SegmentLimits, room: usize) -> Self {
-        PartitionedRows { limits, room, waiting: Vec::new(), bytes: 0, rows: Vec::new() }
+    /// An empty buffer with a budget of `max_bytes` bytes of values.
+    pub fn new(limits: SegmentLimits, max_bytes: usize) -> Self {
+        PartitionedRows { limits, max_bytes, waiting: Vec::new(), bytes: 0, rows: Vec::new() }
     }
 
-    /// Adds a batch, in layouts that `columns::readable` leaves as they are, whose columns have
-    /// these ids and whose rows are in these partitions. Says whether it is time to
-    /// [`PartitionedRows::cut`].
+    /// Adds a batch in stored layouts (`columns::to_stored_layouts`), with the ids of its columns
+    /// and the partitions of its rows. Returns whether it is time to [`PartitionedRows::cut`].
     pub fn push(&mut self, batch: &RecordBatch, ids: &[ColumnId], partitions: Vec<u32>) -> bool {
         for number in &partitions {
             let at = *number as usize;
@@ -80,44 +79,48 @@ impl PartitionedRows {
         let columns = fields.zip(ids).zip(batch.columns());
         let columns = columns
             .map(|((field, id), array)| (*id, Arc::from(field.name().as_str()), Arc::clone(array)));
-        self.waiting.push(Waiting { columns: columns.collect(), partitions });
-        self.bytes >= self.room
+        self.waiting.push(WaitingBatch { columns: columns.collect(), partitions });
+        self.bytes >= self.max_bytes
     }
 
-    /// Takes out segments: all rows, or at least half of what waits. `sink` gets them in groups
-    /// that are about as large as one full segment.
-    pub fn cut(&mut self, all: bool, sink: &mut dyn FnMut(Cut) -> Result<()>) -> Result<()> {
+    /// Cuts segments from all rows, or from at least half of the buffered bytes. `sink` receives
+    /// them in groups of about one full segment.
+    pub fn cut(
+        &mut self,
+        all: bool,
+        sink: &mut dyn FnMut(PendingSegments) -> Result<()>,
+    ) -> Result<()> {
         let total: usize = self.rows.iter().sum();
         if total == 0 {
             return Ok(());
         }
         let row_bytes = (self.bytes / total).max(1);
         let full = self.limits.rows.min(self.limits.bytes / row_bytes).max(1);
-        let chosen = self.choose(all, full, total, self.room / 2 / row_bytes);
-        let mut places: Vec<Vec<(usize, usize)>> =
+        let chosen = self.choose(all, full, total, self.max_bytes / 2 / row_bytes);
+        let mut locations: Vec<Vec<(usize, usize)>> =
             chosen.iter().map(|rows| Vec::with_capacity(*rows)).collect();
         let mut left = Vec::new();
         for (at, waiting) in self.waiting.iter().enumerate() {
             for (row, partition) in waiting.partitions.iter().enumerate() {
                 let partition = *partition as usize;
-                match (places.get_mut(partition), chosen.get(partition)) {
-                    (Some(places), Some(chosen)) if places.len() < *chosen => {
-                        places.push((at, row))
+                match (locations.get_mut(partition), chosen.get(partition)) {
+                    (Some(locations), Some(chosen)) if locations.len() < *chosen => {
+                        locations.push((at, row))
                     }
                     _ => left.push((at, row)),
                 }
             }
         }
-        let columns = Arc::new(self.unified()?);
-        let start = || Cut {
+        let columns = Arc::new(self.unified_columns()?);
+        let start = || PendingSegments {
             columns: Arc::clone(&columns),
             block_rows: self.limits.block_rows,
             rows: vec![],
             segments: vec![],
         };
         let mut group = start();
-        for (partition, places) in places.iter().enumerate() {
-            for rows in places.chunks(full) {
+        for (partition, locations) in locations.iter().enumerate() {
+            for rows in locations.chunks(full) {
                 if !group.rows.is_empty() && group.rows.len() + rows.len() > full {
                     sink(std::mem::replace(&mut group, start()))?;
                 }
@@ -128,27 +131,27 @@ impl PartitionedRows {
         if !group.rows.is_empty() {
             sink(group)?;
         }
-        self.keep(&left, &columns)
+        self.retain(&left, &columns)
     }
 
-    /// How many rows of each partition to cut: of `total`, so that at most `most` wait on.
-    fn choose(&self, all: bool, full: usize, total: usize, most: usize) -> Vec<usize> {
+    /// How many rows of each partition to cut, so that at most `max_waiting` of `total` rows stay.
+    fn choose(&self, all: bool, full: usize, total: usize, max_waiting: usize) -> Vec<usize> {
         if all {
             return self.rows.clone();
         }
         // Whole segments first; then the partitions with most rows.
         let mut chosen: Vec<usize> = self.rows.iter().map(|rows| rows / full * full).collect();
         let mut left = total - chosen.iter().sum::<usize>();
-        let rest = |chosen: &[usize], at: usize| {
+        let uncut = |chosen: &[usize], at: usize| {
             self.rows.get(at).copied().unwrap_or(0) - chosen.get(at).copied().unwrap_or(0)
         };
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
-        order.sort_by_key(|at| (std::cmp::Reverse(rest(&chosen, *at)), *at));
+        order.sort_by_key(|at| (std::cmp::Reverse(uncut(&chosen, *at)), *at));
         for at in order {
-            if left <= most {
+            if left <= max_waiting {
                 break;
             }
-            left -= rest(&chosen, at);
+            left -= uncut(&chosen, at);
             if let (Some(chosen), Some(rows)) = (chosen.get_mut(at), self.rows.get(at)) {
                 *chosen = *rows;
             }
@@ -156,8 +159,8 @@ impl PartitionedRows {
         chosen
     }
 
-    /// Every column of what waits under one type, an array for each batch.
-    fn unified(&self) -> Result<Unified> {
+    /// Every buffered column under one type, an array for each batch.
+    fn unified_columns(&self) -> Result<UnifiedColumns> {
         let mut types: BTreeMap<ColumnId, (Arc<str>, DataType)> = BTreeMap::new();
         for (id, name, array) in self.waiting.iter().flat_map(|waiting| &waiting.columns) {
             let new = stored_type(name, array)?;
@@ -186,8 +189,8 @@ impl PartitionedRows {
         Ok(columns)
     }
 
-    /// Copies the rows that wait on out of the batches, which hold many more.
-    fn keep(&mut self, left: &[(usize, usize)], columns: &Unified) -> Result<()> {
+    /// Copies the remaining rows out of the batches, which hold many more.
+    fn retain(&mut self, remaining: &[(usize, usize)], columns: &UnifiedColumns) -> Result<()> {
         let partition = |(at, row): &(usize, usize)| {
             self.waiting
                 .get(*at)
@@ -195,7 +198,7 @@ impl PartitionedRows {
                 .copied()
                 .unwrap_or(0)
         };
-        let partitions: Vec<u32> = left.iter().map(partition).collect();
+        let partitions: Vec<u32> = remaining.iter().map(partition).collect();
         self.rows.fill(0);
         for number in &partitions {
             if let Some(rows) = self.rows.get_mut(*number as usize) {
@@ -206,43 +209,45 @@ impl PartitionedRows {
         for (id, name, _) in self.waiting.iter().flat_map(|waiting| &waiting.columns) {
             names.entry(*id).or_insert_with(|| Arc::clone(name));
         }
-        let gathered =
-            columns.iter().filter(|_| !left.is_empty()).map(|column| gather(column, left));
+        let gathered = columns
+            .iter()
+            .filter(|_| !remaining.is_empty())
+            .map(|column| gather(column, remaining));
         let mut gathered = gathered.collect::<Result<Vec<_>>>()?;
-        // Views would hold on to the texts of all rows.
+        // Views would keep the texts of all rows alive.
         gathered.iter_mut().for_each(|(.., array)| *array = own_texts(array));
         self.waiting.clear();
         self.bytes = gathered.iter().map(|(.., array)| value_bytes(array)).sum::<usize>()
-            + left.len() * ROW_BYTES;
-        if !left.is_empty() {
+            + remaining.len() * ROW_BYTES;
+        if !remaining.is_empty() {
             let name = |id| names.get(&id).cloned().unwrap_or_else(|| Arc::from(""));
             let columns =
                 gathered.into_iter().map(|(id, _, array)| (id, name(id), array)).collect();
-            self.waiting.push(Waiting { columns, partitions });
+            self.waiting.push(WaitingBatch { columns, partitions });
         }
         Ok(())
     }
 }
 
-/// The rows of some segments, still where they waited.
+/// Segments to be built, given by the locations of their rows in the buffered batches.
 #[derive(Debug)]
-pub struct Cut {
-    columns: Arc<Unified>,
+pub struct PendingSegments {
+    columns: Arc<UnifiedColumns>,
     block_rows: usize,
-    /// By batch and row.
+    /// Locations, as (batch, row).
     rows: Vec<(usize, usize)>,
-    /// How many of them are whose.
+    /// Partition and row count of each segment.
     segments: Vec<(u32, usize)>,
 }
 
-impl Cut {
+impl PendingSegments {
     /// The partition of each segment, in order.
     pub fn partitions(&self) -> impl Iterator<Item = u32> {
         self.segments.iter().map(|(partition, _)| *partition)
     }
 
-    /// Copies the rows out, in parallel on the current rayon pool: the segments, each with its
-    /// partition.
+    /// Copies the rows out, in parallel on the current rayon pool. Returns the segments with their
+    /// partitions.
     pub fn gather(self) -> Result<Vec<(u32, SegmentInput)>> {
         let gathered = self
             .columns
@@ -265,7 +270,7 @@ impl Cut {
     }
 }
 
-/// The values of rows, given by batch and row, in order.
+/// The values at `rows`, given as (batch, row), in order.
 fn gather(
     (id, data_type, arrays): &(ColumnId, DataType, Vec<ArrayRef>),
     rows: &[(usize, usize)],
@@ -275,7 +280,7 @@ fn gather(
 }
 
 fn failed(error: arrow_schema::ArrowError) -> Error {
-    Error::InvalidInput(format!("rows could not be brought into their partitions: {error}"))
+    Error::InvalidInput(format!("rows could not be divided among partitions: {error}"))
 }
 
 #[cfg(test)]
@@ -287,11 +292,10 @@ mod tests {
 
     const LIMITS: SegmentLimits = SegmentLimits { rows: 100, bytes: 1 << 20, block_rows: 1024 };
 
-    /// What comes out: partition, rows, first value, sorted by partition; every row is checked to
-    /// be where it belongs.
-    fn collect(cut: Cut, out: &mut Vec<(u32, Vec<i64>)>) -> Result<()> {
+    /// Collects partition and ids of each segment.
+    fn collect(cut: PendingSegments, out: &mut Vec<(u32, Vec<i64>)>) -> Result<()> {
         for (partition, input) in cut.gather().unwrap() {
-            // Before the type widened, it is narrow.
+            // The type is narrow until it is widened.
             let ids = arrow_cast::cast(&input.columns[0].arrays[0], &arrow_schema::DataType::Int64)
                 .unwrap();
             let ids: Vec<i64> = ids.as_primitive::<Int64Type>().values().to_vec();
@@ -303,14 +307,14 @@ mod tests {
 
     #[test]
     fn every_row_comes_out_once_in_its_partition_and_in_order() {
-        for (room, partitions) in [(1_000, 3u32), (20_000, 3), (20_000, 500), (1 << 30, 7)] {
-            let mut rows = PartitionedRows::new(LIMITS, room);
+        for (max_bytes, partitions) in [(1_000, 3u32), (20_000, 3), (20_000, 500), (1 << 30, 7)] {
+            let mut rows = PartitionedRows::new(LIMITS, max_bytes);
             let (mut out, mut pushed, mut most_waiting) = (Vec::new(), Vec::new(), 0);
             for batch in 0..40i64 {
                 let values: Vec<i64> = (batch * 50..batch * 50 + 50).collect();
                 let of: Vec<u32> =
                     values.iter().map(|v| (*v * v % 7919) as u32 % partitions).collect();
-                // The type widens on the way, and a column comes and goes.
+                // The type of a column widens, and another column comes and goes.
                 let ids: ArrayRef = match batch {
                     0..10 => Arc::new(values.iter().map(|v| *v as i32).collect::<Int32Array>()),
                     _ => Arc::new(Int64Array::from(values.clone())),
@@ -330,8 +334,8 @@ mod tests {
             }
             rows.cut(true, &mut |cut| collect(cut, &mut out)).unwrap();
             assert!(rows.waiting.is_empty() && rows.bytes == 0);
-            // A text that was missing in some batches becomes views, which take more room.
-            assert!(most_waiting < room / 4 * 5 + 1_000, "{most_waiting} of {room}");
+            // A text column that some batches lack becomes views, which take more memory.
+            assert!(most_waiting < max_bytes / 4 * 5 + 1_000, "{most_waiting} of {max_bytes}");
             for partition in 0..partitions {
                 let found: Vec<i64> = out
                     .iter()
@@ -340,7 +344,7 @@ mod tests {
                     .collect();
                 let expected: Vec<i64> =
                     pushed.iter().filter(|(p, _)| *p == partition).map(|(_, id)| *id).collect();
-                assert_eq!(found, expected, "room {room}, partition {partition}");
+                assert_eq!(found, expected, "budget {max_bytes}, partition {partition}");
             }
             assert!(out.iter().all(|(_, ids)| ids.len() <= 100));
         }

@@ -2,298 +2,125 @@
 //! order.
 //!
 //! ```text
-//!  tasks (reader thread)      rayon workers                coordinator (caller's thread)
-//!  cut text, row groups  ──►  parse ─► batches  ──►  in order ─► SegmentBuilder or PartitionedRows ─► full
-//!                       sort, encode columns    ◄──  one segment (or many small ones) at a time  ◄───┘
-//!                                   └─► bytes   ──►  in order ─► sink (writer thread: write, fsync)
+//!  tasks (reader thread)    rayon workers             coordinator (caller's thread)
+//!  cut text, row groups ─►  parse ─► batches  ─►  in order ─► SegmentBuilder or PartitionedRows
+//!                                                                     full segments │
+//!                          sort, encode      ◄─  one segment (or many small ones) ◄─┘
+//!                              └─► bytes     ─►  in order ─► sink (writer thread: write, fsync)
 //! ```
 //!
-//! Rows that a task left out come with its batches, and the coordinator enters both into the ledger
-//! as it takes them.
+//! Rows that a task rejected come with its batches, and the coordinator counts both as it takes
+//! them.
 //!
-//! A load that commits on its way stops between two pieces, counted as they are taken and not as
-//! they are handed out: what is in flight then waits for the next part ([`Feed`]).
+//! A load that commits on the way stops between two pieces. Pieces count when they are taken, not
+//! when they are handed out: tasks in flight then wait for the next part ([`Feed`]).
 //!
-//! Memory is bounded by construction: a fixed number of tasks is in flight, one segment is being
-//! filled, one encoded and one written. A segment is cut by the bytes of its values, be it within a
-//! batch. What is in a segment depends on the input alone, never on threads or timing.
+//! Memory is bounded by construction: a fixed number of tasks is in flight, and one segment each is
+//! being filled, encoded and written. A segment is cut by the bytes of its values, within a batch
+//! if necessary. The contents of a segment depend on the input alone, never on threads or timing.
 
-use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use arrow_array::RecordBatch;
 use rayon::ThreadPool;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
+use super::accounting::RowAccounting;
 use super::arrange::Arrange;
-use super::columns::{SegmentBuilder, SegmentLimits, match_columns, readable};
+use super::columns::{SegmentBuilder, match_columns, to_stored_layouts};
+pub use super::feed::Feed;
+use super::feed::{InFlight, send_result};
+pub use super::options::PipelineOptions;
 use super::partition::Partitions;
-use super::partitioned::{Cut, PartitionedRows};
-use super::rejects::{Rejects, Tally};
+use super::partitioned::{PartitionedRows, PendingSegments};
 use super::resume::CommitEvery;
 use super::sort::sorted;
-use crate::encoding::Options;
+pub use super::task::{Parsed, Reparse, Task};
 use crate::error::{Error, Result};
 use crate::model::{Arrangement, ColumnId, Schema, SortKey};
 use crate::segment::writer::{self, EncodedSegment, SegmentInput};
 
-/// A piece of parsing work that any thread can do.
-pub struct Task {
-    /// Bytes that the input and the result take in memory, about.
-    pub weight: usize,
-    /// Bytes of the input without its compression, or of what was decoded of it.
-    pub bytes: u64,
-    /// Number of the input that the piece is of, from 0.
-    pub input: usize,
-    /// Whether a piece of the input begins here that may be left out when a stopped load goes on.
-    pub begins: bool,
-    /// The work.
-    pub work: Box<dyn FnOnce() -> Result<Parsed> + Send>,
-}
-
-impl Task {
-    /// Work on a piece of the first input, or of one whose number is set later.
-    pub fn new(weight: usize, work: impl FnOnce() -> Result<Parsed> + Send + 'static) -> Self {
-        Task { weight, bytes: 0, input: 0, begins: true, work: Box::new(work) }
-    }
-}
-
-/// What a task makes of its piece.
-#[derive(Default)]
-pub struct Parsed {
-    /// The rows, in order.
-    pub batches: Vec<RecordBatch>,
-    /// The rows that are not among them.
-    pub rejects: Rejects,
-    /// Does the work once more, should the batches not fit the table: with the types that it has by
-    /// then, so that single rows are rejected in place of all. `None` where a type that does not
-    /// fit is an error.
-    pub again: Option<Again>,
-}
-
-/// Work to be done again for a table of this schema.
-pub type Again = Box<dyn FnOnce(&Schema) -> Result<Parsed> + Send>;
-
-impl From<Vec<RecordBatch>> for Parsed {
-    fn from(batches: Vec<RecordBatch>) -> Self {
-        Parsed { batches, ..Parsed::default() }
-    }
-}
-
-impl From<RecordBatch> for Parsed {
-    fn from(batch: RecordBatch) -> Self {
-        Parsed::from(vec![batch])
-    }
-}
-
-impl std::fmt::Debug for Parsed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let rows: usize = self.batches.iter().map(RecordBatch::num_rows).sum();
-        f.debug_struct("Parsed")
-            .field("rows", &rows)
-            .field("rejects", &self.rejects)
-            .finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Task {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Task").field("weight", &self.weight).finish_non_exhaustive()
-    }
-}
-
-/// What the pipeline is told.
-#[derive(Clone, Copy, Debug)]
-pub struct PipelineOptions {
-    /// When a segment is full.
-    pub segment: SegmentLimits,
-    /// How columns are encoded.
-    pub encoding: Options,
-    /// Parsing tasks in flight.
-    pub in_flight: usize,
-    /// Their weight in bytes, unless a single one is heavier.
-    pub in_flight_bytes: usize,
-    /// Bytes of values that may wait for the segments of their partitions.
-    pub waiting_bytes: usize,
-}
-
-/// Takes encoded segments, each with the path of its partition.
+/// Receives encoded segments, each with the path of its partition.
 pub type Sink<'a> = dyn FnMut(Arc<str>, EncodedSegment) -> Result<()> + 'a;
 
-/// Tasks in order, some of them being worked on.
-#[derive(Debug)]
-pub struct Feed<I> {
-    tasks: I,
-    /// Whether there are no more to hand out.
-    exhausted: bool,
-    /// One that is too heavy for now.
-    held: Option<Task>,
-    in_flight: VecDeque<Parsing>,
-    weight: usize,
-    /// The input that the last task taken is of, and how many of its pieces were taken.
-    taken: (usize, u64),
-}
-
-impl<I: Iterator<Item = Result<Task>>> Feed<I> {
-    /// Of which none is begun.
-    pub fn new(tasks: I) -> Self {
-        Feed {
-            tasks,
-            exhausted: false,
-            held: None,
-            in_flight: VecDeque::new(),
-            weight: 0,
-            taken: (0, 0),
-        }
-    }
-
-    /// After [`run_part`]: the input of the task that would be taken next, and how many pieces of
-    /// that were taken; `None` at the end. All inputs before it are read to their ends.
-    pub fn position(&self) -> Option<(usize, u64)> {
-        let next = self.in_flight.front()?.input;
-        Some((next, if next == self.taken.0 { self.taken.1 } else { 0 }))
-    }
-
-    /// Hands out tasks until enough are in flight. An error in making one takes its turn as a task
-    /// would.
-    fn fill(&mut self, pool: &ThreadPool, options: &PipelineOptions) {
-        while !self.exhausted {
-            let (done, result) = sync_channel(1);
-            match self.held.take().map(Ok).or_else(|| self.tasks.next()) {
-                None => self.exhausted = true,
-                Some(Err(error)) => {
-                    self.exhausted = true;
-                    deliver(&done, Err(error));
-                    // A commit that is due comes first.
-                    let input = self.in_flight.back().map_or(self.taken.0, |last| last.input);
-                    self.in_flight.push_back(Parsing {
-                        weight: 0,
-                        bytes: 0,
-                        input,
-                        begins: true,
-                        result,
-                    });
-                }
-                Some(Ok(task)) => {
-                    let full = self.in_flight.len() >= options.in_flight
-                        || self.weight + task.weight > options.in_flight_bytes;
-                    if full && !self.in_flight.is_empty() {
-                        self.held = Some(task);
-                        return;
-                    }
-                    let Task { weight, bytes, input, begins, work } = task;
-                    pool.spawn(move || deliver(&done, work()));
-                    self.weight += weight;
-                    self.in_flight.push_back(Parsing { weight, bytes, input, begins, result });
-                }
-            }
-        }
-    }
-
-    fn take(&mut self) -> Option<Parsing> {
-        let oldest = self.in_flight.pop_front()?;
-        self.weight -= oldest.weight;
-        if oldest.input != self.taken.0 {
-            self.taken = (oldest.input, 0);
-        }
-        self.taken.1 += u64::from(oldest.begins);
-        Some(oldest)
-    }
-}
-
 /// Runs `tasks` on `pool` and hands encoded segments to `sink`, in order. `schema` grows and widens
-/// as batches need it; `arrange` says where rows go, and `tally` notes what became of every row.
-/// Returns how rows are arranged, unless there was not a batch.
+/// as batches need it, `arrange` says where rows go, and `accounting` counts every row. Returns the
+/// arrangement of the rows, or `None` if there was no batch.
 pub fn run(
     pool: &ThreadPool,
     tasks: impl Iterator<Item = Result<Task>>,
     schema: &mut Schema,
     arrange: &Arrange,
     options: &PipelineOptions,
-    tally: &mut Tally,
+    accounting: &mut RowAccounting,
     sink: &mut Sink<'_>,
 ) -> Result<Option<Arrangement>> {
-    run_part(pool, &mut Feed::new(tasks), None, schema, arrange, options, tally, sink)
+    run_part(pool, &mut Feed::new(tasks), None, schema, arrange, options, accounting, sink)
 }
 
-/// As [`run`], until a commit is due: then the feed has a [`Feed::position`].
+/// Like [`run`], but stops when a commit is due: then [`Feed::position`] is `Some`.
 #[expect(clippy::too_many_arguments, reason = "those of `run`")]
 pub fn run_part(
     pool: &ThreadPool,
     feed: &mut Feed<impl Iterator<Item = Result<Task>>>,
-    until: Option<CommitEvery>,
+    commit_every: Option<CommitEvery>,
     schema: &mut Schema,
     arrange: &Arrange,
     options: &PipelineOptions,
-    tally: &mut Tally,
+    accounting: &mut RowAccounting,
     sink: &mut Sink<'_>,
 ) -> Result<Option<Arrangement>> {
-    let mut stage = Stage {
+    let mut coordinator = Coordinator {
         pool,
         options,
         arrange,
-        collected: Collected::OneSegment(SegmentBuilder::new(options.segment)),
+        buffer: RowBuffer::OneSegment(SegmentBuilder::new(options.segment)),
         encoding: None,
         sink,
-        tally,
+        accounting,
         arrangement: None,
         sort_by: Arc::new([]),
     };
     let (mut rows, mut bytes) = (0, 0);
     loop {
         feed.fill(pool, options);
-        let is_due = until.is_some_and(|until| match until {
+        let is_due = commit_every.is_some_and(|commit_every| match commit_every {
             CommitEvery::Rows(every) => rows >= every.max(1),
             CommitEvery::Bytes(every) => bytes >= every.max(1),
         });
-        if is_due && feed.in_flight.front().is_some_and(|next| next.begins) {
+        if is_due && feed.in_flight.front().is_some_and(|next| next.starts_piece) {
             break;
         }
         let Some(oldest) = feed.take() else { break };
         bytes += oldest.bytes;
-        rows += stage.take(oldest, schema)?;
+        rows += coordinator.take(oldest, schema)?;
     }
-    stage.close(true)?;
-    stage.drain()?;
-    Ok(stage.arrangement)
+    coordinator.flush(true)?;
+    coordinator.finish_encoding()?;
+    Ok(coordinator.arrangement)
 }
 
-/// Sends a result; a coordinator that has given up no longer listens, which is fine.
-fn deliver<T>(to: &SyncSender<T>, result: T) {
-    let _ = to.send(result);
-}
-
-fn lost<T>(_: T) -> Error {
+fn no_answer<T>(_: T) -> Error {
     stopped("<worker>")
 }
 
-/// A thread of the ingest is gone, and with it what it was to answer.
+/// The error for a thread that ended without an answer.
 pub(super) fn stopped(thread: &str) -> Error {
     let what =
-        "this thread stopped without an answer: a bug, or no memory left; nothing was committed";
+        "this thread stopped without a result: a bug, or out of memory; nothing was committed";
     Error::io(thread, std::io::Error::other(what))
 }
 
-/// A task that a worker has, or has done.
-#[derive(Debug)]
-struct Parsing {
-    weight: usize,
-    bytes: u64,
-    input: usize,
-    begins: bool,
-    result: Receiver<Result<Parsed>>,
-}
-
-struct Stage<'a, 's> {
+struct Coordinator<'a, 's> {
     pool: &'a ThreadPool,
     options: &'a PipelineOptions,
     arrange: &'a Arrange,
-    collected: Collected,
+    buffer: RowBuffer,
     encoding: Option<Receiver<Result<Encoded>>>,
     sink: &'a mut Sink<'s>,
-    tally: &'a mut Tally,
+    accounting: &'a mut RowAccounting,
     arrangement: Option<Arrangement>,
     sort_by: Arc<[SortKey]>,
 }
@@ -301,62 +128,62 @@ struct Stage<'a, 's> {
 /// Segments, each with the path of its partition.
 type Encoded = Vec<(Arc<str>, EncodedSegment)>;
 
-/// Rows that are not yet a segment.
-enum Collected {
+/// Rows that are not in a segment yet.
+enum RowBuffer {
     OneSegment(SegmentBuilder),
     Partitions(Box<Partitions>, PartitionedRows),
 }
 
-impl Stage<'_, '_> {
-    /// Takes parsed batches. Returns how many rows were read, rejected ones among them.
-    fn take(&mut self, oldest: Parsing, schema: &mut Schema) -> Result<u64> {
-        let mut parsed = oldest.result.recv().map_err(lost)??;
+impl Coordinator<'_, '_> {
+    /// Takes the result of a task. Returns how many rows were read, including rejected ones.
+    fn take(&mut self, oldest: InFlight, schema: &mut Schema) -> Result<u64> {
+        let mut parsed = oldest.result.recv().map_err(no_answer)??;
         let fits = |batch: &RecordBatch| match_columns(&mut schema.clone(), batch).is_ok();
-        if let Some(again) = parsed.again.take_if(|_| !parsed.batches.iter().all(fits)) {
-            parsed = again(schema)?;
+        if let Some(reparse) = parsed.reparse.take_if(|_| !parsed.batches.iter().all(fits)) {
+            parsed = reparse(schema)?;
         }
         let mut rows = parsed.rejects.total();
-        self.tally.reject(oldest.input, parsed.rejects)?;
+        self.accounting.reject(oldest.input, parsed.rejects)?;
         for batch in parsed.batches {
             let ids = match_columns(schema, &batch)?;
             if self.arrangement.is_none() {
                 self.start(self.arrange.resolve(schema)?);
             }
             rows += batch.num_rows() as u64;
-            self.tally.store(oldest.input, batch.num_rows() as u64);
-            self.collect(readable(batch)?, &ids, schema)?;
+            self.accounting.store(oldest.input, batch.num_rows() as u64);
+            self.collect(to_stored_layouts(batch)?, &ids, schema)?;
         }
         Ok(rows)
     }
 
-    /// Now it is known where rows go.
+    /// Sets up the buffer once the arrangement is known.
     fn start(&mut self, arrangement: Arrangement) {
         if !arrangement.partition_by.is_empty() {
             let partitions =
                 Partitions::new(arrangement.partition_by.clone(), self.arrange.compile());
             let rows = PartitionedRows::new(self.options.segment, self.options.waiting_bytes);
-            self.collected = Collected::Partitions(Box::new(partitions), rows);
+            self.buffer = RowBuffer::Partitions(Box::new(partitions), rows);
         }
         self.sort_by = arrangement.sort_by.as_slice().into();
         self.arrangement = Some(arrangement);
     }
 
     fn collect(&mut self, batch: RecordBatch, ids: &[ColumnId], schema: &Schema) -> Result<()> {
-        match &mut self.collected {
-            Collected::Partitions(partitions, rows) => {
-                let of = partitions.of(&batch, ids, schema)?;
-                if rows.push(&batch, ids, of) { self.close(false) } else { Ok(()) }
+        match &mut self.buffer {
+            RowBuffer::Partitions(partitions, rows) => {
+                let numbers = partitions.number_rows(&batch, ids, schema)?;
+                if rows.push(&batch, ids, numbers) { self.flush(false) } else { Ok(()) }
             }
-            Collected::OneSegment(_) => self.collect_segment(batch, ids),
+            RowBuffer::OneSegment(_) => self.collect_segment(batch, ids),
         }
     }
 
     fn collect_segment(&mut self, batch: RecordBatch, ids: &[ColumnId]) -> Result<()> {
         let mut rest = batch;
-        while let Collected::OneSegment(builder) = &mut self.collected
+        while let RowBuffer::OneSegment(builder) = &mut self.buffer
             && let ControlFlow::Break(more) = builder.push(&rest, ids)?
         {
-            self.close(false)?;
+            self.flush(false)?;
             rest = more;
             if rest.num_rows() == 0 {
                 break;
@@ -365,23 +192,23 @@ impl Stage<'_, '_> {
         Ok(())
     }
 
-    /// Sends rows to be encoded, after what was being encoded has reached the sink: those of one
-    /// segment, or those of the fullest partitions; of all if it is the end.
-    fn close(&mut self, end: bool) -> Result<()> {
-        match &mut self.collected {
-            Collected::OneSegment(builder) if builder.is_empty() => Ok(()),
-            Collected::OneSegment(builder) => {
+    /// Encodes buffered rows once the previous segment has reached the sink: those of one segment,
+    /// or those of the largest partitions; at the `end`, all.
+    fn flush(&mut self, end: bool) -> Result<()> {
+        match &mut self.buffer {
+            RowBuffer::OneSegment(builder) if builder.is_empty() => Ok(()),
+            RowBuffer::OneSegment(builder) => {
                 let input = builder.finish()?;
                 self.encode(move || Ok(vec![(Arc::from(""), input)]))
             }
-            Collected::Partitions(..) => {
-                let nothing = Collected::OneSegment(SegmentBuilder::new(self.options.segment));
-                let Collected::Partitions(partitions, mut rows) =
-                    std::mem::replace(&mut self.collected, nothing)
+            RowBuffer::Partitions(..) => {
+                let nothing = RowBuffer::OneSegment(SegmentBuilder::new(self.options.segment));
+                let RowBuffer::Partitions(partitions, mut rows) =
+                    std::mem::replace(&mut self.buffer, nothing)
                 else {
                     return Ok(());
                 };
-                let closed = rows.cut(end, &mut |cut: Cut| {
+                let closed = rows.cut(end, &mut |cut: PendingSegments| {
                     let paths =
                         cut.partitions().map(|number| partitions.path(number)).collect::<Vec<_>>();
                     self.encode(move || {
@@ -389,7 +216,7 @@ impl Stage<'_, '_> {
                         Ok(paths.into_iter().zip(inputs).collect())
                     })
                 });
-                self.collected = Collected::Partitions(partitions, rows);
+                self.buffer = RowBuffer::Partitions(partitions, rows);
                 closed
             }
         }
@@ -400,7 +227,7 @@ impl Stage<'_, '_> {
         &mut self,
         make: impl FnOnce() -> Result<Vec<(Arc<str>, SegmentInput)>> + Send + 'static,
     ) -> Result<()> {
-        self.drain()?;
+        self.finish_encoding()?;
         let (done, result) = sync_channel(1);
         let (options, sort_by) = (self.options.encoding, Arc::clone(&self.sort_by));
         let encode = move || {
@@ -408,16 +235,16 @@ impl Stage<'_, '_> {
                 |(path, input)| Ok((path, writer::encode(&sorted(input, &sort_by)?, &options)?));
             make()?.into_par_iter().map(one).collect()
         };
-        self.pool.spawn(move || deliver(&done, encode()));
+        self.pool.spawn(move || send_result(&done, encode()));
         self.encoding = Some(result);
         Ok(())
     }
 
-    fn drain(&mut self) -> Result<()> {
+    fn finish_encoding(&mut self) -> Result<()> {
         let Some(encoding) = self.encoding.take() else { return Ok(()) };
         encoding
             .recv()
-            .map_err(lost)??
+            .map_err(no_answer)??
             .into_iter()
             .try_for_each(|(path, segment)| (self.sink)(path, segment))
     }
@@ -426,9 +253,9 @@ impl Stage<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encoding::Profile;
-    use crate::ingest::rejects::OnError;
-    use crate::ingest::resume::Before;
+    use crate::encoding::{Options, Profile};
+    use crate::ingest::columns::SegmentLimits;
+    use crate::ingest::rejects::{OnError, PriorRejects};
 
     #[test]
     fn a_worker_that_panics_is_an_error() {
@@ -442,11 +269,14 @@ mod tests {
             waiting_bytes: 1,
         };
         let tasks = || (0..3).map(|_| Ok(Task::new(1, || panic!("a test of a bug"))));
-        let mut tally = Tally::open(&OnError::Fail, None, &Before::default()).unwrap();
+        let mut accounting =
+            RowAccounting::open(&OnError::Fail, None, &PriorRejects::default()).unwrap();
         let (mut schema, arrange) = (Schema::default(), Arrange::default());
         let error =
-            run(&pool, tasks(), &mut schema, &arrange, &options, &mut tally, &mut |_, _| Ok(()))
-                .unwrap_err();
+            run(&pool, tasks(), &mut schema, &arrange, &options, &mut accounting, &mut |_, _| {
+                Ok(())
+            })
+            .unwrap_err();
         assert!(error.to_string().contains("nothing was committed"), "{error}");
     }
 }

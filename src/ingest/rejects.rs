@@ -1,49 +1,28 @@
-//! Rows that cannot be stored: what they are, how many there may be, and the file that keeps them.
+//! Rows that cannot be stored, and what to do with them.
 //!
-//! A parser that leaves rows out hands them on beside its batches ([`Rejects`]); the coordinator of
-//! the pipeline takes both in the order of the input, so that counts, messages and file do not
-//! depend on threads. The [`Tally`] is its book: for every input, rows read = rows stored + rows
-//! rejected.
+//! A parser returns rejected rows beside its batches ([`Rejects`]). The coordinator of the pipeline
+//! takes both in input order, so that counts, messages and the rejects file do not depend on
+//! threads (see `accounting`).
 //!
-//! The rejects file is CSV: `file,line,column,reason,raw`. It is written under a temporary name,
-//! made durable before each commit and gets its name right after the first, so that an ingest that
-//! fails or rejects nothing leaves none. The temporary name is that of the load, so that what was
-//! killed between commit and name is found again. What follows the rows of the last commit is left
-//! by an ingest that was killed: the one that goes on with it takes over the rows that the ledger
-//! counts, and no more.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tempfile::TempPath;
-
-use super::resume::Before;
-use crate::disk::{Disk, RealDisk, durable};
-use crate::error::{Error, Result};
-
-/// The first line of a rejects file.
-pub const HEADER: &str = "file,line,column,reason,raw\n";
-/// Rejected rows that are told of one by one.
-pub const SHOWN: usize = 3;
+use crate::manifest::Id;
 
 /// A row that cannot be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
-    /// The input that it is from.
+    /// The input that it comes from.
     pub file: Arc<Path>,
-    /// Physical line where it starts, from 1; the number of the row in formats without lines.
+    /// Physical line of its start, from 1; the row number in formats without lines.
     pub line: u64,
-    /// The column whose value is at fault; empty if the row as a whole is.
+    /// The column with the bad value; empty if the row as a whole is bad.
     pub column: Arc<str>,
-    /// Why, in words.
+    /// Reason, for people.
     pub reason: String,
-    /// The row as it stands in the input, without its line end; bytes that are not UTF-8 are
-    /// replaced.
+    /// The row as in the input, without its line end; bytes that are not UTF-8 are replaced.
     pub raw: String,
 }
 
@@ -57,27 +36,27 @@ impl fmt::Display for Reject {
     }
 }
 
-/// The rows that a parser left out of its batches, in the order of the input. Only who writes them
-/// down needs them in full, so they are made one by one.
+/// The rows that a parser left out of its batches, in input order. They are built one by one,
+/// because only the rejects file needs all of them.
 pub struct Rejects {
     total: u64,
     rows: Box<dyn Iterator<Item = Reject> + Send>,
 }
 
 impl Rejects {
-    /// So many rows, which `rows` yields.
+    /// `total` rows, which `rows` yields.
     pub fn new(total: usize, rows: impl Iterator<Item = Reject> + Send + 'static) -> Self {
         Rejects { total: total as u64, rows: Box::new(rows) }
     }
 
-    /// How many.
+    /// Number of rows.
     pub fn total(&self) -> u64 {
         self.total
     }
 }
 
 impl Default for Rejects {
-    /// None.
+    /// No rows.
     fn default() -> Self {
         Rejects::new(0, std::iter::empty())
     }
@@ -103,395 +82,35 @@ impl fmt::Debug for Rejects {
     }
 }
 
-/// What becomes of a row that cannot be stored.
+/// What the ledger says about rows that a load has already rejected.
+#[derive(Debug, Default)]
+pub(super) struct PriorRejects {
+    /// Id of the load, also of one that only begins.
+    pub(super) load: Id,
+    /// Rejected rows, by the path of their input.
+    pub(super) rejected: Vec<(Arc<str>, u64)>,
+}
+
+impl PriorRejects {
+    /// Rows of all inputs.
+    pub(super) fn total(&self) -> u64 {
+        self.rejected.iter().map(|(_, rows)| rows).sum()
+    }
+}
+
+/// What to do with a row that cannot be stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
-    /// It ends the ingest, and nothing is committed.
+    /// Fail the load; nothing is committed.
     #[default]
     Fail,
-    /// It is left out and counted.
+    /// Leave it out and count it.
     Skip,
-    /// It is left out, counted and written to a file.
+    /// Leave it out, count it and write it to a file.
     Reject {
         /// The file.
         file: PathBuf,
-        /// Whether it may replace one that is there.
+        /// Whether to replace an existing file.
         replace: bool,
     },
 }
-
-/// Rows of one input so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// In the table, once it is committed.
-    pub stored: u64,
-    /// Left out.
-    pub rejected: u64,
-}
-
-/// The book of an ingest: what became of every row. An empty one allows any number of rejected
-/// rows, and keeps none.
-#[derive(Debug, Default)]
-pub struct Tally {
-    allowed: Option<u64>,
-    /// Rows that were rejected by the part of the load that is in the table.
-    before: u64,
-    file: Option<RejectsFile>,
-    inputs: Vec<Counts>,
-    first: Vec<Reject>,
-    /// Whether there was a commit.
-    committed: bool,
-}
-
-impl Tally {
-    /// An empty book, or one that goes on after rows that were rejected `before`. A rejects file
-    /// that could not be written is an error now, and not after the work.
-    pub(super) fn open(
-        on_error: &OnError,
-        max_errors: Option<u64>,
-        before: &Before,
-    ) -> Result<Self> {
-        let (allowed, file) = match on_error {
-            OnError::Fail => (Some(0), None),
-            OnError::Skip => (max_errors, None),
-            OnError::Reject { file, replace } => {
-                (max_errors, Some(RejectsFile::create(file, *replace, before)?))
-            }
-        };
-        Ok(Tally { allowed, before: before.total(), file, ..Tally::default() })
-    }
-
-    /// Notes rows of an input (by its number) that go into the table.
-    pub fn store(&mut self, input: usize, rows: u64) {
-        self.counts_mut(input).stored += rows;
-    }
-
-    /// Notes rows of an input that do not, and writes them down.
-    pub fn reject(&mut self, input: usize, rejects: Rejects) -> Result<()> {
-        if rejects.total == 0 {
-            return Ok(());
-        }
-        self.counts_mut(input).rejected += rejects.total;
-        let rejected = self.before + self.total().rejected;
-        let excess = self.allowed.filter(|allowed| rejected > *allowed);
-        // Where nobody keeps them, the rest need not be made.
-        let wanted = if self.file.is_some() && excess.is_none() {
-            usize::MAX
-        } else {
-            SHOWN - self.first.len()
-        };
-        for reject in rejects.rows.take(wanted) {
-            if let Some(file) = &mut self.file {
-                file.write(&reject)?;
-            }
-            if self.first.len() < SHOWN {
-                self.first.push(reject);
-            }
-        }
-        match excess {
-            Some(allowed) => Err(Error::Rejected { rejected, allowed, details: self.details() }),
-            None => Ok(()),
-        }
-    }
-
-    /// Rows of one input.
-    pub fn counts(&self, input: usize) -> Counts {
-        self.inputs.get(input).copied().unwrap_or_default()
-    }
-
-    /// Rows of all inputs.
-    pub fn total(&self) -> Counts {
-        self.inputs.iter().fold(Counts::default(), |sum, counts| Counts {
-            stored: sum.stored + counts.stored,
-            rejected: sum.rejected + counts.rejected,
-        })
-    }
-
-    /// The first rows that were rejected.
-    pub fn first(&self) -> &[Reject] {
-        &self.first
-    }
-
-    /// Makes what was written down durable: to be called before a commit. A file that continues one
-    /// which is there has its name by then: what it holds beyond the ledger's count means nothing.
-    pub fn seal(&mut self) -> Result<()> {
-        let continues = self.before > 0;
-        self.file.as_mut().map_or(Ok(()), |file| {
-            file.seal()?;
-            if continues && !file.stream { file.publish() } else { Ok(()) }
-        })
-    }
-
-    /// Gives the file its name, if there are rejected rows: to be called after a commit.
-    pub fn publish(&mut self) -> Result<()> {
-        self.committed = true;
-        let any = self.total().rejected > 0;
-        self.file.as_mut().filter(|_| any).map_or(Ok(()), RejectsFile::publish)
-    }
-
-    /// After the last commit: what has no name by now is gone.
-    pub fn finish(&mut self) {
-        self.file = None;
-    }
-
-    fn counts_mut(&mut self, input: usize) -> &mut Counts {
-        if self.inputs.len() <= input {
-            self.inputs.resize(input + 1, Counts::default());
-        }
-        &mut self.inputs[input]
-    }
-
-    fn details(&self) -> String {
-        let stored = match self.committed || self.before > 0 {
-            true => "what was committed before stays, and nothing more was stored",
-            false => "nothing was stored",
-        };
-        let shown: Vec<String> = self.first.iter().map(Reject::to_string).collect();
-        let label = if shown.len() > 1 { "the first of them are" } else { "the first of them is" };
-        format!("{stored}; {label} {}", shown.join("; "))
-    }
-}
-
-/// A rejects file that is being written. It is the user's and no part of a store, so it does not go
-/// through [`Disk`]; dropped before it is published, it leaves nothing.
-#[derive(Debug)]
-struct RejectsFile {
-    writer: BufWriter<File>,
-    /// Where it is until it has its name.
-    temporary: Option<TempPath>,
-    target: PathBuf,
-    replace: bool,
-    /// Where the load that this one goes on with was killed before its rows had their name.
-    leftover: Option<PathBuf>,
-    /// A pipe or a device: copied to after each commit.
-    stream: bool,
-    /// So many bytes were.
-    copied: u64,
-}
-
-impl RejectsFile {
-    /// A file that begins with the rows that this load has rejected before, wherever they are.
-    fn create(path: &Path, replace: bool, before: &Before) -> Result<Self> {
-        let refused = |what: &str| Err(Error::InvalidInput(format!("{}: {what}", path.display())));
-        let taken = "the file for rejected rows exists already; --force replaces it";
-        let goes_on = before.total() > 0;
-        let (target, stream, exists) = match path.metadata() {
-            Ok(found) if found.is_dir() => {
-                return refused("rejected rows cannot be written to a directory; name a file");
-            }
-            Ok(found) if !found.is_file() => (path.to_path_buf(), true, true),
-            Ok(_) if !replace && !goes_on => return refused(taken),
-            // Through a symbolic link, so that the link stays.
-            Ok(_) => (path.canonicalize().map_err(|e| Error::io(path, e))?, false, true),
-            Err(_) => (path.to_path_buf(), false, false),
-        };
-        let directory =
-            if stream { std::env::temp_dir() } else { durable::parent(&target).to_path_buf() };
-        let by_load = directory.join(temporary_name(before));
-        let mut file = RejectsFile::temporary(&directory, &by_load, goes_on, target)?;
-        (file.replace, file.stream) = (replace, stream);
-        let failed = |file: &RejectsFile, e| Error::io(&file.target, e);
-        if goes_on && !stream {
-            if file.copy_rows(&by_load, before)? {
-                if exists && !replace && !file.holds(before)? {
-                    return refused(taken);
-                }
-                (file.replace, file.leftover) = (true, Some(by_load));
-                return Ok(file);
-            }
-            let target = file.target.clone();
-            if file.copy_rows(&target, before)? {
-                file.replace = true;
-                return Ok(file);
-            }
-            if !replace {
-                return gone(path, before.total());
-            }
-        }
-        file.writer.write_all(HEADER.as_bytes()).map_err(|e| failed(&file, e))?;
-        Ok(file)
-    }
-
-    /// An empty one, under the name that tells its load where it is the first of it.
-    fn temporary(directory: &Path, by_load: &Path, goes_on: bool, target: PathBuf) -> Result<Self> {
-        let mut builder = tempfile::Builder::new();
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-        let name = by_load.file_name().unwrap_or_default();
-        let made = if goes_on {
-            builder.prefix(".sty-").tempfile_in(directory)
-        } else {
-            // Of this load nothing is in the table yet: what is there means nothing.
-            let _ = RealDisk.remove(by_load);
-            builder.prefix(name).rand_bytes(0).tempfile_in(directory)
-        };
-        let (file, temporary) = made.map_err(|e| Error::io(directory, e))?.into_parts();
-        Ok(RejectsFile {
-            writer: BufWriter::with_capacity(1 << 16, file),
-            temporary: Some(temporary),
-            target,
-            replace: false,
-            leftover: None,
-            stream: false,
-            copied: 0,
-        })
-    }
-
-    /// Takes over the rows of a load from a file; false, and nothing is taken over, if they are not
-    /// all there.
-    fn copy_rows(&mut self, from: &Path, before: &Before) -> Result<bool> {
-        if !holds(from, before, &mut io::sink())? {
-            return Ok(false);
-        }
-        holds(from, before, &mut self.writer)
-    }
-
-    /// Whether the file that has the name is one of this load.
-    fn holds(&self, before: &Before) -> Result<bool> {
-        holds(&self.target, before, &mut io::sink())
-    }
-
-    fn write(&mut self, reject: &Reject) -> Result<()> {
-        write_row(&mut self.writer, reject).map_err(|e| Error::io(&self.target, e))
-    }
-
-    fn seal(&mut self) -> Result<()> {
-        let sealed = self.writer.flush().and_then(|()| self.writer.get_ref().sync_all());
-        sealed.map_err(|e| Error::io(&self.target, e))?;
-        // Until it has its name, it has to be found under the other one.
-        match self.temporary {
-            Some(_) if !self.stream => RealDisk.sync_dir(durable::parent(&self.target)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Gives it its name, which it keeps while it grows.
-    fn publish(&mut self) -> Result<()> {
-        if let Some(temporary) = self.temporary.as_ref().filter(|_| self.stream) {
-            let copied = copy(temporary, &self.target, self.copied);
-            self.copied = copied.map_err(|e| Error::io(&self.target, e))?;
-            return Ok(());
-        }
-        let Some(temporary) = self.temporary.take() else { return Ok(()) };
-        let target = &self.target;
-        let kept = if self.replace {
-            temporary.persist(target)
-        } else {
-            temporary.persist_noclobber(target)
-        };
-        match kept {
-            Ok(()) => {
-                if let Some(leftover) = self.leftover.take() {
-                    // Its rows are in the file by now; if it stays, nobody looks at it again.
-                    let _ = RealDisk.remove(&leftover);
-                }
-                RealDisk.sync_dir(durable::parent(target))
-            }
-            Err(failed) => {
-                // The table has been committed without these rows: they must not be lost.
-                let (reason, place) = (failed.error, failed.path.to_path_buf());
-                let _ = failed.path.keep();
-                let what = format!(
-                    "{reason}; the other rows are stored, and the rejected ones are in {}",
-                    place.display()
-                );
-                Err(Error::io(target, io::Error::new(reason.kind(), what)))
-            }
-        }
-    }
-}
-
-fn gone<T>(path: &Path, before: u64) -> Result<T> {
-    Err(Error::InvalidInput(format!(
-        "{}: the part of this load that is in the table rejected {before} rows, and the file does not hold them; \
-         --force begins a new one",
-        path.display()
-    )))
-}
-
-/// What a load calls its file until the first commit.
-fn temporary_name(before: &Before) -> String {
-    use fmt::Write as _;
-    before.load.iter().fold(String::from(".sty-rejects-"), |mut name, byte| {
-        let _ = write!(name, "{byte:02x}");
-        name
-    })
-}
-
-/// Whether a file begins with the rows that a load has rejected before, which are copied.
-fn holds(path: &Path, before: &Before, to: &mut impl Write) -> Result<bool> {
-    let Ok(file) = File::open(path) else { return Ok(false) };
-    copy_rows(BufReader::new(file), to, before).map_err(|e| Error::io(path, e))
-}
-
-/// Copies the header and the rows; false if they are not all there, as many of each input.
-fn copy_rows(mut from: impl BufRead, to: &mut impl Write, before: &Before) -> io::Result<bool> {
-    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let mut missing: HashMap<String, u64> = HashMap::new();
-    for (path, rows) in &before.rejected {
-        *missing.entry(name(path)).or_default() += rows;
-    }
-    let mut row = Vec::new();
-    from.read_until(b'\n', &mut row)?;
-    if row != HEADER.as_bytes() {
-        return Ok(false);
-    }
-    to.write_all(&row)?;
-    for _ in 0..before.total() {
-        row.clear();
-        let mut quoted = true;
-        while quoted {
-            if from.read_until(b'\n', &mut row)? == 0 {
-                return Ok(false);
-            }
-            // A row ends with a line outside quotes; quotes within one are doubled.
-            quoted = memchr::memchr_iter(b'"', &row).count() % 2 == 1;
-        }
-        let rows = missing.get_mut(&name(&first_field(&row))).filter(|rows| **rows > 0);
-        let Some(rows) = rows.filter(|_| row.ends_with(b"\n")) else { return Ok(false) };
-        *rows -= 1;
-        to.write_all(&row)?;
-    }
-    Ok(true)
-}
-
-/// The field at the start of a row.
-fn first_field(row: &[u8]) -> String {
-    let text = String::from_utf8_lossy(row);
-    match text.strip_prefix('"') {
-        Some(quoted) => {
-            let doubled = quoted.replace("\"\"", "\0");
-            doubled.split('"').next().unwrap_or_default().replace('\0', "\"")
-        }
-        None => text.split(',').next().unwrap_or_default().to_owned(),
-    }
-}
-
-/// Copies what comes after the first `done` bytes. Returns how many are done then.
-fn copy(from: &Path, to: &Path, done: u64) -> io::Result<u64> {
-    let mut to = std::fs::OpenOptions::new().write(true).open(to)?;
-    let mut from = File::open(from)?;
-    from.seek(io::SeekFrom::Start(done))?;
-    io::copy(&mut from, &mut to).map(|more| done + more)
-}
-
-fn write_row(to: &mut impl Write, reject: &Reject) -> io::Result<()> {
-    write_field(to, &reject.file.to_string_lossy(), b',')?;
-    write!(to, "{},", reject.line)?;
-    write_field(to, &reject.column, b',')?;
-    write_field(to, &reject.reason, b',')?;
-    write_field(to, &reject.raw, b'\n')
-}
-
-/// A field and what stands behind it, quoted if it could be taken for something else.
-fn write_field(to: &mut impl Write, text: &str, end: u8) -> io::Result<()> {
-    if text.contains([',', '"', '\n', '\r']) {
-        write!(to, "\"{}\"", text.replace('"', "\"\""))?;
-    } else {
-        to.write_all(text.as_bytes())?;
-    }
-    to.write_all(&[end])
-}
-
-#[cfg(test)]
-#[path = "rejects_tests.rs"]
-mod tests;

@@ -1,9 +1,9 @@
-//! What a load has to read: not what was loaded before, and of an input whose load was stopped only
-//! the rest.
+//! Decides what a load reads: inputs that were loaded before are left out, and a stopped load
+//! continues where it stopped.
 //!
-//! An input is known by its path, size and time of change; one that has moved is known by its name
-//! and bytes. A load of several commits notes with each of them how far it has come, and which
-//! input is next, so that the same command goes on from there.
+//! An input is identified by path, size and modification time; a moved one by name and bytes. A
+//! load of several commits records with each commit how far it has come, so that the same command
+//! resumes there.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -12,81 +12,68 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use super::sources::Input;
-use super::sources::input::hasher;
+use super::rejects::PriorRejects;
+use super::sources::input::{Input, hasher};
 use crate::error::{Error, Result};
 use crate::manifest::{Id, Source, layout};
 
-/// What becomes of an input that was loaded before.
+/// What to do with an input that was loaded before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IfLoaded {
-    /// It ends the load, before anything is read.
+    /// Fail before anything is read.
     #[default]
     Error,
-    /// It is left out.
+    /// Leave it out.
     Skip,
-    /// It is loaded once more.
+    /// Load it once more.
     Again,
 }
 
 /// When a load commits before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitEvery {
-    /// After about so many rows.
+    /// After about this many rows.
     Rows(u64),
-    /// After about so many bytes of input, without their compression.
+    /// After about this many uncompressed bytes of input.
     Bytes(u64),
 }
 
-/// The inputs of a load, and what the ledger says of them.
+/// The inputs of a load and their ledger entries.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
-    /// What is to be read.
+pub(super) struct LoadPlan {
+    /// The inputs to read.
     pub(super) inputs: Vec<Input>,
-    /// Of each of them, by number: what the ledger will say once it is read; `None` for what has no
-    /// name of its own.
+    /// The ledger entry of each of them once it is read; `None` for an input that is no file.
     pub(super) sources: Vec<Option<Source>>,
-    /// Inputs that were loaded before.
+    /// Inputs that are left out because they were loaded before.
     pub(super) skipped: Vec<String>,
-    /// Inputs of which a part was loaded before.
+    /// Inputs that were partly loaded before.
     pub(super) resumed: Vec<String>,
-    /// The part of this load which is in the table.
-    pub(super) before: Before,
+    /// What the committed part of this load rejected.
+    pub(super) prior_rejects: PriorRejects,
 }
 
-/// What the ledger says of the rows that a load has rejected already.
-#[derive(Debug, Default)]
-pub(super) struct Before {
-    /// Names the load, also one that only begins.
-    pub(super) load: Id,
-    /// Rejected rows, by the path of their input.
-    pub(super) rejected: Vec<(Arc<str>, u64)>,
-}
-
-impl Before {
-    /// Of all inputs.
-    pub(super) fn total(&self) -> u64 {
-        self.rejected.iter().map(|(_, rows)| rows).sum()
-    }
-}
-
-/// Finds out what is to be read.
-pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) -> Result<Plan> {
+/// Compares the inputs with the `known` entries of the ledger.
+pub(super) fn plan_load(
+    inputs: Vec<Input>,
+    known: &[Source],
+    if_loaded: IfLoaded,
+) -> Result<LoadPlan> {
     let mut found = Vec::with_capacity(inputs.len());
     for input in inputs {
         let identity = identity(&input)?;
         found.push((input, identity));
     }
-    let load = stopped(found.iter().map(|(_, new)| new.as_ref()), known, if_loaded);
+    let load = stopped_load(found.iter().map(|(_, new)| new.as_ref()), known, if_loaded);
     let id = load.unwrap_or_else(layout::new_id);
-    // The ledger does not know pipes: with one among the inputs it does not tell which rows were
-    // rejected before.
+    // The ledger has no entries for pipes: with one among the inputs, it cannot tell which rows
+    // were rejected before.
     let all_known = found.iter().all(|(_, new)| new.is_some());
-    let before = Before {
+    let prior_rejects = PriorRejects {
         load: id,
-        rejected: load.map_or_else(Vec::new, |load| rejected(load, known, all_known)),
+        rejected: load.map_or_else(Vec::new, |load| rejected_by(load, known, all_known)),
     };
-    let mut plan = Plan { before, ..Plan::default() };
+    let mut plan = LoadPlan { prior_rejects, ..LoadPlan::default() };
     let mut named = HashSet::new();
     for (input, new) in found {
         let name = input.name().display().to_string();
@@ -108,7 +95,8 @@ pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) ->
         if let Some(open) = open.filter(|_| if_loaded != IfLoaded::Again) {
             if (open.size, open.modified) != (new.size, new.modified) {
                 return Err(Error::InvalidInput(format!(
-                    "{name} has changed since {} rows of it were loaded; --if-loaded again loads all of it, beside them",
+                    "{name} has changed since {} rows of it were loaded; --if-loaded again loads \
+                     all of it in addition",
                     open.rows
                 )));
             }
@@ -119,13 +107,16 @@ pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) ->
             plan.sources.push(Some(open.clone()));
             continue;
         }
-        let before =
-            if if_loaded == IfLoaded::Again { None } else { loaded(&new, known, input.name())? };
+        let before = if if_loaded == IfLoaded::Again {
+            None
+        } else {
+            find_loaded(&new, known, input.name())?
+        };
         match before {
             Some(before) if Some(before.load) == load || if_loaded == IfLoaded::Skip => {
                 plan.skipped.push(name)
             }
-            Some(before) => return Err(refused(&name, &new, before)),
+            Some(before) => return Err(loaded_before(&name, &new, before)),
             None => {
                 plan.inputs.push(input);
                 plan.sources.push(Some(Source { load: id, ..new }));
@@ -135,8 +126,8 @@ pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) ->
     Ok(plan)
 }
 
-/// The load that was stopped, if these inputs are of it.
-fn stopped<'a>(
+/// The stopped load that these inputs belong to, if any.
+fn stopped_load<'a>(
     inputs: impl Iterator<Item = Option<&'a Source>> + Clone,
     known: &[Source],
     if_loaded: IfLoaded,
@@ -151,8 +142,8 @@ fn stopped<'a>(
         .filter(|_| if_loaded != IfLoaded::Again)
 }
 
-/// The rows that a load has rejected.
-fn rejected(load: Id, known: &[Source], all_known: bool) -> Vec<(Arc<str>, u64)> {
+/// The rows that a load has rejected, by input.
+fn rejected_by(load: Id, known: &[Source], all_known: bool) -> Vec<(Arc<str>, u64)> {
     let of_load =
         known.iter().filter(|source| source.load == load && source.rejected > 0 && all_known);
     of_load.map(|source| (Arc::clone(&source.path), source.rejected)).collect()
@@ -165,9 +156,9 @@ pub(super) fn rejected_before(
     if_loaded: IfLoaded,
 ) -> Result<u64> {
     let found = inputs.iter().map(identity).collect::<Result<Vec<_>>>()?;
-    let load = stopped(found.iter().map(Option::as_ref), known, if_loaded);
-    let rows =
-        load.map_or_else(Vec::new, |load| rejected(load, known, found.iter().all(Option::is_some)));
+    let load = stopped_load(found.iter().map(Option::as_ref), known, if_loaded);
+    let rows = load
+        .map_or_else(Vec::new, |load| rejected_by(load, known, found.iter().all(Option::is_some)));
     Ok(rows.iter().map(|(_, rows)| rows).sum())
 }
 
@@ -175,18 +166,18 @@ fn same_path(new: Option<&Source>, known: &Source) -> bool {
     new.is_some_and(|new| new.path == known.path)
 }
 
-/// The entry of an input that was loaded to its end.
-fn loaded<'a>(new: &Source, known: &'a [Source], path: &Path) -> Result<Option<&'a Source>> {
-    let alike: Vec<&Source> =
+/// The entry of an input that was loaded completely.
+fn find_loaded<'a>(new: &Source, known: &'a [Source], path: &Path) -> Result<Option<&'a Source>> {
+    let same_size: Vec<&Source> =
         known.iter().filter(|source| source.done && source.size == new.size).collect();
     let same = |source: &&&Source| source.path == new.path && source.modified == new.modified;
-    if let Some(same) = alike.iter().find(same) {
+    if let Some(same) = same_size.iter().find(same) {
         return Ok(Some(same));
     }
-    // Of the same size and name, it may be the same in another place, or touched.
+    // A file of the same size and name may be the same one, moved or touched.
     let name = |source: &Source| source.path.rsplit('/').next().map(str::to_owned);
     let namesake = |source: &&Source| source.hash.is_some() && name(source) == name(new);
-    let namesakes: Vec<&Source> = alike.into_iter().filter(namesake).collect();
+    let namesakes: Vec<&Source> = same_size.into_iter().filter(namesake).collect();
     if namesakes.is_empty() {
         return Ok(None);
     }
@@ -194,18 +185,18 @@ fn loaded<'a>(new: &Source, known: &'a [Source], path: &Path) -> Result<Option<&
     Ok(namesakes.into_iter().find(|source| source.hash == Some(hash)))
 }
 
-fn refused(name: &str, new: &Source, before: &Source) -> Error {
+fn loaded_before(name: &str, new: &Source, before: &Source) -> Error {
     let other =
         if new.path == before.path { String::new() } else { format!(" as {}", before.path) };
     Error::InvalidInput(format!(
-        "{name} was loaded before{other}: {} rows, in generation {}; nothing was changed; --if-loaded skip leaves it out, \
-         --if-loaded again adds its rows once more",
+        "{name} was loaded before{other}: {} rows, in generation {}; nothing was changed; \
+         --if-loaded skip leaves it out, --if-loaded again adds its rows once more",
         before.rows - before.rejected.min(before.rows),
         before.generation
     ))
 }
 
-/// An entry for an input that has a name of its own: a plain file.
+/// A new ledger entry for an input that is a regular file; `None` for others.
 fn identity(input: &Input) -> Result<Option<Source>> {
     if input.size().is_none() {
         return Ok(None);

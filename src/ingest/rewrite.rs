@@ -1,7 +1,7 @@
-//! Stored segments as rows on their way in again: what merging, compaction and deletion write anew.
+//! Stored segments as input: rows that merging, compaction and deletion write again.
 //!
-//! Where this stands on the road of a byte: in the place of a source. Blocks are decoded by
-//! workers, in the types in which they are stored, and go through the same pipeline as parsed text.
+//! Takes the place of a source on the road of a byte: workers decode blocks, in the types in which
+//! they are stored, and the batches go through the same pipeline as parsed text.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,26 +10,26 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema as ArrowSchema};
 
 use super::columns::value_bytes;
-use super::pipeline::Task;
 use super::sort;
+use super::task::Task;
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 use crate::model::{Column, Schema};
 use crate::segment::{Segment, SegmentInput};
 
-/// Bytes of a batch, about, where memory allows: a block of most tables.
+/// Approximate bytes of a batch where memory allows: a block of most tables.
 const BATCH_BYTES: usize = 48 << 20;
 
-/// Tasks that decode the blocks of a segment, in order, each to batches of at most a quarter of
-/// `most` bytes. Columns that the schema no longer has are left out.
-pub fn tasks(
+/// Tasks that decode the blocks of a segment, in order, each into a batch of at most a quarter of
+/// `max_bytes` bytes. Columns that the schema no longer has are left out.
+pub fn decode_tasks(
     segment: Arc<Segment>,
     schema: &Schema,
-    most: usize,
+    max_bytes: usize,
 ) -> Result<impl Iterator<Item = Result<Task>> + use<>> {
     let columns: Arc<[Column]> = stored_columns(&segment, schema).into();
     let row_bytes = row_bytes(&segment, &columns)?;
-    let step = (BATCH_BYTES.min(most / 4) / row_bytes / VECTOR).max(1) * VECTOR;
+    let step = (BATCH_BYTES.min(max_bytes / 4) / row_bytes / VECTOR).max(1) * VECTOR;
     Ok((0..segment.blocks()).flat_map(move |block| {
         let rows = block_rows(&segment, block);
         let (segment, columns) = (Arc::clone(&segment), Arc::clone(&columns));
@@ -46,21 +46,21 @@ pub fn tasks(
 pub fn all_tasks(
     segments: Vec<Arc<Segment>>,
     schema: &Schema,
-    most: usize,
+    max_bytes: usize,
 ) -> Result<impl Iterator<Item = Result<Task>> + use<>> {
-    let each = segments.into_iter().map(|segment| tasks(segment, schema, most));
+    let each = segments.into_iter().map(|segment| decode_tasks(segment, schema, max_bytes));
     Ok(each.collect::<Result<Vec<_>>>()?.into_iter().flatten())
 }
 
-/// The columns of a table that a segment has.
+/// The columns of the table that a segment has.
 pub(crate) fn stored_columns(segment: &Segment, schema: &Schema) -> Vec<Column> {
     let known =
         |column: &&Column| segment.footer().columns.iter().any(|entry| entry.column == column.id);
     schema.columns().iter().filter(known).cloned().collect()
 }
 
-/// Bytes that a decoded row takes, on average and about. How long texts are is not known before
-/// they are decoded: it is measured on the first vector of three blocks.
+/// Approximate average bytes of a decoded row. The length of texts is not known before decoding: it
+/// is measured on the first vector of three blocks.
 pub(crate) fn row_bytes(segment: &Segment, columns: &[Column]) -> Result<usize> {
     let last = segment.blocks().saturating_sub(1);
     let mut sum = 0;
@@ -83,7 +83,7 @@ pub(crate) fn row_bytes(segment: &Segment, columns: &[Column]) -> Result<usize> 
     Ok(sum.max(1))
 }
 
-/// Rows of a block of a segment as a batch with the table's names.
+/// Decodes rows of a block into a batch with the table's column names.
 pub fn decode(
     segment: &Segment,
     block: usize,
@@ -103,7 +103,7 @@ pub fn decode(
         .map_err(|error| Error::InvalidInput(error.to_string()))
 }
 
-/// The rows of a segment to be written as one batch with the table's names.
+/// The rows of a segment input as one batch with the table's column names.
 pub fn to_batch(input: SegmentInput, schema: &Schema) -> Result<RecordBatch> {
     let rows = input.rows;
     let mut fields = Vec::with_capacity(input.columns.len());
@@ -112,7 +112,7 @@ pub fn to_batch(input: SegmentInput, schema: &Schema) -> Result<RecordBatch> {
         let Some(known) = schema.columns().iter().find(|known| known.id == column.id) else {
             continue;
         };
-        let array = sort::joined(&column)?;
+        let array = sort::concatenated(&column)?;
         fields.push(Field::new(&*known.name, array.data_type().clone(), true));
         arrays.push(array);
     }

@@ -1,9 +1,9 @@
-//! The rows of a segment in the order that the table is sorted by.
+//! Sorts the rows of a segment by the sort keys of the table.
 //!
-//! Keys become bytes that compare as the rows do (arrow-row; the idea is from DuckDB's normalised
-//! keys). Their first 16 are compared as one number beside the row's own, so that the rest is
-//! looked at only where those are equal. The sort is stable: rows that are equal by the keys stay
-//! in input order, and the order does not depend on threads.
+//! Keys are encoded as bytes that compare like rows (arrow-row; the idea is DuckDB's normalised
+//! keys). The first 16 bytes are compared as one number stored beside the row number, so that the
+//! rest is read only where those are equal. The sort is stable: rows with equal keys stay in input
+//! order, and the order does not depend on threads.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -17,14 +17,15 @@ use crate::error::{Error, Result};
 use crate::model::SortKey;
 use crate::segment::writer::{InputColumn, SegmentInput};
 
-/// Sorts the rows. A column that the segment lacks is null in all of them, and orders none.
+/// Sorts the rows. A key column that the segment lacks is null in all rows, and does not affect the
+/// order.
 pub fn sorted(mut input: SegmentInput, keys: &[SortKey]) -> Result<SegmentInput> {
     let (mut fields, mut columns) = (Vec::new(), Vec::new());
     for key in keys {
         let Some(column) = input.columns.iter().find(|column| column.id == key.column) else {
             continue;
         };
-        let column = joined(column)?;
+        let column = concatenated(column)?;
         let options = SortOptions { descending: key.descending, nulls_first: key.nulls_first };
         fields.push(SortField::new_with_options(column.data_type().clone(), options));
         columns.push(column);
@@ -32,24 +33,25 @@ pub fn sorted(mut input: SegmentInput, keys: &[SortKey]) -> Result<SegmentInput>
     if columns.is_empty() {
         return Ok(input);
     }
-    let rows = rows(fields, &columns)?;
-    let Some(order) = order(&rows) else { return Ok(input) };
+    let rows = encode_keys(fields, &columns)?;
+    let Some(order) = sorted_order(&rows) else { return Ok(input) };
     drop((rows, columns));
     input.columns.par_iter_mut().try_for_each(|column| {
-        let taken = arrow_select::take::take(&joined(column)?, &order, None).map_err(failed)?;
+        let taken =
+            arrow_select::take::take(&concatenated(column)?, &order, None).map_err(failed)?;
         column.arrays = vec![taken];
         Ok(())
     })?;
     Ok(input)
 }
 
-fn rows(fields: Vec<SortField>, columns: &[ArrayRef]) -> Result<Rows> {
+fn encode_keys(fields: Vec<SortField>, columns: &[ArrayRef]) -> Result<Rows> {
     let converter = RowConverter::new(fields).map_err(failed)?;
     converter.convert_columns(columns).map_err(failed)
 }
 
-/// The rows in order, or `None` if they are.
-fn order(rows: &Rows) -> Option<UInt32Array> {
+/// The row numbers in sorted order, or `None` if the rows are sorted already.
+fn sorted_order(rows: &Rows) -> Option<UInt32Array> {
     let count = rows.num_rows();
     if (1..count).all(|row| rows.row(row - 1) <= rows.row(row)) {
         return None;
@@ -65,20 +67,20 @@ fn order(rows: &Rows) -> Option<UInt32Array> {
         (u128::from_be_bytes(first), row as u32)
     };
     let mut order: Vec<(u128, u32)> = (0..count).map(prefix).collect();
-    // Rows of one length that fits are told apart by their prefixes alone.
+    // Keys of at most 16 bytes are told apart by their prefixes alone.
     let short = (0..count).all(|row| rows.row(row).as_ref().len() <= 16);
-    let rest = |a: u32, b: u32| match short {
+    let compare_rest = |a: u32, b: u32| match short {
         true => Ordering::Equal,
         false => rows.row(a as usize).cmp(&rows.row(b as usize)),
     };
     order.par_sort_unstable_by(|a, b| {
-        a.0.cmp(&b.0).then_with(|| rest(a.1, b.1)).then(a.1.cmp(&b.1))
+        a.0.cmp(&b.0).then_with(|| compare_rest(a.1, b.1)).then(a.1.cmp(&b.1))
     });
     Some(order.into_iter().map(|(_, row)| row).collect::<Vec<u32>>().into())
 }
 
-/// A column in one array.
-pub(super) fn joined(column: &InputColumn) -> Result<ArrayRef> {
+/// A column as a single array.
+pub(super) fn concatenated(column: &InputColumn) -> Result<ArrayRef> {
     match column.arrays.as_slice() {
         [] => Ok(new_empty_array(&column.data_type.to_arrow())),
         [only] => Ok(Arc::clone(only)),
@@ -87,7 +89,7 @@ pub(super) fn joined(column: &InputColumn) -> Result<ArrayRef> {
             arrow_select::concat::concat(&arrays).map_err(failed)
         }
         _ => {
-            // Text in several layouts.
+            // Text arrays in several layouts.
             let to = column.data_type.to_arrow();
             let same =
                 column.arrays.iter().map(|array| arrow_cast::cast(array, &to).map_err(failed));
@@ -117,30 +119,43 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: 200,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
 
         #[test]
         fn rows_are_in_order_and_whole(
-            rows in proptest::collection::vec((proptest::option::of(-3i64..3), proptest::option::of("[ab]{0,30}")), 1..200),
+            rows in proptest::collection::vec(
+                (proptest::option::of(-3i64..3), proptest::option::of("[ab]{0,30}")),
+                1..200,
+            ),
             cut in 0usize..200, descending: bool, nulls_first: bool,
         ) {
             let cut = cut.min(rows.len());
             let ints = |rows: &[(Option<i64>, Option<String>)]| -> ArrayRef {
                 Arc::new(rows.iter().map(|(value, _)| *value).collect::<Int64Array>())
             };
-            // Two layouts of text, as two inputs may have them.
-            let before: ArrayRef = Arc::new(rows[..cut].iter().map(|(_, text)| text.clone()).collect::<StringArray>());
-            let after: ArrayRef = Arc::new(rows[cut..].iter().map(|(_, text)| text.clone()).collect::<StringViewArray>());
-            let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows.len() as i64));
+            // Two layouts of text, as from two inputs.
+            let texts = |rows: &[(Option<i64>, Option<String>)]| {
+                rows.iter().map(|(_, text)| text.clone()).collect::<Vec<_>>()
+            };
+            let before: ArrayRef = Arc::new(StringArray::from(texts(&rows[..cut])));
+            let after: ArrayRef = Arc::new(StringViewArray::from_iter(texts(&rows[cut..])));
+            let numbers: ArrayRef =
+                Arc::new(Int64Array::from_iter_values(0..rows.len() as i64));
             let columns = vec![
                 column(0, DataType::Int64, vec![ints(&rows[..cut]), ints(&rows[cut..])]),
                 column(1, DataType::Utf8, vec![before, after]),
                 column(2, DataType::Int64, vec![numbers]),
             ];
             let input = SegmentInput { rows: rows.len(), block_rows: 1024, columns };
-            let key = |column, descending| SortKey { column: ColumnId(column), descending, nulls_first };
-            // A column that is not there is no key.
-            let output = sorted(input, &[key(9, true), key(1, descending), key(0, false)]).unwrap();
+            let key =
+                |column, descending| SortKey { column: ColumnId(column), descending, nulls_first };
+            // A missing column is no key.
+            let output =
+                sorted(input, &[key(9, true), key(1, descending), key(0, false)]).unwrap();
             let place = |null: bool| if null == nulls_first { 0 } else { 1 };
             let mut expected: Vec<usize> = (0..rows.len()).collect();
             expected.sort_by(|a, b| {
@@ -151,12 +166,16 @@ mod tests {
                 texts.then(place(x.is_none()).cmp(&place(y.is_none()))).then(x.cmp(y))
             });
             let numbers: Vec<usize> = output.columns[2].arrays.iter()
-                .flat_map(|array| array.as_primitive::<Int64Type>().values().to_vec()).map(|n| n as usize).collect();
+                .flat_map(|array| array.as_primitive::<Int64Type>().values().to_vec())
+                .map(|n| n as usize)
+                .collect();
             prop_assert_eq!(&numbers, &expected);
-            let texts = joined(&output.columns[1]).unwrap();
+            let texts = concatenated(&output.columns[1]).unwrap();
             let texts = arrow_cast::cast(&texts, &arrow_schema::DataType::Utf8).unwrap();
-            let texts: Vec<Option<String>> = texts.as_string::<i32>().iter().map(|t| t.map(str::to_owned)).collect();
-            prop_assert_eq!(texts, expected.iter().map(|row| rows[*row].1.clone()).collect::<Vec<_>>());
+            let texts: Vec<Option<String>> =
+                texts.as_string::<i32>().iter().map(|t| t.map(str::to_owned)).collect();
+            let expected: Vec<_> = expected.iter().map(|row| rows[*row].1.clone()).collect();
+            prop_assert_eq!(texts, expected);
         }
     }
 }

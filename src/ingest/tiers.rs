@@ -1,37 +1,38 @@
-//! Small segments at the end of a table, or of a partition, become larger ones as part of a commit.
+//! Merges small segments at the end of a table or partition into larger ones, as part of a commit.
 //!
-//! Whenever eight segments of about one size (within a factor of eight) stand at the end, they
-//! become one, and so on, as the levels of a log-structured merge tree do (O'Neil et al. 1996): a
-//! table that is fed a hundred rows at a time has O(log n) small segments, and each row was written
+//! Whenever eight segments of similar size (within a factor of eight) stand at the end, they become
+//! one, and so on, like the levels of a log-structured merge tree (O'Neil et al. 1996). A table
+//! that receives a hundred rows at a time has O(log n) small segments, and each row is written
 //! O(log n) times.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use super::accounting::RowAccounting;
 use super::arrange::Arrange;
-use super::load::store_segment;
-use super::pipeline::{self, PipelineOptions};
-use super::rejects::Tally;
+use super::options::PipelineOptions;
+use super::pipeline;
 use super::rewrite;
+use super::segment_files::store_segment;
 use crate::error::{Error, Result};
 use crate::manifest::commit::MERGE_BYTES;
 use crate::model::{Arrangement, Schema};
 use crate::segment::Segment;
 use crate::store::{Edit, NewSegment, SegmentEntry, TableWriter};
 
-/// So many segments of about one size are merged into one.
+/// How many segments of similar size are merged into one.
 const FAN_IN: usize = 8;
-/// About the bytes that a segment takes in the manifest: what a commit of many segments may write
-/// in addition.
+/// Approximate bytes of a segment in the manifest: a commit of n segments may rewrite n times as
+/// many in addition.
 const ENTRY_BYTES: u64 = 4096;
 
-/// A segment of so many stored bytes may have been closed for what its values take in memory: it is
-/// as large as it gets.
+/// From this stored size on, a segment may have been closed for its size in memory, so it counts as
+/// full.
 pub(crate) const LARGE_BYTES: u64 = 16 << 20;
 
-/// How many segments at the end, given by rows and stored bytes, to merge into one of at most
-/// `most` rows; 0 or 1 for none.
-fn tail_to_merge(segments: &[(u64, u64)], most: u64) -> usize {
+/// How many segments at the end, given as (rows, stored bytes), to merge into one of at most
+/// `max_rows` rows; 0 or 1 for none.
+fn tail_to_merge(segments: &[(u64, u64)], max_rows: u64) -> usize {
     let Some(((last, last_bytes), _)) = segments.split_last() else { return 0 };
     let (mut merged, mut sum, mut bytes) = (1, *last, *last_bytes);
     if bytes >= LARGE_BYTES {
@@ -48,7 +49,7 @@ fn tail_to_merge(segments: &[(u64, u64)], most: u64) -> usize {
         }
         let before = merged;
         for (rows, more) in left.iter().rev().take(alike) {
-            if sum + rows > most || bytes + more > 2 * LARGE_BYTES {
+            if sum + rows > max_rows || bytes + more > 2 * LARGE_BYTES {
                 break;
             }
             (sum, bytes, merged) = (sum + rows, bytes + more, merged + 1);
@@ -61,13 +62,13 @@ fn tail_to_merge(segments: &[(u64, u64)], most: u64) -> usize {
 
 /// A segment at the end of a partition.
 #[derive(Clone, Debug)]
-enum Tail {
+enum TailSegment {
     Old(usize),
     New(NewSegment),
 }
 
-/// The edits by which `new` segments (by partition, in the order of their rows) join the table,
-/// those at the end of each partition merged. Merged segments are written by `pool`.
+/// The edits that add `new` segments (by partition, in row order) to the table, with those at the
+/// end of each partition merged. The merged segments are written on `pool`.
 pub fn append(
     writer: &TableWriter,
     new: Vec<(Arc<str>, NewSegment)>,
@@ -76,15 +77,16 @@ pub fn append(
     pool: &rayon::ThreadPool,
     options: &PipelineOptions,
 ) -> Result<Vec<Edit<NewSegment>>> {
-    let most = options.segment.rows as u64;
+    let max_rows = options.segment.rows as u64;
     let mut budget = MERGE_BYTES.max(new.len() as u64 * ENTRY_BYTES);
     let mut partitions: BTreeMap<Arc<str>, Vec<NewSegment>> = BTreeMap::new();
     for (partition, segment) in new {
         partitions.entry(partition).or_default().push(segment);
     }
-    let small = |segments: &Vec<NewSegment>| segments.last().is_some_and(|last| last.rows < most);
+    let small =
+        |segments: &Vec<NewSegment>| segments.last().is_some_and(|last| last.rows < max_rows);
     let old = if partitions.values().any(small) { writer.segments()? } else { Vec::new() };
-    let chunks = Chunks::of(writer);
+    let chunks = ChunkLengths::new(writer);
     let (mut removed, mut insert, mut touched) = (Vec::new(), Vec::new(), HashSet::new());
     let mut of_partition: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, entry) in old.iter().enumerate() {
@@ -98,7 +100,7 @@ pub fn append(
             places.iter().filter_map(|at| old.get(*at)).map(|entry| (entry.rows, entry.length));
         let sizes: Vec<_> =
             sizes.chain(segments.iter().map(|segment| (segment.rows, segment.length))).collect();
-        let merged = if small(&segments) { tail_to_merge(&sizes, most) } else { 0 };
+        let merged = if small(&segments) { tail_to_merge(&sizes, max_rows) } else { 0 };
         let from_new = merged.min(segments.len());
         let from_old = places.get(places.len() - (merged - from_new)..).unwrap_or_default();
         let cost = chunks.cost(from_old, &touched);
@@ -108,10 +110,10 @@ pub fn append(
         }
         budget -= cost;
         touched.extend(from_old.iter().filter_map(|at| chunks.number(*at)));
-        let tail: Vec<Tail> = from_old
+        let tail: Vec<TailSegment> = from_old
             .iter()
-            .map(|at| Tail::Old(*at))
-            .chain(segments.split_off(segments.len() - from_new).into_iter().map(Tail::New))
+            .map(|at| TailSegment::Old(*at))
+            .chain(segments.split_off(segments.len() - from_new).into_iter().map(TailSegment::New))
             .collect();
         insert.extend(segments);
         insert.extend(merge(writer, &partition, &old, tail, schema, arrangement, pool, options)?);
@@ -131,56 +133,56 @@ pub fn append(
     Ok(edits)
 }
 
-/// Where the chunks of a table begin, and how long they are.
-struct Chunks(Vec<(usize, u64)>);
+/// The manifest chunks of a table: (end, as a segment number; length in bytes).
+struct ChunkLengths(Vec<(usize, u64)>);
 
-impl Chunks {
-    fn of(writer: &TableWriter) -> Chunks {
+impl ChunkLengths {
+    fn new(writer: &TableWriter) -> ChunkLengths {
         let mut end = 0;
         let chunks = writer.base().into_iter().flat_map(|root| &root.chunks);
         let ends = chunks.map(|chunk| {
             end += chunk.segments as usize;
             (end, chunk.length)
         });
-        Chunks(ends.collect())
+        ChunkLengths(ends.collect())
     }
 
-    /// The chunk of a segment.
+    /// The chunk that has a segment.
     fn number(&self, segment: usize) -> Option<usize> {
         let at = self.0.partition_point(|(end, _)| *end <= segment);
         (at < self.0.len()).then_some(at)
     }
 
-    /// Bytes of the chunks of segments that are not written anew already.
+    /// Bytes of the chunks that have these segments and are not rewritten anyway.
     fn cost(&self, segments: &[usize], touched: &HashSet<usize>) -> u64 {
         let numbers: HashSet<usize> = segments.iter().filter_map(|at| self.number(*at)).collect();
         numbers.difference(touched).filter_map(|at| self.0.get(*at)).map(|(_, length)| length).sum()
     }
 }
 
-/// Writes the rows of some segments as one, or as more if they are too many bytes.
+/// Writes the rows of some segments as one segment, or as several if they are too many bytes.
 #[expect(clippy::too_many_arguments, reason = "one caller, which has them all")]
 fn merge(
     writer: &TableWriter,
     partition: &str,
     old: &[SegmentEntry],
-    tail: Vec<Tail>,
+    tail: Vec<TailSegment>,
     schema: &Schema,
     arrangement: &Arrangement,
     pool: &rayon::ThreadPool,
     options: &PipelineOptions,
 ) -> Result<Vec<NewSegment>> {
-    let open = |tail: &Tail| -> Result<Arc<Segment>> {
+    let open = |tail: &TailSegment| -> Result<Arc<Segment>> {
         match tail {
-            Tail::New(segment) => writer.open_new(segment),
-            Tail::Old(at) => match old.get(*at) {
+            TailSegment::New(segment) => writer.open_new(segment),
+            TailSegment::Old(at) => match old.get(*at) {
                 Some(entry) => writer.open_segment(entry),
                 None => Err(Error::InvalidInput("a segment to merge is not there".into())),
             },
         }
     };
     let segments = tail.iter().map(open).collect::<Result<Vec<_>>>()?;
-    // They are of one partition already.
+    // They are all of one partition.
     let table =
         Some(Arrangement { partition_by: Vec::new(), sort_by: arrangement.sort_by.clone() });
     let arrange = Arrange { table, ..Arrange::default() };
@@ -196,7 +198,7 @@ fn merge(
         &mut schema.clone(),
         &arrange,
         options,
-        &mut Tally::default(),
+        &mut RowAccounting::default(),
         &mut sink,
     )?;
     Ok(written)
@@ -207,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_as_large_as_it_gets_is_left_alone() {
+    fn full_segments_are_not_merged() {
         assert_eq!(tail_to_merge(&[(400_000, LARGE_BYTES); 20], 1 << 20), 1);
         let mut segments = vec![(400_000, LARGE_BYTES); 20];
         segments.extend([(100, 1000); 8]);
@@ -230,7 +232,7 @@ mod tests {
             }
             let total = rows * appends;
             assert_eq!(segments.iter().sum::<u64>(), total);
-            // Those below the largest tier, and full ones, which may be short by an eighth.
+            // The segments below the largest tier, and full ones, which may be an eighth short.
             let most = (total >> 20) * 8 / 7 + 8 * (u64::from(total.ilog(8)) + 1);
             assert!(
                 (segments.len() as u64) <= most,

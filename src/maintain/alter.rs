@@ -1,9 +1,9 @@
-//! Changes of a table's columns and of how long generations stay: metadata alone, no segment is
+//! Alters a table's columns and the retention of its generations: metadata only, no segment is
 //! touched.
 //!
-//! A new column is null in all rows that are there. A dropped one is no longer seen; its bytes go
-//! when its segments are written anew. Names stand in the manifest only, and a segment may hold a
-//! narrower type than the table.
+//! A new column is null in existing rows. A dropped column is hidden; its bytes go when its
+//! segments are rewritten. Column names are in the manifest only, and a segment may have a narrower
+//! type than the table.
 
 use crate::error::{Error, Result};
 use crate::ingest::widening::check_widening;
@@ -13,37 +13,37 @@ use crate::store::{Changes, Commit, Table};
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Alteration {
-    /// A column at the end.
+    /// Adds a column at the end.
     Add {
-        /// Its name.
+        /// Column name.
         name: String,
-        /// Its type.
+        /// Column type.
         data_type: DataType,
     },
-    /// Takes a column away; its id is not used again.
+    /// Drops a column; its id is not reused.
     Drop {
-        /// Its name.
+        /// Column name.
         name: String,
     },
-    /// Gives a column another name.
+    /// Renames a column.
     Rename {
-        /// What it is called.
+        /// Old name.
         from: String,
-        /// What it is to be called.
+        /// New name.
         to: String,
     },
-    /// Gives a column a wider type, which must hold all its values exactly.
+    /// Widens a column's type, which must hold all its values exactly.
     Widen {
-        /// Its name.
+        /// Column name.
         name: String,
-        /// The type.
+        /// New type.
         data_type: DataType,
     },
-    /// For so many milliseconds, generations stay readable that are no longer in force.
+    /// Sets for how many milliseconds old generations stay readable.
     Keep(u64),
 }
 
-/// Makes changes, all of them or none, with one commit.
+/// Applies all changes in one commit, or none.
 pub fn alter(table: &Table, alterations: &[Alteration]) -> Result<Commit> {
     let mut writer = table.writer(None)?;
     let Changes { mut schema, mut keep, arrangement, .. } = writer.changes();
@@ -58,7 +58,8 @@ pub fn alter(table: &Table, alterations: &[Alteration]) -> Result<Commit> {
                 let id = schema.columns().get(position).map(|column| column.id);
                 if id.is_some_and(|id| arrangement.uses(id)) {
                     return Err(Error::InvalidInput(format!(
-                        "column '{name}' cannot be dropped: the table is partitioned or sorted by it"
+                        "column '{name}' cannot be dropped: the table is partitioned or sorted by \
+                         it"
                     )));
                 }
                 schema.remove(position)?;
@@ -72,7 +73,8 @@ pub fn alter(table: &Table, alterations: &[Alteration]) -> Result<Commit> {
                 let have = schema.columns().get(position).map(|column| column.data_type.clone());
                 if have.and_then(|have| have.join(data_type)).as_ref() != Some(data_type) {
                     return Err(Error::InvalidInput(format!(
-                        "column '{name}' cannot become {data_type} without loss; UPDATE or a new table can convert it"
+                        "column '{name}' cannot become {data_type} without loss; UPDATE or a new \
+                         table can convert it"
                     )));
                 }
                 schema.set_type(position, data_type.clone());

@@ -1,16 +1,15 @@
-//! What reads a table with `query/` and writes it with `ingest/`: compaction, deletion, update, and
-//! changes of columns.
+//! Operations that read a table with `query/` and rewrite it with `ingest/`: compaction, deletion,
+//! update, and column changes.
 //!
-//! Where this stands: beside the two roads. Each operation takes the writer's lock, writes new
-//! segments beside the old ones, and commits edits of the list of segments; readers go on with the
-//! generation that they hold.
+//! These stand beside the two roads. Each operation takes the writer's lock, writes new segments
+//! beside the old ones, and commits edits of the segment list; readers keep the generation that
+//! they hold.
 
 pub mod alter; // columns added, dropped, renamed, widened
-pub mod compact; // small and overlapping segments into large, sorted ones
-mod compact_ranges; // sorted segments as one sequence
-pub mod modify; // rows out or changed, by a condition
-pub mod read; // a whole table, block by block
-pub mod partitions; // whole partitions: listing and dropping
+pub mod compact; // merges small and overlapping segments
+pub mod modify; // deletes or updates rows by a condition
+pub mod read; // reads a whole table, block by block
+pub mod partitions; // lists and drops partitions
 
 pub use alter::{Alteration, alter};
 pub use compact::{CompactOptions, CompactReport, compact};

@@ -17,12 +17,12 @@ use arrow_select::interleave::interleave;
 use crate::block::nothing;
 use crate::error::{Error, Result};
 use crate::expr::Predicate;
+use crate::ingest::accounting::RowAccounting;
 use crate::ingest::arrange::Arrange;
 use crate::ingest::assign::assign;
 use crate::ingest::load::{LoadOptions, pipeline_options, store_segment, thread_pool};
 use crate::ingest::partition::{Compile, Compiled};
 use crate::ingest::pipeline::{self, Task};
-use crate::ingest::rejects::Tally;
 use crate::ingest::rewrite;
 use crate::model::{Arrangement, Column, Schema};
 use crate::query::matching_segments;
@@ -134,7 +134,7 @@ pub fn modify(
                 &mut schema.clone(),
                 &arrange,
                 &pipeline,
-                &mut Tally::default(),
+                &mut RowAccounting::default(),
                 &mut sink,
             )?;
             report.bytes_written += edit.insert.iter().map(|new| new.length).sum::<u64>();

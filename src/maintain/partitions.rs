@@ -1,20 +1,19 @@
-//! Whole partitions: what there is, and dropping some, which touches no data.
+//! Lists partitions and drops whole ones, which touches no data.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::compact::is_within;
 use crate::error::{Error, Result};
 use crate::store::{Changes, Commit, Edit, SegmentEntry, Snapshot, Table};
 
 /// A partition of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// Its directory, as in `year=2015/month=1`; empty for rows outside any partition.
+    /// Directory, as in `year=2015/month=1`; empty for rows outside any partition.
     pub path: Arc<str>,
-    /// Segments.
+    /// Number of segments.
     pub segments: u64,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
     /// Bytes of the segments.
     pub bytes: u64,
@@ -34,7 +33,13 @@ pub fn partitions(snapshot: &Snapshot) -> Result<Vec<Partition>> {
     Ok(all.into_values().collect())
 }
 
-/// What is said of a path that names none.
+/// Whether a partition is the wanted one, or inside it.
+pub(super) fn is_within(path: &str, wanted: &str) -> bool {
+    let wanted = wanted.trim_end_matches('/');
+    path.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The error for a path that names no partition.
 pub(super) fn no_partition(table: &Table, path: &str) -> Error {
     Error::NotFound(format!(
         "there is no partition '{path}' in table '{}'; sty partitions lists them",
@@ -42,8 +47,8 @@ pub(super) fn no_partition(table: &Table, path: &str) -> Error {
     ))
 }
 
-/// Drops partitions, and all those within them, in one commit. A path that names none is an error,
-/// and nothing is dropped. Returns what was dropped, too.
+/// Drops partitions, including nested ones, in one commit. A path that names no partition is an
+/// error, and nothing is dropped. Also returns the totals of what was dropped.
 pub fn drop_partitions(table: &Table, paths: &[String]) -> Result<(Commit, Partition)> {
     let mut writer = table.writer(None)?;
     let entries = writer.segments()?;

@@ -1,4 +1,4 @@
-//! A whole generation, block by block, as its queries see it: what an export reads.
+//! Reads a whole generation block by block, as queries see it; used by exports.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use crate::block::nothing;
 use crate::error::{Error, Result};
 use crate::store::{SegmentEntry, Snapshot};
 
-/// Where some rows of a table are.
+/// The location of a block in a table.
 #[derive(Clone, Debug)]
 pub struct BlockPlace {
-    /// Number of the segment, in the order of the table.
+    /// Number of the segment, in table order.
     pub segment: usize,
     entry: SegmentEntry,
     block: usize,
 }
 
-/// All blocks of a generation, in the order of its rows.
+/// All blocks of a generation, in row order.
 pub fn blocks(snapshot: &Snapshot) -> Result<Vec<BlockPlace>> {
     let mut all = Vec::new();
     let entries = snapshot.segments()?;
@@ -30,7 +30,7 @@ pub fn blocks(snapshot: &Snapshot) -> Result<Vec<BlockPlace>> {
     Ok(all)
 }
 
-/// The rows of a block, with all columns in the types of the table.
+/// Reads a block with all columns, in the types of the table.
 pub fn read_block(snapshot: &Snapshot, place: &BlockPlace) -> Result<RecordBatch> {
     let segment = snapshot.open_segment(&place.entry)?;
     let range = segment.block_range(place.block);

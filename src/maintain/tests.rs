@@ -1,4 +1,4 @@
-//! Compaction and modification of small tables, beside the rows that they should have.
+//! Compaction and modification of small tables, checked against the expected rows.
 
 use std::collections::BTreeSet;
 use std::io::Cursor;
@@ -29,7 +29,7 @@ fn random(state: &mut u64) -> u64 {
     *state >> 33
 }
 
-/// Rows with a number from few and from many, a text, and their own number.
+/// Rows of a number, a text, and their own row number.
 fn rows(from: i64, count: i64, state: &mut u64) -> Vec<Row> {
     let row = |n| {
         let a = random(state) as i64 % 1000;
@@ -110,7 +110,7 @@ fn small_neighbours_become_one_and_rows_stay_in_order() {
     let sizes: Vec<u64> = after.segments().unwrap().iter().map(|segment| segment.rows).collect();
     assert_eq!(sizes, [4096, 934, 4096, 3700], "{report:?}");
     assert_eq!((report.segments_before, report.segments_after), (7, 4));
-    // A reader of before goes on.
+    // A reader of the old generation can continue.
     assert_eq!((read(&before), read(&after)), (all.clone(), all));
     assert_eq!(compact(&table, &options()).unwrap().rows, 0);
 }
@@ -156,8 +156,7 @@ fn a_sorted_table_is_sorted_as_a_whole() {
             .count();
         assert!(memory_limit == Some(1) || full == all.len() / FULL, "{full} full ones");
         if memory_limit.is_none() {
-            // Segments begin and end with the same first key: they are in order all the same, and
-            // left alone.
+            // Neighbouring segments share their first key but are in order, so they are left alone.
             assert_eq!(compact(&table, &options()).unwrap().rows, 0);
         }
     }
@@ -168,7 +167,7 @@ fn many_runs_are_merged_in_groups_where_memory_is_small() {
     let dir = tempfile::tempdir().unwrap();
     let (table, mut state, mut all) = (table(dir.path()), 3, Vec::new());
     for _ in 0..3 {
-        // A row of 16 KB, of which few fit into a range: two runs are merged at a time.
+        // Rows of 16 KB, so that few fit into a range: two runs are merged at a time.
         let mut new = rows(all.len() as i64, 700, &mut state);
         new.iter_mut().for_each(|row| row.1 = row.1.repeat(8000));
         add(&table, &new, Arrange::default());
@@ -177,12 +176,11 @@ fn many_runs_are_merged_in_groups_where_memory_is_small() {
     let limited =
         CompactOptions { sort_by: vec![by("a", false)], memory_limit: Some(1), ..options() };
     let report = compact(&table, &limited).unwrap();
-    // Sorted runs of 4 MiB, their merging and the result: the rows were written at least four
-    // times.
+    // Sorted runs of 4 MiB, their merging and the result: the rows are written at least four times.
     let written = report.bytes_written
         / table.snapshot().unwrap().segments().unwrap().iter().map(|s| s.length).sum::<u64>();
     assert!(written >= 4, "{report:?}");
-    // Nulls last; rows with one key stay in their order.
+    // Nulls come last; rows with equal keys keep their order.
     all.sort_by_key(|row| (row.0.is_none(), row.0));
     assert_eq!(read(&table.snapshot().unwrap()), all);
     let files = std::fs::read_dir(dir.path().join("t/data")).unwrap().count();
@@ -232,19 +230,19 @@ fn partitions_are_compacted_listed_and_dropped_one_by_one() {
             .unwrap();
     assert_eq!((report.partitions, report.segments_before, report.segments_after), (1, 3, 1));
     assert_eq!(compact(&table, &options()).unwrap().partitions, 12);
-    let of = |name: &str| {
+    let rows_of = |name: &str| {
         let snapshot = table.snapshot().unwrap();
         read(&snapshot).into_iter().filter(|row| row.1 == name).collect::<Vec<_>>()
     };
-    assert_eq!(of("t3"), expected("t3"));
+    assert_eq!(rows_of("t3"), expected("t3"));
     let (_, dropped) =
         drop_partitions(&table, &["kind=t3".to_owned(), "kind=t12".to_owned()]).unwrap();
     assert_eq!(dropped.rows as usize, expected("t3").len() + expected("t12").len());
-    assert!(of("t3").is_empty() && of("t12").is_empty());
-    assert_eq!(of("t1"), expected("t1"));
+    assert!(rows_of("t3").is_empty() && rows_of("t12").is_empty());
+    assert_eq!(rows_of("t1"), expected("t1"));
     assert!(matches!(drop_partitions(&table, &["kind=t".to_owned()]), Err(Error::NotFound(_))));
     assert!(!table.path().join("data/kind=t3").exists());
-    // Asking for what the table has is no change; for something else is an error.
+    // Requesting the table's own arrangement changes nothing; requesting another one is an error.
     add(&table, &rows(0, 10, &mut state), arrange);
     let other = Arrange { partition_by: vec!["a".to_owned()], ..Arrange::default() };
     let writer = table.writer(None).unwrap();
@@ -283,7 +281,7 @@ impl Function for Plus {
     fn evaluate(&self, inputs: &[ArrayRef], _: usize) -> Result<ArrayRef> {
         let values = inputs[0].as_primitive::<Int64Type>();
         let add = |value: Option<i64>| match value {
-            // An expression that fails for rows that are not chosen must not fail.
+            // An error for rows that are not selected must not surface.
             Some(value) if value % 2 != 0 => Err(Error::InvalidInput("odd".into())),
             other => Ok(other.map(|value| value + self.0)),
         };
@@ -328,12 +326,12 @@ fn rows_are_deleted_and_changed() {
     assert_eq!(in_order(read(&held)), all);
     all.retain(|row| row.2 % 3 != 0);
     assert_eq!(in_order(read(&table.snapshot().unwrap())), all);
-    // Nothing to do: no commit.
+    // Nothing changes, so there is no commit.
     assert_eq!(
         modify(&table, &schema, &change(Some(divisible(3)), None), &options).unwrap().0,
         None
     );
-    // Another partition for some, and another number.
+    // Some rows move to another partition and change their number.
     let plus: std::sync::Arc<dyn Function> = std::sync::Arc::new(Plus(100_000));
     let plus = Compiled {
         inputs: vec![2],
@@ -400,7 +398,7 @@ fn columns_come_go_and_change_their_names_and_types() {
     for refused in refused {
         assert!(alter(&table, std::slice::from_ref(&refused)).is_err(), "{refused:?}");
     }
-    // New rows find their columns under the new names, and the dropped one is another.
+    // New rows use the new names, and a column with the dropped name is a new one.
     let text = "b,id,x\n1.5,7,yes\n";
     let writer = table.writer(None).unwrap();
     let input = Input::reader("y.csv", Box::new(Cursor::new(text.as_bytes().to_vec())));

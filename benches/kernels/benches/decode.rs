@@ -1,5 +1,5 @@
-//! Decoding a block of whole numbers, in the caches, on one core; and summing memory, which bounds
-//! whatever reads it.
+//! Decoding a block of integers, in the caches, on one core; and summing memory, as an upper bound
+//! for anything that reads it.
 
 use std::hint::black_box;
 
@@ -38,7 +38,7 @@ fn memory(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Into words of the width that the executor asks for: the narrowest that holds the values.
+/// Decodes into words of the width that the executor asks for: the narrowest that holds the values.
 fn decode(criterion: &mut Criterion) {
     for width in [3, 8, 11, 16, 20] {
         let (head, payload) = encoded(&random(ROWS, width));

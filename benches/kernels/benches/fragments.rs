@@ -1,5 +1,5 @@
-//! Whole fragments over a stored table, on one core: unpack and filter, group by a dictionary, sum
-//! by a key.
+//! Whole fragments over a stored table, on one core: unpack and filter, group by a dictionary
+//! column, average by key.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use stylobate::query::{
 use stylobate::store::{Snapshot, Store, TableOptions};
 
 const ROWS: usize = 4 << 20;
-/// Rows of a batch that is stored.
+/// Rows of a stored batch.
 const BATCH: usize = 1 << 16;
 
-/// A 4-bit and an 8-bit text key, an 11-bit number, a 14-bit decimal; nothing in any order.
+/// A 4-bit and an 8-bit text key, an 11-bit integer and a 14-bit decimal, in no particular order.
 fn batch(seed: u64) -> RecordBatch {
     let mut state = seed;
     let mut next = |most: u64| {
@@ -55,9 +55,9 @@ fn stored(dir: &Path) -> Snapshot {
 }
 
 #[derive(Debug)]
-struct Between;
+struct BelowLimit;
 
-impl Function for Between {
+impl Function for BelowLimit {
     fn evaluate(&self, inputs: &[ArrayRef], _: usize) -> stylobate::Result<ArrayRef> {
         let values = inputs[0].as_primitive::<Int64Type>();
         Ok(Arc::new(BooleanArray::from_unary(values, |value| value < LIMIT)))
@@ -120,7 +120,7 @@ fn fragments(criterion: &mut Criterion) {
     let number = column(&snapshot, "number");
     let below = Condition {
         expression: Expression {
-            function: Some(Arc::new(Between)),
+            function: Some(Arc::new(BelowLimit)),
             data_type: DataType::Boolean,
             ..value(0, &number)
         },

@@ -1,4 +1,4 @@
--- Counts of different values, of few to many.
+-- Counts of distinct values, from few to many.
 SELECT count(DISTINCT passenger_count) FROM trips;
 SELECT count(DISTINCT pickup_ntaname) FROM trips;
 SELECT count(DISTINCT dropoff_nyct2010_gid) FROM trips;

@@ -1,5 +1,5 @@
--- What people ask of such a table every day: parts of dates, choices, texts put together, first rows by a text, extremes of
--- texts. Orders are total where a limit follows.
+-- Common queries on such a table: parts of dates, CASE, concatenated texts, first rows by a text,
+-- minimum and maximum of texts. Where a LIMIT follows, the order is total.
 SELECT date_part('hour', pickup_datetime) AS hour, avg(tip_amount) AS tip FROM trips GROUP BY date_part('hour', pickup_datetime);
 SELECT date_part('month', pickup_datetime) AS month, count(*) AS trips FROM trips GROUP BY date_part('month', pickup_datetime);
 SELECT vendor_id, passenger_count, date_part('year', pickup_datetime) AS year, date_part('month', pickup_datetime) AS month, count(*) AS trips, sum(total_amount) AS amount, avg(trip_distance) AS distance FROM trips GROUP BY vendor_id, passenger_count, date_part('year', pickup_datetime), date_part('month', pickup_datetime);

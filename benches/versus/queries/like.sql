@@ -1,4 +1,4 @@
--- LIKE on `pickup`, a hexadecimal text that is different in nearly every row, and on a name for comparison.
+-- LIKE on `pickup`, a hexadecimal text that differs in nearly every row, and on a name.
 SELECT count(*) FROM trips WHERE pickup LIKE '%4440';
 SELECT count(*) FROM trips WHERE pickup LIKE '0101000020E610000000000000%';
 SELECT count(*) FROM trips WHERE pickup LIKE '%7F52C0%';

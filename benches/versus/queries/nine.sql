@@ -1,5 +1,5 @@
--- The nine of the taxi benchmark. `/` between integers divides integers, and is written as each engine has it. The
--- tie-breaker and NULLS LAST make the 100 largest unambiguous.
+-- The nine queries of the taxi benchmark. `/` between integers is integer division, which is
+-- translated for each engine. The tie-breaker and NULLS LAST make the 100 largest unambiguous.
 SELECT cab_type, count(*) FROM trips GROUP BY cab_type;
 SELECT passenger_count, avg(total_amount) FROM trips GROUP BY passenger_count;
 SELECT passenger_count, date_part('year', pickup_datetime) AS year, count(*) FROM trips GROUP BY passenger_count, date_part('year', pickup_datetime);

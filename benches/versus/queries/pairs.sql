@@ -1,6 +1,7 @@
--- Groups by every pair of eight columns of 4 to some ten million values: cab_type, payment_type, passenger_count, pickup_puma,
--- pickup_ntaname, dropoff_nyct2010_gid, total_amount, pickup_datetime. The ten largest groups; of groups of one size, any.
--- The line below tells versus.py that rows with the least last value may be any of those that tie.
+-- Groups by every pair of eight columns with 4 to about ten million values: cab_type,
+-- payment_type, passenger_count, pickup_puma, pickup_ntaname, dropoff_nyct2010_gid, total_amount,
+-- pickup_datetime. The ten largest groups; any of those of equal size.
+-- The line below tells versus.py that any of the rows that tie for the least last value may appear.
 -- ties
 SELECT cab_type, payment_type, count(*) AS trips FROM trips GROUP BY cab_type, payment_type ORDER BY trips DESC LIMIT 10;
 SELECT cab_type, passenger_count, count(*) AS trips FROM trips GROUP BY cab_type, passenger_count ORDER BY trips DESC LIMIT 10;

@@ -1,4 +1,4 @@
--- Sums of expressions. No division: engines differ in what `/` means.
+-- Sums of expressions, without division: engines differ in what `/` means.
 SELECT sum(fare_amount + tip_amount + tolls_amount) FROM trips;
 SELECT sum(total_amount - fare_amount - tip_amount) FROM trips;
 SELECT sum(trip_distance * passenger_count) FROM trips;

@@ -105,7 +105,7 @@ fn bytes_before(table: &Table, options: &CompactOptions) -> Result<u64, Failure>
     let segments = table.snapshot()?.segments()?;
     Ok(segments
         .iter()
-        .filter(|segment| options.cover(&segment.partition))
+        .filter(|segment| options.covers(&segment.partition))
         .map(|segment| segment.length)
         .sum())
 }

@@ -12,7 +12,7 @@ use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::SchemaRef;
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
-use stylobate::ingest::partition::{Partitions, keys};
+use stylobate::ingest::partition::{Partitions, partition_keys};
 use stylobate::maintain::{BlockPlace, blocks, read_block};
 use stylobate::model::ColumnId;
 use stylobate::sql::SqlExpressions;
@@ -228,14 +228,16 @@ impl<'a> Directory<'a> {
         let compile = Arc::new(SqlExpressions::default());
         let schema = self.snapshot.schema();
         let ids: Vec<ColumnId> = schema.columns().iter().map(|column| column.id).collect();
-        let mut partitions = Partitions::new(keys(requests, schema, &*compile)?, compile);
+        let mut partitions = Partitions::new(partition_keys(requests, schema, &*compile)?, compile);
         let mut open: HashMap<u32, Printer> = HashMap::new();
         let mut part = 0;
         for place in blocks {
             signals::check()?;
             let batch = read_block(self.snapshot, place)?;
             let mut rows: HashMap<u32, Vec<u32>> = HashMap::new();
-            for (row, partition) in partitions.of(&batch, &ids, schema)?.into_iter().enumerate() {
+            for (row, partition) in
+                partitions.number_rows(&batch, &ids, schema)?.into_iter().enumerate()
+            {
                 rows.entry(partition).or_default().push(row as u32);
             }
             let mut rows: Vec<(u32, Vec<u32>)> = rows.into_iter().collect();

@@ -1,11 +1,11 @@
 //! Arrow IPC: the stream format, and the file format (Feather), which is a stream between two magic
 //! numbers.
 //!
-//! Both are read from front to back, so that a pipe serves as well as a file; the file's footer,
-//! which says where batches lie, is not needed. Messages are taken apart here, so that what a
-//! length claims is read or refused before anything is allocated for it; what is in a message is
-//! decoded by `arrow-ipc`, which checks offsets and texts. Each message is decoded by itself: a
-//! batch without a body, of null columns or of no rows, is a batch like any other.
+//! Both are read front to back, so that a pipe works as well as a file; the footer, which locates
+//! the batches of a file, is not needed. Messages are framed here, so that every claimed length is
+//! read or refused before anything is allocated for it; their contents are decoded by `arrow-ipc`,
+//! which checks offsets and texts. Each message is decoded on its own: a batch without a body, of
+//! null columns or no rows, is an ordinary batch.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -19,21 +19,22 @@ use arrow_ipc::reader::{read_dictionary, read_record_batch};
 use arrow_ipc::{Message, MessageHeader, RecordBatch as Layout, root_as_message};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
-use super::ahead::read_full;
-use super::input::{Bytes, read_error, supported_columns};
+use super::stream::{Bytes, read_error, read_full};
+use super::supported::supported_columns;
 use crate::error::{Error, Result};
 
-/// What the file format starts and ends with.
+/// The file format starts and ends with this.
 pub(super) const FILE_MAGIC: &[u8] = b"ARROW1";
-/// Before each message since version 0.15.
+/// Precedes each message since version 0.15.
 pub(super) const CONTINUATION: [u8; 4] = [0xff; 4];
-/// The largest description of a message.
+/// The largest metadata of a message.
 const MAX_METADATA: usize = 256 << 20;
-/// The most bytes of a batch, as they are and without their compression.
+/// The most bytes of a batch, stored or decompressed.
 const MAX_BODY: u64 = 8 << 30;
-/// Rows that a batch may have beyond those for which it has bytes: null columns have none.
+/// How many rows a batch may have beyond those for which it has bytes: null columns need none.
 const ROWS_WITHOUT_BYTES: u64 = 1 << 32;
-/// Rows of null columns that are handed on at a time: what is made of them does take memory.
+/// Rows of null columns are returned in slices of this size, because later stages need memory for
+/// them.
 const SLICE_ROWS: usize = 1 << 20;
 
 /// The batches of one input, in order.
@@ -42,11 +43,11 @@ pub struct ArrowBatches {
     bytes: Bytes,
     is_file: bool,
     schema: SchemaRef,
-    /// The dictionaries so far, by the numbers that fields have for them.
+    /// The dictionaries so far, by their ids in the fields.
     dictionaries: HashMap<i64, ArrayRef>,
-    /// Positions of the columns that are read, where that is not all.
+    /// Positions of the columns to read; `None` for all.
     columns: Option<Vec<usize>>,
-    /// Rows of the last batch that are still to be handed on.
+    /// Rows of the last batch that are still to be returned.
     rest: Option<RecordBatch>,
     done: bool,
 }
@@ -59,7 +60,7 @@ impl std::fmt::Debug for ArrowBatches {
 
 impl ArrowBatches {
     /// Reads the schema. A column of a type that a table cannot hold is an error that names it or,
-    /// with `skip_unsupported`, left out and named in the second result.
+    /// with `skip_unsupported`, is skipped and named in the second result.
     pub fn open(name: &Path, bytes: Bytes, skip_unsupported: bool) -> Result<(Self, Vec<String>)> {
         let mut batches = ArrowBatches {
             name: name.to_path_buf(),
@@ -75,7 +76,8 @@ impl ArrowBatches {
         let mut n = batches.read(&mut start)?;
         batches.is_file = start.starts_with(FILE_MAGIC);
         if batches.is_file {
-            // Zeros fill up to a boundary, of 8 bytes or of as many as the writer likes.
+            // Zeros pad the magic number to 8 bytes, or to a larger boundary of the writer's
+            // choice.
             start = [0; 8];
             while start == [0; 8] {
                 n = batches.read(&mut start)?;
@@ -88,7 +90,7 @@ impl ArrowBatches {
         let start = start.get(..n).unwrap_or_default().to_vec();
         batches.bytes = Box::new(std::io::Cursor::new(start).chain(rest));
         let Some(first) = batches.message()? else {
-            return Err(batches.bad("there is no schema"));
+            return Err(batches.invalid("there is no schema"));
         };
         let schema = batches.schema(&first.metadata)?;
         let (columns, skipped) = supported_columns(name, &schema, skip_unsupported)?;
@@ -101,35 +103,35 @@ impl ArrowBatches {
     pub fn columns(&self) -> Result<SchemaRef> {
         match &self.columns {
             Some(columns) => {
-                self.schema.project(columns).map(Arc::new).map_err(|e| self.bad(&e.to_string()))
+                self.schema.project(columns).map(Arc::new).map_err(|e| self.invalid(&e.to_string()))
             }
             None => Ok(Arc::clone(&self.schema)),
         }
     }
 
-    /// The schema that the first message holds.
+    /// The schema in the first message.
     fn schema(&self, metadata: &[u8]) -> Result<Schema> {
-        let message = root_as_message(metadata).map_err(|e| self.bad(&e.to_string()))?;
+        let message = root_as_message(metadata).map_err(|e| self.invalid(&e.to_string()))?;
         let Some(schema) = message.header_as_schema() else {
-            return Err(self.bad("it does not start with a schema"));
+            return Err(self.invalid("it does not start with a schema"));
         };
         if !schema.endianness().equals_to_target_endianness() {
-            return Err(self.bad(
+            return Err(self.invalid(
                 "its numbers are big-endian, which is not read; write it on another machine",
             ));
         }
-        self.guarded(|| Ok(arrow_ipc::convert::fb_to_schema(schema)))
+        self.catch_panics(|| Ok(arrow_ipc::convert::fb_to_schema(schema)))
     }
 
-    /// Runs what trusts the input more than we do.
-    fn guarded<T>(&self, f: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
+    /// Runs code that may panic on damaged input.
+    fn catch_panics<T>(&self, f: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
         match catch_unwind(AssertUnwindSafe(f)) {
-            Ok(result) => result.map_err(|e| self.bad(&e.to_string())),
-            Err(_) => Err(self.bad("it is damaged")),
+            Ok(result) => result.map_err(|e| self.invalid(&e.to_string())),
+            Err(_) => Err(self.invalid("it is damaged")),
         }
     }
 
-    /// The next batch, or as many of its rows as are handed on at a time.
+    /// The next batch, or slice of a batch.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let batch = match self.rest.take() {
             Some(rest) => rest,
@@ -146,7 +148,7 @@ impl ArrowBatches {
         Ok(Some(batch.slice(0, SLICE_ROWS)))
     }
 
-    /// The batch of the next message that is one; `None` at the end.
+    /// The next record batch; `None` at the end.
     fn decode_batch(&mut self) -> Result<Option<RecordBatch>> {
         while let Some(message) = self.message()? {
             if let Some(batch) = self.decode(message)? {
@@ -157,10 +159,10 @@ impl ArrowBatches {
         Ok(None)
     }
 
-    /// A batch; or nothing, and a dictionary is known or longer.
+    /// Decodes a record batch, or stores a dictionary batch and returns `None`.
     fn decode(&mut self, message: Framed) -> Result<Option<RecordBatch>> {
         let mut dictionaries = std::mem::take(&mut self.dictionaries);
-        let decoded = self.guarded(|| {
+        let decoded = self.catch_panics(|| {
             let Framed { metadata, body } = message;
             let message =
                 root_as_message(&metadata).map_err(|e| ArrowError::IpcError(e.to_string()))?;
@@ -201,20 +203,22 @@ impl ArrowBatches {
             return self.check_end().map(|()| None);
         }
         if size > MAX_METADATA {
-            return Err(self.bad(&format!("a message describes itself in {size} bytes")));
+            return Err(self.invalid(&format!("a message has {size} bytes of metadata")));
         }
         let mut metadata = Vec::new();
         self.read_exactly(size as u64, &mut metadata)?;
-        let message = root_as_message(&metadata).map_err(|e| self.bad(&e.to_string()))?;
+        let message = root_as_message(&metadata).map_err(|e| self.invalid(&e.to_string()))?;
         let body_length =
             u64::try_from(message.bodyLength()).ok().filter(|length| *length <= MAX_BODY);
         let Some(body_length) = body_length else {
-            return Err(self
-                .bad(&format!("a batch has {} bytes; write smaller ones", message.bodyLength())));
+            return Err(self.invalid(&format!(
+                "a batch has {} bytes; write smaller ones",
+                message.bodyLength()
+            )));
         };
         let mut body = Vec::new();
         self.read_exactly(body_length, &mut body)?;
-        check(message, &body).map_err(|what| self.bad(&what))?;
+        check(message, &body).map_err(|what| self.invalid(&what))?;
         Ok(Some(Framed { metadata, body }))
     }
 
@@ -222,7 +226,7 @@ impl ArrowBatches {
         read_full(&mut *self.bytes, buffer).map_err(|e| read_error(&self.name, e))
     }
 
-    /// Appends `length` bytes: as they come, for there may be none.
+    /// Appends `length` bytes as they arrive: the input may have fewer.
     fn read_exactly(&mut self, length: u64, to: &mut Vec<u8>) -> Result<()> {
         let read = (&mut self.bytes)
             .take(length)
@@ -231,7 +235,7 @@ impl ArrowBatches {
         if (read as u64) < length { Err(self.cut_off()) } else { Ok(()) }
     }
 
-    /// Behind the last message: of a file, the footer and the magic number again.
+    /// Checks the end of a file: the footer and the magic number again.
     fn check_end(&mut self) -> Result<()> {
         if !self.is_file {
             return Ok(());
@@ -245,13 +249,13 @@ impl ArrowBatches {
     }
 
     #[cold]
-    fn bad(&self, what: &str) -> Error {
+    fn invalid(&self, what: &str) -> Error {
         Error::InvalidInput(format!("{}: cannot be read as Arrow IPC: {what}", self.name.display()))
     }
 
     #[cold]
     fn cut_off(&self) -> Error {
-        self.bad("it ends before it should; is the file cut off?")
+        self.invalid("it ends early; is the file truncated?")
     }
 }
 
@@ -268,13 +272,13 @@ impl Iterator for ArrowBatches {
     }
 }
 
-/// A message: what it says of itself, and the bytes of its arrays.
+/// A message: its metadata, and the bytes of its arrays.
 struct Framed {
     metadata: Vec<u8>,
     body: Vec<u8>,
 }
 
-/// Refuses what the decoder would believe.
+/// Refuses claims that the decoder would trust.
 fn check(message: Message<'_>, body: &[u8]) -> Result<(), String> {
     let (layout, what) = match message.header_type() {
         MessageHeader::RecordBatch => (message.header_as_record_batch(), "a batch"),
@@ -299,7 +303,7 @@ fn check(message: Message<'_>, body: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Bytes of all buffers without their compression. Each lies within the body.
+/// Decompressed bytes of all buffers. Checks that each lies within the body.
 fn checked_bytes(layout: &Layout<'_>, body: &[u8]) -> Result<u64, String> {
     let compressed = layout.compression().is_some();
     let mut bytes = 0_u64;
@@ -309,7 +313,7 @@ fn checked_bytes(layout: &Layout<'_>, body: &[u8]) -> Result<u64, String> {
         let part = range.and_then(|(offset, length)| body.get(offset..offset.checked_add(length)?));
         let part = part.ok_or("a buffer is not within its batch")?;
         let length = match part.first_chunk::<8>().filter(|_| compressed) {
-            // -1 marks a buffer that is as it was.
+            // -1 marks an uncompressed buffer.
             Some(length) => u64::try_from(i64::from_le_bytes(*length)).unwrap_or(part.len() as u64),
             None if compressed && !part.is_empty() => {
                 return Err("a compressed buffer has no length".to_owned());

@@ -1,4 +1,4 @@
-//! Both formats, what they hold, and every damage.
+//! Both formats, all kinds of columns, and damaged bytes.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ fn truncations() {
         let bytes = written(file, Some(CompressionType::ZSTD), &[batch(), batch()]);
         for end in 0..bytes.len() {
             match read(&bytes[..end], false) {
-                // A stream may end behind any batch.
+                // A stream may end after any batch.
                 Ok((batches, _)) => {
                     assert!(!file && batches.iter().all(|b| *b == batch()), "{end}")
                 }
@@ -110,7 +110,7 @@ fn truncations() {
     }
 }
 
-/// Every bit of both formats turned over is an error or some batches.
+/// Flipping any bit of either format gives an error or some batches.
 #[test]
 fn damage() {
     for (file, compression) in
@@ -150,7 +150,7 @@ fn lengths_are_not_believed() {
     }
 }
 
-/// What a column of the random inputs holds.
+/// The kind of a column in the random inputs.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Null,
@@ -238,7 +238,7 @@ impl Kind {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// Whatever the columns, and whatever the sizes of batches, all rows of all batches come out.
+    /// Whatever the columns and batch sizes, all rows of all batches are read.
     #[test]
     fn rows_out_are_rows_in(
         kinds in proptest::collection::vec(proptest::sample::select(&KINDS[..]), 0..4),
@@ -249,10 +249,14 @@ proptest! {
             &[CompressionType::LZ4_FRAME, CompressionType::ZSTD][..],
         )),
     ) {
-        // A file has one dictionary a field, which may grow.
-        let kept = |kind: &Kind| !file || !matches!(kind, Kind::KeyedAnew) && (delta || !matches!(kind, Kind::Keyed));
+        // A file has one dictionary per field, which may grow.
+        let kept = |kind: &Kind| {
+            !file || !matches!(kind, Kind::KeyedAnew) && (delta || !matches!(kind, Kind::Keyed))
+        };
         let kinds: Vec<Kind> = kinds.into_iter().filter(kept).collect();
-        let fields = kinds.iter().enumerate().map(|(at, kind)| Field::new(format!("c{at}"), kind.data_type(), true));
+        let field =
+            |(at, kind): (usize, &Kind)| Field::new(format!("c{at}"), kind.data_type(), true);
+        let fields = kinds.iter().enumerate().map(field);
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let batch = |(number, rows): (usize, &usize)| {
             let arrays = kinds.iter().map(|kind| kind.array(*rows, number)).collect();
@@ -264,17 +268,19 @@ proptest! {
         let options = IpcWriteOptions::default().try_with_compression(compression).unwrap();
         let options = options.with_dictionary_handling(handling);
         let first = [RecordBatch::new_empty(schema.clone())];
-        let bytes = written_with(file, options, if batches.is_empty() { &first } else { &batches });
-        let flat = kinds.iter().enumerate().filter(|(_, kind)| !matches!(kind, Kind::List)).map(|(at, _)| at);
-        let flat: Vec<usize> = flat.collect();
-        let expected: Vec<RecordBatch> = batches.iter().map(|batch| batch.project(&flat).unwrap()).collect();
+        let bytes =
+            written_with(file, options, if batches.is_empty() { &first } else { &batches });
+        let flat = kinds.iter().enumerate().filter(|(_, kind)| !matches!(kind, Kind::List));
+        let flat: Vec<usize> = flat.map(|(at, _)| at).collect();
+        let expected: Vec<RecordBatch> =
+            batches.iter().map(|batch| batch.project(&flat).unwrap()).collect();
         let (found, skipped) = read(&bytes, true).unwrap();
         prop_assert_eq!(skipped.len(), kinds.len() - flat.len());
         prop_assert_eq!(if batches.is_empty() { &found[1..] } else { &found }, &expected[..]);
     }
 }
 
-/// Millions of rows in no bytes are those of null columns, and come in parts.
+/// Millions of rows without bytes come from null columns, and are returned in slices.
 #[test]
 fn null_columns_of_any_length() {
     let batch =

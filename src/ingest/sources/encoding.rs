@@ -1,27 +1,29 @@
-//! Text that is not UTF-8, made so while it is read ahead.
+//! Converts text in other encodings to UTF-8 while it is read ahead.
 
 use std::io::{self, Read};
 use std::str::FromStr;
 
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 
+use super::read_ahead::ReadAhead;
+use super::stream::Bytes;
 use crate::error::Error;
 
-/// Bytes that are decoded at a time.
+/// Bytes decoded at a time.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// How text is written as bytes: one of the encodings of the web, by any of its names (`latin1` is
+/// A text encoding: one of the encodings of the web, by any of its names (`latin1` means
 /// windows-1252 there, which has printable characters where ISO 8859-1 has control codes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextEncoding(&'static Encoding);
 
 impl TextEncoding {
-    /// The encoding that a byte-order mark announces.
-    pub(super) fn of_mark(head: &[u8]) -> Option<Self> {
+    /// The encoding that a byte-order mark shows.
+    pub(super) fn from_byte_order_mark(head: &[u8]) -> Option<Self> {
         Encoding::for_bom(head).map(|(encoding, _)| TextEncoding(encoding))
     }
 
-    /// Whether bytes are as they should be already.
+    /// Whether no conversion is needed.
     pub(super) fn is_utf8(self) -> bool {
         self.0 == UTF_8
     }
@@ -33,20 +35,26 @@ impl FromStr for TextEncoding {
     fn from_str(label: &str) -> Result<Self, Error> {
         Encoding::for_label(label.as_bytes()).map(TextEncoding).ok_or_else(|| {
             Error::InvalidInput(format!(
-                "unknown encoding '{label}'; known are utf-8, latin1, windows-1250 … 1258, iso-8859-2 … 16, utf-16le, \
-                 utf-16be, shift_jis, euc-jp, gbk, big5, euc-kr, koi8-r and their other names"
+                "unknown encoding '{label}'; known are utf-8, latin1, windows-1250 … 1258, \
+                 iso-8859-2 … 16, utf-16le, utf-16be, shift_jis, euc-jp, gbk, big5, euc-kr, koi8-r \
+                 and their other names"
             ))
         })
     }
 }
 
-/// UTF-8 out of another encoding.
+/// `bytes` converted to UTF-8.
+pub(super) fn transcode(bytes: Bytes, encoding: TextEncoding) -> io::Result<Bytes> {
+    Ok(Box::new(ReadAhead::start(Box::new(Transcoder::new(bytes, encoding)))?))
+}
+
+/// A reader that converts another encoding to UTF-8.
 pub(super) struct Transcoder<R> {
     bytes: R,
     decoder: Decoder,
     name: &'static str,
     raw: Vec<u8>,
-    /// The part of `raw` that is not decoded yet.
+    /// Start of the part of `raw` that is not decoded yet.
     at: usize,
     out: Vec<u8>,
     given: usize,
@@ -67,7 +75,7 @@ impl<R: Read> Transcoder<R> {
         }
     }
 
-    /// Decodes more, until there is something or the end.
+    /// Decodes until there is output or the input ends.
     fn refill(&mut self) -> io::Result<()> {
         self.given = 0;
         self.out.clear();
@@ -79,7 +87,7 @@ impl<R: Read> Transcoder<R> {
                 self.at = 0;
             }
             let last = self.raw.is_empty();
-            // Room for the longest that these bytes can become.
+            // Enough for the longest output of these bytes.
             self.out.resize(3 * BLOCK_BYTES + 16, 0);
             let rest = self.raw.get(self.at..).unwrap_or_default();
             let (result, read, written) =
@@ -92,7 +100,7 @@ impl<R: Read> Transcoder<R> {
                 DecoderResult::Malformed(..) => {
                     let name = self.name;
                     return Err(io::Error::other(format!(
-                        "the text is not {name}; another --encoding?"
+                        "the text is not valid {name}; try another --encoding"
                     )));
                 }
             }
@@ -122,7 +130,7 @@ mod tests {
 
     fn decoded(label: &str, bytes: &[u8]) -> io::Result<String> {
         let mut text = String::new();
-        // In small pieces, so that characters are cut.
+        // Byte by byte, so that characters are split.
         let one_by_one = bytes
             .chunks(1)
             .fold(Box::new(io::empty()) as Box<dyn Read>, |all, byte| Box::new(all.chain(byte)));

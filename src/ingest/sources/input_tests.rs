@@ -1,5 +1,6 @@
 use std::io::Write;
 
+use super::super::expand::expand;
 use super::*;
 
 fn content(input: Input) -> (Format, String) {
@@ -64,7 +65,8 @@ fn several_streams_and_damage() {
         let first = compress(head);
         let both = [first.clone(), compress(b""), compress(tail)].concat();
         assert!(content(reader("x", both.clone())) == (Format::Csv, text.clone()), "{name}");
-        // Cut off, it is an error, or the text up to the end of a stream, or not even compressed.
+        // Truncated, it is an error, or the text up to the end of a stream, or too short to look
+        // compressed.
         for end in 0..both.len() {
             let Ok(mut opened) = reader("x", both[..end].to_vec()).open() else { continue };
             let mut read = Vec::new();
@@ -77,14 +79,14 @@ fn several_streams_and_damage() {
         let read = reader("x", damaged).open().and_then(|mut opened| {
             opened.bytes.read_to_end(&mut Vec::new()).map_err(|e| read_error(Path::new("x"), e))
         });
-        // The others have checksums only where their writer wants them.
+        // The others have checksums only if their writer wants them.
         let checked = matches!(name, "gzip" | "bzip2");
         assert!(
             matches!(read, Err(Error::InvalidInput(_))) || (read.is_ok() && !checked),
             "{name}: {read:?}"
         );
     }
-    // A text that starts as bzip2 does.
+    // A text that starts like bzip2.
     assert_eq!(content(reader("x", b"BZh9,a\n1,2\n".to_vec())).0, Format::Csv);
 }
 
@@ -122,12 +124,12 @@ fn text_in_other_encodings() {
     let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
     let json = "\u{feff}{\"a\":\"é\"}";
     let plain = json.trim_start_matches('\u{feff}').to_owned();
-    // By its mark, and whatever it is in.
+    // By its byte-order mark, compressed or not.
     assert_eq!(content(reader("x", utf16(json))), (Format::Json, plain.clone()));
     assert_eq!(content(reader("x", bzip2(&utf16(json)))), (Format::Json, plain));
     let latin = || reader("x.csv", b"a\ncaf\xe9\n".to_vec()).encoded("latin1".parse().unwrap());
     assert_eq!(content(latin()), (Format::Csv, "a\ncafé\n".to_owned()));
-    // A mark says more than the option.
+    // The mark overrides the option.
     let marked =
         reader("x.csv", "\u{feff}é".as_bytes().to_vec()).encoded("latin1".parse().unwrap());
     assert_eq!(content(marked).1, "\u{feff}é");

@@ -1,7 +1,7 @@
-//! One input after the other, the next of them opened while the one at hand is read.
+//! Opens inputs one after the other, and the next one while the current one is read.
 //!
-//! Opening may take its time: a disk has to find the file, a compressed one is decompressed ahead
-//! up to a few blocks, which is all the memory that this takes. Only plain files are opened early;
+//! Opening may be slow: the disk has to find the file, and a compressed file starts to be
+//! decompressed, a few blocks ahead, which bounds the memory. Only regular files are opened early;
 //! a pipe is not touched before its turn.
 
 use std::collections::VecDeque;
@@ -15,51 +15,51 @@ use crate::error::{Error, Result};
 /// Inputs, in order.
 pub struct Inputs {
     waiting: VecDeque<Input>,
-    opening: Option<Next>,
+    opening: Option<Opening>,
     /// Number of the next input.
     number: usize,
 }
 
-struct Next {
+struct Opening {
     consumed: Arc<AtomicU64>,
     opened: Receiver<Result<Opened>>,
 }
 
-/// An input whose turn it is.
+/// The next input.
 #[derive(Debug)]
-pub struct Turn {
+pub struct NextInput {
     /// Number of the input, from 0.
     pub number: usize,
     /// Bytes read from it so far; see [`Input::consumed`].
     pub consumed: Arc<AtomicU64>,
-    /// The input, or why it cannot be opened.
+    /// The open input, or why it cannot be opened.
     pub opened: Result<Opened>,
 }
 
 impl Inputs {
-    /// These inputs, none of them open yet.
+    /// Opens none of the inputs yet.
     pub fn new(inputs: Vec<Input>) -> Self {
         Inputs { waiting: inputs.into(), opening: None, number: 0 }
     }
 
-    /// Starts to open the next input, if it is a file.
-    fn look_ahead(&mut self) {
+    /// Starts opening the next input, if it is a file.
+    fn prefetch(&mut self) {
         let Some(input) = self.waiting.pop_front_if(|input| input.size().is_some()) else { return };
         let (to, opened) = sync_channel(1);
         let consumed = input.consumed();
-        // Should nobody want it any more, it is dropped, and with it the file. Without threads, its
-        // turn is an error.
+        // If the receiver is gone, the opened input is dropped. If no thread can be started, the
+        // input's turn is an error.
         let _ = std::thread::Builder::new()
             .name("sty-open".into())
             .spawn(move || to.send(input.open()));
-        self.opening = Some(Next { consumed, opened });
+        self.opening = Some(Opening { consumed, opened });
     }
 }
 
 impl Iterator for Inputs {
-    type Item = Turn;
+    type Item = NextInput;
 
-    fn next(&mut self) -> Option<Turn> {
+    fn next(&mut self) -> Option<NextInput> {
         let (consumed, opened) = match self.opening.take() {
             Some(next) => {
                 let gone = |_| {
@@ -74,8 +74,8 @@ impl Iterator for Inputs {
         };
         let number = self.number;
         self.number += 1;
-        self.look_ahead();
-        Some(Turn { number, consumed, opened })
+        self.prefetch();
+        Some(NextInput { number, consumed, opened })
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// Files and readers take turns, and one that is missing is an error in its turn only.
+    /// Files and readers come in order, and a missing file is an error in its turn only.
     #[test]
     fn inputs_come_in_order() {
         let directory = tempfile::tempdir().unwrap();

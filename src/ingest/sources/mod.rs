@@ -1,28 +1,37 @@
 //! Where rows come from: files, globs, directories and pipes, compressed or not, as CSV, JSON,
 //! Arrow IPC or Parquet.
 //!
-//! The first station of ingest. [`Input::open`] finds out compression, encoding and format and
-//! yields bytes ([`Inputs`] opens the next input while one is read); [`csv`] and [`json`] cut and
-//! parse them into Arrow batches in three steps that a caller runs in parallel, [`arrow`] reads
-//! batches, `parquet` row groups. [`Constants`] are the columns that an input's path tells.
+//! The first station of ingest. [`Input::open`] detects compression, encoding and format and yields
+//! bytes ([`Inputs`] opens the next input while one is read). [`csv`] and [`json`] cut and parse
+//! them into Arrow batches, in three steps that a caller can run in parallel; [`arrow`] reads
+//! batches, `parquet` row groups. [`PathColumns`] are columns whose values come from an input's
+//! path.
 
-mod ahead;
-pub mod arrow;
-mod constants;
-pub mod csv;
+mod stream;
+mod read_ahead;
+mod compression;
 mod encoding;
+mod format;
 pub(in crate::ingest) mod input;
 mod inputs;
+mod expand;
+mod path_columns;
+pub mod csv;
 pub mod json;
+mod supported;
+pub mod arrow;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub(in crate::ingest) mod texts;
 
-pub use constants::{Constants, constants};
 pub use csv::{
     CsvChunk, CsvChunks, CsvColumn, CsvOptions, CsvSchema, infer, parse_chunk, parse_columns,
     parse_good_rows,
 };
 pub use encoding::TextEncoding;
-pub use input::{Bytes, Format, Input, Opened, expand};
+pub use expand::expand;
+pub use format::Format;
+pub use input::{Input, Opened};
 pub use inputs::Inputs;
+pub use path_columns::{PathColumns, path_columns};
+pub use stream::Bytes;

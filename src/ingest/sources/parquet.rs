@@ -1,11 +1,11 @@
-//! Parquet files: row groups and their columns decoded in parallel, in order, in bounded memory.
+//! Parquet files: decodes row groups in order, and their columns in parallel, in bounded memory.
 //!
-//! The columns of a row group are dealt out to a few readers of about equal work: writers like
-//! row groups so large that only one of them fits into memory at a time.
+//! The columns of a row group are divided among readers by their sizes, because writers make row
+//! groups so large that only one fits into memory at a time.
 //!
-//! Texts and bytes are read as views: a value of a dictionary is in memory once, however many rows
-//! have it. How many rows a batch has is decided for each row group, by the bytes that its rows
-//! take on average.
+//! Text and binary columns are read as views: a dictionary value is in memory once, however many
+//! rows have it. The number of rows of a batch is chosen per row group, by the average bytes of its
+//! rows.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -26,35 +26,36 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 use rayon::iter::{IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 
-use super::Opened;
-use super::input::{read_error, supported_columns};
+use super::input::Opened;
+use super::stream::read_error;
+use super::supported::supported_columns;
 use crate::error::{Error, Result};
 
-/// Rows of a batch at most.
+/// The most rows of a batch.
 const BATCH_ROWS: usize = 65_536;
-/// Bytes of a batch, about.
+/// Approximate bytes of a batch.
 const BATCH_BYTES: usize = 16 << 20;
-/// Rows of a batch where texts may be of any length for all that the file says.
+/// Rows of a batch where the metadata say nothing about the length of texts.
 const UNKNOWN_ROWS: usize = 256;
-/// Readers of a row group for each thread: more than one, so that those that end early find more to
-/// do.
-const PARTS_A_THREAD: usize = 2;
-/// What a text takes besides its bytes.
+/// Readers per thread for a row group: more than one, so that threads that finish early find more
+/// work.
+const GROUPS_PER_THREAD: usize = 2;
+/// Bytes of a view.
 const VIEW_BYTES: usize = 16;
 
-/// A Parquet file that can be read at any place: the file itself, or a temporary copy of what came
-/// through a pipe or a compressed file, gone when this is dropped.
+/// A Parquet file that can be read at any position: the file itself, or a temporary copy of a pipe
+/// or a compressed file, removed on drop.
 #[derive(Debug)]
 pub struct Spooled {
-    /// For messages.
+    /// Name for messages.
     name: PathBuf,
-    /// `None` for the file as named.
+    /// The copy; `None` for the file itself.
     copy: Option<tempfile::NamedTempFile>,
 }
 
 impl Spooled {
-    /// Makes an opened input seekable.
-    pub fn of(opened: Opened) -> Result<Self> {
+    /// Makes an open input seekable.
+    pub fn new(opened: Opened) -> Result<Self> {
         if let Some(path) = opened.path {
             return Ok(Spooled { name: path, copy: None });
         }
@@ -71,17 +72,17 @@ impl Spooled {
     }
 }
 
-/// A file that many readers read at places of their own, without a descriptor for each.
+/// A file that many readers read at positions of their own, with one descriptor.
 #[derive(Clone, Debug)]
 struct SharedFile(Arc<File>);
 
-/// The bytes of a shared file from a place on.
-struct FromPlace {
+/// Reads a shared file from a position on.
+struct OffsetReader {
     file: Arc<File>,
     at: u64,
 }
 
-impl Read for FromPlace {
+impl Read for OffsetReader {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let n = self.file.read_at(buffer, self.at)?;
         self.at += n as u64;
@@ -96,16 +97,16 @@ impl Length for SharedFile {
 }
 
 impl ChunkReader for SharedFile {
-    type T = BufReader<FromPlace>;
+    type T = BufReader<OffsetReader>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(BufReader::new(FromPlace { file: Arc::clone(&self.0), at: start }))
+        Ok(BufReader::new(OffsetReader { file: Arc::clone(&self.0), at: start }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         let mut bytes = Vec::new();
-        // As much as there is, whatever the file says of itself.
-        let read = FromPlace { file: Arc::clone(&self.0), at: start }
+        // Reads as much as there is, so that a false length allocates nothing.
+        let read = OffsetReader { file: Arc::clone(&self.0), at: start }
             .take(length as u64)
             .read_to_end(&mut bytes)?;
         if read < length {
@@ -120,35 +121,35 @@ impl ChunkReader for SharedFile {
 /// An open Parquet file.
 #[derive(Clone, Debug)]
 pub struct ParquetSource {
-    /// Stays while any task may read it.
+    /// Keeps a temporary copy alive while any task reads it.
     file: Arc<Spooled>,
     opened: SharedFile,
     metadata: ArrowReaderMetadata,
-    /// Positions of the columns that are read.
+    /// Positions of the columns to read.
     columns: Arc<Vec<usize>>,
 }
 
 impl ParquetSource {
     /// Opens a file. A column of a type that a table cannot hold is an error that names it or, with
-    /// `skip_unsupported`, left out and named in the second result.
+    /// `skip_unsupported`, is skipped and named in the second result.
     pub fn open(spooled: Spooled, skip_unsupported: bool) -> Result<(Self, Vec<String>)> {
         let (file, path) = (SharedFile(Arc::new(spooled.open()?)), spooled.name.as_path());
         let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
-            .map_err(|e| bad(path, &e.to_string()))?;
+            .map_err(|e| invalid(path, &e.to_string()))?;
         let metadata = with_views(metadata);
         let (columns, skipped) = supported_columns(path, metadata.schema(), skip_unsupported)?;
         let columns = Arc::new(columns);
         Ok((ParquetSource { file: Arc::new(spooled), opened: file, metadata, columns }, skipped))
     }
 
-    /// Bytes of the file, if it is read where it is; a copy was counted while it was made.
+    /// Size of the file, if it is read in place; a copy was counted while it was made.
     pub fn bytes_in_place(&self) -> Result<Option<u64>> {
         let name = &self.file.name;
         let size = || name.metadata().map(|m| m.len()).map_err(|e| Error::io(name, e));
         self.file.copy.is_none().then(size).transpose()
     }
 
-    /// Row groups.
+    /// Number of row groups.
     pub fn groups(&self) -> usize {
         self.metadata.metadata().num_row_groups()
     }
@@ -161,20 +162,20 @@ impl ParquetSource {
             .fold(0, u64::saturating_add)
     }
 
-    /// The columns that are read.
+    /// The columns to read.
     pub fn schema(&self) -> Result<SchemaRef> {
         let schema = self.metadata.schema().project(&self.columns);
-        schema.map(Arc::new).map_err(|e| bad(&self.file.name, &e.to_string()))
+        schema.map(Arc::new).map_err(|e| invalid(&self.file.name, &e.to_string()))
     }
 
-    /// Bytes that a row group takes as Arrow arrays, about.
+    /// Approximate bytes of a row group as Arrow arrays.
     pub fn memory_bytes(&self, group: usize) -> usize {
         let rows =
             usize::try_from(self.metadata.metadata().row_group(group).num_rows()).unwrap_or(0);
         rows.saturating_mul(self.row_bytes(group))
     }
 
-    /// Bytes that a row takes as Arrow arrays, on average and about.
+    /// Approximate average bytes of a row as Arrow arrays.
     fn row_bytes(&self, group: usize) -> usize {
         let metadata = self.metadata.metadata();
         let group = metadata.row_group(group);
@@ -190,9 +191,10 @@ impl ParquetSource {
             }
             fixed += VIEW_BYTES;
             texts += column.uncompressed_size();
-            // Only this encoding takes less than the values, unless in a dictionary that is shared.
+            // Only this encoding, besides dictionaries, which stay shared, stores less than the
+            // values.
             if column.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY) {
-                // Some programs that write files count only what they store of a value.
+                // Some writers count only the stored part of a value here.
                 let stored = column.uncompressed_size();
                 let told = column.unencoded_byte_array_data_bytes().filter(|bytes| *bytes > stored);
                 texts += told.unwrap_or(0);
@@ -204,12 +206,12 @@ impl ParquetSource {
         if unknown { bytes.max(BATCH_BYTES / UNKNOWN_ROWS) } else { bytes }
     }
 
-    /// Rows of a batch of this row group.
+    /// How many rows a batch of this row group has.
     fn batch_rows(&self, group: usize) -> usize {
         (BATCH_BYTES / self.row_bytes(group).max(1)).clamp(1, BATCH_ROWS)
     }
 
-    /// Bytes of a row group without its compression.
+    /// Uncompressed bytes of a row group.
     pub fn plain_bytes(&self, group: usize) -> u64 {
         u64::try_from(self.metadata.metadata().row_group(group).total_byte_size()).unwrap_or(0)
     }
@@ -219,10 +221,10 @@ impl ParquetSource {
         u64::try_from(self.metadata.metadata().row_group(group).compressed_size()).unwrap_or(0)
     }
 
-    /// The rows of a row group, to be decoded by so many threads.
+    /// A reader for a row group, which can use this many threads.
     pub fn read(&self, group: usize, threads: usize) -> Result<RowGroup> {
         let mut parts = Vec::new();
-        for columns in self.dealt_out(group, threads.saturating_mul(PARTS_A_THREAD)) {
+        for columns in self.column_groups(group, threads.saturating_mul(GROUPS_PER_THREAD)) {
             let mask =
                 ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied());
             let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(
@@ -233,14 +235,14 @@ impl ParquetSource {
             .with_projection(mask)
             .with_batch_size(self.batch_rows(group))
             .build()
-            .map_err(|e| bad(&self.file.name, &e.to_string()))?;
-            parts.push(Part { columns, reader });
+            .map_err(|e| invalid(&self.file.name, &e.to_string()))?;
+            parts.push(ColumnGroup { columns, reader });
         }
         Ok(RowGroup { parts, schema: self.schema()?, source: self.clone(), group })
     }
 
-    /// The columns in at most so many parts of about the same number of bytes.
-    fn dealt_out(&self, group: usize, most: usize) -> Vec<Vec<usize>> {
+    /// Divides the columns into at most `max_groups` groups of similar size in bytes.
+    fn column_groups(&self, group: usize, max_groups: usize) -> Vec<Vec<usize>> {
         let metadata = self.metadata.metadata();
         let mut bytes = vec![0_i64; self.metadata.schema().fields().len()];
         for (leaf, column) in metadata.row_group(group).columns().iter().enumerate() {
@@ -255,7 +257,7 @@ impl ParquetSource {
         let mut largest_first = self.columns.to_vec();
         largest_first.sort_by_key(|column| std::cmp::Reverse(size(column)));
         let mut parts: Vec<(i64, Vec<usize>)> =
-            vec![(0, Vec::new()); most.clamp(1, self.columns.len().max(1))];
+            vec![(0, Vec::new()); max_groups.clamp(1, self.columns.len().max(1))];
         for column in largest_first {
             if let Some((sum, part)) = parts.iter_mut().min_by_key(|(sum, part)| (*sum, part.len()))
             {
@@ -273,46 +275,46 @@ impl ParquetSource {
     }
 }
 
-/// A row group that is being read.
+/// A row group being read.
 pub struct RowGroup {
-    parts: Vec<Part>,
+    parts: Vec<ColumnGroup>,
     schema: SchemaRef,
     source: ParquetSource,
     group: usize,
 }
 
-/// Some of the columns of a row group.
-struct Part {
-    /// By position in the file, rising.
+/// Some columns of a row group, read together.
+struct ColumnGroup {
+    /// Positions in the file, ascending.
     columns: Vec<usize>,
     reader: ParquetRecordBatchReader,
 }
 
 impl RowGroup {
-    /// All rows, decoded on the threads of the pool that this is called in.
+    /// Decodes all rows, on the rayon pool that this is called in.
     pub fn read_all(self) -> Result<Vec<RecordBatch>> {
         let RowGroup { parts, schema, source, group } = self;
-        let decode = |part: Part| -> Result<_> {
-            let failed = |error: ArrowError| source.bad(group, &error.to_string());
+        let decode = |part: ColumnGroup| -> Result<_> {
+            let failed = |error: ArrowError| source.invalid(group, &error.to_string());
             Ok((part.columns, part.reader.collect::<Result<Vec<_>, _>>().map_err(failed)?))
         };
         let parts: Vec<(Vec<usize>, Vec<RecordBatch>)> =
             parts.into_par_iter().map(decode).collect::<Result<_>>()?;
         let batches = parts.iter().map(|(_, batches)| batches.len()).max().unwrap_or(0);
-        let one = |at| {
-            let of = |(columns, batches): &(Vec<usize>, Vec<RecordBatch>)| {
+        let batch_at = |at| {
+            let part_batch = |(columns, batches): &(Vec<usize>, Vec<RecordBatch>)| {
                 (columns.clone(), batches.get(at).cloned())
             };
-            source.joined(group, &schema, parts.iter().map(of))
+            source.join_columns(group, &schema, parts.iter().map(part_batch))
         };
-        (0..batches).map(one).collect()
+        (0..batches).map(batch_at).collect()
     }
 
-    /// The next rows, decoded on the threads of the pool that this is called in.
+    /// Decodes the next batch, on the rayon pool that this is called in.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let RowGroup { parts, schema, source, group } = self;
-        let decode = |part: &mut Part| -> Result<_> {
-            let failed = |error: ArrowError| source.bad(*group, &error.to_string());
+        let decode = |part: &mut ColumnGroup| -> Result<_> {
+            let failed = |error: ArrowError| source.invalid(*group, &error.to_string());
             Ok((part.columns.clone(), part.reader.next().transpose().map_err(failed)?))
         };
         let parts: Vec<(Vec<usize>, Option<RecordBatch>)> =
@@ -320,13 +322,13 @@ impl RowGroup {
         if parts.iter().all(|(_, batch)| batch.is_none()) {
             return Ok(None);
         }
-        source.joined(*group, schema, parts.into_iter()).map(Some)
+        source.join_columns(*group, schema, parts.into_iter()).map(Some)
     }
 }
 
 impl ParquetSource {
-    /// A batch of all columns from batches of some.
-    fn joined(
+    /// Joins the batches of the column groups into one.
+    fn join_columns(
         &self,
         group: usize,
         schema: &SchemaRef,
@@ -336,7 +338,7 @@ impl ParquetSource {
         for (places, batch) in parts {
             let batch = batch.filter(|batch| rows.is_none_or(|rows| rows == batch.num_rows()));
             let batch = batch.ok_or_else(|| {
-                self.bad(group, "its columns do not have the same number of rows")
+                self.invalid(group, "its columns do not have the same number of rows")
             })?;
             rows = Some(batch.num_rows());
             columns.extend(places.into_iter().zip(batch.columns().to_vec()));
@@ -345,17 +347,16 @@ impl ParquetSource {
         let columns = columns.into_iter().map(|(_, column)| column).collect();
         let options = RecordBatchOptions::new().with_row_count(rows);
         RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
-            .map_err(|error| self.bad(group, &error.to_string()))
+            .map_err(|error| self.invalid(group, &error.to_string()))
     }
 
     #[cold]
-    fn bad(&self, group: usize, what: &str) -> Error {
-        bad(&self.file.name, &format!("row group {group}: {what}"))
+    fn invalid(&self, group: usize, what: &str) -> Error {
+        invalid(&self.file.name, &format!("row group {group}: {what}"))
     }
 }
 
-/// The same file with texts and bytes read as views, whatever the program that wrote it had them
-/// in.
+/// Reads text and binary columns as views, whatever types the writer recorded.
 fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
     let view = |field: &Arc<Field>| match viewed(field.data_type()) {
         Some(view) => Arc::new(field.as_ref().clone().with_data_type(view)),
@@ -365,7 +366,7 @@ fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
     let fields: Vec<Arc<Field>> = schema.fields().iter().map(view).collect();
     let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
     let options = ArrowReaderOptions::new().with_schema(schema);
-    // Should the reader not want to, it is read as it was written.
+    // If the reader refuses that, the recorded types are used.
     ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).unwrap_or(metadata)
 }
 
@@ -378,7 +379,7 @@ fn viewed(arrow: &ArrowType) -> Option<ArrowType> {
     }
 }
 
-/// Bytes of a value, if all are of the same width.
+/// Bytes of a value, if the type has a fixed width.
 fn width(arrow: &ArrowType) -> Option<usize> {
     match arrow {
         ArrowType::Null => Some(0),
@@ -390,7 +391,7 @@ fn width(arrow: &ArrowType) -> Option<usize> {
     }
 }
 
-fn bad(path: &Path, what: &str) -> Error {
+fn invalid(path: &Path, what: &str) -> Error {
     let what = what.trim_start_matches("Parquet error: ");
     Error::InvalidInput(format!("{}: cannot be read as Parquet: {what}", path.display()))
 }

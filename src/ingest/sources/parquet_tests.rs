@@ -1,5 +1,4 @@
-//! Parquet files as other programs write them: how large their batches are, and what is in memory
-//! once.
+//! Parquet files as other programs write them: batch sizes and shared values.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
@@ -24,7 +23,7 @@ fn write(columns: Vec<(&str, ArrayRef)>, properties: WriterProperties) -> tempfi
 
 fn open(file: &tempfile::NamedTempFile) -> ParquetSource {
     let opened = Input::path(file.path()).open().unwrap();
-    ParquetSource::open(Spooled::of(opened).unwrap(), false).unwrap().0
+    ParquetSource::open(Spooled::new(opened).unwrap(), false).unwrap().0
 }
 
 fn read(source: &ParquetSource) -> Vec<RecordBatch> {
@@ -84,8 +83,8 @@ fn batches_of_wide_rows_have_few_of_them() {
     let many = rows(vec![("t", wide.clone()), ("n", narrow.clone())], plain().build());
     assert!((700..900).contains(&many), "{many} rows of 20 KB");
     assert_eq!(rows(vec![("n", narrow)], plain().build()), 2000);
-    // Texts that are stored as what they do not share with the one before are as long as they are;
-    // without statistics, as far as anyone knows.
+    // With delta encoding, a text is stored without the prefix that it shares with the previous
+    // one; without statistics, its length is unknown.
     let delta = || plain().set_encoding(Encoding::DELTA_BYTE_ARRAY);
     let many = rows(vec![("t", wide.clone())], delta().build());
     assert!((700..900).contains(&many), "{many} rows of 20 KB");

@@ -1,19 +1,20 @@
-//! Texts as values of a type that somebody has named: single ones, without a file around them.
+//! Parses an array of texts as values of a given type.
 
 use arrow_array::{Array, ArrayRef, StringArray};
 
-use super::csv::column::{Column, Rules};
+use super::csv::column::ColumnBuilder;
+use super::csv::rules::FieldRules;
 use super::csv::split::Field;
 use crate::ingest::text::{Text, time};
 use crate::model::DataType;
 
-/// The values that the texts spell, as in a column of CSV whose type the user has named; or the
-/// first row that spells none. The empty text spells nothing but no bytes.
+/// The values that the texts spell, as in a CSV column of a type named by the user, or the first
+/// row that does not parse. The empty text is valid for binary only.
 pub(in crate::ingest) fn parse_texts(
     data_type: &DataType,
     texts: &StringArray,
 ) -> Result<ArrayRef, usize> {
-    let rules = Rules { quote: b'"', nulls: Vec::new(), empty_is_null: true };
+    let rules = FieldRules { quote: b'"', nulls: Vec::new(), empty_is_null: true };
     let empty = (0..texts.len()).find(|row| texts.is_valid(*row) && texts.value(*row).is_empty());
     if let Some(row) = empty.filter(|_| *data_type != DataType::Binary) {
         return Err(row);
@@ -26,12 +27,12 @@ pub(in crate::ingest) fn parse_texts(
         }
         false => Field::NONE,
     };
-    let mut column = Column::new(data_type, true);
+    let mut column = ColumnBuilder::new(data_type, true);
     column.push_fields(texts.value_data(), (0..texts.len()).map(field), &rules)?;
     column.finish()
 }
 
-/// Whether a text is a point of time that names its zone.
+/// Whether a text is a timestamp with a time zone.
 pub(in crate::ingest) fn names_zone(text: &str) -> bool {
     time::instant(Text::from(text)).is_some_and(|instant| instant.zoned)
 }

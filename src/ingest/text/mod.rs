@@ -1,14 +1,14 @@
-//! Text to values, one field at a time: the parsers that CSV columns and type inference share.
+//! Parses single fields of text: used by CSV and JSON columns and by type inference.
 //!
-//! Every parser takes a slice that *starts* with the field and the field's length: what lies behind
-//! the field lets it load whole machine words without looking at the length first. The `strict`
-//! parsers accept only text from which nothing is lost and that nobody writes for anything else
-//! (`007` and `+1` are no numbers); the lenient ones serve columns whose type the user has named.
+//! Every parser takes a slice that *starts* with the field, and the field's length: the bytes after
+//! the field let it load whole machine words without checking the length first. Strict parsers
+//! accept only text that converts without loss and has no other likely meaning (`007` and `+1` are
+//! no numbers); lenient ones serve columns whose type the user has named.
 
 pub mod number;
 pub mod time;
 
-/// A field with whatever lies behind it.
+/// A field and the bytes after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Text<'a> {
     tail: &'a [u8],
@@ -47,7 +47,7 @@ impl<'a> Text<'a> {
         Text { tail: self.tail.get(n..).unwrap_or_default(), len: self.len - n }
     }
 
-    /// Eight bytes from `at`, of which those behind the field mean nothing.
+    /// Eight bytes from `at`; bytes after the field are arbitrary.
     #[inline]
     pub fn word(&self, at: usize) -> u64 {
         match self.tail.get(at..at + 8).and_then(|bytes| bytes.first_chunk::<8>()) {

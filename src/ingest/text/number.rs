@@ -1,17 +1,17 @@
-//! Integers, floats, decimals and booleans from text.
+//! Parses integers, floats, decimals and booleans.
 //!
-//! Short numbers are taken eight digits at a time in one machine word; a float of up to 18 digits
-//! or so is its digits divided by a power of ten, which is correctly rounded as long as both are
-//! exact in a double. All else goes to `fast_float2`.
+//! Short numbers are parsed eight digits at a time in one machine word. A float of up to about 18
+//! digits is its digits divided by a power of ten, which is rounded correctly as long as both are
+//! exact in a double. Everything else goes to `fast_float2`.
 
 use super::Text;
 
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
-/// Whole numbers up to this are exact in a double.
-pub(in crate::ingest) const EXACT: u64 = 1 << 53;
+/// Integers up to this are exact in a double.
+pub(in crate::ingest) const MAX_EXACT_IN_F64: u64 = 1 << 53;
 
-/// Powers of ten, as whole numbers.
+/// Powers of ten.
 const TENS: [u64; 17] = {
     let mut tens = [1; 17];
     let mut i = 1;
@@ -21,8 +21,8 @@ const TENS: [u64; 17] = {
     }
     tens
 };
-/// Powers of ten, exact in a double.
-const POWERS: [f64; 17] = {
+/// Powers of ten that are exact in a double.
+const TENS_F64: [f64; 17] = {
     let mut powers = [1.0; 17];
     let mut i = 1;
     while i < 17 {
@@ -32,7 +32,7 @@ const POWERS: [f64; 17] = {
     powers
 };
 
-/// The value of eight digits (first digit in the lowest byte), or `None` if a byte is no digit.
+/// The value of eight digits (first digit in the lowest byte), or `None` if a byte is not a digit.
 #[inline]
 fn eight_digits(word: u64) -> Option<u64> {
     let digits = word ^ ZEROS;
@@ -44,7 +44,7 @@ fn eight_digits(word: u64) -> Option<u64> {
     Some(quads.wrapping_mul(10_000).wrapping_add(quads >> 32) & 0xffff_ffff)
 }
 
-/// `len` digits (1 to 8) of `word`, the rest ignored.
+/// The value of the first `len` digits (1 to 8) of `word`.
 #[inline]
 fn up_to_eight(word: u64, len: usize) -> Option<u64> {
     let shift = 64 - 8 * (len as u32).clamp(1, 8);
@@ -76,9 +76,9 @@ fn many_digits(bytes: &[u8]) -> Option<u64> {
     })
 }
 
-/// Whether digits start with a zero that a number would not be written with.
+/// Whether the digits start with a superfluous zero.
 #[inline]
-fn padded(text: Text<'_>) -> bool {
+fn has_leading_zero(text: Text<'_>) -> bool {
     let word = text.word(0);
     word as u8 == b'0' && text.len() > 1 && ((word >> 8) as u8).is_ascii_digit()
 }
@@ -93,11 +93,12 @@ fn signed(negative: bool, magnitude: u64) -> Option<i64> {
     if negative { 0_i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
 }
 
-/// A signed integer without `+`, blanks or leading zeros; `-0` is none, for its sign would be lost.
+/// A signed integer without `+`, blanks or leading zeros. `-0` is refused because its sign would be
+/// lost.
 #[inline]
 pub fn int64(text: Text<'_>) -> Option<i64> {
     let (negative, rest) = split_sign(text);
-    if padded(rest) {
+    if has_leading_zero(rest) {
         return None;
     }
     let magnitude = digits(rest)?;
@@ -110,7 +111,7 @@ pub fn int64(text: Text<'_>) -> Option<i64> {
 /// An unsigned integer without `+`, blanks or leading zeros.
 #[inline]
 pub fn uint64(text: Text<'_>) -> Option<u64> {
-    if padded(text) { None } else { digits(text) }
+    if has_leading_zero(text) { None } else { digits(text) }
 }
 
 /// An integer as a person may write it: blanks around it, `+`, leading zeros.
@@ -125,8 +126,7 @@ pub fn int128_lenient(text: Text<'_>) -> Option<i128> {
     Some(if negative { -magnitude } else { magnitude })
 }
 
-/// A double, where nothing is lost but digits behind the point: a whole number must be exact, and
-/// leading zeros and `+` make it text.
+/// A double without `+` or leading zeros. Fractions are rounded; an integer must be exact.
 #[inline]
 pub fn float64(text: Text<'_>) -> Option<f64> {
     match float_fast(text) {
@@ -138,7 +138,7 @@ pub fn float64(text: Text<'_>) -> Option<f64> {
 #[inline]
 fn float_fast(text: Text<'_>) -> Option<f64> {
     let (negative, rest) = split_sign(text);
-    if padded(rest) {
+    if has_leading_zero(rest) {
         return None;
     }
     let len = rest.len();
@@ -153,7 +153,7 @@ fn float_fast(text: Text<'_>) -> Option<f64> {
     } else {
         long_mantissa(rest)?
     };
-    let value = mantissa as f64 / POWERS.get(scale)?;
+    let value = mantissa as f64 / TENS_F64.get(scale)?;
     Some(if negative { -value } else { value })
 }
 
@@ -165,7 +165,7 @@ fn find_dot(word: u64) -> usize {
     (zero.trailing_zeros() / 8) as usize
 }
 
-/// The word without its byte `dot`, and how many digits are left.
+/// Removes byte `dot` from the word; returns it with the number of digits.
 #[inline]
 fn cut_dot(word: u64, dot: usize, len: usize) -> (u64, usize) {
     if dot >= len {
@@ -175,15 +175,15 @@ fn cut_dot(word: u64, dot: usize, len: usize) -> (u64, usize) {
     ((word & low) | ((word >> 8) & !low), len - 1)
 }
 
-/// Digits and scale of 9 or more characters, if the digits are exact in a double. A point counts
-/// among the first eight characters only: floats are seldom written otherwise.
+/// Digits and scale of 9 or more characters, if the digits are exact in a double. The point is
+/// looked for among the first eight characters only: few floats have it later.
 #[inline]
 fn long_mantissa(text: Text<'_>) -> Option<(u64, usize)> {
     let (len, word) = (text.len(), text.word(0));
     let dot = find_dot(word);
     let (mantissa, scale) = if dot < 8 {
         let scale = len - dot - 1;
-        // At most 16 digits behind the point, and 18 in all, so that nothing overflows.
+        // At most 16 digits after the point and 18 in all, so that nothing overflows.
         if scale > 16 || dot + scale > 18 {
             return None;
         }
@@ -195,7 +195,7 @@ fn long_mantissa(text: Text<'_>) -> Option<(u64, usize)> {
     } else {
         return None;
     };
-    (mantissa <= EXACT).then_some((mantissa, scale))
+    (mantissa <= MAX_EXACT_IN_F64).then_some((mantissa, scale))
 }
 
 #[cold]
@@ -212,21 +212,21 @@ fn float_slow(bytes: &[u8]) -> Option<f64> {
     finite_or_spelled(bytes)
 }
 
-/// Whether a whole number of up to 38 digits survives the way to a double and back.
+/// Whether an integer of up to 38 digits is exact in a double.
 fn exact_in_double(digits: &[u8]) -> bool {
     let parse = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u128>().ok();
-    // Powers of two times an odd number of at most 53 bits.
+    // A power of two times an odd number of at most 53 bits.
     parse(digits).is_some_and(|v| v == 0 || 128 - v.leading_zeros() - v.trailing_zeros() <= 53)
 }
 
-/// What `fast_float2` reads, except a number that overflows to infinity.
+/// What `fast_float2` parses, except numbers that overflow to infinity.
 fn finite_or_spelled(bytes: &[u8]) -> Option<f64> {
     let value: f64 = fast_float2::parse(bytes).ok()?;
     let spelled = bytes.iter().any(|b| matches!(b, b'i' | b'I'));
     (!value.is_infinite() || spelled).then_some(value)
 }
 
-/// A double as a person may write it: blanks, `+`, leading zeros, whole numbers rounded.
+/// A double as a person may write it: blanks, `+`, leading zeros, integers rounded.
 pub fn float64_lenient(text: Text<'_>) -> Option<f64> {
     let bytes = text.bytes().trim_ascii();
     finite_or_spelled(bytes.strip_prefix(b"+").unwrap_or(bytes))
@@ -241,7 +241,7 @@ pub fn float32_lenient(text: Text<'_>) -> Option<f32> {
     (!value.is_infinite() || spelled).then_some(value)
 }
 
-/// A decimal as a whole number of units of `10^-scale`; digits that do not fit make it `None`.
+/// A decimal as an integer in units of `10^-scale`; `None` if digits do not fit.
 pub fn decimal(text: Text<'_>, precision: u8, scale: i8) -> Option<i128> {
     let bytes = text.bytes().trim_ascii();
     let (negative, bytes) = match bytes {
@@ -285,8 +285,8 @@ pub fn boolean(text: Text<'_>) -> Option<bool> {
     }
 }
 
-/// The spellings of a truth value that databases write: `true`, `t`, `yes`, `y`, `on`, `1` and
-/// their opposites.
+/// The spellings of booleans that databases write: `true`, `t`, `yes`, `y`, `on`, `1` and their
+/// opposites.
 pub fn boolean_lenient(text: Text<'_>) -> Option<bool> {
     let lower = text.bytes().trim_ascii().to_ascii_lowercase();
     match lower.as_slice() {

@@ -109,14 +109,18 @@ fn decimals_and_booleans() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2000))]
     #[test]
-    fn floats_agree_with_the_standard_library(text in "-?(0|[1-9][0-9]{0,9})\\.[0-9]{0,18}(e-?[0-9]{1,2})?") {
+    fn floats_agree_with_the_standard_library(
+        text in "-?(0|[1-9][0-9]{0,9})\\.[0-9]{0,18}(e-?[0-9]{1,2})?",
+    ) {
         let expected: f64 = text.parse().unwrap();
-        proptest::prop_assert_eq!(float64(text.as_str().into()).map(f64::to_bits), Some(expected.to_bits()));
+        let found = float64(text.as_str().into());
+        proptest::prop_assert_eq!(found.map(f64::to_bits), Some(expected.to_bits()));
     }
 
     #[test]
     fn any_bytes(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..24)) {
         let text = Text::from(bytes.as_slice());
-        let _ = (int64(text), uint64(text), float64(text), int128_lenient(text), decimal(text, 38, 10), boolean_lenient(text));
+        let _ = (int64(text), uint64(text), float64(text), int128_lenient(text));
+        let _ = (decimal(text, 38, 10), boolean_lenient(text));
     }
 }

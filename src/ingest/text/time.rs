@@ -1,5 +1,4 @@
-//! Dates, times of day and timestamps from text: `2013-08-01`, `08:14:37.5`,
-//! `2013-08-01T08:14:37Z`.
+//! Parses dates, times of day and timestamps: `2013-08-01`, `08:14:37.5`, `2013-08-01T08:14:37Z`.
 //!
 //! Digits are checked and combined in machine words, as in [`super::number`]; the calendar is the
 //! proleptic Gregorian one of ISO 8601, years 0000 to 9999.
@@ -10,14 +9,14 @@ use crate::model::TimeUnit;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 const DAYS_BEFORE: [u16; 13] = [0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
 
-/// A point of time as text gives it.
+/// A timestamp or time of day as the text gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instant {
-    /// Seconds since 1970-01-01T00:00:00, of UTC if there is a zone.
+    /// Seconds since 1970-01-01T00:00:00, in UTC if the text names a zone.
     pub seconds: i64,
-    /// Nanoseconds of the second.
+    /// Nanoseconds within the second.
     pub nanos: u32,
-    /// Digits behind the second's point, trailing zeros included.
+    /// Fractional digits, including trailing zeros.
     pub digits: u8,
     /// Whether the text names a zone (`Z` or an offset).
     pub zoned: bool,
@@ -35,15 +34,15 @@ fn four_pairs(word: u64) -> Option<[u32; 4]> {
     Some([pair(0), pair(1), pair(2), pair(3)])
 }
 
-/// Days since 1970-01-01 of a `YYYY-MM-DD` that fills the text.
+/// Days since 1970-01-01 of a text that is a `YYYY-MM-DD`.
 #[inline]
 pub fn date(text: Text<'_>) -> Option<i32> {
-    if text.len() == 10 { date_at(text) } else { None }
+    if text.len() == 10 { leading_date(text) } else { None }
 }
 
-/// Days of the date in the first ten bytes.
+/// Days since 1970-01-01 of the date in the first ten bytes.
 #[inline]
-fn date_at(text: Text<'_>) -> Option<i32> {
+fn leading_date(text: Text<'_>) -> Option<i32> {
     let (head, tail) = (text.word(0), text.word(2));
     if head & 0xff00_00ff_0000_0000 != 0x2d00_002d_0000_0000 {
         return None;
@@ -60,7 +59,7 @@ fn is_leap(year: u32) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
-/// Days since 1970-01-01, or `None` if there is no such day.
+/// Days since 1970-01-01, or `None` if the day does not exist.
 #[inline]
 fn days(year: u32, month: u32, day: u32) -> Option<i32> {
     let before = u32::from(*DAYS_BEFORE.get(month as usize)?);
@@ -74,7 +73,7 @@ fn days(year: u32, month: u32, day: u32) -> Option<i32> {
     if day == 0 || day > longest {
         return None;
     }
-    // Leap days before this year, year 0 being one.
+    // Leap days before this year; year 0 is a leap year.
     let leaps = year.div_ceil(4) - year.div_ceil(100) + year.div_ceil(400);
     let day_of_year = before + u32::from(leap && month > 2) + day - 1;
     Some((year * 365 + leaps + day_of_year) as i32 - 719_528)
@@ -82,7 +81,7 @@ fn days(year: u32, month: u32, day: u32) -> Option<i32> {
 
 /// Seconds since midnight of the `HH:MM:SS` in the first eight bytes.
 #[inline]
-fn clock_at(text: Text<'_>) -> Option<u32> {
+fn leading_clock(text: Text<'_>) -> Option<u32> {
     let word = text.word(0);
     if word & 0x0000_ff00_00ff_0000 != 0x0000_3a00_003a_0000 {
         return None;
@@ -95,7 +94,7 @@ fn clock_at(text: Text<'_>) -> Option<u32> {
     (hour < 24 && minute < 60 && second < 60).then_some(hour * 3600 + minute * 60 + second)
 }
 
-/// Nanoseconds and digits of a fraction of 1 to 9 digits at the start, without its point.
+/// Nanoseconds and digit count of a fraction of 1 to 9 digits, without its point.
 fn fraction(bytes: &[u8]) -> Option<(u32, u8)> {
     let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
     if digits == 0 || digits > 9 {
@@ -105,7 +104,7 @@ fn fraction(bytes: &[u8]) -> Option<(u32, u8)> {
     Some((value * 10_u32.pow(9 - digits as u32), digits as u8))
 }
 
-/// Seconds east of UTC of `Z`, `±HH`, `±HHMM` or `±HH:MM`.
+/// The offset in seconds east of UTC: `Z`, `±HH`, `±HHMM` or `±HH:MM`.
 fn offset(bytes: &[u8]) -> Option<i64> {
     let (sign, digits) = match bytes {
         b"Z" | b"z" => return Some(0),
@@ -132,20 +131,24 @@ pub fn instant(text: Text<'_>) -> Option<Instant> {
     if text.len() < 19 || !matches!(text.word(10) as u8, b' ' | b'T' | b't') {
         return None;
     }
-    let day = i64::from(date_at(text)?);
-    let clock = i64::from(clock_at(text.skip(11))?);
+    let day = i64::from(leading_date(text)?);
+    let clock = i64::from(leading_clock(text.skip(11))?);
     let whole = Instant { seconds: day * 86_400 + clock, nanos: 0, digits: 0, zoned: false };
-    if text.len() == 19 { Some(whole) } else { with_rest(whole, text.skip(19).bytes()) }
+    if text.len() == 19 {
+        Some(whole)
+    } else {
+        with_fraction_and_zone(whole, text.skip(19).bytes())
+    }
 }
 
-fn with_rest(mut instant: Instant, rest: &[u8]) -> Option<Instant> {
+fn with_fraction_and_zone(mut instant: Instant, rest: &[u8]) -> Option<Instant> {
     let mut rest = rest;
     if let [b'.' | b',', digits @ ..] = rest {
         (instant.nanos, instant.digits) = fraction(digits)?;
         rest = digits.get(usize::from(instant.digits)..)?;
     }
     if !rest.is_empty() {
-        // PostgreSQL writes no blank before the zone, others do.
+        // PostgreSQL writes no blank before the zone; others do.
         instant.seconds -= offset(rest.strip_prefix(b" ").unwrap_or(rest))?;
         instant.zoned = true;
     }
@@ -158,15 +161,16 @@ pub fn time_of_day(text: Text<'_>) -> Option<Instant> {
     if text.len() < 8 {
         return None;
     }
-    let whole = Instant { seconds: i64::from(clock_at(text)?), nanos: 0, digits: 0, zoned: false };
+    let whole =
+        Instant { seconds: i64::from(leading_clock(text)?), nanos: 0, digits: 0, zoned: false };
     if text.len() == 8 {
         return Some(whole);
     }
-    with_rest(whole, text.skip(8).bytes()).filter(|instant| !instant.zoned)
+    with_fraction_and_zone(whole, text.skip(8).bytes()).filter(|instant| !instant.zoned)
 }
 
 impl Instant {
-    /// The instant counted in `unit`, if it is a whole number of them and fits.
+    /// The instant in units of `unit`, if that is exact and fits.
     #[inline]
     pub fn ticks(&self, unit: TimeUnit) -> Option<i64> {
         let per_second = unit.per_second();

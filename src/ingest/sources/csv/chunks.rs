@@ -1,44 +1,43 @@
-//! Cutting a stream of CSV bytes into pieces that parse independently.
+//! Cuts a stream of CSV bytes into chunks that can be parsed independently.
 //!
-//! A chunk ends at the last row end within its size, or if a single row is longer at a row end as
-//! soon after as there is one; so boundaries depend on the bytes alone. Only quotes and line feeds
-//! matter here: a quote opens a quoted field where a field starts and nowhere else, exactly as the
-//! splitter sees it. Carriage returns that end rows are line feeds by then ([`LineEnds`]).
+//! A chunk ends at the last row end within its size or, if a single row is longer, at the end of
+//! that row; so boundaries depend on the bytes alone. Only quotes and line feeds matter here: a
+//! quote opens a quoted field only at the start of a field, as in the splitter. Carriage returns
+//! that end rows have been replaced by line feeds ([`LineEnds`]).
 //!
-//! Where bad rows are left out, they are cut as [`super::rows`] cuts them, and a quoted field that
-//! is longer than `MAX_OPEN_BYTES` counts as one without an end: it must not take the whole rest of
-//! the input with it.
+//! With `skip_bad_rows`, bad rows are cut as in [`super::rows`], and a quoted field of more than
+//! `MAX_OPEN_BYTES` counts as unterminated, so that it does not swallow the rest of the input.
 
 use std::path::{Path, PathBuf};
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::CsvOptions;
 use super::guess::{COMMA, find_delimiter};
 use super::line_ends::LineEnds;
+use super::options::CsvOptions;
 use super::rows::{AfterQuote, after_quote};
 use super::split::{blank_line, is_blank};
 use crate::error::{Error, Result};
-use crate::ingest::sources::input::{Bytes, fill};
+use crate::ingest::sources::stream::{Bytes, fill};
 use crate::limits;
 
 /// Bytes of a chunk, unless one row is longer.
 pub const CHUNK_BYTES: usize = 4 << 20;
-/// Bytes of a quoted field, about, where bad rows are left out.
+/// Approximate limit on the bytes of a quoted field where bad rows are left out.
 pub(super) const MAX_OPEN_BYTES: usize = 16 << 20;
 
 /// Whole rows of raw text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsvChunk {
-    /// The text; its last row always ends with a line feed, or inside an open quote.
+    /// The text. Its last row ends with a line feed, or inside an open quote.
     pub text: Vec<u8>,
-    /// Number of the chunk in its input, from 0. The first one holds the header, if there is one.
+    /// Number of the chunk in its input, from 0. The first chunk has the header, if there is one.
     pub number: u64,
     /// Physical line of the first row, from 1.
     pub line: u64,
-    /// Where the chunk starts in the uncompressed input.
+    /// Offset of the chunk in the uncompressed input.
     pub offset: u64,
-    /// What stands between its fields.
+    /// Delimiter of fields.
     pub delimiter: u8,
 }
 
@@ -46,10 +45,10 @@ pub struct CsvChunk {
 pub struct CsvChunks {
     name: PathBuf,
     bytes: Bytes,
-    /// Found out with the first chunk where it was not asked for.
+    /// Detected in the first chunk if not given.
     delimiter: Option<u8>,
     quote: u8,
-    /// Found out with the first row.
+    /// Detected in the first row.
     line_ends: Option<LineEnds>,
     chunk_bytes: usize,
     row_limit: usize,
@@ -79,22 +78,21 @@ impl CsvChunks {
         }
     }
 
-    /// Chunks of another size than [`CHUNK_BYTES`].
+    /// Sets a chunk size other than [`CHUNK_BYTES`].
     #[must_use]
     pub fn with_chunk_bytes(mut self, bytes: usize) -> Self {
         self.chunk_bytes = bytes.max(1);
         self
     }
 
-    /// Rows (and so quoted fields) of more bytes than this are an error.
+    /// Makes longer rows, and so longer quoted fields, an error.
     #[must_use]
     pub fn with_row_limit(mut self, bytes: usize) -> Self {
         self.row_limit = bytes.min(limits::MAX_VALUE_BYTES);
         self
     }
 
-    /// Where bad rows are left out: a quoted field that is longer counts as one without an end; 16
-    /// MiB otherwise.
+    /// With `skip_bad_rows`, longer quoted fields count as unterminated; the default is 16 MiB.
     #[must_use]
     pub fn with_max_open(mut self, bytes: usize) -> Self {
         self.max_open = bytes;
@@ -109,7 +107,7 @@ impl CsvChunks {
     fn read_chunk(&mut self) -> Result<Option<CsvChunk>> {
         let mut text = Vec::with_capacity(self.chunk_bytes.max(self.carry.len()));
         text.append(&mut self.carry);
-        // The first chunk has room for a byte-order mark.
+        // The first chunk must have room for a byte-order mark.
         let mut size = if self.next.0 == 0 { self.chunk_bytes.max(3) } else { self.chunk_bytes };
         let mut ends = RowEnds { skip_bad_rows: self.skip_bad_rows, ..RowEnds::default() };
         loop {
@@ -120,7 +118,7 @@ impl CsvChunks {
             }
             if self.line_ends.is_none() {
                 let enough = text.len() >= CHUNK_BYTES.min(self.row_limit).min(self.max_open);
-                self.line_ends = LineEnds::of(&text, more, enough, self.delimiter, self.quote);
+                self.line_ends = LineEnds::find(&text, more, enough, self.delimiter, self.quote);
                 new = 0;
             }
             let Some(line_ends) = &mut self.line_ends else {
@@ -181,14 +179,15 @@ impl CsvChunks {
         } else if text.starts_with(&[0xff, 0xfe]) || text.starts_with(&[0xfe, 0xff]) {
             let name = self.name.display();
             return Err(Error::Unsupported(format!(
-                "{name} is UTF-16; convert it to UTF-8 first, for example with iconv -f UTF-16 -t UTF-8"
+                "{name} is UTF-16; convert it to UTF-8 first, for example with iconv -f UTF-16 -t \
+                 UTF-8"
             )));
         }
         Ok(())
     }
 
-    /// Drops the empty lines that `text` starts with, so that the first chunk holds the first row.
-    /// True if it holds no more than half an empty line.
+    /// Drops leading empty lines, so that the first chunk starts with the first row. Returns true
+    /// if nothing but part of an empty line is left.
     fn skip_empty_lines(&mut self, text: &mut Vec<u8>) -> bool {
         let mut rows = 0;
         while let Some(length) = text.get(rows..).and_then(blank_line) {
@@ -202,8 +201,8 @@ impl CsvChunks {
 
     fn mixed_line_ends(&self) -> Error {
         Error::InvalidInput(format!(
-            "{}: rows end with a carriage return first, and with a line feed later; make them one, for example with \
-             tr '\\r' '\\n'",
+            "{}: rows end with a carriage return first, and with a line feed later; convert them, \
+             for example with tr '\\r' '\\n'",
             self.name.display()
         ))
     }
@@ -216,8 +215,9 @@ impl CsvChunks {
                 let before = text.get(..open).unwrap_or_default();
                 let line = self.next.1 + memchr_iter(b'\n', before).count() as u64;
                 Error::LimitExceeded(format!(
-                    "{name}: the quoted field that starts in line {line} is longer than {limit} MiB; \
-                     is its closing quote missing, or the quote character another one (--quote)?"
+                    "{name}: the quoted field that starts in line {line} is longer than {limit} \
+                     MiB; is its closing quote missing, or the quote character another one \
+                     (--quote)?"
                 ))
             }
             None => Error::LimitExceeded(format!(
@@ -241,16 +241,16 @@ impl Iterator for CsvChunks {
     }
 }
 
-/// The last row end of a growing text.
+/// Finds the last row end of a growing text.
 #[derive(Debug, Default)]
 struct RowEnds {
-    /// Looked at so far.
+    /// Scanned up to here.
     at: usize,
-    /// Where the quoted field started that `at` is inside of.
+    /// Start of the quoted field that `at` is inside of.
     open: Option<usize>,
-    /// Behind the last row end; 0 if there is none yet.
+    /// Just after the last row end; 0 if there is none yet.
     last: usize,
-    /// Whether text after a closing quote ends the row with the line of the opening one.
+    /// Whether text after a closing quote ends the row at the line of the opening quote.
     skip_bad_rows: bool,
 }
 
@@ -269,9 +269,9 @@ impl RowEnds {
                 match after_quote(text.get(at + 1..).unwrap_or_default(), delimiter, quote) {
                     AfterQuote::Doubled => self.at = at + 2,
                     AfterQuote::Closed => (self.open, self.at) = (None, at + 1),
-                    AfterQuote::Text if self.end_row(text, open) => {}
-                    AfterQuote::Text | AfterQuote::Unknown => {
-                        // More text will tell.
+                    AfterQuote::Junk if self.end_row(text, open) => {}
+                    AfterQuote::Junk | AfterQuote::Unknown => {
+                        // Undecided until there is more text.
                         self.at = at;
                         return;
                     }
@@ -279,7 +279,7 @@ impl RowEnds {
             } else if self.open.is_some() {
                 match text.get(at + 1) {
                     None => {
-                        // The next byte tells whether this quote closes.
+                        // The next byte decides whether this quote closes the field.
                         self.at = at;
                         return;
                     }
@@ -297,7 +297,7 @@ impl RowEnds {
         }
     }
 
-    /// Ends the row with the line in which its bad field opens, if the end of that is there.
+    /// Ends the row at the line in which its bad field opens, if the text has the end of that line.
     fn end_row(&mut self, text: &[u8], open: usize) -> bool {
         let Some(end) = memchr(b'\n', text.get(open..).unwrap_or_default()) else { return false };
         self.last = open + end + 1;
@@ -305,12 +305,12 @@ impl RowEnds {
         true
     }
 
-    /// Ends a row with a field that has been open for more than so many bytes.
+    /// Ends a row whose quoted field has been open for more than `bytes` bytes.
     fn give_up(&mut self, text: &[u8], bytes: usize) -> bool {
         self.open.is_some_and(|open| text.len() - open > bytes && self.end_row(text, open))
     }
 
-    /// Takes in bytes from `at` on that are outside quotes.
+    /// Scans bytes from `at` on that are outside quotes.
     fn note_row_end(&mut self, outside: &[u8]) {
         if let Some(last) = memrchr(b'\n', outside) {
             self.last = self.at + last + 1;

@@ -1,118 +1,44 @@
-//! One column of a chunk under construction: fields parsed straight into the buffers of an Arrow
-//! array.
+//! Builds one column of a chunk: fields are parsed directly into the buffers of an Arrow array.
 
 use std::sync::Arc;
 
-use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
-    Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
-use arrow_array::{
-    ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, NullArray, PrimitiveArray, StringArray,
-};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_array::types::{Date32Type, Decimal128Type, Float32Type, Float64Type};
+use arrow_array::{ArrayRef, BooleanArray, NullArray, PrimitiveArray};
+use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 
+use super::arrays::{BitmapBuilder, array, bytes_array, int_array, uint_array};
+use super::rules::{FieldRules, unescape, unquoted};
 use super::split::{Field, Tile};
 use crate::ingest::text::{Text, number, time};
 use crate::model::{DataType, TimeUnit};
 
-/// How fields that are no values look.
-#[derive(Clone, Debug)]
-pub(in crate::ingest::sources) struct Rules {
-    pub(in crate::ingest::sources) quote: u8,
-    pub(in crate::ingest::sources) nulls: Vec<Vec<u8>>,
-    pub(in crate::ingest::sources) empty_is_null: bool,
-}
-
-impl Rules {
-    #[inline]
-    pub(super) fn is_null(&self, bytes: &[u8]) -> bool {
-        self.nulls.iter().any(|null| null == bytes)
-    }
-}
-
-/// The field's bytes, doubled quotes made single in `scratch` where there are any.
-#[inline]
-pub(super) fn unquoted<'a>(
-    text: &'a [u8],
-    field: Field,
-    rules: &Rules,
-    scratch: &'a mut Vec<u8>,
-) -> Text<'a> {
-    let tail = text.get(field.start..).unwrap_or_default();
-    if !field.escaped {
-        return Text::new(tail, field.len);
-    }
-    scratch.clear();
-    unescape(Text::new(tail, field.len).bytes(), rules.quote, scratch);
-    Text::from(scratch.as_slice())
-}
-
-/// Appends a quoted field with its doubled quotes made single.
-fn unescape(mut bytes: &[u8], quote: u8, out: &mut Vec<u8>) {
-    while let Some(at) = memchr::memchr(quote, bytes) {
-        let (head, rest) = bytes.split_at((at + 1).min(bytes.len()));
-        out.extend_from_slice(head);
-        bytes = rest.strip_prefix(&[quote]).unwrap_or(rest);
-    }
-    out.extend_from_slice(bytes);
-}
-
-/// Bits appended one at a time.
-#[derive(Default)]
-struct Bits {
-    words: Vec<u64>,
-    word: u64,
-    len: usize,
-    ones: usize,
-}
-
-impl Bits {
-    #[inline]
-    fn push(&mut self, bit: bool) {
-        self.word |= u64::from(bit) << (self.len % 64);
-        self.ones += usize::from(bit);
-        self.len += 1;
-        if self.len.is_multiple_of(64) {
-            self.words.push(self.word);
-            self.word = 0;
-        }
-    }
-
-    fn finish(mut self) -> BooleanBuffer {
-        self.words.push(self.word);
-        BooleanBuffer::new(Buffer::from_vec(self.words), 0, self.len)
-    }
-}
-
 enum Values {
     Null(usize),
     Bool(Vec<bool>),
-    /// Signed words and everything counted in them; narrower types are cut down at the end.
+    /// All signed integers and times; narrower types are cut down at the end.
     Int(Vec<i64>),
     UInt(Vec<u64>),
     Float32(Vec<f32>),
     Float64(Vec<f64>),
     Date(Vec<i32>),
-    Wide(Vec<i128>),
+    Decimal(Vec<i128>),
     Bytes {
         offsets: Vec<i32>,
         bytes: Vec<u8>,
     },
 }
 
-/// A column and what it has so far.
-pub(in crate::ingest::sources) struct Column {
+/// A column under construction.
+pub(in crate::ingest::sources) struct ColumnBuilder {
     data_type: DataType,
     lenient: bool,
     values: Values,
-    valid: Bits,
+    valid: BitmapBuilder,
 }
 
-impl Column {
-    /// An empty column; `lenient` takes the spellings that only a user's word makes unambiguous.
+impl ColumnBuilder {
+    /// An empty column; `lenient` accepts spellings that are ambiguous unless the user has named
+    /// the type.
     pub(in crate::ingest::sources) fn new(data_type: &DataType, lenient: bool) -> Self {
         let values = match data_type {
             DataType::Null => Values::Null(0),
@@ -123,20 +49,25 @@ impl Column {
             DataType::Float32 => Values::Float32(Vec::new()),
             DataType::Float64 => Values::Float64(Vec::new()),
             DataType::Date => Values::Date(Vec::new()),
-            DataType::Decimal { .. } => Values::Wide(Vec::new()),
+            DataType::Decimal { .. } => Values::Decimal(Vec::new()),
             DataType::Utf8 | DataType::Binary => {
                 Values::Bytes { offsets: vec![0], bytes: Vec::new() }
             }
             _ => Values::Int(Vec::new()),
         };
-        Column { data_type: data_type.clone(), lenient, values, valid: Bits::default() }
+        ColumnBuilder {
+            data_type: data_type.clone(),
+            lenient,
+            values,
+            valid: BitmapBuilder::default(),
+        }
     }
 
     pub(super) fn data_type(&self) -> &DataType {
         &self.data_type
     }
 
-    /// Makes room for `rows` more rows.
+    /// Reserves space for `rows` more rows.
     pub(in crate::ingest::sources) fn reserve(&mut self, rows: usize) {
         match &mut self.values {
             Values::Null(_) => return,
@@ -146,81 +77,93 @@ impl Column {
             Values::Float32(v) => v.reserve(rows),
             Values::Float64(v) => v.reserve(rows),
             Values::Date(v) => v.reserve(rows),
-            Values::Wide(v) => v.reserve(rows),
+            Values::Decimal(v) => v.reserve(rows),
             Values::Bytes { offsets, .. } => offsets.reserve(rows),
         }
         self.valid.words.reserve(rows / 64 + 1);
     }
 
-    /// Appends a column of a tile, or says which row does not parse; those before it have been
-    /// appended.
+    /// Appends a column of a tile. The error is the first row that does not parse; rows before it
+    /// have been appended.
     pub(super) fn push(
         &mut self,
         tile: Tile<'_>,
         index: usize,
-        rules: &Rules,
+        rules: &FieldRules,
     ) -> Result<(), usize> {
         self.push_fields(tile.text(), tile.column(index), rules)
     }
 
-    /// Appends fields of `text`, or says which one does not parse; those before it have been
-    /// appended.
+    /// Appends fields of `text`. The error is the first one that does not parse; those before it
+    /// have been appended.
     pub(in crate::ingest::sources) fn push_fields(
         &mut self,
         text: &[u8],
         fields: impl Iterator<Item = Field>,
-        rules: &Rules,
+        rules: &FieldRules,
     ) -> Result<(), usize> {
         let lenient = self.lenient;
-        let fill = Fill { text, fields, rules, valid: &mut self.valid };
-        let zoned = |zone: &Option<Arc<str>>| Zone::of(zone.as_deref(), lenient);
+        let appender = FieldAppender { text, fields, rules, valid: &mut self.valid };
+        let zoned = |zone: &Option<Arc<str>>| Zone::expected(zone.as_deref(), lenient);
         match (&mut self.values, &self.data_type) {
-            (Values::Null(rows), _) => fill.nulls(rows),
+            (Values::Null(rows), _) => appender.nulls(rows),
             (Values::Bytes { offsets, bytes }, DataType::Binary) => {
-                fill.bytes(offsets, bytes, take_hexadecimal)
+                appender.bytes(offsets, bytes, take_hexadecimal)
             }
-            (Values::Bytes { offsets, bytes }, _) => fill.bytes(offsets, bytes, |_, _| ()),
+            (Values::Bytes { offsets, bytes }, _) => appender.bytes(offsets, bytes, |_, _| ()),
             (Values::Bool(out), _) => {
-                fill.values(out, number::boolean, lenient.then_some(number::boolean_lenient))
+                appender.values(out, number::boolean, lenient.then_some(number::boolean_lenient))
             }
             (Values::Int(out), DataType::Timestamp { unit, zone }) => {
                 let (unit, zone) = (*unit, zoned(zone));
-                fill.values(out, |text| timestamp(text, unit, zone), strict_only())
+                appender.values(out, |text| timestamp(text, unit, zone), strict_only())
             }
             (Values::Int(out), DataType::Time { unit }) => {
-                fill.values(out, |text| time::time_of_day(text)?.ticks(*unit), strict_only())
+                appender.values(out, |text| time::time_of_day(text)?.ticks(*unit), strict_only())
             }
             (Values::Int(out), DataType::Int64) => {
                 let loose = |text: Text<'_>| i64::try_from(number::int128_lenient(text)?).ok();
-                fill.values(out, number::int64, lenient.then_some(loose))
+                appender.values(out, number::int64, lenient.then_some(loose))
             }
             (Values::Int(out), narrow) => {
                 let bounds = signed_bounds(narrow);
                 let fits = |v: &i64| bounds.contains(v);
                 let loose =
                     |text: Text<'_>| i64::try_from(number::int128_lenient(text)?).ok().filter(fits);
-                fill.values(out, |text| number::int64(text).filter(fits), lenient.then_some(loose))
+                appender.values(
+                    out,
+                    |text| number::int64(text).filter(fits),
+                    lenient.then_some(loose),
+                )
             }
             (Values::UInt(out), data_type) => {
                 let most = unsigned_bound(data_type);
                 let fits = |v: &u64| *v <= most;
                 let loose =
                     |text: Text<'_>| u64::try_from(number::int128_lenient(text)?).ok().filter(fits);
-                fill.values(out, |text| number::uint64(text).filter(fits), lenient.then_some(loose))
+                appender.values(
+                    out,
+                    |text| number::uint64(text).filter(fits),
+                    lenient.then_some(loose),
+                )
             }
-            (Values::Float32(out), _) => fill.values(out, number::float32_lenient, strict_only()),
+            (Values::Float32(out), _) => {
+                appender.values(out, number::float32_lenient, strict_only())
+            }
             (Values::Float64(out), _) => {
-                fill.values(out, number::float64, lenient.then_some(number::float64_lenient))
+                appender.values(out, number::float64, lenient.then_some(number::float64_lenient))
             }
-            (Values::Date(out), _) => fill.values(out, time::date, strict_only()),
-            (Values::Wide(out), DataType::Decimal { precision, scale }) => {
-                fill.values(out, |text| number::decimal(text, *precision, *scale), strict_only())
-            }
-            (Values::Wide(_), _) => Err(0),
+            (Values::Date(out), _) => appender.values(out, time::date, strict_only()),
+            (Values::Decimal(out), DataType::Decimal { precision, scale }) => appender.values(
+                out,
+                |text| number::decimal(text, *precision, *scale),
+                strict_only(),
+            ),
+            (Values::Decimal(_), _) => Err(0),
         }
     }
 
-    /// The Arrow array, or the row whose text is not UTF-8.
+    /// The Arrow array; the error is a row that is not UTF-8.
     pub(in crate::ingest::sources) fn finish(self) -> Result<ArrayRef, usize> {
         let nulls = self.valid.len - self.valid.ones;
         let nulls = (nulls > 0).then(|| NullBuffer::new(self.valid.finish()));
@@ -232,7 +175,7 @@ impl Column {
             Values::Float32(values) => array::<Float32Type>(values, nulls),
             Values::Float64(values) => array::<Float64Type>(values, nulls),
             Values::Date(values) => array::<Date32Type>(values, nulls),
-            Values::Wide(values) => {
+            Values::Decimal(values) => {
                 let array =
                     PrimitiveArray::<Decimal128Type>::new(ScalarBuffer::from(values), nulls);
                 Arc::new(array.with_data_type(self.data_type.to_arrow()))
@@ -248,19 +191,19 @@ fn strict_only<T>() -> Option<fn(Text<'_>) -> Option<T>> {
     None
 }
 
-/// What a timestamp's text may say of a zone.
+/// Whether the text of a timestamp names a zone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Zone {
-    /// Nothing: a wall clock.
+    /// It must not: local time.
     Absent,
-    /// It must name one.
+    /// It must.
     Needed,
-    /// It may: without one it is UTC.
+    /// It may; without one it is UTC.
     Optional,
 }
 
 impl Zone {
-    fn of(zone: Option<&str>, lenient: bool) -> Self {
+    fn expected(zone: Option<&str>, lenient: bool) -> Self {
         match zone {
             None => Zone::Absent,
             Some("UTC" | "utc" | "Z" | "+00:00" | "Etc/UTC") if lenient => Zone::Optional,
@@ -303,16 +246,16 @@ fn unsigned_bound(data_type: &DataType) -> u64 {
     }
 }
 
-/// Fields of a column on their way into buffers.
-struct Fill<'a, F> {
+/// Appends fields to the buffers of a column.
+struct FieldAppender<'a, F> {
     text: &'a [u8],
     fields: F,
-    rules: &'a Rules,
-    valid: &'a mut Bits,
+    rules: &'a FieldRules,
+    valid: &'a mut BitmapBuilder,
 }
 
-impl<F: Iterator<Item = Field>> Fill<'_, F> {
-    /// Fixed-width values.
+impl<F: Iterator<Item = Field>> FieldAppender<'_, F> {
+    /// Appends fixed-width values.
     #[inline]
     fn values<T: Copy + Default>(
         self,
@@ -351,7 +294,7 @@ impl<F: Iterator<Item = Field>> Fill<'_, F> {
         Ok(())
     }
 
-    /// A column without values.
+    /// Appends to a column without values.
     fn nulls(self, rows: &mut usize) -> Result<(), usize> {
         for (row, field) in self.fields.enumerate() {
             let bytes = self.text.get(field.start..field.start + field.len).unwrap_or_default();
@@ -365,7 +308,7 @@ impl<F: Iterator<Item = Field>> Fill<'_, F> {
         Ok(())
     }
 
-    /// Text and binary; `finish` is called with where each value starts.
+    /// Appends text or binary; `finish` is called with the start of each value.
     #[inline]
     fn bytes(
         self,
@@ -393,8 +336,8 @@ impl<F: Iterator<Item = Field>> Fill<'_, F> {
     }
 }
 
-/// Makes bytes of the value from `start` on if it is `\x` and pairs of hexadecimal digits, which is
-/// how bytes are printed.
+/// Decodes the value from `start` on if it is `\x` followed by pairs of hexadecimal digits, the
+/// form in which bytes are printed.
 fn take_hexadecimal(out: &mut Vec<u8>, start: usize) {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let pair = |pair: &[u8]| match *pair {
@@ -410,8 +353,8 @@ fn take_hexadecimal(out: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// Appends the first `len` bytes; short ones are copied as a whole word and cut off, which needs no
-/// call.
+/// Appends the first `len` bytes. Short values are copied as a whole word and truncated, which
+/// needs no call.
 #[inline]
 fn append(out: &mut Vec<u8>, tail: &[u8], len: usize) {
     match tail.first_chunk::<16>() {
@@ -421,85 +364,5 @@ fn append(out: &mut Vec<u8>, tail: &[u8], len: usize) {
             out.truncate(before + len);
         }
         _ => out.extend_from_slice(tail.get(..len).unwrap_or(tail)),
-    }
-}
-
-fn array<T: ArrowPrimitiveType>(values: Vec<T::Native>, nulls: Option<NullBuffer>) -> ArrayRef {
-    Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), nulls))
-}
-
-fn cut<T: ArrowPrimitiveType, V: Copy>(
-    values: &[V],
-    nulls: Option<NullBuffer>,
-    f: fn(V) -> T::Native,
-) -> ArrayRef {
-    array::<T>(values.iter().map(|v| f(*v)).collect(), nulls)
-}
-
-fn int_array(data_type: &DataType, values: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
-    match data_type {
-        DataType::Int8 => cut::<Int8Type, _>(&values, nulls, |v| v as i8),
-        DataType::Int16 => cut::<Int16Type, _>(&values, nulls, |v| v as i16),
-        DataType::Int32 => cut::<Int32Type, _>(&values, nulls, |v| v as i32),
-        DataType::Time { unit } => match unit {
-            TimeUnit::Second => cut::<Time32SecondType, _>(&values, nulls, |v| v as i32),
-            TimeUnit::Millisecond => cut::<Time32MillisecondType, _>(&values, nulls, |v| v as i32),
-            TimeUnit::Microsecond => array::<Time64MicrosecondType>(values, nulls),
-            TimeUnit::Nanosecond => array::<Time64NanosecondType>(values, nulls),
-        },
-        DataType::Timestamp { unit, zone } => {
-            let values = ScalarBuffer::from(values);
-            let zone = zone.clone();
-            match unit {
-                TimeUnit::Second => stamps::<TimestampSecondType>(values, nulls, zone),
-                TimeUnit::Millisecond => stamps::<TimestampMillisecondType>(values, nulls, zone),
-                TimeUnit::Microsecond => stamps::<TimestampMicrosecondType>(values, nulls, zone),
-                TimeUnit::Nanosecond => stamps::<TimestampNanosecondType>(values, nulls, zone),
-            }
-        }
-        _ => array::<Int64Type>(values, nulls),
-    }
-}
-
-fn stamps<T: arrow_array::types::ArrowTimestampType>(
-    values: ScalarBuffer<i64>,
-    nulls: Option<NullBuffer>,
-    zone: Option<Arc<str>>,
-) -> ArrayRef {
-    Arc::new(PrimitiveArray::<T>::new(values, nulls).with_timezone_opt(zone))
-}
-
-fn uint_array(data_type: &DataType, values: Vec<u64>, nulls: Option<NullBuffer>) -> ArrayRef {
-    match data_type {
-        DataType::UInt8 => cut::<UInt8Type, _>(&values, nulls, |v| v as u8),
-        DataType::UInt16 => cut::<UInt16Type, _>(&values, nulls, |v| v as u16),
-        DataType::UInt32 => cut::<UInt32Type, _>(&values, nulls, |v| v as u32),
-        _ => array::<UInt64Type>(values, nulls),
-    }
-}
-
-fn bytes_array(
-    data_type: &DataType,
-    offsets: Vec<i32>,
-    bytes: Vec<u8>,
-    nulls: Option<NullBuffer>,
-) -> Result<ArrayRef, usize> {
-    let (offsets, bytes) = (ScalarBuffer::from(offsets), Buffer::from_vec(bytes));
-    let bounds = OffsetBuffer::new(offsets.clone());
-    if *data_type == DataType::Binary {
-        return Ok(Arc::new(BinaryArray::new(bounds, bytes, nulls)));
-    }
-    match StringArray::try_new(bounds, bytes.clone(), nulls) {
-        Ok(array) => Ok(Arc::new(array)),
-        Err(_) => {
-            let value = |pair: &[i32]| match *pair {
-                [start, end] => bytes.get(start as usize..end as usize).unwrap_or_default(),
-                _ => &[],
-            };
-            Err(offsets
-                .windows(2)
-                .position(|pair| std::str::from_utf8(value(pair)).is_err())
-                .unwrap_or(0))
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with an input, in words: file, line, column, value, and what to do.
+//! Error messages about an input: file, line, column, value, and what to do.
 
 use memchr::memchr_iter;
 
@@ -10,8 +10,8 @@ use crate::model::DataType;
 
 /// Characters of a value that a message shows.
 const SHOWN: usize = 80;
-/// Bytes behind a fault that are looked at for signs of something other than text.
-const BINARY: usize = 256;
+/// How many bytes after a fault are checked for binary data.
+const BINARY_CHECK_BYTES: usize = 256;
 
 /// The physical line of a position in the chunk.
 fn line_at(chunk: &CsvChunk, at: usize) -> u64 {
@@ -19,13 +19,15 @@ fn line_at(chunk: &CsvChunk, at: usize) -> u64 {
     chunk.line + memchr_iter(b'\n', before).count() as u64
 }
 
-/// A row that cannot be split.
+/// The error for a row that cannot be split.
 #[cold]
 pub(super) fn row_error(schema: &CsvSchema, chunk: &CsvChunk, fault: Fault) -> Error {
     let file = schema.file.display();
     let quote = char::from(schema.quote);
     let (Fault::Fields { at, .. } | Fault::AfterQuote { at } | Fault::Unterminated { at }) = fault;
-    if let Some(nul) = memchr::memchr(0, chunk.text.get(..at + BINARY).unwrap_or(&chunk.text)) {
+    if let Some(nul) =
+        memchr::memchr(0, chunk.text.get(..at + BINARY_CHECK_BYTES).unwrap_or(&chunk.text))
+    {
         return Error::InvalidInput(format!(
             "{file} does not look like text: byte {} is 0, and line {} is not a row of fields",
             chunk.offset + nul as u64,
@@ -34,14 +36,16 @@ pub(super) fn row_error(schema: &CsvSchema, chunk: &CsvChunk, fault: Fault) -> E
     }
     Error::InvalidInput(match fault {
         Fault::Fields { at, found } => format!(
-            "{file}: line {}: {found} {}, expected {}; is the delimiter {:?} right (--delimiter), or a quote missing?",
+            "{file}: line {}: {found} {}, expected {}; is the delimiter {:?} right (--delimiter), \
+             or a quote missing?",
             line_at(chunk, at),
             if found == 1 { "field" } else { "fields" },
             schema.columns.len(),
             char::from(schema.delimiter),
         ),
         Fault::AfterQuote { at } => format!(
-            "{file}: line {}: text after a closing quote; a quote inside a quoted field is written twice: {quote}{quote}",
+            "{file}: line {}: text after a closing quote; a quote inside a quoted field is written \
+             twice: {quote}{quote}",
             line_at(chunk, at)
         ),
         Fault::Unterminated { at } => {
@@ -53,7 +57,7 @@ pub(super) fn row_error(schema: &CsvSchema, chunk: &CsvChunk, fault: Fault) -> E
     })
 }
 
-/// A chunk of something else.
+/// The error for a chunk of binary data.
 #[cold]
 pub(super) fn not_text(schema: &CsvSchema, chunk: &CsvChunk) -> Error {
     let nul = memchr::memchr(0, &chunk.text).unwrap_or(0);
@@ -65,7 +69,7 @@ pub(super) fn not_text(schema: &CsvSchema, chunk: &CsvChunk) -> Error {
 }
 
 /// Why a row that cannot be split is left out.
-pub(super) fn bad_row(schema: &CsvSchema, row: &[u8], fault: Fault) -> String {
+pub(super) fn split_reason(schema: &CsvSchema, row: &[u8], fault: Fault) -> String {
     let mut reason = match fault {
         Fault::Fields { found: 1, .. } => format!("1 field, expected {}", schema.columns.len()),
         Fault::Fields { found, .. } => format!("{found} fields, expected {}", schema.columns.len()),
@@ -79,16 +83,16 @@ pub(super) fn bad_row(schema: &CsvSchema, row: &[u8], fault: Fault) -> String {
 }
 
 /// Why a row with a value that its column cannot hold is left out.
-pub(super) fn bad_value(value: &[u8], expected: &DataType) -> String {
+pub(super) fn type_reason(value: &[u8], expected: &DataType) -> String {
     format!("'{}' is not of type {expected}", shown(value))
 }
 
 /// Why a row with text that is not UTF-8 is left out.
-pub(super) fn bad_utf8(value: &[u8]) -> String {
+pub(super) fn utf8_reason(value: &[u8]) -> String {
     format!("'{}' is not UTF-8", shown(value))
 }
 
-/// The field of a row of the chunk (counted from its first data row).
+/// The field at a row (counted from the first data row) and column of the chunk.
 pub(super) fn find_field(
     schema: &CsvSchema,
     chunk: &CsvChunk,
@@ -108,7 +112,7 @@ pub(super) fn find_field(
     None
 }
 
-/// A field that is not of its column's type.
+/// The error for a field that is not of its column's type.
 #[cold]
 pub(super) fn value_error(
     schema: &CsvSchema,
@@ -126,7 +130,8 @@ pub(super) fn value_error(
         "to read the column as text:"
     };
     Error::InvalidInput(format!(
-        "{}: line {}, column {} ('{name}'): '{}' is not of type {expected}; {hint} --schema {name}:utf8",
+        "{}: line {}, column {} ('{name}'): '{}' is not of type {expected}; {hint} \
+         --schema {name}:utf8",
         schema.file.display(),
         line_at(chunk, field.start),
         column + 1,
@@ -134,7 +139,7 @@ pub(super) fn value_error(
     ))
 }
 
-/// A text that is not UTF-8.
+/// The error for a text that is not UTF-8.
 #[cold]
 pub(super) fn utf8_error(
     schema: &CsvSchema,
@@ -154,7 +159,7 @@ pub(super) fn utf8_error(
     ))
 }
 
-/// A value cut to what a message can hold.
+/// A value, shortened for a message.
 fn shown(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(value.get(..4 * SHOWN).unwrap_or(value));
     let mut short: String = text.chars().take(SHOWN).collect();

@@ -1,13 +1,14 @@
-//! The good rows of a chunk that does not parse as a whole, and what is wrong with the others.
+//! Parses the good rows of a chunk that does not parse as a whole, and says what is wrong with the
+//! others.
 //!
-//! Nothing of this runs while chunks parse. When one does not, its rows are taken apart one by one
-//! (`rows`), those that cannot be split are left out and the rest is parsed again; if that fails
-//! too, the values of all rows are judged (`judge`), and what is left without the bad ones parses.
-//! A chunk is decided upon by itself, and chunks are cut by bytes alone, so the verdict on a row
-//! depends on nothing but the input.
+//! This code runs only for chunks that do not parse. Their rows are split one by one (`rows`), rows
+//! that cannot be split are left out, and the rest is parsed again. If that fails too, the values
+//! of all rows are checked (`bad_values`), and the rows without bad values are parsed. Each chunk
+//! is decided on its own, and chunks are cut by bytes alone, so the verdict on a row depends only
+//! on the input.
 //!
-//! In the first chunk, more zero bytes than half its lines mean that the input is no text at all:
-//! that is an error.
+//! If the first chunk has more zero bytes than half its lines, the input is binary, which is an
+//! error.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,9 +16,9 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use memchr::memchr_iter;
 
+use super::bad_values::{BadValue, find_bad_values};
 use super::chunks::CsvChunk;
-use super::faults::{bad_row, bad_utf8, bad_value, not_text};
-use super::judge::{Verdict, judge};
+use super::faults::{not_text, split_reason, type_reason, utf8_reason};
 use super::parse::parse_chunk;
 use super::rows::{Row, Rows};
 use super::schema::CsvSchema;
@@ -26,19 +27,19 @@ use crate::error::{Error, Result};
 use crate::ingest::rejects::{Reject, Rejects};
 use crate::model::DataType;
 
-/// The good rows of a chunk, all columns, and the bad ones.
+/// Returns the good rows of a chunk, with all columns, and the bad rows.
 pub fn parse_good_rows(
     schema: &Arc<CsvSchema>,
     chunk: &Arc<CsvChunk>,
 ) -> Result<(RecordBatch, Rejects)> {
     match parse_chunk(schema, chunk) {
         Ok(batch) => Ok((batch, Rejects::default())),
-        Err(error @ Error::InvalidInput(_)) => sort_out(schema, chunk, error),
+        Err(error @ Error::InvalidInput(_)) => parse_without_bad_rows(schema, chunk, error),
         Err(error) => Err(error),
     }
 }
 
-/// The rows of a chunk from `from` on that can be split, in a chunk of their own.
+/// A chunk of only those rows from `from` on that can be split.
 pub(super) fn splittable(schema: &CsvSchema, chunk: &CsvChunk, from: usize) -> Result<CsvChunk> {
     check_text(schema, chunk)?;
     let good: Vec<Row> = rows(schema, chunk, from).filter(|row| row.fault.is_none()).collect();
@@ -46,20 +47,20 @@ pub(super) fn splittable(schema: &CsvSchema, chunk: &CsvChunk, from: usize) -> R
 }
 
 /// A bad row of the chunk.
-struct Bad {
+struct BadRow {
     start: u32,
     end: u32,
     line: u64,
-    why: Why,
+    cause: Cause,
 }
 
-enum Why {
+enum Cause {
     Row(Fault),
-    Value(Verdict),
+    Value(BadValue),
 }
 
 #[cold]
-fn sort_out(
+fn parse_without_bad_rows(
     schema: &Arc<CsvSchema>,
     chunk: &Arc<CsvChunk>,
     mut error: Error,
@@ -70,7 +71,7 @@ fn sort_out(
     for row in rows(schema, chunk, from) {
         match row.fault {
             None => good.push(row),
-            Some(fault) => bad.push(Bad::new(row, Why::Row(fault))),
+            Some(fault) => bad.push(BadRow::new(row, Cause::Row(fault))),
         }
     }
     if !bad.is_empty() {
@@ -79,26 +80,26 @@ fn sort_out(
             Err(still) => error = still,
         }
     }
-    let judged = judge(schema, &chunk_of(chunk, &good));
-    if judged.verdicts.len() != good.len() || judged.verdicts.iter().all(Option::is_none) {
+    let checked = find_bad_values(schema, &chunk_of(chunk, &good));
+    if checked.by_row.len() != good.len() || checked.by_row.iter().all(Option::is_none) {
         return Err(error);
     }
-    let mut better = Vec::with_capacity(good.len());
-    for (row, verdict) in good.into_iter().zip(judged.verdicts) {
-        match verdict {
-            None => better.push(row),
-            Some(verdict) => bad.push(Bad::new(row, Why::Value(verdict))),
+    let mut remaining = Vec::with_capacity(good.len());
+    for (row, bad_value) in good.into_iter().zip(checked.by_row) {
+        match bad_value {
+            None => remaining.push(row),
+            Some(bad_value) => bad.push(BadRow::new(row, Cause::Value(bad_value))),
         }
     }
     bad.sort_unstable_by_key(|bad| bad.start);
-    let batch = parse_chunk(schema, &chunk_of(chunk, &better))?;
-    Ok((batch, rejects(schema, chunk, bad, judged.types)))
+    let batch = parse_chunk(schema, &chunk_of(chunk, &remaining))?;
+    Ok((batch, rejects(schema, chunk, bad, checked.types)))
 }
 
-impl Bad {
-    // A chunk has less than 2³⁰ bytes.
-    fn new(row: Row, why: Why) -> Self {
-        Bad { start: row.start as u32, end: row.end as u32, line: row.line, why }
+impl BadRow {
+    // The casts are exact: a chunk has less than 2³⁰ bytes.
+    fn new(row: Row, cause: Cause) -> Self {
+        BadRow { start: row.start as u32, end: row.end as u32, line: row.line, cause }
     }
 }
 
@@ -106,14 +107,14 @@ fn rows<'a>(schema: &CsvSchema, chunk: &'a CsvChunk, from: usize) -> Rows<'a> {
     Rows::new(&chunk.text, from, schema.columns.len(), schema.delimiter, schema.quote)
 }
 
-/// Refuses an input that is anything but text.
+/// Refuses binary input.
 fn check_text(schema: &CsvSchema, chunk: &CsvChunk) -> Result<()> {
     let count = |byte| memchr_iter(byte, &chunk.text).count();
     let is_text = chunk.number > 0 || count(0) <= count(b'\n') / 2;
     if is_text { Ok(()) } else { Err(not_text(schema, chunk)) }
 }
 
-/// A chunk of these rows alone, without a header.
+/// A chunk of only these rows, without a header.
 fn chunk_of(chunk: &CsvChunk, rows: &[Row]) -> CsvChunk {
     let mut text = Vec::with_capacity(rows.iter().map(|row| row.end - row.start).sum());
     for row in rows {
@@ -125,11 +126,11 @@ fn chunk_of(chunk: &CsvChunk, rows: &[Row]) -> CsvChunk {
     CsvChunk { text, number: chunk.number.max(1), ..CsvChunk { text: Vec::new(), ..*chunk } }
 }
 
-/// The bad rows, told of when they are asked for.
+/// The bad rows; their reasons are put into words on demand.
 fn rejects(
     schema: &Arc<CsvSchema>,
     chunk: &Arc<CsvChunk>,
-    bad: Vec<Bad>,
+    bad: Vec<BadRow>,
     types: Vec<DataType>,
 ) -> Rejects {
     let file: Arc<Path> = Arc::from(schema.file.as_path());
@@ -140,11 +141,12 @@ fn rejects(
             let row = chunk.text.get(bad.start as usize..bad.end as usize).unwrap_or_default();
             let row =
                 row.strip_suffix(b"\n").map_or(row, |row| row.strip_suffix(b"\r").unwrap_or(row));
-            let (column, reason) = match &bad.why {
-                Why::Row(fault) => (None, bad_row(&schema, row, *fault)),
-                Why::Value(verdict) => {
-                    (schema.columns.get(verdict.column as usize), tell(row, verdict, &types))
-                }
+            let (column, reason) = match &bad.cause {
+                Cause::Row(fault) => (None, split_reason(&schema, row, *fault)),
+                Cause::Value(bad_value) => (
+                    schema.columns.get(bad_value.column as usize),
+                    value_reason(row, bad_value, &types),
+                ),
             };
             Reject {
                 file: file.clone(),
@@ -157,12 +159,12 @@ fn rejects(
     )
 }
 
-fn tell(row: &[u8], verdict: &Verdict, types: &[DataType]) -> String {
-    let (at, len) = (verdict.at as usize, verdict.len as usize);
+fn value_reason(row: &[u8], bad_value: &BadValue, types: &[DataType]) -> String {
+    let (at, len) = (bad_value.at as usize, bad_value.len as usize);
     let value = row.get(at..at + len).unwrap_or_default();
-    match types.get(verdict.expected as usize) {
-        Some(expected) => bad_value(value, expected),
-        None => bad_utf8(value),
+    match types.get(bad_value.expected as usize) {
+        Some(expected) => type_reason(value, expected),
+        None => utf8_reason(value),
     }
 }
 

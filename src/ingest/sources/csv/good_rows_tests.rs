@@ -1,4 +1,5 @@
-//! Crafted and random texts with bad rows: what is left out, why, and that nothing else is.
+//! Crafted and random texts with bad rows: exactly the bad rows are left out, with the right
+//! reasons.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -23,7 +24,7 @@ fn chunks(text: &[u8], options: &CsvOptions, size: usize, open: usize) -> Result
     chunks.with_max_open(open).collect()
 }
 
-/// Rows as text with `|` between fields and `∅` for null, and what was rejected.
+/// The rows as text, with `|` between fields and `∅` for null, and the rejected rows.
 fn read(text: &[u8], options: &CsvOptions, size: usize) -> Result<(Vec<String>, Vec<Reject>)> {
     let whole = chunks(text, options, 1 << 20, 1 << 20)?;
     let schema = Arc::new(infer(Path::new("t.csv"), options, whole.first())?);
@@ -50,7 +51,7 @@ fn shown(batch: &RecordBatch) -> Vec<String> {
         .collect()
 }
 
-fn told(rejects: &[Reject]) -> Vec<String> {
+fn described(rejects: &[Reject]) -> Vec<String> {
     rejects.iter().map(|r| format!("{} [{}] {}: {}", r.line, r.column, r.reason, r.raw)).collect()
 }
 
@@ -79,7 +80,7 @@ fn every_kind_of_bad_row() {
             &["1|two\nlines", "3|c"],
             &["4 [id] 'x' is not of type int64: x,\"more\r\nlines\""],
         ),
-        // A stray quote costs its line, and not all up to the next quote.
+        // A stray quote costs its line only, and not all text up to the next quote.
         (
             b"1,\"a\n2,b\n3,\"c\"\n4,d\n",
             &["2|b", "3|c", "4|d"],
@@ -100,7 +101,7 @@ fn every_kind_of_bad_row() {
         let text = [b"id,name\n", *body].concat();
         let (found, rejected) = read(&text, &tolerant(TYPED), 1 << 20).unwrap();
         assert_eq!(found, *rows, "{:?}", String::from_utf8_lossy(body));
-        assert_eq!(told(&rejected), *rejects, "{:?}", String::from_utf8_lossy(body));
+        assert_eq!(described(&rejected), *rejects, "{:?}", String::from_utf8_lossy(body));
     }
 }
 
@@ -115,7 +116,7 @@ fn wider_values_are_no_errors_and_what_would_lose_is() {
         chunk.number = 1;
         let (batch, rejects) = parse_good_rows(&schema, &Arc::new(chunk)).unwrap();
         let data_type = DataType::from_arrow(batch.column(0).data_type()).unwrap().to_string();
-        (data_type, shown(&batch), told(&rejects.collect::<Vec<_>>()))
+        (data_type, shown(&batch), described(&rejects.collect::<Vec<_>>()))
     };
     let none: Vec<String> = Vec::new();
     assert_eq!(
@@ -125,8 +126,8 @@ fn wider_values_are_no_errors_and_what_would_lose_is() {
     let (data_type, rows, rejects) = after("1", "1\nx\n2.5\n");
     assert_eq!((data_type.as_str(), rows.len()), ("float64", 2));
     assert_eq!(rejects, ["2 [v] 'x' is not of type int64: x"]);
-    // A fraction among integers that a double cannot hold is the one to go; after one, the integer
-    // is.
+    // A fraction after integers that a double cannot hold is rejected; after a fraction, such an
+    // integer is.
     let big = "9007199254740993";
     let (data_type, rows, rejects) = after("1", &format!("{big}\n1.5\n2\n"));
     assert_eq!((data_type.as_str(), rows.join(" ")), ("int64", format!("{big} 2")));
@@ -134,9 +135,9 @@ fn wider_values_are_no_errors_and_what_would_lose_is() {
     let (data_type, _, rejects) = after("1", &format!("1\n1.5\n{big}\n"));
     assert_eq!(data_type, "float64");
     assert_eq!(rejects, [format!("3 [v] '{big}' is not of type float64: {big}")]);
-    // A row that goes for another reason widens nothing.
+    // A row that is rejected for another reason widens nothing.
     assert_eq!(after("1", "1\n2.5,7\n").0, "int64");
-    // A column of which nothing is known takes what the good rows have.
+    // A column of unknown type gets the type of the good rows.
     assert_eq!(after("", "1\n2,x\n").0, "int64");
     let (data_type, rows, rejects) = after("", "1\nx\n");
     assert_eq!((data_type.as_str(), rows.len(), rejects), ("utf8", 2, none));
@@ -148,7 +149,7 @@ fn a_table_s_type_is_kept_where_the_sample_does_not_fit_it() {
     let options = CsvOptions { prior, ..tolerant(&[]) };
     let (rows, rejects) = read(b"id,f\n1,1\nx,2\n3,2.5\n", &options, 1 << 20).unwrap();
     assert_eq!(rows, ["1|1.0", "3|2.5"]);
-    assert_eq!(told(&rejects), ["3 [id] 'x' is not of type int64: x,2"]);
+    assert_eq!(described(&rejects), ["3 [id] 'x' is not of type int64: x,2"]);
 }
 
 #[test]
@@ -165,8 +166,7 @@ fn what_is_not_about_a_row_stays_an_error() {
     assert!(last.unwrap_err().to_string().contains("starts in line 2 is longer than"));
 }
 
-/// A field without an end takes no more with it than its line, however much text there is behind
-/// it.
+/// An unterminated field costs only its line, however much text follows.
 #[test]
 fn an_open_quote_is_given_up_within_a_bound() {
     let text = format!("id,name\n1,a\n2,\"b\n{}", "3,c\n".repeat(10_000));
@@ -181,7 +181,7 @@ fn an_open_quote_is_given_up_within_a_bound() {
         rejects.extend(bad);
     }
     assert_eq!(
-        (rows, told(&rejects)),
+        (rows, described(&rejects)),
         (10_001, vec!["3 [] a quoted field does not end: 2,\"b".to_owned()])
     );
 }
@@ -196,7 +196,7 @@ fn many_bad_rows_take_no_longer_than_they_are() {
     assert_eq!(rows.len() + rejects.len(), 200_000);
 }
 
-/// A row as text, and what is stored of it; `None` for a bad one.
+/// A row as text, and as it is stored; `None` for a bad one.
 fn row() -> impl Strategy<Value = (String, Option<String>)> {
     let good =
         (any::<i32>(), "[a-z]{0,6}", any::<i16>(), 0..3_u8).prop_map(|(id, name, n, form)| {
@@ -231,17 +231,22 @@ fn row() -> impl Strategy<Value = (String, Option<String>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Good rows with bad ones between them, in chunks of any size: the good are stored, the bad
-    /// rejected, in order.
+    /// Good rows mixed with bad ones, in chunks of any size: the good ones are stored and the bad
+    /// ones rejected, in order.
     #[test]
-    fn good_rows_are_stored_and_bad_ones_rejected(rows in prop::collection::vec(row(), 0..60), size in 1_usize..400) {
+    fn good_rows_are_stored_and_bad_ones_rejected(
+        rows in prop::collection::vec(row(), 0..60),
+        size in 1_usize..400,
+    ) {
         let types = [("id", "int64"), ("name", "utf8"), ("v", "float64")];
         let options = tolerant(&types);
         let text: String = rows.iter().map(|(text, _)| text.as_str()).collect();
-        let (stored, rejects) = read(format!("id,name,v\n{text}").as_bytes(), &options, size).unwrap();
-        // A user's type is read leniently.
+        let text = format!("id,name,v\n{text}");
+        let (stored, rejects) = read(text.as_bytes(), &options, size).unwrap();
+        // Types that the user has named are parsed leniently.
         let lenient = |text: &str| (text == "007,a,1\n").then(|| "7|a|1.0".to_owned());
-        let is = |(text, good): &(String, Option<String>)| good.clone().or_else(|| lenient(text));
+        let is =
+            |(text, good): &(String, Option<String>)| good.clone().or_else(|| lenient(text));
         let good: Vec<String> = rows.iter().filter_map(is).collect();
         prop_assert_eq!(stored, good);
         let (mut line, mut bad) = (2, Vec::new());
@@ -251,15 +256,17 @@ proptest! {
             }
             line += row.0.matches('\n').count() as u64;
         }
-        let rejected: Vec<_> = rejects.into_iter().map(|reject| (reject.line, reject.raw)).collect();
+        let rejected: Vec<_> =
+            rejects.into_iter().map(|reject| (reject.line, reject.raw)).collect();
         prop_assert_eq!(rejected, bad);
     }
 
-    /// Any bytes: every one of them is in a row that is stored or rejected, whatever the size of
-    /// the chunks. Where a chunk parses at once, taking it apart finds the same rows.
+    /// Random bytes: every row is stored or rejected, whatever the chunk size. Splitting row by row
+    /// finds the same rows as parsing a whole chunk.
     #[test]
     fn every_row_is_accounted_for(
-        body in prop::collection::vec(prop::sample::select(&b"a1,\"\n\r-.:\0\xc3\xa9"[..]), 0..300), size in 1_usize..99,
+        body in prop::collection::vec(prop::sample::select(&b"a1,\"\n\r-.:\0\xc3\xa9"[..]), 0..300),
+        size in 1_usize..99,
     ) {
         let mut text = b"id,name\n".to_vec();
         text.extend(b"1,a\n".repeat(100));
@@ -271,11 +278,13 @@ proptest! {
             let small = read(&text, &options, size).unwrap();
             prop_assert_eq!(whole.0.len() + whole.1.len(), small.0.len() + small.1.len());
             if !types.is_empty() {
-                let places = |rejects: &[Reject]| rejects.iter().map(|r| (r.line, r.raw.clone())).collect::<Vec<_>>();
+                let places = |rejects: &[Reject]| {
+                    rejects.iter().map(|r| (r.line, r.raw.clone())).collect::<Vec<_>>()
+                };
                 prop_assert_eq!(&whole.0, &small.0);
                 prop_assert_eq!(places(&whole.1), places(&small.1));
             }
-            // Taken row by row, also where a row before made it necessary.
+            // Split row by row, because the first row is bad.
             let mut spoilt = text.clone();
             spoilt.splice(8..8, *b"bad\n");
             let taken_apart = read(&spoilt, &options, 1 << 20).unwrap();

@@ -1,27 +1,26 @@
-//! What an input does not say of itself and is found out from its first rows, so that the user can
-//! be told.
+//! Guesses about an input from its first rows, which are reported to the user.
 
 use std::cmp::Reverse;
 use std::fmt;
 
-/// The delimiter unless the text speaks against it.
+/// The default delimiter.
 pub(super) const COMMA: u8 = b',';
-/// What else separates fields, by falling likelihood.
+/// Other delimiters, most likely first.
 const OTHERS: [u8; 3] = [b';', b'\t', b'|'];
-/// All that may separate fields.
+/// All possible delimiters.
 pub(super) const SEPARATORS: [u8; 4] = [COMMA, b';', b'\t', b'|'];
-/// Rows that have a say in the delimiter.
+/// How many rows decide the delimiter.
 const ROWS: usize = 10;
-/// Names that a message shows.
+/// How many names a message shows.
 const SHOWN: usize = 5;
 
-/// Something taken for granted about an input without proof.
+/// An assumption about an input that the input does not prove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Guess {
-    /// The first row was taken for these names because they look like names; no type of a column
-    /// below speaks for it.
+    /// The first row was taken for these names because they look like names, although no column
+    /// below has another type.
     Header(Vec<String>),
-    /// The delimiter, which is not a comma.
+    /// The delimiter, if it is not a comma.
     Delimiter(u8),
 }
 
@@ -33,21 +32,22 @@ impl fmt::Display for Guess {
                 let more = if names.len() > SHOWN { ", …" } else { "" };
                 write!(
                     f,
-                    "the first row was taken for column names ({}{more}); say --no-header if it is data",
+                    "the first row was taken for column names ({}{more}); say --no-header if it is \
+                     data",
                     shown.join(", ")
                 )
             }
             Guess::Delimiter(byte) => write!(
                 f,
-                "there is no comma in the first row, and {:?} was taken for the delimiter; if it is none, \
-                 say --delimiter ,",
+                "there is no comma in the first row, and {:?} was taken for the delimiter; if it \
+                 is none, say --delimiter ,",
                 char::from(*byte)
             ),
         }
     }
 }
 
-/// The delimiter of a text of which this is the beginning, or the `whole`.
+/// Detects the delimiter from the beginning of a text, or from the `whole` text.
 pub(super) fn find_delimiter(text: &[u8], whole: bool, quote: u8) -> u8 {
     let rows = count_separators(text, whole, quote);
     let Some([0, others @ ..]) = rows.first() else { return COMMA };
@@ -60,7 +60,7 @@ pub(super) fn find_delimiter(text: &[u8], whole: bool, quote: u8) -> u8 {
         .map_or(COMMA, |(_, (byte, _))| *byte)
 }
 
-/// How many of each separator the first rows have outside quotes; empty lines are no rows.
+/// Counts each separator outside quotes in the first rows; empty lines do not count as rows.
 fn count_separators(text: &[u8], whole: bool, quote: u8) -> Vec<[usize; 4]> {
     let (mut rows, mut counts, mut blank) = (Vec::new(), [0; 4], true);
     let (mut inside, mut before) = (false, b'\n');
@@ -135,7 +135,8 @@ mod tests {
         let header = Guess::Header(["a", "b", "c", "d", "e", "f"].map(String::from).to_vec());
         assert_eq!(
             header.to_string(),
-            "the first row was taken for column names (a, b, c, d, e, …); say --no-header if it is data"
+            "the first row was taken for column names (a, b, c, d, e, …); say --no-header if it is \
+             data"
         );
         assert!(Guess::Delimiter(b'\t').to_string().contains("'\\t' was taken for the delimiter"));
     }

@@ -1,63 +1,64 @@
-//! Rows that end with a carriage return alone, as old spreadsheets write them: they get a line feed
-//! in its place before anything else looks at the text, byte for byte, so that all places stay what
-//! they are.
+//! Handles rows that end with a bare carriage return, as old spreadsheets write them: it is
+//! replaced by a line feed before anything else reads the text, byte for byte, so that positions
+//! stay the same.
 //!
-//! An input is of that kind if its beginning has carriage returns and no line feed outside quotes.
+//! An input is of this kind if its beginning has carriage returns but no line feeds outside quotes.
 
 use super::guess::SEPARATORS;
 
 /// How the rows of an input end.
 #[derive(Debug)]
 pub(super) enum LineEnds {
-    /// With a line feed; carriage returns in front of it are seen to later.
+    /// With a line feed; a carriage return before it is handled later.
     LineFeed,
     /// With a carriage return.
-    Return(Quotes),
+    CarriageReturn(QuoteTracker),
 }
 
-/// A walk through text that knows what is quoted.
+/// Tracks whether text is quoted, byte by byte.
 #[derive(Debug)]
-pub(super) struct Quotes {
+pub(super) struct QuoteTracker {
     delimiter: Option<u8>,
     quote: u8,
-    /// The byte before.
+    /// The previous byte.
     before: u8,
     inside: bool,
-    /// Whether the byte before closed a field, unless this one is the second of a pair.
+    /// Whether the previous byte closed a field, unless this one makes it a doubled quote.
     closed: bool,
 }
 
 impl LineEnds {
-    /// Finds how the rows of an input end, from the `text` that it begins with. Returns `None` if
-    /// there is `more` input, the text does not tell, and it is not `enough` to decide without.
-    pub(super) fn of(
+    /// Detects the line ends of an input from its beginning. Returns `None` if the text does not
+    /// tell, there is `more` input, and the text is not yet `enough` to decide anyway.
+    pub(super) fn find(
         text: &[u8],
         more: bool,
         enough: bool,
         delimiter: Option<u8>,
         quote: u8,
     ) -> Option<Self> {
-        let start = || Quotes { delimiter, quote, before: b'\n', inside: false, closed: false };
+        let start =
+            || QuoteTracker { delimiter, quote, before: b'\n', inside: false, closed: false };
         let (mut quotes, mut returns) = (start(), false);
         for (at, byte) in text.iter().enumerate() {
             let is_plain = quotes.pass(*byte);
             if is_plain && *byte == b'\n' {
                 return Some(LineEnds::LineFeed);
             }
-            // The last one may have its line feed in what is to come.
+            // The line feed of the last one may be in the next piece of input.
             returns |= is_plain && *byte == b'\r' && (!more || at + 1 < text.len());
         }
         match (more && !enough, returns) {
             (true, _) => None,
-            (false, true) => Some(LineEnds::Return(start())),
+            (false, true) => Some(LineEnds::CarriageReturn(start())),
             (false, false) => Some(LineEnds::LineFeed),
         }
     }
 
-    /// Makes line feeds of the carriage returns that end rows in the next piece of text; false if
+    /// Replaces the carriage returns that end rows in the next piece of text; returns false if
     /// there are line feeds too.
     pub(super) fn make_line_feeds(&mut self, text: &mut [u8]) -> bool {
-        let LineEnds::Return(quotes) = self else { return true };
+        let LineEnds::CarriageReturn(quotes) = self else { return true };
         for byte in text {
             match (quotes.pass(*byte), *byte) {
                 (true, b'\n') => return false,
@@ -69,8 +70,8 @@ impl LineEnds {
     }
 }
 
-impl Quotes {
-    /// Takes the next byte; true if it is outside quotes, and no quote.
+impl QuoteTracker {
+    /// Takes the next byte; returns true if it is outside quotes and not a quote itself.
     fn pass(&mut self, byte: u8) -> bool {
         let outside = !self.inside;
         let is_quote = byte == self.quote;

@@ -1,52 +1,56 @@
-//! CSV and TSV: text to typed Arrow batches, in three steps that a caller puts on threads as it
-//! likes.
+//! CSV and TSV: text to typed Arrow batches, in three steps that a caller can run on any threads.
 //!
 //! 1. [`CsvChunks`] cuts the bytes into chunks of whole rows, serially, at boundaries that depend
 //!    on the bytes alone;
 //! 2. [`infer`] finds header, names and types from the first chunk;
-//! 3. [`parse_chunk`] turns one chunk into one batch, purely, so that chunks are parsed on all
-//!    cores; [`parse_good_rows`] does the same where bad rows are not to be the end of it.
+//! 3. [`parse_chunk`] turns one chunk into one batch; it is a pure function, so chunks can be
+//!    parsed on all cores. [`parse_good_rows`] does the same but leaves out bad rows.
 //!
-//! **Grammar.** Rows end with LF or CRLF, and in input without a line feed outside quotes with CR;
-//! the last one may go without. A quote at the start of a field opens a quoted field, in which
-//! delimiters and line ends are text and a doubled quote is one; a quote elsewhere is text. Nothing
-//! may stand between a closing quote and the next delimiter. Empty lines are skipped, except in
-//! input of a single column, where each is a null. Every row has the same number of fields;
-//! anything else is an error.
+//! **Grammar.** Rows end with LF or CRLF, or with CR if the input has no line feed outside quotes;
+//! the last row may lack its line end. A quote at the start of a field opens a quoted field, in
+//! which delimiters and line ends are text and a doubled quote stands for one; a quote elsewhere is
+//! text. Nothing may come between a closing quote and the next delimiter. Empty lines are skipped,
+//! except in input of a single column, where each is a null. Every row must have the same number of
+//! fields.
 //!
-//! **Delimiter.** Where none is asked for it is a comma, unless the first row has none outside
-//! quotes: then that one of `;`, tab and `|` which is most frequent there, and as frequent in each
-//! of the first rows ([`Guess`]).
+//! **Delimiter.** If none is given, it is a comma, unless the first row has no comma outside
+//! quotes: then it is the one of `;`, tab and `|` that is most frequent there and equally frequent
+//! in each of the first rows ([`Guess`]).
 //!
-//! **Nulls.** An unquoted empty field is null (unless told otherwise, and then still null in
-//! columns that are not text), and so is an unquoted field spelled like one of
-//! [`CsvOptions::nulls`]. A quoted empty field is the empty text; in a column that is not text it
-//! is null.
+//! **Nulls.** An unquoted empty field is null, and so is an unquoted field that equals one of
+//! [`CsvOptions::nulls`]. With `empty_is_null` off, unquoted empty fields are empty texts in text
+//! columns and null in others. A quoted empty field is the empty text, and null in columns that are
+//! not text.
 //!
-//! **Widening.** Where a field does not parse as its column's inferred type, the chunk's column
-//! comes out in the next wider type of the lattice ([`crate::model::DataType::join`]), and the
-//! caller joins types over chunks. Columns whose type the user has named never widen, but take more
-//! spellings: blanks around numbers, `+1`, `007`, `t`.
+//! **Widening.** If a field does not parse as its column's inferred type, the chunk's column comes
+//! out in the next wider type of the lattice ([`crate::model::DataType::join`]), and the caller
+//! joins the types of all chunks. Columns whose type the user has named never widen, but accept
+//! more spellings: blanks around numbers, `+1`, `007`, `t`.
 //!
-//! **Bad rows** are those that end the parsing of their chunk: a wrong number of fields, text after
-//! a closing quote, a quoted field without an end, a value that has no place in the lattice above
-//! its column's type or is not of the type that the user has named, text that is not UTF-8. Where
-//! the text goes on after one of them is told in `rows`. What is not about one row stays an error:
-//! a first row that cannot be split or named, a line without an end, input that is no text, and
-//! what only the commit sees (values far apart that no type holds without loss, a null in a NOT
-//! NULL column). A column's type comes from the sample, so a bad value among the first rows makes
-//! it text, unless the table or the user knows better: under `skip_bad_rows` a table's type that
-//! the sample cannot widen is kept, and its misfits are bad.
+//! **Bad rows** make the parsing of their chunk fail: a wrong number of fields, text after a
+//! closing quote, an unterminated quoted field, a value that no type above its column's type holds
+//! or that is not of the type that the user has named, or text that is not UTF-8. The module `rows`
+//! says where a bad row ends. What does not concern a single row stays an error: a first row that
+//! cannot be split or named, a line without an end, binary input, and what only the commit finds
+//! out (distant values that no type holds without loss, a null in a NOT NULL column). Column types
+//! come from the sample, so a bad value among the first rows makes its column text, unless the
+//! table or the user says otherwise: under `skip_bad_rows`, a table's type that the sample cannot
+//! widen is kept, and rows that do not fit it are bad.
 
+mod arrays;
+mod bad_values;
 mod chunks;
 pub(super) mod column;
 mod faults;
 mod good_rows;
 mod guess;
-mod judge;
+mod header;
+mod infer;
 mod line_ends;
+mod options;
 mod parse;
 mod rows;
+pub(super) mod rules;
 mod scan;
 mod schema;
 pub(super) mod split;
@@ -54,83 +58,10 @@ pub(super) mod split;
 pub use chunks::{CHUNK_BYTES, CsvChunk, CsvChunks};
 pub use good_rows::parse_good_rows;
 pub use guess::Guess;
+pub use infer::infer;
+pub use options::{CsvOptions, INFER_ROWS};
 pub use parse::{parse_chunk, parse_columns};
-pub use schema::{CsvColumn, CsvSchema, infer};
-
-use super::Format;
-use crate::error::{Error, Result};
-use crate::model::DataType;
-
-/// Rows that inference looks at by default.
-pub const INFER_ROWS: usize = 20_480;
-
-/// How to read the text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CsvOptions {
-    /// Between fields, an ASCII character; `None` finds out.
-    pub delimiter: Option<u8>,
-    /// Around fields; an ASCII character.
-    pub quote: u8,
-    /// Whether the first row holds names; `None` finds out.
-    pub header: Option<bool>,
-    /// Unquoted spellings of null besides the empty field.
-    pub nulls: Vec<String>,
-    /// Whether an unquoted empty field of a text column is null and not the empty text.
-    pub empty_is_null: bool,
-    /// Names for all columns, in place of a header's.
-    pub names: Option<Vec<String>>,
-    /// Types of some columns by name, taken as they are.
-    pub schema: Vec<(String, DataType)>,
-    /// Columns that do not come from the text, for whose types it need not have any.
-    pub elsewhere: Vec<String>,
-    /// Types that the table at hand has already, by name: preferred where the sample fits them, so
-    /// that a column of text goes on being text though this input has nothing but digits.
-    pub prior: Vec<(String, DataType)>,
-    /// Rows of the first chunk to infer from.
-    pub infer_rows: usize,
-    /// Leave out rows that cannot be read ([`parse_good_rows`]), in inference and cutting too.
-    pub skip_bad_rows: bool,
-}
-
-impl Default for CsvOptions {
-    fn default() -> Self {
-        CsvOptions {
-            delimiter: None,
-            quote: b'"',
-            header: None,
-            nulls: Vec::new(),
-            empty_is_null: true,
-            names: None,
-            schema: Vec::new(),
-            elsewhere: Vec::new(),
-            prior: Vec::new(),
-            infer_rows: INFER_ROWS,
-            skip_bad_rows: false,
-        }
-    }
-}
-
-impl CsvOptions {
-    /// The defaults for a format: a tab as delimiter for TSV, to be found out for CSV.
-    pub fn for_format(format: Format) -> Self {
-        let delimiter = (format == Format::Tsv).then_some(b'\t');
-        CsvOptions { delimiter, ..CsvOptions::default() }
-    }
-
-    /// Refuses delimiters and quotes that cannot work.
-    pub fn check(&self) -> Result<()> {
-        let usable = |byte: u8| byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | 0);
-        let delimiter = self.delimiter.unwrap_or(guess::COMMA);
-        if !usable(delimiter) || !usable(self.quote) || delimiter == self.quote {
-            return Err(Error::InvalidInput(format!(
-                "delimiter {:?} and quote {:?} must be two different ASCII characters, and no line ends",
-                char::from(delimiter),
-                char::from(self.quote)
-            )));
-        }
-        Ok(())
-    }
-}
+pub use schema::{CsvColumn, CsvSchema};
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,9 @@
-//! One chunk of text to one Arrow batch.
+//! Parses one chunk of text into one Arrow batch.
 //!
 //! Rows are split tile by tile, and in each tile the columns are parsed one after the other, so
-//! that the work on a column is one tight loop. A column that turns out not to be of its type is
-//! left for a second pass over the chunk, which finds the wider type; that is rare, and costs
-//! nothing where it does not happen.
+//! that the work on a column is one tight loop. A column with a value that is not of its type is
+//! left to a second pass over the chunk, which finds the wider type; that is rare, and costs
+//! nothing otherwise.
 
 use std::sync::Arc;
 
@@ -11,24 +11,25 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field as ArrowField, Schema as ArrowSchema};
 
 use super::chunks::CsvChunk;
-use super::column::{Column, unquoted};
+use super::column::ColumnBuilder;
 use super::faults::{find_field, row_error, utf8_error, value_error};
-use super::schema::{CsvSchema, add_field};
-use super::split::{Field, Splitter, Tile};
+use super::rules::{add_field, unquoted};
+use super::schema::CsvSchema;
+use super::split::{Field, Splitter, Tile, first_row};
 use crate::error::{Error, Result};
-use crate::ingest::infer::{Kinds, type_of};
+use crate::ingest::infer::{TypeCandidates, type_of};
 use crate::model::DataType;
 
 /// The most bytes of a chunk: positions have 30 bits.
 const MAX_CHUNK: usize = 1 << 30;
 
-/// All columns of a chunk.
+/// Parses all columns of a chunk.
 pub fn parse_chunk(schema: &CsvSchema, chunk: &CsvChunk) -> Result<RecordBatch> {
     let all: Vec<usize> = (0..schema.columns.len()).collect();
     parse_columns(schema, chunk, &all)
 }
 
-/// The columns of a chunk at these positions, in this order.
+/// Parses the columns of a chunk at these positions, in this order.
 pub fn parse_columns(
     schema: &CsvSchema,
     chunk: &CsvChunk,
@@ -41,12 +42,13 @@ pub fn parse_columns(
         return Err(Error::NotFound(format!("the input has no column {}", missing + 1)));
     }
     let from = schema.data_start(chunk)?;
-    let mut parts: Vec<Part> = positions.iter().filter_map(|p| Part::new(schema, *p)).collect();
+    let mut parts: Vec<ColumnParse> =
+        positions.iter().filter_map(|p| ColumnParse::new(schema, *p)).collect();
     let rows = for_tiles(schema, chunk, from, |tile| {
         parts.iter_mut().try_for_each(|part| part.push(schema, chunk, tile))
     })?;
     if parts.iter().any(|part| part.failed) {
-        widen(schema, chunk, from, &mut parts)?;
+        widen_failed(schema, chunk, from, &mut parts)?;
     }
     let mut fields = Vec::with_capacity(parts.len());
     let mut arrays = Vec::with_capacity(parts.len());
@@ -60,7 +62,19 @@ pub fn parse_columns(
         .map_err(|e| Error::InvalidInput(format!("{}: {e}", schema.file.display())))
 }
 
-/// Splits the chunk, and gives the number of its rows.
+impl CsvSchema {
+    /// Offset of the first data row of a chunk.
+    pub(super) fn data_start(&self, chunk: &CsvChunk) -> Result<usize> {
+        if !self.header || chunk.number > 0 {
+            return Ok(0);
+        }
+        let first = first_row(&chunk.text, self.delimiter, self.quote);
+        let row = first.map_err(|fault| row_error(self, chunk, fault))?;
+        Ok(row.map_or(chunk.text.len(), |(_, end)| end))
+    }
+}
+
+/// Calls `f` with each tile of the chunk; returns the number of rows.
 fn for_tiles(
     schema: &CsvSchema,
     chunk: &CsvChunk,
@@ -77,20 +91,20 @@ fn for_tiles(
     Ok(rows)
 }
 
-/// A column on its way.
-struct Part {
+/// A column being parsed.
+struct ColumnParse {
     position: usize,
     fixed: bool,
-    column: Column,
+    column: ColumnBuilder,
     failed: bool,
     started: bool,
 }
 
-impl Part {
+impl ColumnParse {
     fn new(schema: &CsvSchema, position: usize) -> Option<Self> {
         let column = schema.columns.get(position)?;
-        let (fixed, column) = (column.fixed, Column::new(&column.data_type, column.fixed));
-        Some(Part { position, fixed, column, failed: false, started: false })
+        let (fixed, column) = (column.fixed, ColumnBuilder::new(&column.data_type, column.fixed));
+        Some(ColumnParse { position, fixed, column, failed: false, started: false })
     }
 
     fn push(&mut self, schema: &CsvSchema, chunk: &CsvChunk, tile: Tile<'_>) -> Result<()> {
@@ -128,24 +142,29 @@ impl Part {
     }
 }
 
-/// The rows of the chunk, if they are all as long as those of its first tile, which may be a single
-/// one.
+/// Estimates the rows of the chunk from the average length of those in its first tile, which may be
+/// a single row.
 fn expected_rows(chunk: &CsvChunk, tile: Tile<'_>, columns: usize) -> usize {
     let first = tile.column(0).next().map_or(0, |field| field.start);
     let end = tile
         .column(columns.saturating_sub(1))
         .last()
         .map_or(first, |field| field.start + field.len);
-    // Each row has its line feed.
+    // Plus one for the line feed.
     let row_bytes = end.saturating_sub(first) / tile.rows().max(1) + 1;
     let bytes = chunk.text.len() - first;
     let rows = bytes / row_bytes + tile.rows();
-    // A sixteenth to spare.
+    // With a sixteenth to spare.
     rows + rows / 16
 }
 
-/// Finds a wider type for every failed column, and parses it again as that.
-fn widen(schema: &CsvSchema, chunk: &CsvChunk, from: usize, parts: &mut [Part]) -> Result<()> {
+/// Finds a wider type for every failed column and parses it again.
+fn widen_failed(
+    schema: &CsvSchema,
+    chunk: &CsvChunk,
+    from: usize,
+    parts: &mut [ColumnParse],
+) -> Result<()> {
     let mut wider: Vec<(usize, Wider)> = Vec::new();
     for (i, part) in parts.iter().enumerate().filter(|(_, part)| part.failed) {
         wider.push((i, Wider::new(part)));
@@ -155,10 +174,10 @@ fn widen(schema: &CsvSchema, chunk: &CsvChunk, from: usize, parts: &mut [Part]) 
     })?;
     for (i, wider) in wider {
         if let Some(part) = parts.get_mut(i) {
-            // Fixed from here on: what does not parse now is an error; the spellings stay strict
-            // ones.
-            let column = Column::new(&wider.data_type(), false);
-            *part = Part {
+            // Fixed from here on: a value that does not parse now is an error. Parsing stays
+            // strict.
+            let column = ColumnBuilder::new(&wider.data_type(), false);
+            *part = ColumnParse {
                 position: part.position,
                 fixed: true,
                 column,
@@ -167,7 +186,7 @@ fn widen(schema: &CsvSchema, chunk: &CsvChunk, from: usize, parts: &mut [Part]) 
             };
         }
     }
-    let mut again: Vec<&mut Part> =
+    let mut again: Vec<&mut ColumnParse> =
         parts.iter_mut().filter(|part| part.fixed && !part.started).collect();
     for_tiles(schema, chunk, from, |tile| {
         again.iter_mut().try_for_each(|part| part.push(schema, chunk, tile))
@@ -177,53 +196,56 @@ fn widen(schema: &CsvSchema, chunk: &CsvChunk, from: usize, parts: &mut [Part]) 
 
 /// The search for a column's wider type.
 enum Wider {
-    /// No value was known before: whatever the chunk holds.
-    Any(usize, Kinds),
-    /// Along the lattice.
+    /// The type was unknown: candidates from the values of this chunk.
+    Any(usize, TypeCandidates),
+    /// A known type, to be widened along the lattice.
     From(usize, DataType),
 }
 
 impl Wider {
-    fn new(part: &Part) -> Self {
+    fn new(part: &ColumnParse) -> Self {
         match part.column.data_type() {
-            DataType::Null => Wider::Any(part.position, Kinds::default()),
+            DataType::Null => Wider::Any(part.position, TypeCandidates::default()),
             data_type => Wider::From(part.position, data_type.clone()),
         }
     }
 
     fn add(&mut self, schema: &CsvSchema, chunk: &CsvChunk, tile: Tile<'_>) -> Result<()> {
         match self {
-            Wider::Any(position, kinds) => {
+            Wider::Any(position, candidates) => {
                 for field in tile.column(*position) {
-                    add_field(tile.text(), field, &schema.rules, kinds);
+                    add_field(tile.text(), field, &schema.rules, candidates);
                 }
                 Ok(())
             }
-            Wider::From(position, data_type) => climb(schema, chunk, tile, *position, data_type),
+            Wider::From(position, data_type) => {
+                widen_for_tile(schema, chunk, tile, *position, data_type)
+            }
         }
     }
 
     fn data_type(&self) -> DataType {
         match self {
-            Wider::Any(_, kinds) => kinds.data_type(),
+            Wider::Any(_, candidates) => candidates.data_type(),
             Wider::From(_, data_type) => data_type.clone(),
         }
     }
 }
 
-/// Widens the type as far as the tile's values need, or says which one has no place in the lattice.
-fn climb(
+/// Widens the type as far as the tile's values need; a value that fits no wider type is an error.
+fn widen_for_tile(
     schema: &CsvSchema,
     chunk: &CsvChunk,
     tile: Tile<'_>,
     position: usize,
     data_type: &mut DataType,
 ) -> Result<()> {
-    // What parses needs no look at its type: the tile is tried as a whole, row by row from where it
-    // fails.
+    // Rows that parse need no inference: the tile is tried as a whole, and again from the start
+    // after each failure.
     let mut scratch = Vec::new();
     loop {
-        let Err(row) = Column::new(data_type, false).push(tile, position, &schema.rules) else {
+        let Err(row) = ColumnBuilder::new(data_type, false).push(tile, position, &schema.rules)
+        else {
             return Ok(());
         };
         let field = tile.column(position).nth(row).unwrap_or(Field::NONE);

@@ -1,12 +1,12 @@
-//! Rows one by one, for texts in which some are no rows: where each starts and ends, and what is
+//! Splits text into rows one by one, for text with bad rows: the bounds of each row, and what is
 //! wrong with it.
 //!
-//! The slow twin of the splitter: the same grammar, but it goes on after a fault. **What ends a bad
-//! row.** A row with the wrong number of fields ends where it would end if that were right. Where a
-//! quoted field has no end, or text behind its end, its first quote is taken for the culprit: the
-//! row ends with the line in which that quote stands, and the next line is the next row. So a stray
-//! quote costs one line and not all up to the next quote, and a faulty field that really has
-//! several lines costs them one by one, each as a row that cannot be split.
+//! The slow twin of the splitter: the same grammar, but it continues after a fault. **Where a bad
+//! row ends.** A row with the wrong number of fields ends where it would end otherwise. If a quoted
+//! field is unterminated or followed by text, its opening quote is taken for the culprit: the row
+//! ends with the line of that quote, and the next line is the next row. So a stray quote costs one
+//! line and not all text up to the next quote, and a faulty field that really spans several lines
+//! costs those lines, each as a bad row.
 //!
 //! [`CsvChunks`](super::CsvChunks) cuts by the same rule, so that no chunk ends within a good row.
 
@@ -14,20 +14,20 @@ use memchr::{memchr, memchr_iter, memchr2};
 
 use super::split::{Fault, blank_line, is_blank};
 
-/// A row, or what stands in the place of one.
+/// A row, good or bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     /// Its first byte.
     pub(super) start: usize,
-    /// Behind its line end.
+    /// Just after its line end.
     pub(super) end: usize,
     /// Its first line in the text, from 0.
     pub(super) line: u64,
-    /// Why it is no row.
+    /// Why it cannot be split.
     pub(super) fault: Option<Fault>,
 }
 
-/// The rows of a text, without empty lines where these are no rows.
+/// The rows of a text. Empty lines are skipped, except in a single column.
 pub(super) struct Rows<'a> {
     text: &'a [u8],
     at: usize,
@@ -37,27 +37,27 @@ pub(super) struct Rows<'a> {
     quote: u8,
 }
 
-/// How a quoted field goes on after a quote inside it.
+/// What a quote inside a quoted field turns out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterQuote {
-    /// It was one of a pair, which is text.
+    /// The first of a doubled quote.
     Doubled,
-    /// It closed the field, as it should.
+    /// The end of the field.
     Closed,
-    /// It closed the field, and there is more text.
-    Text,
-    /// The text is over before that is clear.
+    /// The end of the field, followed by text that must not be there.
+    Junk,
+    /// Undecided, because the text ends.
     Unknown,
 }
 
-/// What the bytes `behind` a quote in a quoted field make of it.
+/// Classifies a quote in a quoted field by the bytes `behind` it.
 pub(super) fn after_quote(behind: &[u8], delimiter: u8, quote: u8) -> AfterQuote {
     match behind {
         returns if is_blank(returns) => AfterQuote::Unknown,
         [next, ..] if *next == quote => AfterQuote::Doubled,
         [next, ..] if *next == delimiter => AfterQuote::Closed,
         line_end if blank_line(line_end).is_some() => AfterQuote::Closed,
-        _ => AfterQuote::Text,
+        _ => AfterQuote::Junk,
     }
 }
 
@@ -78,12 +78,12 @@ impl<'a> Rows<'a> {
         self.text.get(at..).unwrap_or_default()
     }
 
-    /// Behind the line in which `at` is.
+    /// Just after the line of `at`.
     fn line_end(&self, at: usize) -> usize {
         memchr(b'\n', self.rest(at)).map_or(self.text.len(), |found| at + found + 1)
     }
 
-    /// Where the row that starts here ends, and its fault.
+    /// The end of the row that starts here, and its fault.
     fn split(&self, start: usize) -> (usize, Option<Fault>) {
         let (mut at, mut found) = (start, 1);
         loop {
@@ -103,8 +103,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Where the quoted field that opens here has its end, on a separator or the line end's
-    /// carriage return.
+    /// The end of the quoted field that opens here: a separator, or the carriage return of the line
+    /// end.
     fn quoted(&self, opened: usize) -> Result<usize, Fault> {
         let mut at = opened + 1;
         while let Some(found) = memchr(self.quote, self.rest(at)) {
@@ -112,7 +112,7 @@ impl<'a> Rows<'a> {
             match after_quote(self.rest(at), self.delimiter, self.quote) {
                 AfterQuote::Doubled => at += 1,
                 AfterQuote::Closed => return Ok(at),
-                AfterQuote::Text => return Err(Fault::AfterQuote { at }),
+                AfterQuote::Junk => return Err(Fault::AfterQuote { at }),
                 AfterQuote::Unknown => break,
             }
         }

@@ -1,4 +1,4 @@
-//! Where the separators and quotes of 64 bytes stand, as bit masks.
+//! Finds the separators and quotes in 64 bytes, as bit masks.
 
 use crate::encoding::kernels::find_byte::find_byte;
 
@@ -31,12 +31,15 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn masks_name_the_bytes(bytes in proptest::collection::vec(0_u8..8, 64)) {
-            let block: [u8; 64] = bytes.iter().map(|b| b"a,\n\"b\xffc,"[usize::from(*b)]).collect::<Vec<_>>().try_into().unwrap();
+            let bytes: Vec<u8> =
+                bytes.iter().map(|b| b"a,\n\"b\xffc,"[usize::from(*b)]).collect();
+            let block: [u8; 64] = bytes.try_into().unwrap();
             let masks = scan(&block, b',', b'"');
             for (i, byte) in block.iter().enumerate() {
                 proptest::prop_assert_eq!(masks.newlines >> i & 1 == 1, *byte == b'\n');
                 proptest::prop_assert_eq!(masks.quotes >> i & 1 == 1, *byte == b'"');
-                proptest::prop_assert_eq!(masks.separators >> i & 1 == 1, matches!(*byte, b'\n' | b','));
+                let is_separator = matches!(*byte, b'\n' | b',');
+                proptest::prop_assert_eq!(masks.separators >> i & 1 == 1, is_separator);
             }
         }
     }

@@ -1,26 +1,26 @@
-//! Rows and fields: where each field of a chunk ends.
+//! Splits a chunk into rows and fields.
 //!
-//! The splitter walks the text in tiles of some 128 KiB, small enough that text and table stay in
-//! the cache while the columns of the tile are parsed one after the other. A tile's table is the
-//! plain list of separator positions; that every row has its right number of fields is checked
-//! afterwards, once per row. Only a tile with quotes, empty lines or errors takes slower paths.
+//! The splitter walks the text in tiles of about 128 KiB, small enough that text and table stay in
+//! the cache while the columns of the tile are parsed one after the other. The table of a tile is a
+//! plain list of separator positions; whether every row has the right number of fields is checked
+//! afterwards, once per row. Only tiles with quotes, empty lines or errors take slower paths.
 
 use super::scan::scan;
 use crate::limits;
 
-/// Bytes of text after which a tile is closed.
+/// A tile is closed after this many bytes of text.
 const TILE_BYTES: usize = 128 << 10;
-/// The field is quoted.
+/// Flag: the field is quoted.
 const QUOTED: u32 = 1 << 31;
-/// The field is quoted and has doubled quotes inside.
+/// Flag: the field is quoted and contains doubled quotes.
 const ESCAPED: u32 = 1 << 30;
-/// The position in a table entry.
+/// Mask of the position in a table entry.
 const POSITION: u32 = ESCAPED - 1;
 
-/// A row that is no row, and where in the text.
+/// Why a row cannot be split, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The row that starts here has so many fields (or more).
+    /// The row that starts at `at` has `found` fields (or more).
     Fields { at: usize, found: usize },
     /// Text between a closing quote and the next delimiter.
     AfterQuote { at: usize },
@@ -28,21 +28,21 @@ pub(super) enum Fault {
     Unterminated { at: usize },
 }
 
-/// A field as it stands in the text.
+/// A field of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::ingest::sources) struct Field {
-    /// First byte of the value, behind an opening quote.
+    /// First byte of the value, after an opening quote.
     pub(in crate::ingest::sources) start: usize,
     /// Bytes of the value, without the closing quote.
     pub(in crate::ingest::sources) len: usize,
-    /// Whether it stood in quotes.
+    /// Whether it is quoted.
     pub(in crate::ingest::sources) quoted: bool,
-    /// Whether quotes inside are doubled.
+    /// Whether it contains doubled quotes.
     pub(in crate::ingest::sources) escaped: bool,
 }
 
 impl Field {
-    /// A field that is not there.
+    /// An absent field.
     pub(in crate::ingest::sources) const NONE: Field =
         Field { start: 0, len: 0, quoted: false, escaped: false };
 }
@@ -62,7 +62,7 @@ impl<'a> Tile<'a> {
         self.starts.len()
     }
 
-    /// The rows from this one on.
+    /// The tile without its first `rows` rows.
     pub(super) fn skip(&self, rows: usize) -> Tile<'a> {
         let ends = self.ends.get(rows * self.columns..).unwrap_or_default();
         Tile { ends, starts: self.starts.get(rows..).unwrap_or_default(), ..*self }
@@ -89,7 +89,7 @@ impl<'a> Tile<'a> {
         let (text, columns) = (self.text, self.columns);
         let last = column + 1 == columns;
         let first = column == 0;
-        // For the first column the entry before is that of another row, or of none: it is not used.
+        // For the first column, `before` belongs to another row or is missing; it is not used.
         let ends = self.ends.get(column..).unwrap_or_default().iter().step_by(columns);
         let before =
             self.ends.get(column.saturating_sub(1)..).unwrap_or_default().iter().step_by(columns);
@@ -100,7 +100,7 @@ impl<'a> Tile<'a> {
     }
 }
 
-/// The field from `start` to a table entry; the last one of a row drops its carriage returns.
+/// The field from `start` to a table entry; the last field of a row drops its carriage returns.
 #[inline]
 fn field(text: &[u8], start: usize, entry: u32, last: bool) -> Field {
     let mut end = (entry & POSITION) as usize;
@@ -114,13 +114,13 @@ fn field(text: &[u8], start: usize, entry: u32, last: bool) -> Field {
     Field { start: start + 1, len, quoted: true, escaped: entry & ESCAPED != 0 }
 }
 
-/// Whether a line is empty. It may end with several carriage returns: CRLF whose LF became CRLF
+/// Whether a line is empty. It may end with several carriage returns, if CRLF was converted to CRLF
 /// once more.
 pub(super) fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| *byte == b'\r')
 }
 
-/// The length of the empty line that `text` starts with, if that is one with its end.
+/// The length of the empty line at the start of `text`, if there is a complete one.
 pub(super) fn blank_line(text: &[u8]) -> Option<usize> {
     let returns = text.iter().take_while(|byte| **byte == b'\r').count();
     (text.get(returns) == Some(&b'\n')).then_some(returns + 1)
@@ -132,28 +132,28 @@ pub(super) struct Splitter<'a> {
     columns: usize,
     delimiter: u8,
     quote: u8,
-    /// Scanned so far.
+    /// Scanned up to here.
     at: usize,
-    /// Separators found and not yet handed out.
+    /// Separators found but not yet returned.
     ends: Vec<u32>,
-    /// Row starts of the tile at hand.
+    /// Row starts of the current tile.
     starts: Vec<u32>,
-    /// Entries of `ends` that belong to the tile handed out.
+    /// How many entries of `ends` belong to the returned tile.
     used: usize,
-    /// Where the row starts whose fields are not all found.
+    /// Start of the row whose fields are not complete.
     row_start: usize,
     newlines: usize,
-    quoting: Quoting,
+    quoting: QuoteState,
 }
 
-/// What the scan knows about the field at hand.
+/// State of the current field.
 #[derive(Default)]
-struct Quoting {
+struct QuoteState {
     flags: u32,
     inside: bool,
-    /// Quotes before this position are dealt with.
+    /// Quotes before this position have been handled.
     resume: usize,
-    /// Opening quote, then the position behind the closing one.
+    /// Positions of the opening quote and just after the closing one.
     opened: usize,
     closed: usize,
     fault: Option<Fault>,
@@ -179,7 +179,7 @@ impl<'a> Splitter<'a> {
             used: 0,
             row_start: from,
             newlines: 0,
-            quoting: Quoting::default(),
+            quoting: QuoteState::default(),
         }
     }
 
@@ -193,8 +193,8 @@ impl<'a> Splitter<'a> {
             if self.newlines == 0 {
                 return self.finish().map(|()| None);
             }
-            if !self.regular_rows() {
-                self.sort_out_rows()?;
+            if !self.accept_regular_rows() {
+                self.check_rows()?;
             }
             if !self.starts.is_empty() {
                 let ends = self.ends.get(..self.used).unwrap_or_default();
@@ -208,7 +208,7 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// Scans until a tile is full and has a row end, or the text is over.
+    /// Scans until a tile is full and has a row end, or the text ends.
     fn scan_tile(&mut self) -> Result<(), Fault> {
         let begin = self.at;
         while self.at < self.text.len() && (self.at - begin < TILE_BYTES || self.newlines == 0) {
@@ -245,7 +245,7 @@ impl<'a> Splitter<'a> {
             let mut bits = masks.separators | masks.quotes;
             while bits != 0 {
                 let bit = bits.trailing_zeros();
-                self.step(
+                self.take_byte(
                     base + bit as usize,
                     masks.quotes >> bit & 1 == 1,
                     masks.newlines >> bit & 1 == 1,
@@ -255,8 +255,8 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// A quote or separator, where there are quotes about.
-    fn step(&mut self, at: usize, is_quote: bool, is_newline: bool) {
+    /// Handles a quote or separator in text with quotes.
+    fn take_byte(&mut self, at: usize, is_quote: bool, is_newline: bool) {
         let field_start =
             self.ends.last().map_or(self.row_start, |end| (end & POSITION) as usize + 1);
         let state = &mut self.quoting;
@@ -287,8 +287,8 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// Accepts the tile if every row has its number of fields.
-    fn regular_rows(&mut self) -> bool {
+    /// Accepts the tile if every row has the right number of fields.
+    fn accept_regular_rows(&mut self) -> bool {
         let (columns, rows) = (self.columns, self.newlines);
         let Some(table) = self.ends.get(..rows.saturating_mul(columns)) else {
             return false;
@@ -306,9 +306,9 @@ impl<'a> Splitter<'a> {
         true
     }
 
-    /// Takes the tile row by row: drops empty lines, and names the row with the wrong number of
-    /// fields.
-    fn sort_out_rows(&mut self) -> Result<(), Fault> {
+    /// Goes through the tile row by row: drops empty lines and finds the row with the wrong number
+    /// of fields.
+    fn check_rows(&mut self) -> Result<(), Fault> {
         self.starts.clear();
         let ends = std::mem::take(&mut self.ends);
         let mut row = Vec::new();
@@ -333,7 +333,7 @@ impl<'a> Splitter<'a> {
         Ok(())
     }
 
-    /// At the end of the text nothing may be left open.
+    /// Checks that nothing is left open at the end of the text.
     fn finish(&self) -> Result<(), Fault> {
         if self.quoting.inside {
             return Err(Fault::Unterminated { at: self.quoting.opened });
@@ -345,15 +345,14 @@ impl<'a> Splitter<'a> {
     }
 }
 
-/// Appends `base` plus the position of every set bit. Up to 16 are written without a look at their
-/// number.
+/// Appends `base` plus the position of every set bit. The first 16 are written unconditionally.
 #[inline]
 fn push_positions(ends: &mut Vec<u32>, base: u32, mut bits: u64) {
     let (before, count) = (ends.len(), bits.count_ones() as usize);
     ends.extend_from_slice(&[0; 16]);
     if let Some(slots) = ends.get_mut(before..).and_then(|slots| slots.first_chunk_mut::<16>()) {
         for slot in slots {
-            // The top bit spares the machine the question whether there is any.
+            // The top bit avoids a branch on whether any bit is set.
             *slot = base + (bits | 1 << 63).trailing_zeros();
             bits &= bits.wrapping_sub(1);
         }
@@ -365,8 +364,8 @@ fn push_positions(ends: &mut Vec<u32>, base: u32, mut bits: u64) {
     }
 }
 
-/// The fields of the first row that is not an empty line, and where the next row starts; `None` if
-/// all are empty.
+/// The fields of the first row that is not an empty line, and the start of the next row; `None` if
+/// all lines are empty.
 pub(super) fn first_row(
     text: &[u8],
     delimiter: u8,
@@ -383,7 +382,7 @@ pub(super) fn first_row(
         }
         begin += end + 1;
     }
-    // One column, so that the splitter's list is taken as it comes.
+    // A single column, so that the splitter does not group the fields.
     let mut splitter = Splitter::new(text, begin, 1, delimiter, quote);
     while splitter.at < text.len() && splitter.newlines == 0 {
         splitter.scan_block();

@@ -1,31 +1,31 @@
-//! Cutting a stream of JSON into pieces that parse independently, at the end of a row.
+//! Cuts a stream of JSON into chunks that can be parsed independently.
 //!
-//! In JSON lines that is a line feed, for no string holds one. Anywhere else a scan looks for it
-//! ([`super::scan`]).
+//! In JSON lines, a chunk ends at a line feed, which no string can contain. In other layouts,
+//! [`super::scan`] finds the ends of rows.
 
 use std::path::{Path, PathBuf};
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::scan::{Layout, Misplaced, Scan};
+use super::scan::{Layout, Scan, ScanError};
 use crate::error::{Error, Result};
 use crate::ingest::sources::csv::CHUNK_BYTES;
-use crate::ingest::sources::input::{Bytes, fill};
+use crate::ingest::sources::stream::{Bytes, fill};
 use crate::limits;
 
 /// Whole rows of raw text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonChunk {
-    /// Rows; [`Layout::Array`] has lost its brackets and commas, and reads as [`Layout::Values`]
-    /// does.
+    /// The rows. The brackets and commas of a [`Layout::Array`] have been blanked out, so that it
+    /// parses like [`Layout::Values`].
     pub text: Vec<u8>,
-    /// How they stand there.
+    /// How the rows are laid out.
     pub layout: Layout,
     /// Number of the chunk in its input, from 0.
     pub number: u64,
     /// Line of its first byte, from 1.
     pub line: u64,
-    /// Where the chunk starts in the uncompressed input.
+    /// Offset of the chunk in the uncompressed input.
     pub offset: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct JsonChunk {
 pub struct JsonChunks {
     name: PathBuf,
     bytes: Bytes,
-    /// Found out with the first bytes.
+    /// Detected from the first bytes.
     layout: Option<Layout>,
     scan: Scan,
     chunk_bytes: usize,
@@ -45,7 +45,7 @@ pub struct JsonChunks {
 }
 
 impl JsonChunks {
-    /// The chunks of `bytes`; `name` is for messages, and tells JSON lines from other layouts.
+    /// The chunks of `bytes`; `name` is for messages, and its extension can indicate JSON lines.
     pub fn new(name: &Path, bytes: Bytes) -> Self {
         JsonChunks {
             name: name.to_path_buf(),
@@ -60,14 +60,14 @@ impl JsonChunks {
         }
     }
 
-    /// Chunks of another size than [`CHUNK_BYTES`].
+    /// Sets a chunk size other than [`CHUNK_BYTES`].
     #[must_use]
     pub fn with_chunk_bytes(mut self, bytes: usize) -> Self {
         self.chunk_bytes = bytes.max(1);
         self
     }
 
-    /// Rows of more bytes than this are an error.
+    /// Makes longer rows an error.
     #[must_use]
     pub fn with_row_limit(mut self, bytes: usize) -> Self {
         self.row_limit = bytes.min(limits::MAX_VALUE_BYTES);
@@ -106,7 +106,8 @@ impl JsonChunks {
             }
             if text.len() > self.row_limit {
                 return Err(Error::LimitExceeded(format!(
-                    "{}: the row at line {} is longer than {} MiB; is a quote or a bracket missing?",
+                    "{}: the row at line {} is longer than {} MiB; is a quote or a bracket \
+                     missing?",
                     self.name.display(),
                     self.line_at(&text, self.scan.start),
                     self.row_limit >> 20
@@ -116,7 +117,7 @@ impl JsonChunks {
         }
     }
 
-    /// `None` where there is nothing but blanks.
+    /// Makes a chunk of `text`; `None` if it is blank.
     fn finish(&mut self, text: Vec<u8>, layout: Layout) -> Option<JsonChunk> {
         let (number, line, offset) = self.next;
         self.next.1 += memchr_iter(b'\n', &text).count() as u64;
@@ -128,7 +129,7 @@ impl JsonChunks {
         Some(JsonChunk { text, layout, number, line, offset })
     }
 
-    /// Drops a byte-order mark, and finds the layout.
+    /// Drops a byte-order mark and detects the layout.
     fn start(&mut self, text: &mut Vec<u8>, more: bool) -> Layout {
         if text.starts_with(&[0xef, 0xbb, 0xbf]) {
             text.drain(..3);
@@ -144,7 +145,7 @@ impl JsonChunks {
     }
 
     #[cold]
-    fn misplaced(&self, text: &[u8], fault: Misplaced) -> Error {
+    fn misplaced(&self, text: &[u8], fault: ScanError) -> Error {
         let (name, line) = (self.name.display(), self.line_at(text, fault.at));
         let offset = self.next.2 + fault.at as u64;
         Error::InvalidInput(format!("{name}: line {line}: {} (byte {offset})", fault.what))
@@ -156,7 +157,8 @@ impl JsonChunks {
         Error::InvalidInput(if self.scan.is_within() {
             let line = self.line_at(text, self.scan.start);
             format!(
-                "{name}: the input ends within the value that starts in line {line}; is the file cut off?"
+                "{name}: the input ends within the value that starts in line {line}; is the file \
+                 cut off?"
             )
         } else {
             format!("{name}: the input ends before the array does; is the file cut off?")
@@ -164,13 +166,13 @@ impl JsonChunks {
     }
 }
 
-/// Whether the layout can be told from this start of an input: an array, or a first line that ends.
+/// Whether the start of an input shows its layout: an array, or a complete first line.
 fn shows_layout(text: &[u8]) -> bool {
     let body = text.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(text).trim_ascii_start();
     body.first() == Some(&b'[') || memchr(b'\n', body).is_some()
 }
 
-/// The layout that the start of an input has.
+/// Detects the layout from the start of an input.
 fn find_layout(name: &Path, text: &[u8], more: bool) -> Layout {
     let body = text.trim_ascii_start();
     if body.first() == Some(&b'[') {

@@ -1,6 +1,7 @@
-//! Rows of a chunk as a table: for each key, where its value lies in each row.
+//! Parses the rows of a chunk into a table: for each key, where its value is in each row.
 //!
-//! Strings with escapes are written out behind the text, so that all values are plain pieces of it.
+//! Strings with escapes are decoded into a buffer after the text, so that every value is a plain
+//! slice.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,22 +9,21 @@ use std::sync::Arc;
 
 use memchr::{memchr, memchr_iter};
 
+use super::bad_row::BadRow;
 use super::chunks::JsonChunk;
-use super::parse::BadRow;
 use super::scan::{Layout, value_end};
 use super::schema::JsonSchema;
-use super::value::{Cursor, Kind, Read, Value, Wrong, unescape};
+use super::value::{Cursor, Kind, ParseResult, SyntaxError, Value, unescape};
 use crate::error::{Error, Result};
 use crate::ingest::sources::csv::split::Field;
 use crate::limits;
 
-/// The most bytes of a chunk: positions have 31 bits, half of them for strings without their
-/// escapes.
+/// The most bytes of a chunk: positions have 31 bits, half of which are for decoded strings.
 const MAX_CHUNK: usize = 1 << 30;
-/// The most places of values of a chunk, there or not: rows times keys.
+/// The most cells of a chunk, that is rows times keys, absent values included.
 const MAX_CELLS: usize = 1 << 25;
 
-/// Where a value lies, and its kind in the lowest three bits of its length.
+/// The position of a value. The lowest three bits of `tag` are its kind, the others its length.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     start: u32,
@@ -31,7 +31,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// A value that is not there.
+    /// An absent value.
     const NULL: Entry = Entry { start: 0, tag: 0 };
 
     fn new(kind: Kind, start: usize, len: usize) -> Self {
@@ -56,7 +56,7 @@ impl Entry {
         }
     }
 
-    /// As CSV has it: a string is in quotes, and null is nothing without quotes.
+    /// The value as a CSV field: a string is quoted, and null is unquoted and empty.
     #[inline]
     pub(super) fn field(&self) -> Field {
         let quoted = self.kind() == Kind::String;
@@ -66,21 +66,22 @@ impl Entry {
 
 /// The rows of a chunk.
 pub(super) struct Table<'a> {
-    /// The chunk's text, and behind it strings without their escapes.
+    /// The chunk's text, followed by decoded strings.
     pub(super) text: Cow<'a, [u8]>,
-    /// Keys and their values: those of the schema first, in its order. Every column has all rows.
+    /// Keys and their values: the keys of the schema first, in its order. Every column has all
+    /// rows.
     pub(super) columns: Vec<(Arc<str>, Vec<Entry>)>,
-    /// Where each row starts and ends.
+    /// Start and end of each row.
     pub(super) rows: Vec<(usize, usize)>,
-    /// What is no row, and is not among them.
+    /// Bad rows, which `rows` does not contain.
     pub(super) bad: Vec<BadRow>,
 }
 
-/// Reads rows up to `most`, which may be few of the chunk.
+/// Reads at most `max_rows` rows of the chunk.
 pub(super) fn read_table<'a>(
     schema: &JsonSchema,
     chunk: &'a JsonChunk,
-    most: usize,
+    max_rows: usize,
 ) -> Result<Table<'a>> {
     if chunk.text.len() >= MAX_CHUNK {
         return Err(Error::LimitExceeded(format!(
@@ -88,21 +89,21 @@ pub(super) fn read_table<'a>(
             chunk.text.len()
         )));
     }
-    let mut reader = Reader {
+    let mut reader = TableReader {
         text: &chunk.text,
         decoded: Vec::new(),
         columns: schema.columns.iter().map(|column| (column.name.clone(), Vec::new())).collect(),
-        places: HashMap::new(),
+        positions: HashMap::new(),
         row: 0,
     };
     for at in 0..reader.columns.len() {
-        reader.note_place(at);
+        reader.note_position(at);
     }
     let all_utf8 = std::str::from_utf8(&chunk.text).is_ok();
     let (mut rows, mut bad) = (Vec::new(), Vec::new());
-    let mut lines = Lines { text: &chunk.text, at: 0, line: chunk.line };
+    let mut lines = LineCounter { text: &chunk.text, at: 0, line: chunk.line };
     let mut cursor = Cursor::new(&chunk.text, 0, chunk.layout == Layout::Lines);
-    while rows.len() < most {
+    while rows.len() < max_rows {
         skip_blanks_and_lines(&mut cursor);
         let start = cursor.at;
         if cursor.peek().is_none() {
@@ -113,17 +114,17 @@ pub(super) fn read_table<'a>(
             let row = chunk.text.get(start..cursor.at).filter(|_| !all_utf8).unwrap_or_default();
             std::str::from_utf8(row).map_err(|e| {
                 let what = "not UTF-8; name what it is, for example --encoding latin1".to_owned();
-                Wrong { at: start + e.valid_up_to(), what }
+                SyntaxError { at: start + e.valid_up_to(), what }
             })
         });
         match read {
             Ok(_) => rows.push((start, cursor.at)),
             Err(wrong) => {
-                reader.undo();
+                reader.drop_row();
                 cursor.at = row_end(chunk, start).max(start + 1);
                 let raw = chunk.text.get(start..cursor.at).unwrap_or_default();
                 bad.push(BadRow {
-                    line: lines.of(start)
+                    line: lines.line_at(start)
                         + count_lines(chunk, start, wrong.at.min(chunk.text.len())),
                     column: None,
                     reason: wrong.what,
@@ -135,16 +136,17 @@ pub(super) fn read_table<'a>(
             || reader.columns.len().saturating_mul(rows.len()) > MAX_CELLS
         {
             return Err(Error::LimitExceeded(format!(
-                "{}: line {}: {} different keys in {} rows; are some of them data? A table has at most {} columns",
+                "{}: line {}: {} different keys in {} rows; are some of them data? A table has at \
+                 most {} columns",
                 schema.file.display(),
-                lines.of(start),
+                lines.line_at(start),
                 reader.columns.len(),
                 rows.len(),
                 limits::MAX_COLUMNS
             )));
         }
     }
-    let Reader { decoded, mut columns, .. } = reader;
+    let TableReader { decoded, mut columns, .. } = reader;
     for (_, entries) in &mut columns {
         entries.resize(rows.len(), Entry::NULL);
     }
@@ -161,7 +163,7 @@ fn skip_blanks_and_lines(cursor: &mut Cursor<'_>) {
     }
 }
 
-/// Where a row ends that is none.
+/// The end of a bad row.
 fn row_end(chunk: &JsonChunk, start: usize) -> usize {
     match chunk.layout {
         Layout::Lines => {
@@ -176,40 +178,40 @@ fn count_lines(chunk: &JsonChunk, from: usize, to: usize) -> u64 {
     memchr_iter(b'\n', chunk.text.get(from..to).unwrap_or_default()).count() as u64
 }
 
-/// Counts lines up to places that come one after the other.
-pub(super) struct Lines<'a> {
+/// Counts lines up to ascending positions.
+pub(super) struct LineCounter<'a> {
     pub(super) text: &'a [u8],
     pub(super) at: usize,
     pub(super) line: u64,
 }
 
-impl Lines<'_> {
-    pub(super) fn of(&mut self, at: usize) -> u64 {
-        let between = self.text.get(self.at..at).unwrap_or_default();
+impl LineCounter<'_> {
+    pub(super) fn line_at(&mut self, offset: usize) -> u64 {
+        let between = self.text.get(self.at..offset).unwrap_or_default();
         self.line += memchr_iter(b'\n', between).count() as u64;
-        self.at = self.at.max(at);
+        self.at = self.at.max(offset);
         self.line
     }
 }
 
-struct Reader<'a> {
+struct TableReader<'a> {
     text: &'a [u8],
     decoded: Vec<u8>,
     columns: Vec<(Arc<str>, Vec<Entry>)>,
-    places: HashMap<Arc<str>, usize>,
-    /// Number of the row at hand.
+    positions: HashMap<Arc<str>, usize>,
+    /// Number of the current row.
     row: usize,
 }
 
-impl Reader<'_> {
-    fn note_place(&mut self, at: usize) {
+impl TableReader<'_> {
+    fn note_position(&mut self, at: usize) {
         if let Some((name, _)) = self.columns.get(at) {
-            self.places.insert(name.clone(), at);
+            self.positions.insert(name.clone(), at);
         }
     }
 
-    /// An object, key by key.
-    fn read_row(&mut self, cursor: &mut Cursor<'_>) -> Read<()> {
+    /// Parses an object, key by key.
+    fn read_row(&mut self, cursor: &mut Cursor<'_>) -> ParseResult<()> {
         cursor.expect(b'{', "an object: each row is one, and '{'")?;
         cursor.skip_blanks();
         if cursor.peek() == Some(b'}') {
@@ -220,7 +222,7 @@ impl Reader<'_> {
         let mut expected = 0;
         loop {
             let key = cursor.key()?;
-            let at = self.place(key, expected)?;
+            let at = self.position(key, expected)?;
             expected = at + 1;
             let value = cursor.value()?;
             self.set(at, value);
@@ -234,14 +236,14 @@ impl Reader<'_> {
                     cursor.at += 1;
                     return Ok(());
                 }
-                _ => return cursor.wrong("',' or '}'"),
+                _ => return cursor.expected("',' or '}'"),
             }
         }
     }
 
     /// The column of a key.
     #[inline]
-    fn place(&mut self, key: Value, expected: usize) -> Read<usize> {
+    fn position(&mut self, key: Value, expected: usize) -> ParseResult<usize> {
         let raw = self.text.get(key.start..key.end).unwrap_or_default();
         match self.columns.get(expected) {
             Some((name, _)) if name.as_bytes() == raw && !key.escaped => Ok(expected),
@@ -249,7 +251,7 @@ impl Reader<'_> {
         }
     }
 
-    fn find(&mut self, key: Value, raw: &[u8]) -> Read<usize> {
+    fn find(&mut self, key: Value, raw: &[u8]) -> ParseResult<usize> {
         let mut plain = Cow::Borrowed(raw);
         if key.escaped {
             let mut text = Vec::with_capacity(raw.len());
@@ -257,13 +259,13 @@ impl Reader<'_> {
             plain = Cow::Owned(text);
         }
         let Ok(name) = std::str::from_utf8(&plain) else {
-            return Err(Wrong {
+            return Err(SyntaxError {
                 at: key.start,
                 what: "a key that is not UTF-8; name what it is, for example --encoding latin1"
                     .to_owned(),
             });
         };
-        if let Some(at) = self.places.get(name) {
+        if let Some(at) = self.positions.get(name) {
             return Ok(*at);
         }
         if name.is_empty() || name.len() > limits::MAX_NAME_BYTES {
@@ -272,10 +274,10 @@ impl Reader<'_> {
                 name.len(),
                 limits::MAX_NAME_BYTES
             );
-            return Err(Wrong { at: key.start, what });
+            return Err(SyntaxError { at: key.start, what });
         }
         self.columns.push((Arc::from(name), Vec::new()));
-        self.note_place(self.columns.len() - 1);
+        self.note_position(self.columns.len() - 1);
         Ok(self.columns.len() - 1)
     }
 
@@ -289,15 +291,15 @@ impl Reader<'_> {
         }
         let Some((_, entries)) = self.columns.get_mut(at) else { return };
         if entries.len() > self.row {
-            entries.truncate(self.row); // the key once more
+            entries.truncate(self.row); // a repeated key
         } else if entries.len() < self.row {
             entries.resize(self.row, Entry::NULL);
         }
         entries.push(entry);
     }
 
-    /// Forgets the row at hand.
-    fn undo(&mut self) {
+    /// Removes the values of the current row.
+    fn drop_row(&mut self) {
         for (_, entries) in &mut self.columns {
             entries.truncate(self.row);
         }

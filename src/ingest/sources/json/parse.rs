@@ -1,74 +1,45 @@
-//! One chunk of text to one Arrow batch, and the rows that are none.
+//! Parses one chunk of text into one Arrow batch and a list of bad rows.
 //!
-//! A row that cannot be read, or a value that its column cannot hold, does not end the work: the
-//! row is left out and told ([`BadRow`]), and the caller decides what becomes of it.
+//! A row that cannot be read, or whose value its column cannot hold, does not end the work: the row
+//! is left out and returned as a [`BadRow`], and the caller decides what to do with it.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, NullArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field as ArrowField, Schema as ArrowSchema};
 
+use super::bad_row::{BadRow, shown};
 use super::chunks::JsonChunk;
-use super::fields::{Entry, Lines, Table, read_table};
-use super::schema::{JsonSchema, add, is_float, is_float_text};
+use super::fields::{Entry, LineCounter, Table, read_table};
+use super::schema::JsonSchema;
+use super::types::{accepted, add_entry, is_float, is_float_text, rules};
 use super::value::Kind;
 use crate::error::{Error, Result};
-use crate::ingest::infer::Kinds;
-use crate::ingest::sources::csv::column::{Column, Rules};
+use crate::ingest::infer::TypeCandidates;
+use crate::ingest::sources::csv::column::ColumnBuilder;
 use crate::ingest::sources::csv::split::Field;
 use crate::model::DataType;
 
-/// Characters of a value that a message shows.
-const SHOWN: usize = 80;
-
-/// A row that is left out, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadRow {
-    /// Line of the input where the fault is, from 1.
-    pub line: u64,
-    /// The key of the value that does not fit, if it is a value.
-    pub column: Option<String>,
-    /// What is wrong.
-    pub reason: String,
-    /// The row as it stands in the input.
-    pub text: Vec<u8>,
-}
-
-impl BadRow {
-    /// The row as an error of its input.
-    pub fn error(&self, file: &Path) -> Error {
-        let (file, line, reason) = (file.display(), self.line, &self.reason);
-        Error::InvalidInput(match &self.column {
-            Some(column) => format!("{file}: line {line}, column '{column}': {reason}"),
-            None => format!(
-                "{file}: line {line}: not a row of JSON: {reason}, in: {}",
-                shown(&self.text)
-            ),
-        })
-    }
-}
-
-/// What is in a chunk.
+/// The rows of a chunk.
 #[derive(Clone, Debug)]
-pub struct Parsed {
+pub struct ParsedRows {
     /// The rows that could be read.
     pub batch: RecordBatch,
-    /// The others, in order.
+    /// The bad rows, in order.
     pub bad: Vec<BadRow>,
 }
 
-/// All rows of a chunk; the first that cannot be read is an error.
+/// Parses all rows of a chunk; the first bad row is an error.
 pub fn parse_chunk(schema: &JsonSchema, chunk: &JsonChunk) -> Result<RecordBatch> {
-    let Parsed { batch, bad } = parse_rows(schema, chunk)?;
+    let ParsedRows { batch, bad } = parse_rows(schema, chunk)?;
     match bad.first() {
         Some(bad) => Err(bad.error(&schema.file)),
         None => Ok(batch),
     }
 }
 
-/// The columns of a chunk at these positions, in this order. A key that is not among the schema's
-/// is left out or, if they are to be `complete`, an error.
+/// Parses the columns at these positions, in this order. A key that the schema lacks is ignored or,
+/// if `complete` is set, an error.
 pub fn parse_columns(
     schema: &JsonSchema,
     chunk: &JsonChunk,
@@ -79,48 +50,49 @@ pub fn parse_columns(
     if let Some((name, entries)) = table.columns.get(schema.columns.len()).filter(|_| complete) {
         let first = entries.iter().position(|entry| entry.kind() != Kind::Null).unwrap_or(0);
         let start = table.rows.get(first).map_or(0, |(start, _)| *start);
-        let line = Lines { text: &chunk.text, at: 0, line: chunk.line }.of(start);
+        let line = LineCounter { text: &chunk.text, at: 0, line: chunk.line }.line_at(start);
         return Err(Error::InvalidInput(format!(
-            "{}: line {line}: the key '{name}' is in none of the first rows, which told the columns; name the columns that \
-             are wanted, or ingest it into a table, which takes in all",
+            "{}: line {line}: the key '{name}' is in none of the first rows, from which the \
+             columns were inferred; name the columns that are wanted, or ingest the input into a \
+             table, which accepts new keys",
             schema.file.display()
         )));
     }
-    let Parsed { batch, bad } = build(schema, chunk, table, Some(positions))?;
+    let ParsedRows { batch, bad } = build(schema, chunk, table, Some(positions))?;
     match bad.first() {
         Some(bad) => Err(bad.error(&schema.file)),
         None => Ok(batch),
     }
 }
 
-/// The rows of a chunk, apart from those that cannot be read.
-pub fn parse_rows(schema: &JsonSchema, chunk: &JsonChunk) -> Result<Parsed> {
+/// Parses the rows of a chunk, leaving out bad ones.
+pub fn parse_rows(schema: &JsonSchema, chunk: &JsonChunk) -> Result<ParsedRows> {
     build(schema, chunk, read_table(schema, chunk, usize::MAX)?, None)
 }
 
-/// Arrays of all columns, or of those at some positions.
+/// Builds the arrays of all columns, or of those at `positions`.
 fn build(
     schema: &JsonSchema,
     chunk: &JsonChunk,
     table: Table<'_>,
     positions: Option<&[usize]>,
-) -> Result<Parsed> {
+) -> Result<ParsedRows> {
     let Table { text, columns, rows, mut bad } = table;
-    let (mut fields, mut arrays, mut unfit) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut fields, mut arrays, mut misfits) = (Vec::new(), Vec::new(), Vec::new());
     let all: Vec<usize> = (0..columns.len()).collect();
     for at in positions.unwrap_or(&all).iter().copied() {
         let Some((name, entries)) = columns.get(at) else { continue };
         let known = schema.columns.get(at);
-        let building = Building {
+        let column = ChunkColumn {
             name,
             text: &text,
             entries,
             fixed: known.is_some_and(|column| column.fixed),
             float_before: schema.is_float(name),
-            found: |entries: &[Entry]| schema.type_of(name, &text, entries),
+            infer: |entries: &[Entry]| schema.type_of(name, &text, entries),
         };
-        let array = building
-            .array(known.map_or(DataType::Null, |column| column.data_type.clone()), &mut unfit);
+        let array = column
+            .array(known.map_or(DataType::Null, |column| column.data_type.clone()), &mut misfits);
         fields.push(ArrowField::new(&**name, array.data_type().clone(), true));
         arrays.push(array);
     }
@@ -131,16 +103,16 @@ fn build(
     let mut batch =
         RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
             .map_err(failed)?;
-    if !unfit.is_empty() {
-        // Of a row with several values that do not fit, the first is told.
-        unfit.sort_by_key(|value: &Unfit| value.row);
-        unfit.dedup_by_key(|value| value.row);
+    if !misfits.is_empty() {
+        // Only the first misfit of a row is reported.
+        misfits.sort_by_key(|value: &Misfit| value.row);
+        misfits.dedup_by_key(|value| value.row);
         let mut keep = vec![true; rows.len()];
-        let mut lines = Lines { text: &chunk.text, at: 0, line: chunk.line };
-        for Unfit { row, at, column, reason } in unfit {
+        let mut lines = LineCounter { text: &chunk.text, at: 0, line: chunk.line };
+        for Misfit { row, at, column, reason } in misfits {
             keep.iter_mut().skip(row).take(1).for_each(|keep| *keep = false);
             let (start, end) = rows.get(row).copied().unwrap_or_default();
-            let line = lines.of(start);
+            let line = lines.line_at(start);
             let within = chunk.text.get(start..at.clamp(start, end)).unwrap_or_default();
             bad.push(BadRow {
                 line: line + memchr::memchr_iter(b'\n', within).count() as u64,
@@ -153,78 +125,57 @@ fn build(
             .map_err(failed)?;
         bad.sort_by_key(|bad| bad.line);
     }
-    Ok(Parsed { batch, bad })
+    Ok(ParsedRows { batch, bad })
 }
 
 /// A value that its column cannot hold.
-struct Unfit {
+struct Misfit {
     row: usize,
-    /// Where it is in the text, if it has no escapes.
+    /// Position in the text, if the value has no escapes.
     at: usize,
     column: String,
     reason: String,
 }
 
-/// Null is nothing without quotes.
-pub(super) fn rules() -> Rules {
-    Rules { quote: b'"', nulls: Vec::new(), empty_is_null: true }
-}
-
-/// The kinds of values that a type takes; where the user has named it, strings that spell its
-/// values too.
-pub(super) fn accepted(data_type: &DataType, fixed: bool) -> &'static [Kind] {
-    use Kind::{Bool, Nested, Null, Number, String};
-    match data_type {
-        DataType::Utf8 => &[Null, Bool, Number, String, Nested],
-        DataType::Null => &[Null],
-        _ if fixed => &[Null, Bool, Number, String],
-        DataType::Bool => &[Null, Bool],
-        DataType::Date | DataType::Timestamp { .. } | DataType::Time { .. } | DataType::Binary => {
-            &[Null, String]
-        }
-        _ => &[Null, Number],
-    }
-}
-
-/// A column of a chunk on its way into an array.
-struct Building<'a, F> {
+/// A column of a chunk, to be built into an array.
+struct ChunkColumn<'a, F> {
     name: &'a str,
     text: &'a [u8],
     entries: &'a [Entry],
     fixed: bool,
-    /// Whether the table has floats there.
+    /// Whether the table's column is a float.
     float_before: bool,
-    /// The type of values of which none was known before.
-    found: F,
+    /// Infers the type of a column whose type is unknown.
+    infer: F,
 }
 
-impl<F: Fn(&[Entry]) -> DataType> Building<'_, F> {
-    /// The array, in the first type along the lattice that holds all values; those that none holds
-    /// are null in it.
-    fn array(&self, data_type: DataType, unfit: &mut Vec<Unfit>) -> ArrayRef {
+impl<F: Fn(&[Entry]) -> DataType> ChunkColumn<'_, F> {
+    /// Builds the array in the first type along the lattice that holds all values; values that no
+    /// type holds are null in it.
+    fn array(&self, data_type: DataType, misfits: &mut Vec<Misfit>) -> ArrayRef {
         let mut data_type = data_type;
-        let before = unfit.len();
+        let before = misfits.len();
         loop {
             if data_type == DataType::Null && !self.fixed {
-                data_type = (self.found)(self.entries);
+                data_type = (self.infer)(self.entries);
             }
-            unfit.truncate(before);
-            match self.fill(&data_type, unfit) {
+            misfits.truncate(before);
+            match self.fill(&data_type, misfits) {
                 Ok(array) => return array,
                 Err(wider) => data_type = wider,
             }
         }
     }
 
-    /// The array in this type, or the wider one that a value needs.
-    fn fill(&self, data_type: &DataType, unfit: &mut Vec<Unfit>) -> Result<ArrayRef, DataType> {
+    /// Builds the array in this type. The error is the wider type that a value needs.
+    fn fill(&self, data_type: &DataType, misfits: &mut Vec<Misfit>) -> Result<ArrayRef, DataType> {
         let rules = rules();
-        let kinds = accepted(data_type, self.fixed);
+        let candidates = accepted(data_type, self.fixed);
         let takes_texts = self.float_before && is_float(data_type);
         let takes = |entry: &Entry| {
-            kinds.contains(&entry.kind()) || takes_texts && is_float_text(self.text, *entry)
+            candidates.contains(&entry.kind()) || takes_texts && is_float_text(self.text, *entry)
         };
-        let mut column = Column::new(data_type, self.fixed);
+        let mut column = ColumnBuilder::new(data_type, self.fixed);
         column.reserve(self.entries.len());
         let mut at = 0;
         while let Some(rest) = self.entries.get(at..).filter(|rest| !rest.is_empty()) {
@@ -239,23 +190,23 @@ impl<F: Fn(&[Entry]) -> DataType> Building<'_, F> {
             {
                 return Err(wider);
             }
-            unfit.push(self.unfit(at, *entry, data_type));
-            // Nothing is null in any type.
+            misfits.push(self.misfit(at, *entry, data_type));
+            // An absent field is null in any type.
             let _ = column.push_fields(self.text, std::iter::once(Field::NONE), &rules);
             at += 1;
         }
-        // What is not UTF-8 was no row.
+        // Rows that are not UTF-8 have been left out already.
         Ok(column.finish().unwrap_or_else(|_| Arc::new(NullArray::new(self.entries.len()))))
     }
 
     fn type_alone(&self, entry: Entry) -> DataType {
-        let mut kinds = Kinds::default();
-        add(self.text, entry, &mut kinds);
-        kinds.data_type()
+        let mut candidates = TypeCandidates::default();
+        add_entry(self.text, entry, &mut candidates);
+        candidates.data_type()
     }
 
     #[cold]
-    fn unfit(&self, row: usize, entry: Entry, expected: &DataType) -> Unfit {
+    fn misfit(&self, row: usize, entry: Entry, expected: &DataType) -> Misfit {
         let (name, field) = (self.name, entry.field());
         let value = self.text.get(field.start..field.start + field.len).unwrap_or_default();
         let quote = if field.quoted { "\"" } else { "" };
@@ -264,7 +215,7 @@ impl<F: Fn(&[Entry]) -> DataType> Building<'_, F> {
         } else {
             "to read the column as text:"
         };
-        Unfit {
+        Misfit {
             row,
             at: field.start,
             column: name.to_owned(),
@@ -273,14 +224,5 @@ impl<F: Fn(&[Entry]) -> DataType> Building<'_, F> {
                 shown(value)
             ),
         }
-    }
-}
-
-/// A text cut to what a message can hold.
-fn shown(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text.get(..4 * SHOWN).unwrap_or(text)).into_owned();
-    match text.char_indices().nth(SHOWN) {
-        Some((at, _)) => text.get(..at).unwrap_or_default().to_owned() + "…",
-        None => text,
     }
 }

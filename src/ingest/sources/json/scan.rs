@@ -1,71 +1,70 @@
-//! Where values end: the scan that cuts arrays and free-standing objects, before anything is
+//! Finds the ends of values, to cut arrays and concatenated objects into chunks before anything is
 //! parsed.
 //!
-//! It knows strings and depth and nothing else. Of an array it makes what its elements are without
-//! it: the outer brackets and the commas between elements become blanks, so that a worker sees
-//! values with blanks between them.
+//! It tracks only strings and depth. It replaces the outer brackets of an array and the commas
+//! between its elements by blanks, so that workers see values separated by blanks.
 
 use memchr::memchr2;
 
-/// How rows stand in the input.
+/// How the rows of an input are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// A row or more a line, none over several lines.
+    /// One or more rows per line; no row spans lines.
     Lines,
-    /// Values with blanks between them, or nothing.
+    /// Values separated by blanks or nothing.
     Values,
     /// The elements of one array.
     Array,
 }
 
-/// What stands where it cannot.
+/// A byte in a wrong place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Misplaced {
+pub(super) struct ScanError {
     pub(super) at: usize,
     pub(super) what: &'static str,
 }
 
-/// Between values, what may come.
+/// What is expected next, between values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum Expected {
     /// The bracket that opens the array.
     Open,
-    /// An element, or the end of an array without any.
+    /// An element, or the end of an empty array.
     First,
     /// A value.
     Value,
     /// A comma, or the end of the array.
     Comma,
-    /// Nothing.
+    /// Nothing: the array has ended.
     End,
 }
 
-/// The ends of the values in a growing text.
+/// Finds the ends of values in a growing text.
 #[derive(Debug)]
 pub(super) struct Scan {
     array: bool,
-    next: Next,
-    /// Looked at so far.
+    next: Expected,
+    /// Scanned up to here.
     pub(super) at: usize,
-    /// Brackets that are open.
+    /// Number of open brackets.
     depth: usize,
     in_string: bool,
-    /// Within a number or a literal that is an element itself.
+    /// Inside a top-level number or literal.
     in_scalar: bool,
-    /// Behind the last value; 0 if there is none yet.
+    /// Just after the last complete value; 0 if there is none yet.
     pub(super) last: usize,
-    /// Where the value at hand starts.
+    /// Start of the current value.
     pub(super) start: usize,
 }
 
 impl Scan {
-    /// Before the first byte of an array, or of values.
+    /// Starts before the first byte of an array, or of separate values.
     pub(super) fn new(array: bool) -> Self {
-        let next = if array { Next::Open } else { Next::Value };
+        let next = if array { Expected::Open } else { Expected::Value };
         Scan { array, next, at: 0, depth: 0, in_string: false, in_scalar: false, last: 0, start: 0 }
     }
 
-    /// Goes on behind text that was cut off at `last`.
+    /// Continues after the text up to `last` has been cut off.
     pub(super) fn cut(&mut self) {
         self.at -= self.last;
         self.start = self.start.saturating_sub(self.last);
@@ -74,7 +73,9 @@ impl Scan {
 
     /// Whether the text may end here.
     pub(super) fn is_over(&self) -> bool {
-        self.depth == 0 && !self.in_string && if self.array { self.next == Next::End } else { true }
+        self.depth == 0
+            && !self.in_string
+            && if self.array { self.next == Expected::End } else { true }
     }
 
     /// Whether the text ends within a value.
@@ -82,9 +83,9 @@ impl Scan {
         self.depth > 0 || self.in_string
     }
 
-    /// Looks at all of the text, or says what stands in a wrong place. A text that ends with half
-    /// an escape waits for more.
-    pub(super) fn advance(&mut self, text: &mut [u8]) -> Result<(), Misplaced> {
+    /// Scans all of the text; a misplaced byte is an error. If the text ends within an escape, the
+    /// scan waits for more.
+    pub(super) fn advance(&mut self, text: &mut [u8]) -> Result<(), ScanError> {
         while let Some(byte) = text.get(self.at).copied() {
             if self.in_string {
                 let Some(found) = memchr2(b'"', b'\\', text.get(self.at..).unwrap_or_default())
@@ -103,8 +104,8 @@ impl Scan {
                     self.note_end();
                 }
             } else if self.depth > 0 {
-                self.within(text);
-            } else if let Some(blank) = self.between(byte)? {
+                self.skip_nested(text);
+            } else if let Some(blank) = self.between_values(byte)? {
                 if blank && let Some(byte) = text.get_mut(self.at) {
                     *byte = b' ';
                 }
@@ -115,9 +116,9 @@ impl Scan {
         Ok(())
     }
 
-    /// Brackets and strings inside a value.
+    /// Scans brackets and strings inside a value.
     #[inline]
-    fn within(&mut self, text: &[u8]) {
+    fn skip_nested(&mut self, text: &[u8]) {
         let rest = text.get(self.at..).unwrap_or_default();
         for (i, byte) in rest.iter().enumerate() {
             match byte {
@@ -146,9 +147,10 @@ impl Scan {
         }
     }
 
-    /// A byte outside of values: whether it is to become a blank; `None` to be asked again.
-    fn between(&mut self, byte: u8) -> Result<Option<bool>, Misplaced> {
-        let wrong = |what| Err(Misplaced { at: self.at, what });
+    /// Handles a byte between values. Returns whether it must be blanked out; `None` to be called
+    /// again with the same byte.
+    fn between_values(&mut self, byte: u8) -> Result<Option<bool>, ScanError> {
+        let wrong = |what| Err(ScanError { at: self.at, what });
         let ends_scalar =
             matches!(byte, b' ' | b'\n' | b'\r' | b'\t' | b',' | b']' | b'[' | b'{' | b'"' | b'}');
         if self.in_scalar {
@@ -157,28 +159,28 @@ impl Scan {
         }
         match (byte, self.next) {
             (b' ' | b'\n' | b'\r' | b'\t', _) => {}
-            (b'[', Next::Open) => {
-                self.next = Next::First;
+            (b'[', Expected::Open) => {
+                self.next = Expected::First;
                 return Ok(Some(true));
             }
-            (b',', Next::Comma) => {
-                self.next = Next::Value;
+            (b',', Expected::Comma) => {
+                self.next = Expected::Value;
                 return Ok(Some(true));
             }
-            (b']', Next::First | Next::Comma) => {
-                self.next = Next::End;
+            (b']', Expected::First | Expected::Comma) => {
+                self.next = Expected::End;
                 return Ok(Some(true));
             }
-            (_, Next::End) => return wrong("text after the end of the array"),
-            (_, Next::Comma) => {
+            (_, Expected::End) => return wrong("text after the end of the array"),
+            (_, Expected::Comma) => {
                 return wrong("a comma is missing between two elements of the array");
             }
-            (b']' | b'}', _) => return wrong("a bracket closes that none has opened"),
+            (b']' | b'}', _) => return wrong("a closing bracket without an opening one"),
             (b',', _) => return wrong("a comma that follows no value"),
-            (_, Next::Open) => return wrong("the array does not start with its bracket"),
+            (_, Expected::Open) => return wrong("the array does not start with a bracket"),
             _ => {
                 self.start = self.at;
-                self.next = if self.array { Next::Comma } else { Next::Value };
+                self.next = if self.array { Expected::Comma } else { Expected::Value };
                 match byte {
                     b'"' => self.in_string = true,
                     b'{' | b'[' => self.depth = 1,
@@ -190,7 +192,8 @@ impl Scan {
     }
 }
 
-/// Behind the value at `start`, as the scan sees it; the end of the text if the value does not end.
+/// The position just after the value at `start`, as the scan sees it; the end of the text if the
+/// value is incomplete.
 pub(super) fn value_end(text: &[u8], start: usize) -> usize {
     let (mut at, mut depth) = (start, 0_usize);
     while let Some(byte) = text.get(at) {

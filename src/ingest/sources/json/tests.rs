@@ -1,4 +1,4 @@
-//! Texts to batches: layouts, types, what is refused and where, chunks of any size, damage.
+//! Tests from text to batches: layouts, types, errors and their positions, chunk sizes, damage.
 
 use std::fmt::Write as _;
 use std::io::Cursor;
@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::{Error, Result};
+use crate::model::DataType;
 
 fn chunks(name: &str, text: &[u8], size: usize) -> Result<Vec<JsonChunk>> {
     JsonChunks::new(Path::new(name), Box::new(Cursor::new(text.to_vec())))
@@ -59,10 +60,12 @@ fn every_layout_holds_the_same_rows() {
     let expected = ["a int64: 1 2 ∅", "b utf8: x] ∅ }y", "c utf8: ∅ ∅ [1, {\"d\": \"]\"}]"];
     for text in [
         "{\"a\":1,\"b\":\"x]\"}\n{\"a\":2}\n{\"b\":\"}y\",\"c\":[1, {\"d\": \"]\"}]}\n",
-        "\u{feff}{\"a\":1,\"b\":\"x]\"}\r\n\r\n {\"a\" : 2 , \"b\":null}\t\r\n{\"b\":\"}y\",\"c\":[1, {\"d\": \"]\"}]}",
+        "\u{feff}{\"a\":1,\"b\":\"x]\"}\r\n\r\n {\"a\" : 2 , \"b\":null}\t\r\n\
+         {\"b\":\"}y\",\"c\":[1, {\"d\": \"]\"}]}",
         "{\"a\":1,\"b\":\"x]\"}{\"a\":2} {\"b\":\"}y\",\"c\":[1, {\"d\": \"]\"}]}",
         "[{\"a\":1,\"b\":\"x]\"},{\"a\":2},{\"b\":\"}y\",\"c\":[1, {\"d\": \"]\"}]}]",
-        "\u{feff}\r\n[\n  {\n    \"a\": 1,\n    \"b\": \"x]\"\n  },\n  {\"a\": 2}\n,{\"b\":\"}y\",\"c\":[1, {\"d\": \"]\"}]}\n]\n\n",
+        "\u{feff}\r\n[\n  {\n    \"a\": 1,\n    \"b\": \"x]\"\n  },\n  {\"a\": 2}\n,\
+         {\"b\":\"}y\",\"c\":[1, {\"d\": \"]\"}]}\n]\n\n",
         "{\n\"a\":1,\n\"b\":\"x]\"}\n{\n\"a\":2\n}\n{\"b\":\"}y\",\"c\":[1, {\"d\": \"]\"}]}",
     ] {
         assert_eq!(read(text), expected, "{text}");
@@ -114,7 +117,7 @@ fn types() {
 #[test]
 fn keys() {
     assert_eq!(read(r#"{"a":1,"a":2,"\u0062":3}{"b":4,"a":5}"#), ["a int64: 2 5", "b int64: 3 4"]);
-    // Once more with a string whose escapes are written out, then another kind.
+    // A repeated key: first a string with escapes, then another kind.
     assert_eq!(read(r#"{"a":"x\n","a":null}{"a":"y"}"#), ["a utf8: ∅ y"]);
     assert_eq!(read("{}\n{\"a\":1}\n{}"), ["a int64: ∅ 1 ∅"]);
     assert!(refused("{\"\":1}").contains("a key of 0 bytes"));
@@ -183,7 +186,7 @@ fn floats_of_a_table_come_back_from_their_texts() {
             ..JsonOptions::default()
         };
         assert_eq!(read_with(text, &prior).unwrap(), [format!("a {data_type}: NaN 1.0 -inf inf")]);
-        // In a chunk of its own, after numbers, and first.
+        // In a chunk of its own, after a number and before one.
         for text in ["{\"a\":1.5}\n{\"a\":\"NaN\"}\n", "{\"a\":\"NaN\"}\n{\"a\":1.5}\n"] {
             let all = batches(text.as_bytes(), &prior, 1).unwrap();
             assert_eq!(all.iter().map(RecordBatch::num_rows).sum::<usize>(), 2);
@@ -204,7 +207,7 @@ fn refusals_say_where() {
         ("{\"a\":1}\n{\"a\":tru}\n", &["line 2: ", "a value expected", "'t'", "{\"a\":tru}"][..]),
         ("{\"a\":1\n{\"a\":2}\n", &["line "]),
         ("[{\"a\":1}\n{\"a\":2}]", &["line 2: a comma is missing", "byte 9"]),
-        ("[{\"a\":1},]x", &["a bracket closes"]),
+        ("[{\"a\":1},]x", &["a closing bracket"]),
         ("[{\"a\":1}] x", &["text after the end of the array"]),
         ("[{\"a\":1},\n", &["ends before the array does"]),
         ("[{\"a\":1},\n{\"a\":", &["ends within the value that starts in line 2"]),
@@ -239,7 +242,8 @@ fn refusals_say_where() {
 
 #[test]
 fn bad_rows_are_left_out_and_told() {
-    let rows = "{\"a\":1,\"b\":2}\n{\"a\":x,\"b\":3}\n{\"a\":\"t\",\"b\":4}\n{\"a\":5,\"b\":6}\n{\"b\":\"\\q\"}\n{\"a\":7,\"b\":Z}\n";
+    let rows = "{\"a\":1,\"b\":2}\n{\"a\":x,\"b\":3}\n{\"a\":\"t\",\"b\":4}\n{\"a\":5,\"b\":6}\n\
+                {\"b\":\"\\q\"}\n{\"a\":7,\"b\":Z}\n";
     let mut lines = rows.as_bytes().to_vec();
     lines.extend_from_slice(b"{\"a\":\"\xff\"}\n{\"a\":8}\n");
     // The same in an array.
@@ -285,7 +289,7 @@ fn a_key_in_each_row_is_an_error_before_memory_is_gone() {
     assert!(matches!(error, Error::LimitExceeded(_)), "{error}");
 }
 
-/// Every piece of the start of a text is an error or rows that the whole has.
+/// Every prefix of a text is an error, or has rows of the whole.
 #[test]
 fn truncations() {
     let lines = "{\"a\":1,\"b\":\"x\\u00e9\"}\n{\"a\":2.5,\"b\":{\"c\":[]}}\n{\"a\":3}\n";
@@ -338,10 +342,14 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
 }
 
 proptest! {
-    /// Rows written in any layout, order of keys, spelling and size of chunks are read as they
-    /// were.
+    /// Rows written in any layout, key order, spelling and chunk size are read back unchanged.
     #[test]
-    fn what_is_written_is_read(rows in rows(), layout in 0..3_u8, how in any::<u8>(), size in 1..200_usize) {
+    fn what_is_written_is_read(
+        rows in rows(),
+        layout in 0..3_u8,
+        how in any::<u8>(),
+        size in 1..200_usize,
+    ) {
         let blank = [" ", "", "\t", if layout == 0 { " " } else { "\r\n" }][usize::from(how & 3)];
         let objects: Vec<String> = rows.iter().enumerate().map(|(i, (a, b, c, d))| {
             let mut fields = vec![
@@ -355,7 +363,8 @@ proptest! {
                 if value.is_none() && (usize::from(how >> 2) + i).is_multiple_of(2) {
                     return None;
                 }
-                Some(format!("{}{blank}:{blank}{}", spelled(key, how >> 3), value.unwrap_or("null".into())))
+                let (key, value) = (spelled(key, how >> 3), value.unwrap_or("null".into()));
+                Some(format!("{key}{blank}:{blank}{value}"))
             }).collect();
             format!("{{{blank}{}{blank}}}", fields.join(&format!("{blank},{blank}")))
         }).collect();
@@ -364,9 +373,15 @@ proptest! {
             1 => format!("{blank}[{blank}{}{blank}]\n", objects.join(&format!("{blank},{blank}"))),
             _ => objects.join(blank),
         };
-        let types = [("a", DataType::Int64), ("b", DataType::Utf8), ("c", DataType::Bool), ("d", DataType::Float64)];
+        let types = [
+            ("a", DataType::Int64),
+            ("b", DataType::Utf8),
+            ("c", DataType::Bool),
+            ("d", DataType::Float64),
+        ];
         let schema = types.map(|(name, data_type)| (name.to_owned(), data_type)).to_vec();
-        let all = batches(text.as_bytes(), &JsonOptions { schema, ..JsonOptions::default() }, size).unwrap();
+        let options = JsonOptions { schema, ..JsonOptions::default() };
+        let all = batches(text.as_bytes(), &options, size).unwrap();
         let mut read: Vec<Row> = Vec::new();
         for batch in &all {
             use arrow_array::cast::AsArray;
@@ -380,8 +395,7 @@ proptest! {
         prop_assert_eq!(read, rows);
     }
 
-    /// Any bytes are an error or some rows, and the same rows without types given as with chunks of
-    /// another size.
+    /// Random bytes are an error or some rows, and the same number of rows whatever the chunk size.
     #[test]
     fn any_bytes(text in "[\\[\\]{}\",:0-9a-e\\\\ \nntrue.-]{0,60}", size in 1..20_usize) {
         let rows = |size| -> Option<usize> {

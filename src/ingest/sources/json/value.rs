@@ -1,16 +1,14 @@
-//! One value after the other: a cursor over JSON text that checks the grammar and hands out where
-//! values lie.
+//! A cursor over JSON text: checks the grammar and returns the positions of values.
 //!
-//! Strings are looked through eight bytes at a time. Nothing recurses: brackets that are open are
-//! bits.
+//! Strings are scanned eight bytes at a time. Nothing recurses: open brackets are bits.
 
-/// How deep values may nest.
+/// The greatest depth of nested values.
 pub const MAX_DEPTH: usize = 512;
 
 const LOWS: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Null,
@@ -21,30 +19,30 @@ pub(super) enum Kind {
     Nested,
 }
 
-/// Where a value lies: a string without its quotes.
+/// The position of a value; of a string, without its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Value {
     pub(super) kind: Kind,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// A string with backslashes in it.
+    /// Whether it is a string with backslashes.
     pub(super) escaped: bool,
 }
 
-/// What is wrong with a text, and where.
+/// A syntax error and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct SyntaxError {
     pub(super) at: usize,
     pub(super) what: String,
 }
 
-pub(super) type Read<T> = Result<T, Wrong>;
+pub(super) type ParseResult<T> = Result<T, SyntaxError>;
 
-/// A place in a text.
+/// A position in a text.
 pub(super) struct Cursor<'a> {
     text: &'a [u8],
     pub(super) at: usize,
-    /// Whether a line feed ends a row, and so cannot be within one.
+    /// Whether a line feed ends a row, and so cannot be inside one.
     lines: bool,
 }
 
@@ -70,7 +68,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[cold]
-    pub(super) fn wrong<T>(&self, expected: &str) -> Read<T> {
+    pub(super) fn expected<T>(&self, expected: &str) -> ParseResult<T> {
         let what = match self.peek() {
             None => format!("{expected} expected, but the input ends"),
             Some(b'\n') => format!("{expected} expected, but the line ends"),
@@ -79,21 +77,21 @@ impl<'a> Cursor<'a> {
             }
             Some(byte) => format!("{expected} expected, but there is byte 0x{byte:02x}"),
         };
-        Err(Wrong { at: self.at, what })
+        Err(SyntaxError { at: self.at, what })
     }
 
     #[inline]
-    pub(super) fn expect(&mut self, byte: u8, name: &str) -> Read<()> {
+    pub(super) fn expect(&mut self, byte: u8, name: &str) -> ParseResult<()> {
         if self.peek() != Some(byte) {
-            return self.wrong(name);
+            return self.expected(name);
         }
         self.at += 1;
         Ok(())
     }
 
-    /// Any value.
+    /// Parses any value.
     #[inline]
-    pub(super) fn value(&mut self) -> Read<Value> {
+    pub(super) fn value(&mut self) -> ParseResult<Value> {
         let start = self.at;
         let kind = match self.peek() {
             Some(b'"') => return self.string(),
@@ -110,9 +108,9 @@ impl<'a> Cursor<'a> {
         Ok(Value { kind, start, end: self.at, escaped: false })
     }
 
-    /// A string, from its opening quote on.
+    /// Parses a string, from its opening quote on.
     #[inline]
-    pub(super) fn string(&mut self) -> Read<Value> {
+    pub(super) fn string(&mut self) -> ParseResult<Value> {
         self.expect(b'"', "a string")?;
         let start = self.at;
         let mut escaped = false;
@@ -138,14 +136,14 @@ impl<'a> Cursor<'a> {
                     escaped = true;
                     self.escape()?;
                 }
-                None | Some(0..=0x1f) => return self.wrong("a closing quote"),
+                None | Some(0..=0x1f) => return self.expected("a closing quote"),
                 Some(_) => self.at += 1,
             }
         }
     }
 
-    /// A backslash and what belongs to it.
-    fn escape(&mut self) -> Read<()> {
+    /// Parses a backslash escape.
+    fn escape(&mut self) -> ParseResult<()> {
         self.at += 1;
         match self.peek() {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
@@ -156,35 +154,35 @@ impl<'a> Cursor<'a> {
                         self.at += 1;
                         let low = self.code_unit()?;
                         if !(0xdc00..=0xdfff).contains(&low) {
-                            return self.lone();
+                            return self.lone_surrogate();
                         }
                     }
-                    0xd800..=0xdfff => return self.lone(),
+                    0xd800..=0xdfff => return self.lone_surrogate(),
                     _ => {}
                 }
             }
-            _ => return self.wrong("an escape such as \\n or \\u00e9"),
+            _ => return self.expected("an escape such as \\n or \\u00e9"),
         }
         Ok(())
     }
 
     #[cold]
-    fn lone(&self) -> Read<()> {
+    fn lone_surrogate(&self) -> ParseResult<()> {
         let what =
             "half of a surrogate pair (\\ud800 to \\udfff) stands alone, which is no character"
                 .to_owned();
-        Err(Wrong { at: self.at.saturating_sub(6), what })
+        Err(SyntaxError { at: self.at.saturating_sub(6), what })
     }
 
-    /// The number behind `\u`, of which the cursor is at the `u`.
-    fn code_unit(&mut self) -> Read<u32> {
+    /// Parses the digits after `\u`; the cursor is at the `u`.
+    fn code_unit(&mut self) -> ParseResult<u32> {
         let digits = self.text.get(self.at + 1..self.at + 5).unwrap_or_default();
         match hexadecimal(digits) {
             Some(unit) => {
                 self.at += 5;
                 Ok(unit)
             }
-            None => self.wrong("\\u and four hexadecimal digits"),
+            None => self.expected("\\u and four hexadecimal digits"),
         }
     }
 
@@ -198,31 +196,31 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn number(&mut self) -> Read<()> {
+    fn number(&mut self) -> ParseResult<()> {
         self.at += usize::from(self.peek() == Some(b'-'));
         if self.peek() == Some(b'0') {
             self.at += 1;
         } else if self.digits() == 0 {
-            return self.wrong("a digit");
+            return self.expected("a digit");
         }
         if self.peek() == Some(b'.') {
             self.at += 1;
             if self.digits() == 0 {
-                return self.wrong("a digit");
+                return self.expected("a digit");
             }
         }
         if let Some(b'e' | b'E') = self.peek() {
             self.at += 1;
             self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
             if self.digits() == 0 {
-                return self.wrong("a digit");
+                return self.expected("a digit");
             }
         }
         Ok(())
     }
 
     #[inline]
-    fn literal(&mut self) -> Read<Kind> {
+    fn literal(&mut self) -> ParseResult<Kind> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         for (spelled, kind) in
             [(&b"null"[..], Kind::Null), (b"true", Kind::Bool), (b"false", Kind::Bool)]
@@ -232,12 +230,12 @@ impl<'a> Cursor<'a> {
                 return Ok(kind);
             }
         }
-        self.wrong("a value")
+        self.expected("a value")
     }
 
-    /// An object or array, whatever is in it.
-    fn nested(&mut self) -> Read<()> {
-        // A bit for each bracket that is open: set for an object.
+    /// Parses an object or array with all its contents.
+    fn nested(&mut self) -> ParseResult<()> {
+        // A bit for each open bracket, set for objects.
         let mut open = [0_u64; MAX_DEPTH / 64];
         let mut depth = 0;
         loop {
@@ -246,7 +244,7 @@ impl<'a> Cursor<'a> {
                 Some(bracket @ (b'{' | b'[')) => {
                     let Some(word) = open.get_mut(depth / 64) else {
                         let what = format!("values nest more than {MAX_DEPTH} deep");
-                        return Err(Wrong { at: self.at, what });
+                        return Err(SyntaxError { at: self.at, what });
                     };
                     let bit = 1 << (depth % 64);
                     if bracket == b'{' {
@@ -274,7 +272,7 @@ impl<'a> Cursor<'a> {
                     self.literal()?;
                 }
             }
-            // Behind a value.
+            // After a value.
             loop {
                 if depth == 0 {
                     return Ok(());
@@ -294,17 +292,17 @@ impl<'a> Cursor<'a> {
                     }
                     Some(b'}') if object => (depth, self.at) = (depth - 1, self.at + 1),
                     Some(b']') if !object => (depth, self.at) = (depth - 1, self.at + 1),
-                    _ => return self.wrong(if object { "',' or '}'" } else { "',' or ']'" }),
+                    _ => return self.expected(if object { "',' or '}'" } else { "',' or ']'" }),
                 }
             }
         }
     }
 
-    /// A key and its colon, up to the value.
+    /// Parses a key and its colon, up to the value.
     #[inline]
-    pub(super) fn key(&mut self) -> Read<Value> {
+    pub(super) fn key(&mut self) -> ParseResult<Value> {
         if self.peek() != Some(b'"') {
-            return self.wrong("a key in quotes");
+            return self.expected("a key in quotes");
         }
         let key = self.string()?;
         self.skip_blanks();
@@ -321,7 +319,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |value, digit| Some(value << 4 | char::from(*digit).to_digit(16)?))
 }
 
-/// Appends a string, whose escapes a cursor has checked, without them.
+/// Appends a string with its escapes decoded; a cursor has checked them.
 pub(super) fn unescape(mut raw: &[u8], out: &mut Vec<u8>) {
     while let Some(at) = memchr::memchr(b'\\', raw) {
         out.extend_from_slice(raw.get(..at).unwrap_or_default());

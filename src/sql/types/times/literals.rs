@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
     DataType as SqlType, Expr as SqlExpr, TypedString, Value, VisitMut, VisitorMut,
 };
 
-use crate::ingest::moments;
+use crate::ingest::timestamp_text;
 use crate::sql::walks::visit_mut;
 
 /// Corrects the literals of an expression, or whatever has some.
@@ -28,7 +28,7 @@ impl VisitorMut for Literals {
     fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
         match literal(expr) {
             Some((text, SqlType::Timestamp(digits, _))) => {
-                if let Cow::Owned(full) = moments::written_out(text) {
+                if let Cow::Owned(full) = timestamp_text::complete(text) {
                     *text = full;
                 }
                 if digits.is_none()

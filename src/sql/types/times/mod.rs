@@ -41,7 +41,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::ingest::moments;
+use crate::ingest::timestamp_text;
 use crate::sql::types::zones::{UTC, is_utc};
 use crate::sql::walks::{
     any_expression, any_node, is_comparison, rewrite_plan, rewrite_up, rewrite_where,
@@ -437,7 +437,7 @@ impl Timestamps {
     /// A text without an offset says what a clock in the timestamps' zone shows.
     fn moment_of_text(&self, text: &str) -> Option<i128> {
         let zone: Tz = self.zone.as_deref().unwrap_or(UTC).parse().ok()?;
-        let moment = string_to_datetime(&zone, &moments::written_out(text)).ok()?;
+        let moment = string_to_datetime(&zone, &timestamp_text::complete(text)).ok()?;
         Some(
             i128::from(moment.timestamp()) * nanoseconds(TimeUnit::Second)
                 + i128::from(moment.timestamp_subsec_nanos()),

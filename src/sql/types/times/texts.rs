@@ -17,13 +17,13 @@ use datafusion::logical_expr::{
 };
 
 use super::is_timestamp;
-use crate::ingest::moments;
+use crate::ingest::timestamp_text;
 
 /// Writes out an expression that is a text. Says whether it has changed.
 pub(super) fn write_out(expr: &mut Expr, schema: &DFSchema) -> bool {
     if let Expr::Literal(value, _) = expr {
         let Some(Some(text)) = value.try_as_str() else { return false };
-        let full = moments::written_out(text).into_owned();
+        let full = timestamp_text::complete(text).into_owned();
         let changed = full != text;
         if changed {
             *expr = lit(full);
@@ -100,17 +100,15 @@ impl ScalarUDFImpl for Full {
 }
 
 fn written_out(texts: &ArrayRef) -> ArrayRef {
-    let full: Option<ArrayRef> = match texts.data_type() {
-        DataType::Utf8 => {
-            moments::all_written_out(texts.as_string::<i32>()).map(|full| Arc::new(full) as _)
-        }
-        DataType::LargeUtf8 => {
-            moments::all_written_out(texts.as_string::<i64>()).map(|full| Arc::new(full) as _)
-        }
-        DataType::Utf8View => {
-            moments::all_views_written_out(texts.as_string_view()).map(|full| Arc::new(full) as _)
-        }
-        _ => None,
-    };
+    let full: Option<ArrayRef> =
+        match texts.data_type() {
+            DataType::Utf8 => timestamp_text::complete_all(texts.as_string::<i32>())
+                .map(|full| Arc::new(full) as _),
+            DataType::LargeUtf8 => timestamp_text::complete_all(texts.as_string::<i64>())
+                .map(|full| Arc::new(full) as _),
+            DataType::Utf8View => timestamp_text::complete_views(texts.as_string_view())
+                .map(|full| Arc::new(full) as _),
+            _ => None,
+        };
     full.unwrap_or_else(|| Arc::clone(texts))
 }

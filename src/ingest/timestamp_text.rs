@@ -1,7 +1,7 @@
-//! Texts of points of time, brought to the form that Arrow reads.
+//! Completes timestamps in short forms to what Arrow parses.
 //!
-//! Arrow takes a date with two digits for month and day, and a time of day with two digits for
-//! hour, minute and second. People and other engines also write `2024-2-8 6:00`.
+//! Arrow wants two digits for month, day, hour, minute and second. People and other engines also
+//! write `2024-2-8 6:00`.
 
 use std::borrow::Cow;
 
@@ -9,39 +9,39 @@ use std::borrow::Cow;
 use arrow_array::StringViewArray;
 use arrow_array::{GenericStringArray, OffsetSizeTrait};
 
-/// A text with what it leaves out written: `2024-02-08 06:00:00` for `2024-2-8 6:00`. Any other is
-/// left as it is, those of no point of time too.
-pub(crate) fn written_out(text: &str) -> Cow<'_, str> {
+/// Completes a timestamp: `2024-02-08 06:00:00` for `2024-2-8 6:00`. Any other text is returned as
+/// it is.
+pub(crate) fn complete(text: &str) -> Cow<'_, str> {
     match is_full(text.as_bytes()) {
         true => Cow::Borrowed(text),
         false => full(text).filter(|full| full != text).map_or(Cow::Borrowed(text), Cow::Owned),
     }
 }
 
-/// Texts written out; `None` if all are.
-pub(crate) fn all_written_out<O: OffsetSizeTrait>(
+/// Completes an array; `None` if all of its texts are complete.
+pub(crate) fn complete_all<O: OffsetSizeTrait>(
     texts: &GenericStringArray<O>,
 ) -> Option<GenericStringArray<O>> {
-    let is_short = |text: &str| matches!(written_out(text), Cow::Owned(_));
+    let is_short = |text: &str| matches!(complete(text), Cow::Owned(_));
     texts
         .iter()
         .flatten()
         .any(is_short)
-        .then(|| texts.iter().map(|text| text.map(written_out)).collect())
+        .then(|| texts.iter().map(|text| text.map(complete)).collect())
 }
 
-/// The same for views.
+/// [`complete_all`] for views.
 #[cfg(feature = "sql")]
-pub(crate) fn all_views_written_out(texts: &StringViewArray) -> Option<StringViewArray> {
-    let is_short = |text: &str| matches!(written_out(text), Cow::Owned(_));
+pub(crate) fn complete_views(texts: &StringViewArray) -> Option<StringViewArray> {
+    let is_short = |text: &str| matches!(complete(text), Cow::Owned(_));
     texts
         .iter()
         .flatten()
         .any(is_short)
-        .then(|| texts.iter().map(|text| text.map(written_out)).collect())
+        .then(|| texts.iter().map(|text| text.map(complete)).collect())
 }
 
-/// The check that most texts pass: a date, or a date and a time with seconds.
+/// A quick check that most texts pass: a date, or a date and a time with seconds.
 fn is_full(bytes: &[u8]) -> bool {
     match bytes {
         [_, _, _, _, b'-', _, _, b'-', _, _] => true,
@@ -62,15 +62,14 @@ fn full(text: &str) -> Option<String> {
     let (minute, rest) = digits(rest.strip_prefix(':')?, 2)?;
     let (second, rest) = match rest.strip_prefix(':') {
         Some(rest) => digits(rest, 2)?,
-        // What may follow a minute is an offset.
+        // Only an offset may follow the minute.
         None if rest.is_empty() || rest.starts_with(['Z', 'z', '+', '-', ' ']) => ("", rest),
         None => return None,
     };
     Some(format!("{date}{between}{hour:0>2}:{minute:0>2}:{second:0>2}{rest}"))
 }
 
-/// The digits that a text begins with, and what follows; `None` for no digit and for more than are
-/// meant.
+/// Splits off 1 to `most` leading digits; `None` if there are none or more.
 fn digits(text: &str, most: usize) -> Option<(&str, &str)> {
     let count = text.bytes().take_while(u8::is_ascii_digit).count();
     (1..=most).contains(&count).then(|| text.split_at(count))
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_is_written() {
+    fn short_forms_are_completed() {
         for (given, expected) in [
             ("2024-2-8", "2024-02-08"),
             ("2024-2-8 6:00", "2024-02-08 06:00:00"),
@@ -93,13 +92,13 @@ mod tests {
             ("2024-02-28T06:00Z", "2024-02-28T06:00:00Z"),
             ("2024-02-28 06:05:7", "2024-02-28 06:05:07"),
         ] {
-            assert_eq!(written_out(given), expected);
-            assert!(matches!(written_out(expected), Cow::Borrowed(_)), "{expected}");
+            assert_eq!(complete(given), expected);
+            assert!(matches!(complete(expected), Cow::Borrowed(_)), "{expected}");
         }
     }
 
     #[test]
-    fn others_are_left() {
+    fn other_texts_are_unchanged() {
         for text in [
             "",
             "tomorrow",
@@ -112,18 +111,18 @@ mod tests {
             "12024-2-8",
             "2024-002-08",
         ] {
-            assert!(matches!(written_out(text), Cow::Borrowed(_)), "{text}");
+            assert!(matches!(complete(text), Cow::Borrowed(_)), "{text}");
         }
     }
 
     #[test]
-    fn columns_without_short_texts_are_left() {
+    fn columns_without_short_forms_are_unchanged() {
         let texts = |all: &[Option<&'static str>]| StringArray::from(all.to_vec());
         assert_eq!(
-            all_written_out(&texts(&[Some("2024-02-28"), None, Some("2024-02-28 06:00:00")])),
+            complete_all(&texts(&[Some("2024-02-28"), None, Some("2024-02-28 06:00:00")])),
             None
         );
-        let written = all_written_out(&texts(&[Some("2024-02-28"), None, Some("2024-2-8 6:00")]));
+        let written = complete_all(&texts(&[Some("2024-02-28"), None, Some("2024-2-8 6:00")]));
         assert_eq!(written, Some(texts(&[Some("2024-02-28"), None, Some("2024-02-08 06:00:00")])));
     }
 }

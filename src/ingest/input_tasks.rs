@@ -1,5 +1,5 @@
-//! The parsing tasks of all inputs, in order: an input is opened, its first rows say what its
-//! columns are, and pieces of it are handed to whoever has time.
+//! The parsing tasks of all inputs, in order: opens each input, infers its columns from its first
+//! rows, and cuts it into pieces for the workers.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,61 +7,60 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
 use arrow_schema::SchemaRef;
 use rayon::ThreadPool;
 
+use super::batch_checks::BatchChecks;
 use super::columns::value_bytes;
-use super::load::{LoadOptions, TASK_BYTES};
-use super::pipeline::{Again, Parsed, Task};
+use super::options::{LoadOptions, TASK_BYTES};
 use super::rejects::{OnError, Reject, Rejects};
 use super::sources::arrow::ArrowBatches;
 use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema, Guess};
 use super::sources::json::{self, JsonChunk, JsonChunks, JsonOptions, JsonSchema};
 #[cfg(feature = "parquet")]
 use super::sources::parquet::{ParquetSource, Spooled};
-use super::sources::{Constants, Format, Input, Inputs, Opened, constants};
+use super::sources::{Format, Input, Inputs, Opened, PathColumns, path_columns};
+use super::task::{Parsed, Reparse, Task};
 use crate::error::{Error, Result};
 use crate::model::{DataType, Schema};
 
-/// What is to be said about inputs when all is done.
+/// Warnings about inputs, reported at the end of a load.
 #[derive(Debug, Default)]
-pub(super) struct Remarks {
-    /// Columns left out because of their type.
+pub(super) struct LoadWarnings {
+    /// Columns skipped because of their type.
     pub(super) skipped: Vec<String>,
-    /// What was taken for granted, once each, with the input that it was first said of.
+    /// Guesses, once each, with the first input that they concern.
     pub(super) guesses: Vec<(PathBuf, Guess)>,
 }
 
-/// See above.
-pub(super) struct Tasks<'a> {
+/// An iterator over the tasks of all inputs.
+pub(super) struct InputTasks<'a> {
     inputs: Inputs,
-    /// Of each input: how many pieces a load before this has read.
+    /// For each input, how many pieces an earlier load has read.
     skip: Vec<u64>,
-    /// Number of the input at hand.
-    at: usize,
-    /// The columns that each input's path tells.
-    constants: Vec<Arc<Constants>>,
-    current: Option<Current>,
-    /// Those of the input at hand.
-    added: Arc<Constants>,
+    /// Number of the current input.
+    number: usize,
+    /// The columns from the path of each input.
+    path_columns: Vec<Arc<PathColumns>>,
+    current: Option<CurrentInput>,
+    /// The path columns of the current input.
+    current_columns: Arc<PathColumns>,
     options: &'a LoadOptions,
-    /// Decodes what is too large for one task.
+    /// Decodes row groups that are too large for one task.
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
     pool: Arc<ThreadPool>,
-    /// Types of the table's columns, and of those that earlier inputs had.
+    /// Types of the table's columns and of the columns of earlier inputs.
     prior: Vec<(String, DataType)>,
-    remarks: &'a mut Remarks,
-    /// Bytes read from the input at hand.
+    warnings: &'a mut LoadWarnings,
+    /// Bytes read from the current input.
     consumed: Arc<AtomicU64>,
-    /// The heaviest task to make, where there is a choice.
+    /// The heaviest task to make, where the piece can be divided.
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
-    most: usize,
+    max_task_bytes: usize,
 }
 
-/// The first chunk that is not to be left out.
-fn after<T>(
+/// Skips `skip` chunks, counting `first`, and returns the next one.
+fn skip_chunks<T>(
     skip: u64,
     mut first: Option<T>,
     rest: &mut impl Iterator<Item = Result<T>>,
@@ -75,13 +74,13 @@ fn after<T>(
     Ok(first)
 }
 
-enum Current {
+enum CurrentInput {
     Csv { first: Option<CsvChunk>, chunks: CsvChunks, schema: Arc<CsvSchema> },
     Json { first: Option<JsonChunk>, chunks: Box<JsonChunks>, schema: Arc<JsonSchema> },
     Other(Box<dyn Iterator<Item = Result<Task>>>),
 }
 
-impl Iterator for Tasks<'_> {
+impl Iterator for InputTasks<'_> {
     type Item = Result<Task>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -92,27 +91,27 @@ impl Iterator for Tasks<'_> {
         loop {
             let next = match &mut self.current {
                 None => None,
-                Some(Current::Other(tasks)) => tasks.next(),
-                Some(Current::Csv { first, chunks, schema }) => first
+                Some(CurrentInput::Other(tasks)) => tasks.next(),
+                Some(CurrentInput::Csv { first, chunks, schema }) => first
                     .take()
                     .map(Ok)
                     .or_else(|| chunks.next())
                     .map(|chunk| csv_task(chunk, schema)),
-                Some(Current::Json { first, chunks, schema }) => first
+                Some(CurrentInput::Json { first, chunks, schema }) => first
                     .take()
                     .map(Ok)
                     .or_else(|| chunks.next())
                     .map(|chunk| json_task(chunk, schema, skip)),
             };
             if let Some(task) = next {
-                return Some(
-                    task.map(|task| with_constants(Task { input: self.at, ..task }, &self.added)),
-                );
+                return Some(task.map(|task| {
+                    with_path_columns(Task { input: self.number, ..task }, &self.current_columns)
+                }));
             }
             let turn = self.inputs.next()?;
-            self.at = turn.number;
+            self.number = turn.number;
             self.consumed = turn.consumed;
-            self.added = self.constants.get(turn.number).cloned().unwrap_or_default();
+            self.current_columns = self.path_columns.get(turn.number).cloned().unwrap_or_default();
             match turn.opened.and_then(|opened| self.open(opened)) {
                 Ok(current) => self.current = Some(current),
                 Err(error) => return Some(Err(error)),
@@ -123,7 +122,7 @@ impl Iterator for Tasks<'_> {
 
 fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>) -> Result<Task> {
     let (chunk, schema) = (chunk?, schema.clone());
-    // Rows longer than a chunk make a longer one.
+    // A row that is longer than a chunk makes a longer chunk.
     let (bytes, weight) =
         (chunk.text.len() as u64, TASK_BYTES.max(chunk.text.len().saturating_mul(4)));
     if !schema.skip_bad_rows {
@@ -133,12 +132,12 @@ fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>) -> Result<Task> {
     let task = Task::new(weight, move || {
         let chunk = Arc::new(chunk);
         let (batch, rejects) = csv::parse_good_rows(&schema, &chunk)?;
-        let again = move |table: &Schema| {
+        let reparse = move |table: &Schema| {
             let (batch, rejects) =
                 csv::parse_good_rows(&Arc::new(schema.starting_from(table)), &chunk)?;
             Ok(Parsed { rejects, ..batch.into() })
         };
-        Ok(Parsed { rejects, again: Some(Box::new(again)), ..batch.into() })
+        Ok(Parsed { rejects, reparse: Some(Box::new(reparse)), ..batch.into() })
     });
     Ok(Task { bytes, ..task })
 }
@@ -156,7 +155,7 @@ fn json_task(
         return Ok(Task { bytes, ..task });
     }
     let task = Task::new(weight, move || {
-        let json::Parsed { batch, bad } = json::parse_rows(&schema, &chunk)?;
+        let json::ParsedRows { batch, bad } = json::parse_rows(&schema, &chunk)?;
         let file: Arc<Path> = Arc::from(schema.file());
         let reject = move |bad: json::BadRow| Reject {
             file: Arc::clone(&file),
@@ -171,112 +170,81 @@ fn json_task(
     Ok(Task { bytes, ..task })
 }
 
-/// The task, with the columns that its input's path tells.
-fn with_constants(task: Task, added: &Arc<Constants>) -> Task {
+/// The task with the path columns added to its batches.
+fn with_path_columns(task: Task, added: &Arc<PathColumns>) -> Task {
     if added.names().next().is_none() {
         return task;
     }
-    let (Task { weight, bytes, input, begins, work }, added) = (task, added.clone());
-    Task { weight, bytes, input, begins, work: Box::new(move || add_constants(work()?, added)) }
-}
-
-fn add_constants(parsed: Parsed, added: Arc<Constants>) -> Result<Parsed> {
-    let batches =
-        parsed.batches.into_iter().map(|batch| added.add_to(batch)).collect::<Result<_>>()?;
-    let again = parsed
-        .again
-        .map(|again| -> Again { Box::new(move |table| add_constants(again(table)?, added)) });
-    Ok(Parsed { batches, again, ..parsed })
-}
-
-/// The columns of an input without rows.
-fn no_rows(schema: SchemaRef) -> Current {
-    let task = Task::new(0, move || Ok(RecordBatch::new_empty(schema).into()));
-    Current::Other(Box::new(std::iter::once(Ok(task))))
-}
-
-/// What is looked at while the file that it comes from is known: Parquet and Arrow hold some that a
-/// table cannot.
-#[derive(Clone)]
-struct Checks {
-    file: Arc<Path>,
-    /// Whether there are columns from elsewhere, too.
-    has_more: bool,
-}
-
-impl Checks {
-    /// Refuses rows without columns, and times of no day.
-    fn check(&self, batch: &RecordBatch) -> Result<()> {
-        let file = self.file.display();
-        if batch.num_columns() == 0 && batch.num_rows() > 0 && !self.has_more {
-            return Err(Error::InvalidInput(format!(
-                "{file}: has rows and no columns, which a table cannot hold"
-            )));
-        }
-        for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-            let Some(data_type @ DataType::Time { .. }) = DataType::from_arrow(array.data_type())
-            else {
-                continue;
-            };
-            let (Some((least, greatest)), Ok(ticks)) =
-                (data_type.bounds(), arrow_cast::cast(array, &arrow_schema::DataType::Int64))
-            else {
-                continue;
-            };
-            let ticks = ticks.as_primitive::<Int64Type>().iter().flatten();
-            if let Some(value) =
-                ticks.into_iter().find(|value| !(least..=greatest).contains(&i128::from(*value)))
-            {
-                return Err(Error::InvalidInput(format!(
-                    "{file}: column '{}': {value} is no value of type {data_type}, which goes from {least} to {greatest}",
-                    field.name()
-                )));
-            }
-        }
-        Ok(())
+    let (Task { weight, bytes, input, starts_piece, work }, added) = (task, added.clone());
+    Task {
+        weight,
+        bytes,
+        input,
+        starts_piece,
+        work: Box::new(move || add_path_columns(work()?, added)),
     }
 }
 
-impl<'a> Tasks<'a> {
-    /// Of these inputs, for a table of this schema. No task weighs more than `most`, where there is
-    /// a choice; of each input, `skip` pieces are left out.
+fn add_path_columns(parsed: Parsed, added: Arc<PathColumns>) -> Result<Parsed> {
+    let batches =
+        parsed.batches.into_iter().map(|batch| added.add_to(batch)).collect::<Result<_>>()?;
+    let reparse = parsed.reparse.map(|reparse| -> Reparse {
+        Box::new(move |table| add_path_columns(reparse(table)?, added))
+    });
+    Ok(Parsed { batches, reparse, ..parsed })
+}
+
+/// A single empty batch, for the columns of an input without rows.
+fn no_rows(schema: SchemaRef) -> CurrentInput {
+    let task = Task::new(0, move || Ok(RecordBatch::new_empty(schema).into()));
+    CurrentInput::Other(Box::new(std::iter::once(Ok(task))))
+}
+
+impl<'a> InputTasks<'a> {
+    /// Tasks for these inputs and a table of this schema. Where a piece can be divided, no task
+    /// weighs more than `max_task_bytes`. The first `skip` pieces of each input are left out.
     pub(super) fn new(
         inputs: Vec<Input>,
         schema: &Schema,
         options: &'a LoadOptions,
         pool: Arc<ThreadPool>,
-        most: usize,
+        max_task_bytes: usize,
         skip: Vec<u64>,
-        remarks: &'a mut Remarks,
+        warnings: &'a mut LoadWarnings,
     ) -> Result<Self> {
         let columns = schema.columns().iter();
         let prior: Vec<_> =
             columns.map(|column| (column.name.to_string(), column.data_type.clone())).collect();
         let filename = options.filename_column.as_deref();
-        let constants =
-            constants(&inputs, options.partition_columns, filename, &options.csv.schema, &prior)?;
-        Ok(Tasks {
+        let path_columns = path_columns(
+            &inputs,
+            options.partition_columns,
+            filename,
+            &options.csv.schema,
+            &prior,
+        )?;
+        Ok(InputTasks {
             inputs: Inputs::new(inputs),
             skip,
-            at: 0,
-            constants: constants.into_iter().map(Arc::new).collect(),
+            number: 0,
+            path_columns: path_columns.into_iter().map(Arc::new).collect(),
             current: None,
-            added: Arc::default(),
+            current_columns: Arc::default(),
             options,
             pool,
             prior,
-            remarks,
+            warnings,
             consumed: Arc::default(),
-            most,
+            max_task_bytes,
         })
     }
 
-    /// How many pieces of the input at hand to leave out.
-    fn skip_now(&self) -> u64 {
-        self.skip.get(self.at).copied().unwrap_or(0)
+    /// How many pieces of the current input to leave out.
+    fn pieces_to_skip(&self) -> u64 {
+        self.skip.get(self.number).copied().unwrap_or(0)
     }
 
-    fn open(&mut self, opened: Opened) -> Result<Current> {
+    fn open(&mut self, opened: Opened) -> Result<CurrentInput> {
         match opened.format {
             Format::Csv | Format::Tsv => self.open_csv(opened),
             Format::Json => self.open_json(opened),
@@ -288,32 +256,32 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// Small row groups are decoded by one task each, large ones batch by batch as they are asked
-    /// for.
+    /// Small row groups are decoded by one task each, large ones batch by batch on demand.
     #[cfg(feature = "parquet")]
-    fn open_parquet(&mut self, opened: Opened) -> Result<Current> {
+    fn open_parquet(&mut self, opened: Opened) -> Result<CurrentInput> {
         let checks = self.checks(&opened.name);
         let (source, skipped) =
-            ParquetSource::open(Spooled::of(opened)?, self.options.skip_unsupported)?;
-        self.remarks.skipped.extend(skipped);
+            ParquetSource::open(Spooled::new(opened)?, self.options.skip_unsupported)?;
+        self.warnings.skipped.extend(skipped);
         let in_place = source.bytes_in_place()?;
         if let Some(size) = in_place {
-            // What is between the row groups counts at once.
+            // The bytes between row groups are counted at once.
             let groups: u64 = (0..source.groups()).map(|group| source.stored_bytes(group)).sum();
             self.consumed.store(size.saturating_sub(groups), Ordering::Relaxed);
         }
         if source.rows() == 0 {
             return Ok(no_rows(source.schema()?));
         }
-        let (consumed, most, pool) = (self.consumed.clone(), self.most, Arc::clone(&self.pool));
+        let (consumed, max_task_bytes, pool) =
+            (self.consumed.clone(), self.max_task_bytes, Arc::clone(&self.pool));
         let threads = pool.current_num_threads();
-        let skip = usize::try_from(self.skip_now()).unwrap_or(usize::MAX);
+        let skip = usize::try_from(self.pieces_to_skip()).unwrap_or(usize::MAX);
         let tasks = (skip.min(source.groups())..source.groups()).flat_map(move |group| {
             if in_place.is_some() {
                 consumed.fetch_add(source.stored_bytes(group), Ordering::Relaxed);
             }
             let (bytes, weight) = (source.plain_bytes(group), source.memory_bytes(group));
-            let tasks: Box<dyn Iterator<Item = Result<Task>>> = if weight <= most {
+            let tasks: Box<dyn Iterator<Item = Result<Task>>> = if weight <= max_task_bytes {
                 let (source, checks) = (source.clone(), checks.clone());
                 let work = move || {
                     let batches = source.read(group, threads)?.read_all()?;
@@ -335,8 +303,12 @@ impl<'a> Tasks<'a> {
                                 let task = Task::new(batch.get_array_memory_size(), move || {
                                     Ok(batch.into())
                                 });
-                                let begins = number == 0;
-                                Ok(Task { begins, bytes: if begins { bytes } else { 0 }, ..task })
+                                let starts_piece = number == 0;
+                                Ok(Task {
+                                    starts_piece,
+                                    bytes: if starts_piece { bytes } else { 0 },
+                                    ..task
+                                })
                             }),
                     ),
                     Err(error) => Box::new(std::iter::once(Err(error))),
@@ -344,62 +316,62 @@ impl<'a> Tasks<'a> {
             };
             tasks
         });
-        Ok(Current::Other(Box::new(tasks)))
+        Ok(CurrentInput::Other(Box::new(tasks)))
     }
 
-    fn open_csv(&mut self, opened: Opened) -> Result<Current> {
+    fn open_csv(&mut self, opened: Opened) -> Result<CurrentInput> {
         let mut options = self.options.csv.clone();
         options.delimiter = options.delimiter.or(CsvOptions::for_format(opened.format).delimiter);
         options.prior.clone_from(&self.prior);
         options.skip_bad_rows = self.options.on_error != OnError::Fail;
-        options.elsewhere.extend(self.added.names().map(str::to_owned));
+        options.external_columns.extend(self.current_columns.names().map(str::to_owned));
         let mut chunks = CsvChunks::new(&opened.name, opened.bytes, &options);
         let first = chunks.next().transpose()?;
         if first.is_none() && !options.prior.is_empty() {
-            // Not a byte: nothing to add where the columns are known.
-            return Ok(Current::Other(Box::new(std::iter::empty())));
+            // An empty input adds nothing where the columns are known.
+            return Ok(CurrentInput::Other(Box::new(std::iter::empty())));
         }
         let schema = Arc::new(csv::infer(&opened.name, &options, first.as_ref())?);
         for guess in &schema.guesses {
-            if self.remarks.guesses.iter().all(|(_, known)| known != guess) {
-                self.remarks.guesses.push((opened.name.clone(), guess.clone()));
+            if self.warnings.guesses.iter().all(|(_, known)| known != guess) {
+                self.warnings.guesses.push((opened.name.clone(), guess.clone()));
             }
         }
         self.note_types(schema.columns.iter().map(|column| (&*column.name, &column.data_type)));
-        let first = after(self.skip_now(), first, &mut chunks)?;
-        Ok(Current::Csv { first, chunks, schema })
+        let first = skip_chunks(self.pieces_to_skip(), first, &mut chunks)?;
+        Ok(CurrentInput::Csv { first, chunks, schema })
     }
 
-    fn open_json(&mut self, opened: Opened) -> Result<Current> {
+    fn open_json(&mut self, opened: Opened) -> Result<CurrentInput> {
         let mut options = JsonOptions::from(&self.options.csv);
         options.prior.clone_from(&self.prior);
-        options.elsewhere.extend(self.added.names().map(str::to_owned));
+        options.external_columns.extend(self.current_columns.names().map(str::to_owned));
         let mut chunks = JsonChunks::new(&opened.name, opened.bytes);
         let first = chunks.next().transpose()?;
         if first.is_none() && !options.prior.is_empty() {
-            return Ok(Current::Other(Box::new(std::iter::empty())));
+            return Ok(CurrentInput::Other(Box::new(std::iter::empty())));
         }
         let schema = Arc::new(json::infer(&opened.name, &options, first.as_ref())?);
         self.note_types(schema.columns.iter().map(|column| (&*column.name, &column.data_type)));
-        let first = after(self.skip_now(), first, &mut chunks)?;
-        Ok(Current::Json { first, chunks: Box::new(chunks), schema })
+        let first = skip_chunks(self.pieces_to_skip(), first, &mut chunks)?;
+        Ok(CurrentInput::Json { first, chunks: Box::new(chunks), schema })
     }
 
-    /// Batches are decoded on the caller's thread while workers encode.
-    fn open_arrow(&mut self, opened: Opened) -> Result<Current> {
+    /// Decodes batches on the caller's thread while workers encode.
+    fn open_arrow(&mut self, opened: Opened) -> Result<CurrentInput> {
         let checks = self.checks(&opened.name);
         let (batches, skipped) =
             ArrowBatches::open(&opened.name, opened.bytes, self.options.skip_unsupported)?;
-        self.remarks.skipped.extend(skipped);
+        self.warnings.skipped.extend(skipped);
         let schema = batches.columns()?;
         let mut batches = batches.peekable();
         if batches.peek().is_none() {
             return Ok(no_rows(schema));
         }
-        let skip = usize::try_from(self.skip_now()).unwrap_or(usize::MAX);
-        Ok(Current::Other(Box::new(batches.skip(skip).map(move |batch| {
+        let skip = usize::try_from(self.pieces_to_skip()).unwrap_or(usize::MAX);
+        Ok(CurrentInput::Other(Box::new(batches.skip(skip).map(move |batch| {
             let batch = batch?;
-            // Columns are parts of one allocation, which is not to be counted for each of them.
+            // All columns share one allocation, so the array sizes would count it several times.
             let bytes: usize = batch.columns().iter().map(value_bytes).sum();
             let checks = checks.clone();
             let work = move || checks.check(&batch).map(|()| batch.into());
@@ -407,12 +379,15 @@ impl<'a> Tasks<'a> {
         }))))
     }
 
-    /// For batches of the input at hand.
-    fn checks(&self, name: &Path) -> Checks {
-        Checks { file: Arc::from(name), has_more: self.added.names().next().is_some() }
+    /// The checks for batches of the current input.
+    fn checks(&self, name: &Path) -> BatchChecks {
+        BatchChecks {
+            file: Arc::from(name),
+            has_path_columns: self.current_columns.names().next().is_some(),
+        }
     }
 
-    /// Notes the types of an input's columns, for the inputs after it.
+    /// Records the types of an input's columns for the inputs after it.
     fn note_types<'c>(&mut self, columns: impl Iterator<Item = (&'c str, &'c DataType)>) {
         let places: HashMap<String, usize> =
             self.prior.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();

@@ -1,9 +1,9 @@
-//! Columns that an input's path tells: the parts `key=value` of a Hive-partitioned directory, and
-//! the path itself.
+//! Columns whose values come from an input's path: the `key=value` parts of a Hive-partitioned
+//! directory, and the path itself.
 //!
-//! Values are percent-decoded; `__HIVE_DEFAULT_PARTITION__` is null, and so is a key that the path
-//! of an input lacks. Their types are inferred over all inputs of a load, as those of CSV columns
-//! are over rows. A column of the file itself goes before one of its path.
+//! Values are percent-decoded; `__HIVE_DEFAULT_PARTITION__` is null, and so is a key that an
+//! input's path lacks. Types are inferred over all inputs of a load, as those of CSV columns are
+//! over rows. A column of the file takes precedence over one of its path.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -14,25 +14,26 @@ use arrow_array::{
 use arrow_schema::{Field as ArrowField, Schema};
 use percent_encoding::percent_decode_str;
 
-use super::csv::column::{Column, Rules};
+use super::csv::column::ColumnBuilder;
+use super::csv::rules::FieldRules;
 use super::csv::split::Field;
 use super::input::Input;
 use crate::error::{Error, Result};
-use crate::ingest::infer::Kinds;
+use crate::ingest::infer::TypeCandidates;
 use crate::model::DataType;
 
-/// What Hive writes for null.
-const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+/// Hive's spelling of null.
+const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// The columns that are the same in all rows of an input.
+/// Columns that are constant over an input.
 #[derive(Clone, Debug, Default)]
-pub struct Constants {
-    /// Names, and arrays of one row.
+pub struct PathColumns {
+    /// Names and one-row arrays.
     columns: Vec<(String, ArrayRef)>,
 }
 
-impl Constants {
-    /// The batch, with the columns behind it that it does not have itself.
+impl PathColumns {
+    /// Appends the columns that the batch does not have itself.
     pub fn add_to(&self, batch: RecordBatch) -> Result<RecordBatch> {
         let missing: Vec<_> = self
             .columns
@@ -61,17 +62,18 @@ impl Constants {
     }
 }
 
-/// The constants of each input. Keys of `partitions` are looked for if it is set; `filename` names
-/// a column for the path. Types in `fixed` are taken as they are; those in `prior` where all values
-/// fit.
-pub fn constants(
+/// The path columns of each input. `partitions` says whether to look for keys in the paths;
+/// `filename` names a column for the path itself. Types in `fixed` are used as they are, and types
+/// in `prior` if all values fit.
+pub fn path_columns(
     inputs: &[Input],
     partitions: bool,
     filename: Option<&str>,
     fixed: &[(String, DataType)],
     prior: &[(String, DataType)],
-) -> Result<Vec<Constants>> {
-    let of_path = |input: &Input| input.file().filter(|_| partitions).map(keys).unwrap_or_default();
+) -> Result<Vec<PathColumns>> {
+    let of_path =
+        |input: &Input| input.file().filter(|_| partitions).map(path_keys).unwrap_or_default();
     let found: Vec<Vec<(String, Option<String>)>> = inputs.iter().map(of_path).collect();
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in found.iter().flatten() {
@@ -79,28 +81,30 @@ pub fn constants(
             names.push(name);
         }
     }
-    let mut all = vec![Constants::default(); inputs.len()];
+    let mut all = vec![PathColumns::default(); inputs.len()];
     for name in names {
         let value = |keys: &Vec<(String, Option<String>)>| {
             keys.iter().find(|(key, _)| key == name)?.1.clone()
         };
         let values: Vec<Option<String>> = found.iter().map(value).collect();
-        for (constants, array) in all.iter_mut().zip(typed(name, &values, inputs, fixed, prior)?) {
-            constants.columns.push((name.to_owned(), array));
+        for (columns, array) in
+            all.iter_mut().zip(typed_values(name, &values, inputs, fixed, prior)?)
+        {
+            columns.columns.push((name.to_owned(), array));
         }
     }
     if let Some(filename) = filename {
-        for (constants, input) in all.iter_mut().zip(inputs) {
+        for (columns, input) in all.iter_mut().zip(inputs) {
             let path = StringArray::from(vec![input.name().to_string_lossy().into_owned()]);
-            constants.columns.retain(|(name, _)| name != filename);
-            constants.columns.push((filename.to_owned(), Arc::new(path)));
+            columns.columns.retain(|(name, _)| name != filename);
+            columns.columns.push((filename.to_owned(), Arc::new(path)));
         }
     }
     Ok(all)
 }
 
-/// The parts `key=value` of a path's directories.
-fn keys(path: &Path) -> Vec<(String, Option<String>)> {
+/// The `key=value` parts of a path's directories.
+fn path_keys(path: &Path) -> Vec<(String, Option<String>)> {
     let mut keys: Vec<(String, Option<String>)> = Vec::new();
     for component in path.parent().unwrap_or(Path::new("")).components() {
         let Component::Normal(name) = component else { continue };
@@ -110,14 +114,14 @@ fn keys(path: &Path) -> Vec<(String, Option<String>)> {
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let key = decoded(key);
         if !key.is_empty() && keys.iter().all(|(known, _)| *known != key) {
-            keys.push((key, (value != NULL).then(|| decoded(value))));
+            keys.push((key, (value != NULL_VALUE).then(|| decoded(value))));
         }
     }
     keys
 }
 
-/// Each value as an array of one row, all of one type.
-fn typed(
+/// Each value as a one-row array, all of one type.
+fn typed_values(
     name: &str,
     values: &[Option<String>],
     inputs: &[Input],
@@ -129,31 +133,32 @@ fn typed(
     };
     if let Some(data_type) = known(fixed) {
         let each = values.iter().zip(inputs).map(|(value, input)| {
-            array(value.as_deref(), &data_type, true).ok_or_else(|| {
+            one_row_array(value.as_deref(), &data_type, true).ok_or_else(|| {
                 let (path, value) = (input.name().display(), value.as_deref().unwrap_or_default());
                 Error::InvalidInput(format!(
-                    "{path}: '{value}', which its path gives for column '{name}', is not of type {data_type}; \
-                     --schema gives that type"
+                    "{path}: '{value}', which its path gives for column '{name}', is not of type \
+                     {data_type}; --schema gives that type"
                 ))
             })
         });
         return each.collect();
     }
     let as_type = |data_type: &DataType| -> Option<Vec<ArrayRef>> {
-        values.iter().map(|value| array(value.as_deref(), data_type, false)).collect()
+        values.iter().map(|value| one_row_array(value.as_deref(), data_type, false)).collect()
     };
-    let mut kinds = Kinds::default();
-    values.iter().flatten().for_each(|value| kinds.add(value.as_str().into()));
+    let mut candidates = TypeCandidates::default();
+    values.iter().flatten().for_each(|value| candidates.add(value.as_str().into()));
     let prior =
         known(prior).filter(|prior| *prior != DataType::Null).and_then(|prior| as_type(&prior));
-    let arrays = prior.or_else(|| as_type(&kinds.data_type())).or_else(|| as_type(&DataType::Utf8));
+    let arrays =
+        prior.or_else(|| as_type(&candidates.data_type())).or_else(|| as_type(&DataType::Utf8));
     Ok(arrays
         .unwrap_or_else(|| vec![new_null_array(&arrow_schema::DataType::Null, 1); values.len()]))
 }
 
-fn array(value: Option<&str>, data_type: &DataType, fixed: bool) -> Option<ArrayRef> {
-    let rules = Rules { quote: b'"', nulls: Vec::new(), empty_is_null: true };
-    let mut column = Column::new(data_type, fixed);
+fn one_row_array(value: Option<&str>, data_type: &DataType, fixed: bool) -> Option<ArrayRef> {
+    let rules = FieldRules { quote: b'"', nulls: Vec::new(), empty_is_null: true };
+    let mut column = ColumnBuilder::new(data_type, fixed);
     let field =
         value.map_or(Field::NONE, |value| Field { len: value.len(), quoted: true, ..Field::NONE });
     column
@@ -175,8 +180,8 @@ mod tests {
                 .unwrap()
         };
         let each =
-            constants(&inputs, true, Some("file"), fixed, &[])?.into_iter().map(|constants| {
-                let batch = constants.add_to(batch()).unwrap();
+            path_columns(&inputs, true, Some("file"), fixed, &[])?.into_iter().map(|columns| {
+                let batch = columns.add_to(batch()).unwrap();
                 let cell = |(field, column): (&Arc<ArrowField>, &ArrayRef)| {
                     assert_eq!(column.len(), 2);
                     let value = arrow_cast::display::array_value_to_string(column, 1).unwrap();
@@ -214,7 +219,8 @@ mod tests {
                     "year: int64 = ",
                     "day: date = 2015-01-02",
                     "city: utf8 = 7",
-                    "file: utf8 = data/year=__HIVE_DEFAULT_PARTITION__/day=2015-01-02/city=7/n=5/x.csv"
+                    "file: utf8 = data/year=__HIVE_DEFAULT_PARTITION__/day=2015-01-02/city=7/n=5/\
+                 x.csv"
                 ],
                 vec!["year: int64 = ", "day: date = ", "city: utf8 = ", "file: utf8 = y=1.csv"],
             ]

@@ -1,0 +1,168 @@
+//! Brings arrays into the layouts that segments are written from, and into wider types.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_buffer::Buffer;
+use arrow_schema::{ArrowError, Field, Schema as ArrowSchema};
+use arrow_select::take::take;
+
+use super::matching::stored_type;
+use crate::block::{canonical, nothing};
+use crate::error::{Error, Result};
+use crate::ingest::text::number::MAX_EXACT_IN_F64;
+use crate::model::DataType;
+
+/// Texts of more bytes than this, on average, are long.
+const LONG_TEXT: usize = 64;
+/// Views whose buffers are no larger than this are left alone.
+const MIN_SLACK: usize = 4 << 20;
+
+/// The batch in layouts that a segment can be written from.
+pub fn to_stored_layouts(batch: RecordBatch) -> Result<RecordBatch> {
+    let (mut fields, mut columns, mut changed) = (Vec::new(), Vec::new(), false);
+    for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        let to = canonical(array.data_type(), &stored_type(field.name(), array)?);
+        changed |= to.is_some();
+        let mut array =
+            to.map_or_else(|| Ok(array.clone()), |to| cast(field.name(), array, &to))?;
+        if let Some(other) = compact_views(&array).or_else(|| canonical_nans(&array)) {
+            (array, changed) = (other, true);
+        }
+        fields.push(Field::new(field.name(), array.data_type().clone(), true));
+        columns.push(array);
+    }
+    if !changed {
+        return Ok(batch);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), columns, &options)
+        .map_err(|e| Error::InvalidInput(e.to_string()))
+}
+
+/// Copies views whose buffers are mostly unused, such as a reader's spare capacity or a page shared
+/// with other arrays: a segment in memory keeps the buffers of its views alive.
+fn compact_views(array: &ArrayRef) -> Option<ArrayRef> {
+    let wasteful = |used: usize, buffers: &[Buffer]| {
+        let held: usize = buffers.iter().map(Buffer::capacity).sum();
+        held > MIN_SLACK && used < held - held / 4
+    };
+    if let Some(views) = array.as_string_view_opt() {
+        return wasteful(views.total_buffer_bytes_used(), views.data_buffers())
+            .then(|| Arc::new(views.gc()) as _);
+    }
+    let views = array.as_binary_view_opt()?;
+    wasteful(views.total_buffer_bytes_used(), views.data_buffers())
+        .then(|| Arc::new(views.gc()) as _)
+}
+
+/// Replaces NaNs whose sign bit is set, as 0/0 makes, by the positive NaN: they would sort first,
+/// and NaN sorts last.
+fn canonical_nans(array: &ArrayRef) -> Option<ArrayRef> {
+    if let Some(floats) = array.as_primitive_opt::<Float64Type>() {
+        let negative = |value: f64| value.is_nan() && value.is_sign_negative();
+        let found = floats.values().iter().any(|value| negative(*value));
+        let canonical_nan = |value| if negative(value) { f64::NAN } else { value };
+        return found.then(|| Arc::new(floats.unary::<_, Float64Type>(canonical_nan)) as _);
+    }
+    let floats = array.as_primitive_opt::<Float32Type>()?;
+    let negative = |value: f32| value.is_nan() && value.is_sign_negative();
+    let found = floats.values().iter().any(|value| negative(*value));
+    let canonical_nan = |value| if negative(value) { f32::NAN } else { value };
+    found.then(|| Arc::new(floats.unary::<_, Float32Type>(canonical_nan)) as _)
+}
+
+/// Bytes of an array's values, also for slices and views. Long texts count twice: encoding shrinks
+/// them least, and holds a light and a heavy encoding of them at the same time.
+pub(in crate::ingest) fn value_bytes(array: &ArrayRef) -> usize {
+    use arrow_schema::DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
+    let view = match array.data_type() {
+        Utf8View => array.as_string_view().total_buffer_bytes_used(),
+        BinaryView => array.as_binary_view().total_buffer_bytes_used(),
+        _ => 0,
+    };
+    let flat =
+        array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size());
+    let text = match array.data_type() {
+        Utf8View | BinaryView => view,
+        Utf8 | LargeUtf8 | Binary | LargeBinary => flat,
+        _ => 0,
+    };
+    flat + view + text.saturating_sub(array.len().saturating_mul(LONG_TEXT))
+}
+
+/// The array in a layout that stores it as `data_type`, to which its own type widens.
+pub(in crate::ingest) fn widened(
+    name: &str,
+    array: &ArrayRef,
+    data_type: &DataType,
+) -> Result<ArrayRef> {
+    if *array.data_type() == arrow_schema::DataType::Null {
+        return Ok(nothing(array.len(), data_type));
+    }
+    match canonical(array.data_type(), data_type) {
+        Some(readable) => widen(name, array, data_type, &readable),
+        None => Ok(Arc::clone(array)),
+    }
+}
+
+fn cast(name: &str, array: &ArrayRef, to: &arrow_schema::DataType) -> Result<ArrayRef> {
+    let options = arrow_cast::CastOptions { safe: false, ..Default::default() };
+    without_dictionary_nulls(array)
+        .and_then(|array| arrow_cast::cast_with_options(&array, to, &options))
+        .map_err(|e| Error::InvalidInput(format!("column '{name}' does not convert to {to}: {e}")))
+}
+
+/// Decodes a dictionary whose values contain nulls: Arrow's cast to views turns those into empty
+/// texts.
+pub(in crate::ingest) fn without_dictionary_nulls(
+    array: &ArrayRef,
+) -> std::result::Result<ArrayRef, ArrowError> {
+    match array.as_any_dictionary_opt() {
+        Some(coded) if coded.values().logical_null_count() > 0 => {
+            take(coded.values(), coded.keys(), None)
+        }
+        _ => Ok(Arc::clone(array)),
+    }
+}
+
+fn widen(
+    name: &str,
+    array: &ArrayRef,
+    to: &DataType,
+    readable: &arrow_schema::DataType,
+) -> Result<ArrayRef> {
+    if *to == DataType::Float64 {
+        let beyond = |v: u64| v > MAX_EXACT_IN_F64;
+        let inexact = match array.data_type() {
+            arrow_schema::DataType::Int64 => array
+                .as_primitive::<Int64Type>()
+                .iter()
+                .flatten()
+                .find(|v| beyond(v.unsigned_abs()))
+                .map(i128::from),
+            arrow_schema::DataType::UInt64 => array
+                .as_primitive::<UInt64Type>()
+                .iter()
+                .flatten()
+                .find(|v| beyond(*v))
+                .map(i128::from),
+            _ => None,
+        };
+        if let Some(value) = inexact {
+            return Err(Error::InvalidInput(format!(
+                "column '{name}' holds {value}, which float64 cannot hold exactly, beside \
+                 fractions; give its type with --schema {name}:decimal(p,s) or {name}:utf8"
+            )));
+        }
+    }
+    cast(name, array, readable).map_err(|error| match DataType::from_arrow(array.data_type()) {
+        Some(from) if from.widens_exactly_if(to) => Error::InvalidInput(format!(
+            "column '{name}' holds some {from} too far from 1970 for {to}, which the fractions of \
+             a second in other rows need; give its type with --schema {name}:utf8"
+        )),
+        _ => error,
+    })
+}

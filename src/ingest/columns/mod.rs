@@ -1,0 +1,18 @@
+//! Column builders: batches in row order → the rows of one segment.
+//!
+//! A segment closes at 2²⁰ rows or a bound in bytes, within a batch if necessary; a single row
+//! always fits. Both bounds count values alone, so the cut does not depend on threads or timing. A
+//! batch may have a column in a narrower or wider type than the one before; the segment stores the
+//! join of both types, and the table keeps the join of all segments.
+
+mod builder;
+mod layouts;
+mod matching;
+
+pub use builder::{SegmentBuilder, SegmentLimits};
+pub use layouts::to_stored_layouts;
+pub(super) use layouts::{value_bytes, widened, without_dictionary_nulls};
+pub use matching::{join, match_columns, stored_type};
+
+#[cfg(test)]
+mod tests;

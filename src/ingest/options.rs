@@ -1,0 +1,136 @@
+//! Load options, and how the memory limit is divided.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::arrange::Arrange;
+use super::columns::SegmentLimits;
+use super::rejects::OnError;
+use super::resume::{CommitEvery, IfLoaded};
+use super::sources::csv::CsvOptions;
+use crate::disk::memory;
+use crate::encoding::{Encoding, Options, Profile};
+use crate::error::{Error, Result};
+use crate::store::TableWriter;
+
+/// In-memory bytes of values at which a segment is closed, unless the memory limit asks for less.
+const SEGMENT_BYTES: usize = 192 << 20;
+/// The smallest segment size that a memory limit can force.
+const MIN_SEGMENT_BYTES: usize = 4 << 20;
+/// Memory of one text chunk while it is parsed: its text and the arrays made from it.
+pub(super) const TASK_BYTES: usize = 16 << 20;
+/// Memory of the process before it has read a row.
+const PROCESS_BYTES: u64 = 48 << 20;
+/// The rest of the memory is divided into this many parts: one segment being filled, one being
+/// encoded (twice its size while its bytes are produced), one part for input in flight, and two for
+/// memory that the allocator has not returned.
+const PARTS: u64 = 6;
+/// Bound on the memory of tasks in flight, unless the memory limit asks for less.
+const IN_FLIGHT_BYTES: usize = 256 << 20;
+/// Bound on rows that wait for the segments of their partitions, unless the memory limit asks for
+/// less.
+const WAITING_BYTES: usize = 1 << 30;
+
+/// Options of a load.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// How to read CSV and TSV. Column types and the rows to infer from apply to JSON too.
+    pub csv: CsvOptions,
+    /// Make columns from `key=value` directories in an input's path, unless the input has them.
+    pub partition_columns: bool,
+    /// Name of a column for the path of the input, if wanted.
+    pub filename_column: Option<String>,
+    /// Skip columns of types that a table cannot hold, instead of failing.
+    pub skip_unsupported: bool,
+    /// What to do with rows that cannot be stored.
+    pub on_error: OnError,
+    /// How many rows may be rejected before the load fails; `None` for any number.
+    pub max_errors: Option<u64>,
+    /// The profile to encode with; `None` for the table's.
+    pub profile: Option<Profile>,
+    /// For tests: force this encoding wherever it applies.
+    pub force: Option<Encoding>,
+    /// What to do with inputs that were loaded before.
+    pub if_loaded: IfLoaded,
+    /// Commit on the way, too.
+    pub commit_every: Option<CommitEvery>,
+    /// Partitioning and sort order.
+    pub arrange: Arrange,
+    /// Worker threads.
+    pub threads: usize,
+    /// Bound on anonymous memory, in bytes.
+    pub memory_limit: Option<u64>,
+    /// Set from outside to stop; nothing more is committed then.
+    pub cancelled: Arc<AtomicBool>,
+}
+
+impl Default for LoadOptions {
+    /// All cores, no limit, the table's profile.
+    fn default() -> Self {
+        LoadOptions {
+            csv: CsvOptions::default(),
+            partition_columns: true,
+            filename_column: None,
+            skip_unsupported: false,
+            on_error: OnError::Fail,
+            max_errors: None,
+            profile: None,
+            force: None,
+            if_loaded: IfLoaded::Error,
+            commit_every: None,
+            arrange: Arrange::default(),
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_limit: None,
+            cancelled: Arc::default(),
+        }
+    }
+}
+
+/// Options of the pipeline.
+#[derive(Clone, Copy, Debug)]
+pub struct PipelineOptions {
+    /// When a segment is full.
+    pub segment: SegmentLimits,
+    /// How to encode columns.
+    pub encoding: Options,
+    /// How many parsing tasks may be in flight.
+    pub in_flight: usize,
+    /// Bound on their memory, unless a single task exceeds it.
+    pub in_flight_bytes: usize,
+    /// Bound on the bytes that wait for the segments of their partitions.
+    pub waiting_bytes: usize,
+}
+
+/// The worker threads of a load.
+pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|i| format!("ingest-{i}"))
+        // A missing answer is reported as an error; without a handler rayon would abort the
+        // process.
+        .panic_handler(|_| {})
+        .build()
+        .map_err(|error| Error::LimitExceeded(format!("no threads: {error}")))
+}
+
+/// Divides the memory limit (or most of the available memory) among the stages of the pipeline.
+pub(crate) fn pipeline_options(writer: &TableWriter, options: &LoadOptions) -> PipelineOptions {
+    let table = writer.options();
+    let limit = options.memory_limit.unwrap_or_else(|| memory::available() / 10 * 7);
+    let part = usize::try_from(limit.saturating_sub(PROCESS_BYTES) / PARTS).unwrap_or(usize::MAX);
+    let bytes = part.clamp(MIN_SEGMENT_BYTES, SEGMENT_BYTES);
+    PipelineOptions {
+        segment: SegmentLimits {
+            rows: table.segment_rows as usize,
+            bytes,
+            block_rows: table.block_rows as usize,
+        },
+        encoding: Options {
+            force: options.force,
+            ..Options::new(options.profile.unwrap_or(table.profile))
+        },
+        in_flight: options.threads * 2,
+        in_flight_bytes: part.clamp(TASK_BYTES, IN_FLIGHT_BYTES),
+        waiting_bytes: part.clamp(MIN_SEGMENT_BYTES, WAITING_BYTES),
+    }
+}

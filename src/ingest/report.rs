@@ -1,0 +1,62 @@
+//! Reports of loads.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::rejects::Reject;
+use super::sources::csv::Guess;
+use crate::manifest::Traffic;
+
+/// The report of a load.
+#[derive(Clone, Debug, Default)]
+pub struct LoadReport {
+    /// Rows read: stored or rejected.
+    pub rows_read: u64,
+    /// Rows that are now in the table.
+    pub rows_stored: u64,
+    /// Rows rejected because they cannot be stored.
+    pub rows_rejected: u64,
+    /// The first rejected rows.
+    pub first_rejects: Vec<Reject>,
+    /// What was read from each input, in order.
+    pub inputs: Vec<InputReport>,
+    /// The generation of the table that has the new rows.
+    pub generation: u64,
+    /// Bytes read from the inputs, before decompression.
+    pub bytes_in: u64,
+    /// Bytes of the new segments.
+    pub bytes_stored: u64,
+    /// Bytes of the new manifest files.
+    pub bytes_metadata: u64,
+    /// All bytes written: segments, merged segments, manifest files.
+    pub bytes_written: u64,
+    /// Bytes loaded and written over the life of the table.
+    pub traffic: Traffic,
+    /// Number of commits; 0 if nothing changed.
+    pub commits: u64,
+    /// Inputs that were skipped because they were loaded before.
+    pub loaded_before: Vec<String>,
+    /// Inputs that were partly loaded before.
+    pub resumed: Vec<String>,
+    /// Number of new segments.
+    pub segments: u64,
+    /// Columns skipped because of their type.
+    pub skipped: Vec<String>,
+    /// Guesses about the inputs, once each, with the input.
+    pub guesses: Vec<(PathBuf, Guess)>,
+    /// Wall-clock time, including the commit.
+    pub elapsed: Duration,
+}
+
+/// What a load did with one input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputReport {
+    /// Name of the input.
+    pub name: PathBuf,
+    /// Rows read: stored or rejected.
+    pub rows_read: u64,
+    /// Rows rejected.
+    pub rows_rejected: u64,
+    /// Bytes read from it, before decompression.
+    pub bytes: u64,
+}

@@ -1,0 +1,80 @@
+//! Options for reading CSV.
+
+use super::guess::COMMA;
+use crate::error::{Error, Result};
+use crate::ingest::sources::format::Format;
+use crate::model::DataType;
+
+/// Rows that inference reads by default.
+pub const INFER_ROWS: usize = 20_480;
+
+/// Options for reading CSV and TSV.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CsvOptions {
+    /// Delimiter of fields, an ASCII character; `None` to detect it.
+    pub delimiter: Option<u8>,
+    /// Quote character, ASCII.
+    pub quote: u8,
+    /// Whether the first row holds names; `None` to detect it.
+    pub header: Option<bool>,
+    /// Unquoted spellings of null besides the empty field.
+    pub nulls: Vec<String>,
+    /// Whether an unquoted empty field of a text column is null rather than the empty text.
+    pub empty_is_null: bool,
+    /// Names of all columns, overriding a header.
+    pub names: Option<Vec<String>>,
+    /// Types of some columns by name; these never widen.
+    pub schema: Vec<(String, DataType)>,
+    /// Columns from elsewhere, such as the path: `schema` may name them although the text lacks
+    /// them.
+    pub external_columns: Vec<String>,
+    /// Types of the table's columns by name, preferred where the sample fits them: a text column
+    /// stays text even if this input has nothing but digits.
+    pub prior: Vec<(String, DataType)>,
+    /// Rows of the first chunk to infer from.
+    pub infer_rows: usize,
+    /// Leave out rows that cannot be read ([`super::parse_good_rows`]), also when cutting chunks
+    /// and inferring types.
+    pub skip_bad_rows: bool,
+}
+
+impl Default for CsvOptions {
+    fn default() -> Self {
+        CsvOptions {
+            delimiter: None,
+            quote: b'"',
+            header: None,
+            nulls: Vec::new(),
+            empty_is_null: true,
+            names: None,
+            schema: Vec::new(),
+            external_columns: Vec::new(),
+            prior: Vec::new(),
+            infer_rows: INFER_ROWS,
+            skip_bad_rows: false,
+        }
+    }
+}
+
+impl CsvOptions {
+    /// The defaults for a format: a tab as delimiter for TSV; for CSV it is detected.
+    pub fn for_format(format: Format) -> Self {
+        let delimiter = (format == Format::Tsv).then_some(b'\t');
+        CsvOptions { delimiter, ..CsvOptions::default() }
+    }
+
+    /// Refuses delimiters and quotes that cannot work.
+    pub fn check(&self) -> Result<()> {
+        let usable = |byte: u8| byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | 0);
+        let delimiter = self.delimiter.unwrap_or(COMMA);
+        if !usable(delimiter) || !usable(self.quote) || delimiter == self.quote {
+            return Err(Error::InvalidInput(format!(
+                "delimiter {:?} and quote {:?} must be two different ASCII characters, and no line \
+                 ends",
+                char::from(delimiter),
+                char::from(self.quote)
+            )));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+//! Interprets the bytes of a field: nulls and doubled quotes.
+
+use super::split::Field;
+use crate::ingest::infer::TypeCandidates;
+use crate::ingest::text::Text;
+
+/// Which fields are null, and the quote character.
+#[derive(Clone, Debug)]
+pub(in crate::ingest::sources) struct FieldRules {
+    pub(in crate::ingest::sources) quote: u8,
+    pub(in crate::ingest::sources) nulls: Vec<Vec<u8>>,
+    pub(in crate::ingest::sources) empty_is_null: bool,
+}
+
+impl FieldRules {
+    #[inline]
+    pub(super) fn is_null(&self, bytes: &[u8]) -> bool {
+        self.nulls.iter().any(|null| null == bytes)
+    }
+}
+
+/// The field's bytes; doubled quotes are made single in `scratch`, if there are any.
+#[inline]
+pub(super) fn unquoted<'a>(
+    text: &'a [u8],
+    field: Field,
+    rules: &FieldRules,
+    scratch: &'a mut Vec<u8>,
+) -> Text<'a> {
+    let tail = text.get(field.start..).unwrap_or_default();
+    if !field.escaped {
+        return Text::new(tail, field.len);
+    }
+    scratch.clear();
+    unescape(Text::new(tail, field.len).bytes(), rules.quote, scratch);
+    Text::from(scratch.as_slice())
+}
+
+/// Appends a quoted field, making doubled quotes single.
+pub(super) fn unescape(mut bytes: &[u8], quote: u8, out: &mut Vec<u8>) {
+    while let Some(at) = memchr::memchr(quote, bytes) {
+        let (head, rest) = bytes.split_at((at + 1).min(bytes.len()));
+        out.extend_from_slice(head);
+        bytes = rest.strip_prefix(&[quote]).unwrap_or(rest);
+    }
+    out.extend_from_slice(bytes);
+}
+
+/// Adds a field to its column's type candidates, unless it is null.
+#[inline]
+pub(super) fn add_field(
+    text: &[u8],
+    field: Field,
+    rules: &FieldRules,
+    candidates: &mut TypeCandidates,
+) {
+    if field.len == 0 {
+        if field.quoted || !rules.empty_is_null {
+            candidates.add_quoted_empty();
+        }
+        return;
+    }
+    let mut scratch = Vec::new();
+    let value = unquoted(text, field, rules, &mut scratch);
+    if field.quoted || !rules.is_null(value.bytes()) {
+        candidates.add(value);
+    }
+}

@@ -1,0 +1,135 @@
+//! Rows and fields: quotes, line ends, delimiters, chunks of any size.
+
+use super::*;
+use crate::ingest::sources::Format;
+
+#[test]
+fn tricky_text() {
+    let table: &[(&str, &[&[&str]])] = &[
+        ("a,b\nc,d\n", &[&["a", "b"], &["c", "d"]]),
+        ("a,b\r\nc,d\r\n", &[&["a", "b"], &["c", "d"]]),
+        ("a,b\nc,d", &[&["a", "b"], &["c", "d"]]),
+        ("a,b\r\nc,d\r", &[&["a", "b"], &["c", "d"]]),
+        ("a,b\rc,d\r", &[&["a", "b"], &["c", "d"]]),
+        ("\r\ra;b\rc;d", &[&["a", "b"], &["c", "d"]]),
+        ("\"x\ry\n\"\"\r\",b\rc,\"d\"\r", &[&["x\ry\n\"\r", "b"], &["c", "d"]]),
+        ("a,x\ry\nc,d\n", &[&["a", "x\ry"], &["c", "d"]]),
+        ("a,b\r\r\n\r\r\nc,\"d\"\r\r\n", &[&["a", "b"], &["c", "d"]]),
+        ("\u{feff}a,b\n", &[&["a", "b"]]),
+        ("a,\"b\"\n", &[&["a", "b"]]),
+        ("a,\"b\"\r\n", &[&["a", "b"]]),
+        ("a,\"\"\n\"\",b\n", &[&["a", ""], &["", "b"]]),
+        ("a,\n,b\n", &[&["a", "∅"], &["∅", "b"]]),
+        ("\"x\"\"y\",\"\"\"\"\n", &[&["x\"y", "\""]]),
+        ("\"two\nlines\",\"a,b\"\nx,y\n", &[&["two\nlines", "a,b"], &["x", "y"]]),
+        ("\"two\r\nlines\",z\r\n", &[&["two\r\nlines", "z"]]),
+        ("5\" pipe,a\"b\nx,y\"\n", &[&["5\" pipe", "a\"b"], &["x", "y\""]]),
+        ("a,b\n\n\r\nc,d\n\n", &[&["a", "b"], &["c", "d"]]),
+        ("\n\na,b\n", &[&["a", "b"]]),
+        ("a\n\nb\n", &[&["a"], &["∅"], &["b"]]),
+        ("é,日本語\n🦀,\"ü,\"\n", &[&["é", "日本語"], &["🦀", "ü,"]]),
+        (" a , b\n", &[&[" a ", " b"]]),
+    ];
+    for (text, expected) in table {
+        let options = no_header();
+        for size in [1, 2, 3, 7, 1 << 20] {
+            let batches = read_in(text.as_bytes(), &options, size)
+                .unwrap_or_else(|e| panic!("{text:?}: {e}"));
+            assert_eq!(cells(&batches), *expected, "{text:?} in chunks of {size}");
+        }
+    }
+}
+
+#[test]
+fn other_delimiters_and_projections() {
+    let options = CsvOptions { quote: b'\'', ..CsvOptions::for_format(Format::Tsv) };
+    assert_eq!(read("a\tb\n1\t'x\ty'\n", &options).1, [["1", "x\ty"]]);
+    let first = chunks(b"1,a,2\n3,b,4\n", &no_header(), 99).unwrap();
+    let schema = infer(Path::new("t"), &no_header(), first.first()).unwrap();
+    let batch = parse_columns(&schema, &first[0], &[2, 0]).unwrap();
+    assert_eq!(cells(&[batch]), [["2", "1"], ["4", "3"]]);
+    assert_eq!(parse_columns(&schema, &first[0], &[]).unwrap().num_rows(), 2);
+    assert!(parse_columns(&schema, &first[0], &[3]).is_err());
+    assert!(CsvOptions { delimiter: Some(b'"'), ..CsvOptions::default() }.check().is_err());
+}
+
+#[test]
+fn a_missing_quote_is_found_within_a_bound() {
+    let text = format!("a,b\nc,\"d\n{}", "e,f\n".repeat(600_000));
+    let options = no_header();
+    let mut chunks =
+        CsvChunks::new(Path::new("t.csv"), Box::new(Cursor::new(text.into_bytes())), &options)
+            .with_chunk_bytes(4096)
+            .with_row_limit(1 << 20);
+    assert_eq!(chunks.next().unwrap().unwrap().text, b"a,b\n");
+    let error = chunks.next().unwrap().unwrap_err();
+    assert!(matches!(error, Error::LimitExceeded(_)));
+    assert!(error.to_string().contains("starts in line 2 is longer than 1 MiB"), "{error}");
+    assert!(chunks.next().is_none());
+}
+
+#[test]
+fn line_feeds_after_a_block_of_carriage_returns_are_refused() {
+    let text = "1,x\r".repeat(CHUNK_BYTES / 4 + 1) + "2,y\n";
+    let error = chunks(text.as_bytes(), &no_header(), CHUNK_BYTES).unwrap_err().to_string();
+    assert!(
+        error.contains("end with a carriage return first, and with a line feed later"),
+        "{error}"
+    );
+    let all = chunks(text.trim_end().as_bytes(), &no_header(), CHUNK_BYTES).unwrap();
+    let lines =
+        all.iter().map(|chunk| memchr::memchr_iter(b'\n', &chunk.text).count()).sum::<usize>();
+    assert_eq!((all.len(), lines), (2, CHUNK_BYTES / 4 + 2));
+}
+
+#[test]
+fn empty_lines_before_the_first_row_are_no_chunk() {
+    for (text, line, offset) in
+        [("\n\r\n\na;b\n1;2\n", 4, 4), ("\n\u{e9}\u{e9}", 2, 1), ("\n\n\r\n", 4, 4)]
+    {
+        for size in 1..20 {
+            let first = chunks(text.as_bytes(), &CsvOptions::default(), size).unwrap();
+            let first = first.first().map(|chunk| (chunk.number, chunk.line, chunk.offset));
+            assert_eq!(
+                first.unwrap_or((0, line, offset)),
+                (0, line, offset),
+                "{text:?} in chunks of {size}"
+            );
+        }
+    }
+    // A byte-order mark counts only at the very beginning.
+    let later = chunks("\n\n\n\u{feff}a\n1\n".as_bytes(), &CsvOptions::default(), 3).unwrap();
+    assert_eq!((later[0].offset, later[0].text.starts_with(b"\xef\xbb\xbf")), (3, true));
+    let batches = read_in(b"\n\na;b\n1;2\n", &CsvOptions::default(), 1).unwrap();
+    assert_eq!(cells(&batches), [["1", "2"]]);
+}
+
+#[test]
+fn tiles_and_chunks_of_a_large_text_agree() {
+    let mut text = String::from("id,name,score,when\n");
+    for i in 0..30_000 {
+        let name = match i % 5 {
+            0 => format!("\"quoted, {i}\""),
+            1 => format!("\"line\n{i} \"\"x\"\"\""),
+            2 => String::new(),
+            _ => format!("plain{i}"),
+        };
+        let blank = if i % 1000 == 7 { "\n" } else { "" };
+        text.push_str(&format!(
+            "{i},{name},{}.{:02},2013-08-{:02} 00:00:{:02}\n{blank}",
+            i % 90,
+            i % 97,
+            1 + i % 28,
+            i % 60
+        ));
+    }
+    let expected = cells(&read_in(text.as_bytes(), &CsvOptions::default(), 1 << 24).unwrap());
+    assert_eq!(expected.len(), 30_000);
+    assert_eq!(expected[29_996][1], "line\n29996 \"x\"");
+    for size in [10_000, 131_072, 300_001] {
+        assert!(
+            cells(&read_in(text.as_bytes(), &CsvOptions::default(), size).unwrap()) == expected,
+            "{size}"
+        );
+    }
+}

@@ -1,0 +1,81 @@
+//! Expands command-line arguments to inputs.
+
+use std::path::Path;
+
+use super::input::Input;
+use crate::error::{Error, Result};
+
+/// The inputs that the arguments name: files, `-` for standard input, directories (all files
+/// inside, sorted, except those whose names start with `.` or `_`) and glob patterns.
+pub fn expand(arguments: &[String]) -> Result<Vec<Input>> {
+    let mut inputs = Vec::new();
+    for argument in arguments {
+        let path = Path::new(argument);
+        if argument == "-" {
+            inputs.push(Input::stdin());
+        } else if path.is_dir() {
+            push_directory(path, &mut inputs)?;
+        } else if path.exists() {
+            inputs.push(Input::path(path));
+        } else {
+            push_pattern(argument, &mut inputs)?;
+        }
+    }
+    Ok(inputs)
+}
+
+fn push_pattern(pattern: &str, inputs: &mut Vec<Input>) -> Result<()> {
+    if !pattern.contains(['*', '?', '[']) {
+        return Err(Error::NotFound(format!("{pattern}: there is no such file")));
+    }
+    let before = inputs.len();
+    let matches = glob::glob(pattern)
+        .map_err(|e| Error::InvalidInput(format!("{pattern}: not a pattern of file names: {e}")))?;
+    for found in matches {
+        let path = found.map_err(|e| {
+            let path = e.path().to_path_buf();
+            Error::io(path, e.into())
+        })?;
+        if path.is_dir() {
+            push_directory(&path, inputs)?;
+        } else {
+            inputs.push(Input::path(path));
+        }
+    }
+    if inputs.len() == before {
+        return Err(Error::NotFound(format!("{pattern}: no file matches")));
+    }
+    Ok(())
+}
+
+fn push_directory(directory: &Path, inputs: &mut Vec<Input>) -> Result<()> {
+    let before = inputs.len();
+    let mut waiting = vec![directory.to_path_buf()];
+    while let Some(path) = waiting.pop() {
+        if !path.is_dir() {
+            inputs.push(Input::path(path));
+            continue;
+        }
+        let entries = std::fs::read_dir(&path).map_err(|e| Error::io(&path, e))?;
+        let mut inside = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|e| Error::io(&path, e))?;
+            let is_link_to_directory =
+                entry.file_type().is_ok_and(|t| t.is_symlink()) && entry.path().is_dir();
+            let name = entry.file_name();
+            let hidden = matches!(name.as_encoded_bytes().first(), Some(b'.' | b'_'));
+            if !hidden && !is_link_to_directory {
+                inside.push(entry.path());
+            }
+        }
+        inside.sort_unstable_by(|a, b| b.cmp(a));
+        waiting.append(&mut inside);
+    }
+    if inputs.len() == before {
+        return Err(Error::NotFound(format!(
+            "{}: there are no files in this directory",
+            directory.display()
+        )));
+    }
+    Ok(())
+}

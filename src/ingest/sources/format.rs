@@ -1,0 +1,54 @@
+//! Detects the format of an input.
+
+use std::path::Path;
+
+use super::arrow::{CONTINUATION, FILE_MAGIC};
+use crate::error::{Error, Result};
+
+/// An input format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Comma-separated values, also with other delimiters.
+    Csv,
+    /// Tab-separated values, quoted like CSV.
+    Tsv,
+    /// JSON lines, an array of objects, or concatenated objects.
+    Json,
+    /// Arrow IPC, stream or file format.
+    Arrow,
+    /// Apache Parquet.
+    Parquet,
+}
+
+/// Detects the format by magic number, else by the name without a compression suffix, else by the
+/// first character: JSON for a bracket, and CSV otherwise.
+pub(super) fn find_format(name: &Path, head: &[u8]) -> Result<Format> {
+    if head.starts_with(b"PAR1") {
+        return Ok(Format::Parquet);
+    }
+    if head.starts_with(FILE_MAGIC) || head.starts_with(&CONTINUATION) {
+        return Ok(Format::Arrow);
+    }
+    let lower = name.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let suffixes = [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".lz4"];
+    let stem = suffixes.iter().find_map(|suffix| lower.strip_suffix(suffix)).unwrap_or(&lower);
+    let extension = stem.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let is_not = |what: &str| Err(Error::InvalidInput(format!("{} is not {what}", name.display())));
+    let text = head.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(head).trim_ascii_start();
+    match extension {
+        _ if head.starts_with(b"FEA1") => {
+            let name = name.display();
+            let what = "Feather version 1 is not read; write it as version 2, which is Arrow IPC";
+            Err(Error::Unsupported(format!("{name}: {what}")))
+        }
+        "parquet" => is_not("a Parquet file"),
+        "arrow" | "feather" => is_not("an Arrow file"),
+        // Before version 0.15, a stream starts with a length.
+        "arrows" => Ok(Format::Arrow),
+        "json" | "jsonl" | "ndjson" => Ok(Format::Json),
+        "tsv" | "tab" => Ok(Format::Tsv),
+        "csv" | "txt" => Ok(Format::Csv),
+        _ if matches!(text.first(), Some(b'{' | b'[')) => Ok(Format::Json),
+        _ => Ok(Format::Csv),
+    }
+}

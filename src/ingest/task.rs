@@ -1,0 +1,72 @@
+//! A parsing task and its result.
+
+use arrow_array::RecordBatch;
+
+use super::rejects::Rejects;
+use crate::error::Result;
+use crate::model::Schema;
+
+/// Parsing work on a piece of an input, for any thread.
+pub struct Task {
+    /// Approximate bytes of memory for input and result.
+    pub weight: usize,
+    /// Uncompressed bytes of the input.
+    pub bytes: u64,
+    /// Number of the piece's input, from 0.
+    pub input: usize,
+    /// Whether this task starts a piece of the input. A resumed load skips whole pieces.
+    pub starts_piece: bool,
+    /// The work.
+    pub work: Box<dyn FnOnce() -> Result<Parsed> + Send>,
+}
+
+impl Task {
+    /// Work on a piece of input 0; the caller sets the number otherwise.
+    pub fn new(weight: usize, work: impl FnOnce() -> Result<Parsed> + Send + 'static) -> Self {
+        Task { weight, bytes: 0, input: 0, starts_piece: true, work: Box::new(work) }
+    }
+}
+
+/// The result of a task.
+#[derive(Default)]
+pub struct Parsed {
+    /// The rows, in order.
+    pub batches: Vec<RecordBatch>,
+    /// The rows that were left out.
+    pub rejects: Rejects,
+    /// Parses the piece again with the table's current types, for when the batches do not fit the
+    /// table: then single rows are rejected rather than all of them. `None` where a mismatch of
+    /// types is an error.
+    pub reparse: Option<Reparse>,
+}
+
+/// Parses a piece again for a table of this schema.
+pub type Reparse = Box<dyn FnOnce(&Schema) -> Result<Parsed> + Send>;
+
+impl From<Vec<RecordBatch>> for Parsed {
+    fn from(batches: Vec<RecordBatch>) -> Self {
+        Parsed { batches, ..Parsed::default() }
+    }
+}
+
+impl From<RecordBatch> for Parsed {
+    fn from(batch: RecordBatch) -> Self {
+        Parsed::from(vec![batch])
+    }
+}
+
+impl std::fmt::Debug for Parsed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let rows: usize = self.batches.iter().map(RecordBatch::num_rows).sum();
+        f.debug_struct("Parsed")
+            .field("rows", &rows)
+            .field("rejects", &self.rejects)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Task").field("weight", &self.weight).finish_non_exhaustive()
+    }
+}
