@@ -202,7 +202,7 @@ fn weigh<'c, T: Word>(
     Ok(())
 }
 
-/// DigitScratch for the digits of one key, each in the narrowest word that holds its codes.
+/// Scratch buffers for the digits of one key, each in the narrowest word that holds its codes.
 #[derive(Debug, Default)]
 pub(crate) struct DigitScratch {
     bytes: Vec<u8>,

@@ -79,7 +79,7 @@ pub(crate) fn sets<'a>(
     Ok((sets, budget.reservation))
 }
 
-/// BitBudget for bits.
+/// How many bits may be taken.
 struct BitBudget<'a> {
     context: &'a Context<'a>,
     rows: u64,
