@@ -16,7 +16,7 @@ use arrow_buffer::Buffer;
 use arrow_schema::{ArrowError, Field, Schema as ArrowSchema};
 use arrow_select::take::take;
 
-use crate::block::{canonical, nothing};
+use crate::block::{canonical, null_array};
 use crate::error::{Error, Result};
 use crate::model::{ColumnId, DataType, Schema};
 use crate::segment::writer::{InputColumn, SegmentInput};
@@ -237,7 +237,7 @@ impl Building {
     /// Nulls for the rows before row `to` that came without this column.
     fn pad(&mut self, to: usize) {
         if self.rows < to {
-            self.arrays.push(nothing(to - self.rows, &DataType::Null));
+            self.arrays.push(null_array(to - self.rows, &DataType::Null));
             self.rows = to;
         }
     }
@@ -254,7 +254,7 @@ impl Building {
 /// The array in a layout that a segment stores as this type, which its own type widens to.
 pub(super) fn widened(name: &str, array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     if *array.data_type() == arrow_schema::DataType::Null {
-        return Ok(nothing(array.len(), data_type));
+        return Ok(null_array(array.len(), data_type));
     }
     match canonical(array.data_type(), data_type) {
         Some(readable) => widen(name, array, data_type, &readable),

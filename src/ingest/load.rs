@@ -22,7 +22,7 @@ use super::widening::check_widening;
 use crate::disk::memory;
 use crate::encoding::{Encoding, Options, Profile};
 use crate::error::{Error, Result};
-use crate::manifest::{Source, Traffic};
+use crate::manifest::{LoadedSource, WriteVolume};
 use crate::model::{Arrangement, Schema};
 use crate::segment::EncodedSegment;
 use crate::store::{Changes, DataFile, DataFiles, NewSegment, TableWriter};
@@ -129,7 +129,7 @@ pub struct LoadReport {
     /// All bytes that were written: segments, what they were merged to with others, manifest files.
     pub bytes_written: u64,
     /// What was written for the table since it was made.
-    pub traffic: Traffic,
+    pub write_volume: WriteVolume,
     /// Commits; none if there was nothing to change.
     pub commits: u64,
     /// Inputs that were left out, for they were loaded before.
@@ -201,7 +201,7 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
             let Some(source) = plan.sources.get(number).and_then(Option::as_ref) else { continue };
             let counts = loading.tally.counts(number);
             let done = number < end;
-            sources.push(Source {
+            sources.push(LoadedSource {
                 rows: source.rows + counts.stored + counts.rejected,
                 rejected: source.rejected + counts.rejected,
                 pieces: if done { 0 } else { pieces },
@@ -333,7 +333,7 @@ impl<'a> Loading<'a> {
     }
 
     /// Puts in force what was written.
-    fn commit(&mut self, stored: Stored, sources: Vec<Source>) -> Result<()> {
+    fn commit(&mut self, stored: Stored, sources: Vec<LoadedSource>) -> Result<()> {
         let Stored { schema, arrangement, segments } = stored;
         self.report.segments += segments.len() as u64;
         let loaded = segments.iter().map(|(_, segment)| segment.length).sum();
@@ -348,7 +348,7 @@ impl<'a> Loading<'a> {
         self.report.generation = commit.generation;
         self.report.bytes_metadata += commit.metadata_bytes;
         self.report.bytes_written += commit.written_bytes;
-        self.report.traffic = commit.traffic;
+        self.report.write_volume = commit.write_volume;
         self.report.commits += 1;
         self.tally.publish()
     }

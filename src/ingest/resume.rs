@@ -15,7 +15,7 @@ use std::time::UNIX_EPOCH;
 use super::sources::Input;
 use super::sources::input::hasher;
 use crate::error::{Error, Result};
-use crate::manifest::{Id, Source, layout};
+use crate::manifest::{Id, LoadedSource, layout};
 
 /// What becomes of an input that was loaded before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(super) struct Plan {
     pub(super) inputs: Vec<Input>,
     /// Of each of them, by number: what the ledger will say once it is read; `None` for what has no
     /// name of its own.
-    pub(super) sources: Vec<Option<Source>>,
+    pub(super) sources: Vec<Option<LoadedSource>>,
     /// Inputs that were loaded before.
     pub(super) skipped: Vec<String>,
     /// Inputs of which a part was loaded before.
@@ -71,7 +71,11 @@ impl Before {
 }
 
 /// Finds out what is to be read.
-pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) -> Result<Plan> {
+pub(super) fn plan(
+    inputs: Vec<Input>,
+    known: &[LoadedSource],
+    if_loaded: IfLoaded,
+) -> Result<Plan> {
     let mut found = Vec::with_capacity(inputs.len());
     for input in inputs {
         let identity = identity(&input)?;
@@ -128,7 +132,7 @@ pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) ->
             Some(before) => return Err(refused(&name, &new, before)),
             None => {
                 plan.inputs.push(input);
-                plan.sources.push(Some(Source { load: id, ..new }));
+                plan.sources.push(Some(LoadedSource { load: id, ..new }));
             }
         }
     }
@@ -137,12 +141,12 @@ pub(super) fn plan(inputs: Vec<Input>, known: &[Source], if_loaded: IfLoaded) ->
 
 /// The load that was stopped, if these inputs are of it.
 fn stopped<'a>(
-    inputs: impl Iterator<Item = Option<&'a Source>> + Clone,
-    known: &[Source],
+    inputs: impl Iterator<Item = Option<&'a LoadedSource>> + Clone,
+    known: &[LoadedSource],
     if_loaded: IfLoaded,
 ) -> Option<Id> {
     let is_open =
-        |source: &&Source| !source.done && inputs.clone().any(|new| same_path(new, source));
+        |source: &&LoadedSource| !source.done && inputs.clone().any(|new| same_path(new, source));
     known
         .iter()
         .rev()
@@ -152,7 +156,7 @@ fn stopped<'a>(
 }
 
 /// The rows that a load has rejected.
-fn rejected(load: Id, known: &[Source], all_known: bool) -> Vec<(Arc<str>, u64)> {
+fn rejected(load: Id, known: &[LoadedSource], all_known: bool) -> Vec<(Arc<str>, u64)> {
     let of_load =
         known.iter().filter(|source| source.load == load && source.rejected > 0 && all_known);
     of_load.map(|source| (Arc::clone(&source.path), source.rejected)).collect()
@@ -161,7 +165,7 @@ fn rejected(load: Id, known: &[Source], all_known: bool) -> Vec<(Arc<str>, u64)>
 /// See [`super::load::rejected_before`].
 pub(super) fn rejected_before(
     inputs: &[Input],
-    known: &[Source],
+    known: &[LoadedSource],
     if_loaded: IfLoaded,
 ) -> Result<u64> {
     let found = inputs.iter().map(identity).collect::<Result<Vec<_>>>()?;
@@ -171,22 +175,26 @@ pub(super) fn rejected_before(
     Ok(rows.iter().map(|(_, rows)| rows).sum())
 }
 
-fn same_path(new: Option<&Source>, known: &Source) -> bool {
+fn same_path(new: Option<&LoadedSource>, known: &LoadedSource) -> bool {
     new.is_some_and(|new| new.path == known.path)
 }
 
 /// The entry of an input that was loaded to its end.
-fn loaded<'a>(new: &Source, known: &'a [Source], path: &Path) -> Result<Option<&'a Source>> {
-    let alike: Vec<&Source> =
+fn loaded<'a>(
+    new: &LoadedSource,
+    known: &'a [LoadedSource],
+    path: &Path,
+) -> Result<Option<&'a LoadedSource>> {
+    let alike: Vec<&LoadedSource> =
         known.iter().filter(|source| source.done && source.size == new.size).collect();
-    let same = |source: &&&Source| source.path == new.path && source.modified == new.modified;
+    let same = |source: &&&LoadedSource| source.path == new.path && source.modified == new.modified;
     if let Some(same) = alike.iter().find(same) {
         return Ok(Some(same));
     }
     // Of the same size and name, it may be the same in another place, or touched.
-    let name = |source: &Source| source.path.rsplit('/').next().map(str::to_owned);
-    let namesake = |source: &&Source| source.hash.is_some() && name(source) == name(new);
-    let namesakes: Vec<&Source> = alike.into_iter().filter(namesake).collect();
+    let name = |source: &LoadedSource| source.path.rsplit('/').next().map(str::to_owned);
+    let namesake = |source: &&LoadedSource| source.hash.is_some() && name(source) == name(new);
+    let namesakes: Vec<&LoadedSource> = alike.into_iter().filter(namesake).collect();
     if namesakes.is_empty() {
         return Ok(None);
     }
@@ -194,7 +202,7 @@ fn loaded<'a>(new: &Source, known: &'a [Source], path: &Path) -> Result<Option<&
     Ok(namesakes.into_iter().find(|source| source.hash == Some(hash)))
 }
 
-fn refused(name: &str, new: &Source, before: &Source) -> Error {
+fn refused(name: &str, new: &LoadedSource, before: &LoadedSource) -> Error {
     let other =
         if new.path == before.path { String::new() } else { format!(" as {}", before.path) };
     Error::InvalidInput(format!(
@@ -206,7 +214,7 @@ fn refused(name: &str, new: &Source, before: &Source) -> Error {
 }
 
 /// An entry for an input that has a name of its own: a plain file.
-fn identity(input: &Input) -> Result<Option<Source>> {
+fn identity(input: &Input) -> Result<Option<LoadedSource>> {
     if input.size().is_none() {
         return Ok(None);
     }
@@ -218,11 +226,11 @@ fn identity(input: &Input) -> Result<Option<Source>> {
         Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
     });
     let path: Arc<str> = absolute.to_string_lossy().into();
-    Ok(Some(Source {
+    Ok(Some(LoadedSource {
         path,
         size: found.len(),
         modified: modified.unwrap_or(0),
-        ..Source::default()
+        ..LoadedSource::default()
     }))
 }
 

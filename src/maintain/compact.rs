@@ -27,7 +27,7 @@ use crate::ingest::pipeline::{self, PipelineOptions, Task};
 use crate::ingest::rejects::Tally;
 use crate::ingest::rewrite;
 use crate::ingest::tiers::LARGE_BYTES;
-use crate::manifest::Traffic;
+use crate::manifest::WriteVolume;
 use crate::model::{Arrangement, Schema, SortKey};
 use crate::segment::writer::EncodedSegment;
 use crate::store::{Changes, ColumnStats, Edit, NewSegment, SegmentEntry, Table, TableWriter};
@@ -76,7 +76,7 @@ pub struct CompactReport {
     /// Bytes written: new segments, temporary ones, manifest files.
     pub bytes_written: u64,
     /// What was written for the table since it was made.
-    pub traffic: Traffic,
+    pub write_volume: WriteVolume,
 }
 
 /// A segment that may be rewritten.
@@ -90,7 +90,7 @@ struct Candidate {
 pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport> {
     let mut writer = table.writer(None)?;
     let arrangement = arrangement(&writer, options)?;
-    let traffic = writer.base().map(|root| root.traffic).unwrap_or_default();
+    let write_volume = writer.base().map(|root| root.write_volume).unwrap_or_default();
     let sorted_anew = arrangement.sort_by != writer.arrangement().sort_by;
     let everything = options.all || options.profile.is_some() || sorted_anew;
     let load = LoadOptions {
@@ -106,7 +106,7 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
         everything,
         cancelled: Arc::clone(&options.cancelled),
         done: Arc::clone(&options.done),
-        report: CompactReport { traffic, ..CompactReport::default() },
+        report: CompactReport { write_volume, ..CompactReport::default() },
     };
     let mut paths: Vec<Arc<str>> =
         writer.segments()?.into_iter().map(|entry| entry.partition).collect();
@@ -202,7 +202,7 @@ impl Work {
     fn commit(&mut self, writer: &mut TableWriter, changes: Changes) -> Result<()> {
         let commit = writer.commit_changes(changes)?;
         self.report.bytes_written += commit.written_bytes;
-        self.report.traffic = commit.traffic;
+        self.report.write_volume = commit.write_volume;
         Ok(())
     }
 
@@ -328,7 +328,7 @@ impl Work {
         let sorted = self.write(tasks, &keys, pipeline, writer.schema(), done_with, |segment| {
             let mut file = files.create_in(path)?;
             write_parts(&mut file, segment.parts)?;
-            writer.open_nameless(file, segment.len)
+            writer.open_unlinked(file, segment.len)
         })?;
         for new in sorted {
             let run = SortedRun::open(new, order, runs.len())?;

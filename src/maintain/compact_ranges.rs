@@ -18,7 +18,7 @@ use arrow_schema::SortOptions;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use crate::block::nothing;
+use crate::block::null_array;
 use crate::error::{Error, Result};
 use crate::ingest::columns::{SegmentBuilder, SegmentLimits, match_columns};
 use crate::ingest::pipeline::Task;
@@ -103,7 +103,7 @@ impl Order {
         for column in &self.columns {
             arrays.push(match segment.column(column.id)? {
                 Some(stored) => stored.block(block)?.decode_as(rows.clone(), &column.data_type)?,
-                None => nothing(rows.len(), &column.data_type),
+                None => null_array(rows.len(), &column.data_type),
             });
         }
         self.converter.convert_columns(&arrays).map_err(failed)
@@ -431,7 +431,7 @@ mod tests {
         let encoded = encode(&input, &Options::new(Profile::Fast)).unwrap();
         let bytes: Vec<u8> = encoded.parts.concat();
         let length = bytes.len() as u64;
-        Arc::new(Segment::open(Arc::new(Mapped::of_bytes(&bytes)), "x", 0, length).unwrap())
+        Arc::new(Segment::open(Arc::new(Mapped::from_bytes(&bytes)), "x", 0, length).unwrap())
     }
 
     fn run(keys: &[i64], number: usize) -> SortedRun {

@@ -67,7 +67,7 @@ impl OpenSegment {
     ) -> Result<Self> {
         let columns: Vec<_> =
             columns.iter().map(|column| segment.column(column.id)).collect::<Result<_>>()?;
-        columns.iter().flatten().for_each(|column| column.ask_dictionary());
+        columns.iter().flatten().for_each(|column| column.prefetch_dictionary());
         Ok(OpenSegment {
             on_codes: (0..conditions).map(|_| OnceLock::new()).collect(),
             decimals: columns.iter().map(|_| OnceLock::new()).collect(),
@@ -84,7 +84,7 @@ impl OpenSegment {
     /// Asks the disk for blocks of a column.
     pub(crate) fn ask(&self, at: usize, blocks: impl Iterator<Item = usize>) {
         if let Some(column) = self.columns.get(at).and_then(Option::as_deref) {
-            column.ask(blocks);
+            column.prefetch(blocks);
         }
     }
 }
@@ -513,8 +513,8 @@ impl<'a> OpenBlock<'a> {
     }
 
     /// How many rows of a column are decoded in the time that fetching one takes, about.
-    pub(crate) fn rows_a_fetch(&self, at: usize) -> Result<usize> {
-        Ok(self.column(at)?.map_or(1, |block| block.reader().rows_a_fetch()))
+    pub(crate) fn rows_per_fetch(&self, at: usize) -> Result<usize> {
+        Ok(self.column(at)?.map_or(1, |block| block.reader().rows_per_fetch()))
     }
 
     /// Single rows of a column in the table's type.

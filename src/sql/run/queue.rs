@@ -228,7 +228,7 @@ impl Queue {
             Open { segment: Arc::new(segment), blocks: blocks.into_iter(), asked: 0, on_codes };
         self.open.insert(lane, open);
         if let Some(next) = segments.last().and_then(|number| entries.get(*number)) {
-            snapshot.ask_for(next);
+            snapshot.prefetch(next);
         }
         Ok(true)
     }
