@@ -40,7 +40,7 @@ pub enum Error {
     #[error("limit exceeded: {0}")]
     LimitExceeded(String),
     /// The input has more rows that cannot be stored than the caller allows.
-    #[error("{rejected} rows rejected, of which at most {allowed} are allowed; {details}")]
+    #[error("{rejected} rows rejected, but at most {allowed} are allowed; {details}")]
     Rejected {
         /// Rows rejected before the ingest gave up.
         rejected: u64,

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use fsst::Compressor;
 
-use super::kernels::fsst::Table;
+use super::kernels::fsst::SymbolTable;
 use super::ragged::{self, Ragged, Vector};
 use super::strings::StringsOut;
 use super::{Compression, Encoding, Options, Sink, Source};
@@ -23,7 +23,7 @@ use crate::limits::{MAX_CHUNK_BYTES, VECTOR};
 
 /// An encoded stream.
 pub struct Fsst<'a> {
-    table: Box<Table>,
+    table: Box<SymbolTable>,
     codes: Ragged<'a>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Fsst<'a> {
         let symbols = usize::from(source.cursor.u8()?);
         let lengths = source.cursor.take(symbols)?;
         let bytes = source.cursor.take(lengths.iter().map(|&l| usize::from(l)).sum())?;
-        let table = Table::new(lengths, bytes)
+        let table = SymbolTable::new(lengths, bytes)
             .ok_or_else(|| source.cursor.corrupt("unsound FSST symbol table"))?;
         Ok(Fsst { table: Box::new(table), codes: Ragged::parse(source, rows)? })
     }

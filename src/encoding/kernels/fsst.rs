@@ -9,16 +9,16 @@ const ESCAPE: u8 = 255;
 const PIECE: usize = 64 << 10;
 
 /// A symbol table that the decompressor may trust: 255 symbols of 0 (unused) to 8 bytes.
-pub(crate) struct Table {
+pub(crate) struct SymbolTable {
     symbols: [Symbol; 255],
     lengths: [u8; 255],
 }
 
-impl Table {
+impl SymbolTable {
     /// A table of up to 255 symbols, given their lengths and their concatenated bytes; `None`
     /// unless lengths are 1 to 8 and add up to the number of bytes.
     pub(crate) fn new(lengths: &[u8], mut bytes: &[u8]) -> Option<Self> {
-        let mut table = Table { symbols: [Symbol::ZERO; 255], lengths: [0; 255] };
+        let mut table = SymbolTable { symbols: [Symbol::ZERO; 255], lengths: [0; 255] };
         table.lengths.get_mut(..lengths.len())?.copy_from_slice(lengths);
         for (symbol, &length) in table.symbols.iter_mut().zip(lengths) {
             let length = usize::from(length);
@@ -56,7 +56,7 @@ impl Table {
             out.reserve(8 * (head.len() + 1));
             let written = decompressor.decompress_into(head, out.spare_capacity_mut());
             // SAFETY: the spare capacity holds 8 bytes for each code and no symbol is longer
-            // (`Table::new` checked the lengths), so the decompressor initialised `written` bytes.
+            // (`SymbolTable::new` checked the lengths), so `written` bytes were initialised.
             unsafe { out.set_len(out.len() + written) };
             codes = tail;
         }
@@ -76,12 +76,12 @@ mod tests {
 
     #[test]
     fn tables_and_codes_are_checked() {
-        assert!(Table::new(&[9], &[0; 9]).is_none());
-        assert!(Table::new(&[0], &[]).is_none());
-        assert!(Table::new(&[2, 2], b"abc").is_none());
-        assert!(Table::new(&[2], b"abc").is_none());
-        assert!(Table::new(&[1; 256], &[0; 256]).is_none());
-        let table = Table::new(&[2, 1], b"abc").unwrap();
+        assert!(SymbolTable::new(&[9], &[0; 9]).is_none());
+        assert!(SymbolTable::new(&[0], &[]).is_none());
+        assert!(SymbolTable::new(&[2, 2], b"abc").is_none());
+        assert!(SymbolTable::new(&[2], b"abc").is_none());
+        assert!(SymbolTable::new(&[1; 256], &[0; 256]).is_none());
+        let table = SymbolTable::new(&[2, 1], b"abc").unwrap();
         let mut out = Vec::new();
         table.decompress(&[0, 1, 255, 255, 7, 255, b'x'], usize::MAX, &mut out).unwrap();
         assert_eq!(out, b"abc\xffx");
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn pieces_do_not_separate_an_escape_from_its_byte() {
-        let table = Table::new(&[8], b"abcdefgh").unwrap();
+        let table = SymbolTable::new(&[8], b"abcdefgh").unwrap();
         for shift in 0..3 {
             let mut codes = vec![0u8; PIECE - shift];
             codes.extend([255; 20]);
