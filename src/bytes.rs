@@ -1,19 +1,19 @@
 //! A checked little-endian cursor and its writer twin: the only parser of integers in the project.
 //!
 //! Lists in the format are `u32` counts followed by items; [`Cursor::count`] refuses a count whose
-//! items could not fit in what is left, so that no allocation rests on a number that the input has
-//! not earned.
+//! items could not fit in the remaining bytes, so that no allocation depends on an unchecked
+//! number.
 
 use crate::error::{Error, Result};
 
-/// Whether a checksum is the stored one. Under a fuzzer every one is, so that it gets at what lies
-/// behind: that has to stand any bytes too.
+/// Whether a checksum matches the stored one. Under a fuzzer every checksum matches, so that it
+/// reaches the parsers behind them: they must withstand any bytes too.
 #[inline]
 pub(crate) fn checksum_holds(computed: u32, stored: u32) -> bool {
     cfg!(fuzzing) || computed == stored
 }
 
-/// Reads little-endian values from a slice, and says at which offset it failed.
+/// Reads little-endian values from a slice; errors name the offset of the failure.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -88,8 +88,8 @@ impl<'a> Cursor<'a> {
         self.array()
     }
 
-    /// A `u32` count of items of at least `item_bytes` (one or more) each, refused above `limit` or
-    /// what is left.
+    /// A `u32` count of items of at least `item_bytes` (one or more) each; refuses more than
+    /// `limit`, or than fit in the remaining bytes.
     pub fn count(&mut self, item_bytes: usize, limit: usize) -> Result<usize> {
         let at = self.at;
         let n = self.u32()? as usize;
@@ -99,13 +99,13 @@ impl<'a> Cursor<'a> {
         Ok(n)
     }
 
-    /// A `u32` length and that many bytes.
+    /// A `u32` length and as many bytes.
     pub fn blob(&mut self, limit: usize) -> Result<&'a [u8]> {
         let n = self.count(1, limit)?;
         self.take(n)
     }
 
-    /// A `u32` length and that many bytes of UTF-8.
+    /// A `u32` length and as many bytes of UTF-8.
     pub fn text(&mut self, limit: usize) -> Result<&'a str> {
         let at = self.at;
         std::str::from_utf8(self.blob(limit)?)
@@ -144,7 +144,7 @@ impl Writer {
         self.bytes.is_empty()
     }
 
-    /// Raw bytes.
+    /// Appends raw bytes.
     pub fn put(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
@@ -191,17 +191,17 @@ impl Writer {
         self.bytes.resize(self.bytes.len().next_multiple_of(alignment), 0);
     }
 
-    /// Takes back everything behind the first `len` bytes.
+    /// Discards everything after the first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.bytes.truncate(len);
     }
 
-    /// What was written.
+    /// The bytes written so far.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What was written, by value.
+    /// The bytes written, by value.
     pub fn into_vec(self) -> Vec<u8> {
         self.bytes
     }

@@ -39,14 +39,14 @@ pub enum Error {
     /// A limit (memory, time, size of a structure) was reached.
     #[error("limit exceeded: {0}")]
     LimitExceeded(String),
-    /// More rows of the input cannot be stored than the caller allows.
-    #[error("{rejected} rows rejected, of which at most {allowed} are allowed; {details}")]
+    /// The input has more rows that cannot be stored than the caller allows.
+    #[error("{rejected} rows rejected, but at most {allowed} are allowed; {details}")]
     Rejected {
-        /// Rows rejected until the ingest ended.
+        /// Rows rejected before the ingest gave up.
         rejected: u64,
-        /// Rows that might have been.
+        /// The most rows that may be rejected.
         allowed: u64,
-        /// What became of the other rows, and the first of these: where, and why.
+        /// What became of the other rows, and where and why the first rows were rejected.
         details: String,
     },
     /// The caller asked to stop.
@@ -61,15 +61,15 @@ impl Error {
     }
 
     /// Corruption at `offset` of a structure whose file the caller does not know; see
-    /// [`Error::at`].
+    /// [`Error::in_file`].
     pub fn corrupt(offset: u64, what: impl Into<String>) -> Self {
         Error::Corrupt { file: PathBuf::new(), offset, what: what.into() }
     }
 
-    /// Completes a corruption error with the file and the offset at which the structure starts
-    /// there.
+    /// Completes a corruption error: adds the file, and the offset in it at which the structure
+    /// starts.
     #[must_use]
-    pub fn at(self, path: impl AsRef<Path>, base: u64) -> Self {
+    pub fn in_file(self, path: impl AsRef<Path>, base: u64) -> Self {
         match self {
             Error::Corrupt { file, offset, what } if file.as_os_str().is_empty() => {
                 Error::Corrupt {

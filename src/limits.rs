@@ -1,5 +1,5 @@
-//! Every maximum that a reader will believe. A length read from a file is compared with these, and
-//! with the bytes that are really there, before anything is allocated for it.
+//! Every maximum that a reader accepts. A length read from a file is compared with these, and with
+//! the bytes that are really there, before anything is allocated for it.
 
 /// Values in a vector, the unit of packing and of random access.
 pub const VECTOR: usize = 1024;
@@ -7,7 +7,7 @@ pub const VECTOR: usize = 1024;
 pub const BLOCK_ROWS: usize = 65_536;
 /// The most rows that a block may have.
 pub const MAX_BLOCK_ROWS: usize = 1 << 20;
-/// The most rows that a segment may have, and the default at which one is closed.
+/// The most rows that a segment may have, and by default the number at which it is closed.
 pub const SEGMENT_ROWS: usize = 1 << 20;
 /// Uncompressed bytes of a chunk inside a block, unless a single vector is larger.
 pub const CHUNK_BYTES: usize = 256 << 10;
@@ -19,15 +19,15 @@ pub const MAX_VALUE_BYTES: usize = 256 << 20;
 pub const MAX_COLUMNS: usize = 65_536;
 /// The longest column name, in bytes.
 pub const MAX_NAME_BYTES: usize = 1024;
-/// The longest table name, in bytes: that of a directory.
+/// The longest table name, in bytes: it names a directory.
 pub const MAX_TABLE_NAME_BYTES: usize = 255;
 /// The most bytes of text or binary values that one call decodes. A vector always fits.
 pub const MAX_BATCH_BYTES: usize = MAX_CHUNK_BYTES;
 /// The most bytes of a dictionary's values.
 pub const MAX_DICTIONARY_BYTES: usize = 64 << 20;
-/// The most bytes of decoded words in all streams of a block, at every level of nesting: what an
-/// open block keeps of them (runs, patches, unpacked codes) stays below. The longest hexadecimal
-/// text in the largest block needs half.
+/// The most bytes of decoded words in all streams of a block, at every level of nesting. It bounds
+/// what an open block caches of them (runs, patches, unpacked codes). The longest hexadecimal text
+/// in the largest block needs half.
 pub const MAX_STREAM_BYTES: usize = 512 << 20;
 /// How deep encodings may nest (run-length of delta of …).
 pub const MAX_ENCODING_DEPTH: usize = 6;
@@ -39,7 +39,7 @@ pub const MAX_CHUNK_SEGMENTS: usize = 4096;
 pub const MAX_ROOT_CHUNKS: usize = 1 << 20;
 /// Text bounds (min, max) are cut to this many bytes.
 pub const BOUND_BYTES: usize = 64;
-/// The largest dictionary of a segment: values.
+/// The most values in a segment's dictionary.
 pub const MAX_DICTIONARY_VALUES: usize = SEGMENT_ROWS;
 /// The most expressions that a table is partitioned by.
 pub const MAX_PARTITION_KEYS: usize = 16;
@@ -47,7 +47,7 @@ pub const MAX_PARTITION_KEYS: usize = 16;
 pub const MAX_SORT_KEYS: usize = 64;
 /// The longest text of an expression in a manifest.
 pub const MAX_EXPRESSION_BYTES: usize = 16 << 10;
-/// The longest text or binary value that names a partition: it is a directory.
+/// The longest text or binary value that names a partition, in bytes: it names a directory.
 pub const MAX_PARTITION_VALUE_BYTES: usize = 200;
 /// The longest path of a source in a ledger.
 pub const MAX_PATH_BYTES: usize = 64 << 10;

@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn json_is_one_object_with_every_key() {
         let failure =
-            Failure::from(stylobate::Error::corrupt(8, "bad \"magic\"").at("db/t/CURRENT", 4));
+            Failure::from(stylobate::Error::corrupt(8, "bad \"magic\"").in_file("db/t/CURRENT", 4));
         let value: serde_json::Value = serde_json::from_str(&failure.json()).unwrap();
         assert_eq!(value["code"], "corrupt");
         assert_eq!(value["file"], "db/t/CURRENT");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stylobate::manifest::Traffic;
+use stylobate::manifest::WriteVolume;
 
 /// Parses a size: a number and an optional unit. `K M G T` and `KiB MiB …` are powers of 1024, `kB
 /// MB GB TB` powers of 1000, as in `ls` and `dd`; without a unit, bytes.
@@ -123,8 +123,8 @@ fn scale(number: &str, factor: f64) -> Option<f64> {
 
 /// What was written for each byte that was loaded, as the end of a sentence; nothing where that is
 /// unknown.
-pub(crate) fn show_amplification(traffic: &Traffic) -> String {
-    traffic.amplification().map_or_else(String::new, |times| {
+pub(crate) fn show_amplification(write_volume: &WriteVolume) -> String {
+    write_volume.amplification().map_or_else(String::new, |times| {
         format!("; the table's write amplification is {times:.2}")
     })
 }

@@ -62,7 +62,7 @@ fn chunk(bytes: &[u8]) {
         first_partition: "".into(),
         last_partition: "".into(),
     };
-    let Ok(chunk) = Chunk::open(Arc::new(Mapped::of_bytes(bytes)), &expected) else { return };
+    let Ok(chunk) = Chunk::open(Arc::new(Mapped::from_bytes(bytes)), &expected) else { return };
     if let Ok(entries) = chunk.segments() {
         assert_eq!(entries.len(), segments as usize);
         expected.rows = entries.iter().fold(0, |sum: u64, entry| sum.wrapping_add(entry.rows));

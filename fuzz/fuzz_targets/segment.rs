@@ -13,7 +13,7 @@ const ROWS: usize = 2048;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(segment) =
-        Segment::open(Arc::new(Mapped::of_bytes(bytes)), "fuzz.sty", 0, bytes.len() as u64)
+        Segment::open(Arc::new(Mapped::from_bytes(bytes)), "fuzz.sty", 0, bytes.len() as u64)
     else {
         return;
     };

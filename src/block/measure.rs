@@ -1,4 +1,4 @@
-//! Measures the statistics of a block's values, in one pass each over values that are in cache.
+//! Measures the statistics of a block's values while they are in cache.
 
 use std::cmp::Ordering;
 
@@ -28,7 +28,7 @@ pub fn measure(gathered: &Gathered<'_>, physical: Physical) -> Stats {
         Values::F32(v) => floats(v, |v| f64::from(*v), valid, &mut stats),
         Values::F64(v) => floats(v, |v| *v, valid, &mut stats),
         Values::Wide(v) => {
-            order_of(v, Ord::cmp, &mut stats);
+            measure_order(v, Ord::cmp, &mut stats);
             numbers(v.iter().copied(), Scalar::Int, &mut stats);
             stats.sum = only_valid(v, valid).try_fold(0i128, |sum, &v| sum.checked_add(v));
         }
@@ -63,7 +63,7 @@ fn bools(bits: &BooleanBuffer, gathered: &Gathered<'_>, stats: &mut Stats) {
     stats.distinct = Some(if set == 0 || set == values { 1 } else { 2 });
 }
 
-/// Null slots repeat a value that is there, so minimum and maximum may look at every slot.
+/// Null slots repeat a valid value, so minimum and maximum may include every slot.
 fn numbers<T: Copy + Ord>(
     values: impl Iterator<Item = T> + Clone,
     scalar: impl Fn(T) -> Scalar,
@@ -74,7 +74,7 @@ fn numbers<T: Copy + Ord>(
 }
 
 fn words<W: Word>(values: &[W], signed: bool, valid: Option<&BooleanBuffer>, stats: &mut Stats) {
-    // The sign bit flipped turns signed order into unsigned order.
+    // Flipping the sign bit turns signed order into unsigned order.
     let flip = if signed { W::from_u64(1 << (W::BITS - 1)) } else { W::default() };
     let key = |value: W| Word::add(value, flip);
     let (mut min, mut max) = (W::from_u64(u64::MAX), W::default());
@@ -102,7 +102,7 @@ fn words<W: Word>(values: &[W], signed: bool, valid: Option<&BooleanBuffer>, sta
     stats.distinct = Some(((range + 1).min(i128::from(stats.rows - stats.nulls))) as u64);
 }
 
-/// Sums in 64-bit halves so that the loop stays vectorisable: low and high 32 bits apart.
+/// Sums the low and high 32 bits separately in 64 bits, so that the loop can be vectorised.
 fn sum_words<W: Word>(values: &[W], signed: bool) -> i128 {
     let mut total = 0i128;
     for part in values.chunks(1 << 20) {
@@ -138,16 +138,16 @@ fn floats<T>(
         let bits = widen(v).to_bits() as i64;
         bits ^ (((bits >> 63) as u64) >> 1) as i64
     };
-    let back = |key: i64| f64::from_bits((key ^ (((key >> 63) as u64) >> 1) as i64) as u64);
-    order_of(values, |a, b| key(a).cmp(&key(b)), stats);
-    numbers(values.iter().map(key), |key| Scalar::Float(back(key)), stats);
+    let from_key = |key: i64| f64::from_bits((key ^ (((key >> 63) as u64) >> 1) as i64) as u64);
+    measure_order(values, |a, b| key(a).cmp(&key(b)), stats);
+    numbers(values.iter().map(key), |key| Scalar::Float(from_key(key)), stats);
     stats.nans = match valid {
         None => values.iter().filter(|v| widen(v).is_nan()).count(),
         Some(_) => only_valid(values, valid).filter(|v| widen(v).is_nan()).count(),
     } as u64;
 }
 
-fn order_of<T>(values: &[T], compare: impl Fn(&T, &T) -> Ordering, stats: &mut Stats) {
+fn measure_order<T>(values: &[T], compare: impl Fn(&T, &T) -> Ordering, stats: &mut Stats) {
     if stats.nulls > 0 {
         return;
     }
@@ -168,8 +168,7 @@ fn bytes(values: &[&[u8]], stats: &mut Stats) {
     let mut last = values[0];
     for &value in &values[1..] {
         match value.cmp(last) {
-            // Most neighbours of a low-cardinality column are equal or known; only a change can
-            // move a bound.
+            // An ascent can only raise the maximum, a descent only lower the minimum.
             Ordering::Equal => equal = true,
             Ordering::Less => {
                 falls = true;

@@ -1,8 +1,7 @@
 //! Blocks: up to 65,536 rows of one column, encoded, compressed where it pays, checksummed.
 //!
-//! Where this stands on the road: `encoding` turns values into a descriptor and buffers; this
-//! folder frames them, measures their statistics and reads them back; `segment` places blocks in a
-//! file.
+//! `encoding` turns values into a descriptor and buffers; this folder frames them, measures their
+//! statistics and reads them back; `segment` places blocks in a file.
 
 mod measure;
 mod reader;
@@ -11,7 +10,7 @@ mod values;
 mod writer;
 
 pub use measure::measure;
-pub use reader::{Dictionary, Reader, Stream, Validity, nothing};
+pub use reader::{Dictionary, Reader, Stream, Validity, null_array};
 pub use stats::{Bound, Order, Stats};
 pub use values::{Gathered, Piece, Values, canonical, gather};
 pub use writer::{EncodedBlock, encode, encode_codes, placed_crc};

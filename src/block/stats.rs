@@ -1,7 +1,7 @@
 //! Statistics of a block, a segment or a manifest entry: the zone map.
 //!
-//! They are measured while a column is encoded, stored with its blocks and, cut down to fixed
-//! width, in the manifest; `query::prune` skips what cannot match, and counts, sums and exact
+//! They are measured while a column is encoded, and stored with its blocks and, reduced to fixed
+//! width, in the manifest. `query::prune` skips blocks that cannot match; counts, sums and exact
 //! bounds answer whole queries.
 
 use std::cmp::Ordering;
@@ -11,18 +11,17 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::{Physical, Scalar};
 
-/// A minimum or maximum. An inexact one is still a bound: the true minimum is not below it, the
-/// true maximum not above it.
+/// A minimum or maximum. An inexact one is still a bound: no value is below the minimum or above
+/// the maximum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     /// The bound.
     pub value: Scalar,
-    /// Whether a row really holds this value.
+    /// Whether some row holds exactly this value.
     pub exact: bool,
 }
 
-/// Whether stored values rise or fall from row to row. Null counts as no value: columns with nulls
-/// are unsorted.
+/// Whether stored values are sorted. Columns with nulls count as unsorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order {
     /// Every value is at least the one before.
@@ -33,8 +32,7 @@ pub struct Order {
     pub strict: bool,
 }
 
-/// What is known of the values in some rows of one column. Nulls are left out of everything but
-/// `rows` and `nulls`.
+/// Statistics of the values in some rows of one column. Nulls count only in `rows` and `nulls`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
     /// Rows, nulls included.
@@ -47,11 +45,11 @@ pub struct Stats {
     pub min: Option<Bound>,
     /// Greatest value, by total order; `None` without values.
     pub max: Option<Bound>,
-    /// Exact sum of integers and decimals; `None` for other types and when it does not fit.
+    /// Exact sum of integers and decimals; `None` for other types and if it overflows.
     pub sum: Option<i128>,
-    /// There are at most this many distinct values, where known.
+    /// An upper bound on the number of distinct values, if known.
     pub distinct: Option<u64>,
-    /// Order of the rows as stored.
+    /// Order of the stored rows.
     pub order: Order,
 }
 
@@ -63,17 +61,17 @@ const HAS_SUM: u8 = 16;
 const HAS_DISTINCT: u8 = 32;
 
 impl Stats {
-    /// Statistics of these rows followed by `next`'s rows. Order across the seam is kept only where
-    /// bounds prove it.
+    /// Statistics of these rows followed by those of `next`. They count as sorted only where bounds
+    /// prove it across the boundary.
     #[must_use]
-    pub fn then(self, next: &Stats) -> Stats {
+    pub fn followed_by(self, next: &Stats) -> Stats {
         if self.rows == 0 {
             return next.clone();
         }
         if next.rows == 0 {
             return self;
         }
-        let order = seam(&self, next);
+        let order = joined_order(&self, next);
         let bound = |a: &Option<Bound>, b: &Option<Bound>, keep: Ordering| match (a, b) {
             (Some(a), Some(b)) => match a.value.total_cmp(&b.value) {
                 Some(Ordering::Equal) => {
@@ -104,7 +102,7 @@ impl Stats {
         }
     }
 
-    /// Appends the stored form, see format-spec "Statistics".
+    /// Appends the stored form; see "Statistics" in the format-spec.
     pub fn write(&self, physical: Physical, out: &mut Writer) {
         let flag = |on: bool, bit: u8| if on { bit } else { 0 };
         let exact = |bound: &Option<Bound>| bound.as_ref().is_some_and(|b| b.exact);
@@ -153,7 +151,8 @@ impl Stats {
     }
 }
 
-fn seam(a: &Stats, b: &Stats) -> Order {
+/// The order of the rows of `a` followed by those of `b`.
+fn joined_order(a: &Stats, b: &Stats) -> Order {
     if a.nulls + b.nulls > 0 {
         return Order::default();
     }
@@ -175,7 +174,7 @@ fn seam(a: &Stats, b: &Stats) -> Order {
     Order { ascending, descending, strict: a.order.strict && b.order.strict && differ }
 }
 
-/// Whole numbers as 8 bytes (16 for decimals), floats as 8 bytes of binary64, bytes with a length.
+/// Integers take 8 bytes (decimals 16), floats 8 bytes of binary64, bytes a length and themselves.
 fn write_scalar(value: &Scalar, physical: Physical, out: &mut Writer) {
     match value {
         Scalar::Int(v) if physical == Physical::Wide => out.i128(*v),
@@ -207,8 +206,8 @@ pub fn lower_bound(value: &[u8]) -> Bound {
     Bound { value: Scalar::Bytes(value[..cut].into()), exact: cut == value.len() }
 }
 
-/// An upper bound of at most [`limits::BOUND_BYTES`] bytes: a longer value is cut and rounded up.
-/// `None` when no such bound exists (all bytes 0xFF).
+/// An upper bound of at most [`limits::BOUND_BYTES`] bytes: a longer value is truncated and rounded
+/// up. `None` if there is no such bound (all bytes are 0xFF).
 pub fn upper_bound(value: &[u8]) -> Option<Bound> {
     if value.len() <= limits::BOUND_BYTES {
         return Some(Bound { value: Scalar::Bytes(value.into()), exact: true });
@@ -234,13 +233,13 @@ mod tests {
     }
 
     #[test]
-    fn order_survives_a_seam_only_where_bounds_prove_it() {
-        let joined = ints(3, 0, 5).then(&ints(2, 6, 9));
+    fn joined_rows_are_sorted_only_where_bounds_prove_it() {
+        let joined = ints(3, 0, 5).followed_by(&ints(2, 6, 9));
         assert_eq!((joined.rows, joined.sum), (5, Some(14)));
         assert!(joined.order.ascending && joined.order.strict);
-        let touching = ints(3, 0, 5).then(&ints(2, 5, 9));
+        let touching = ints(3, 0, 5).followed_by(&ints(2, 5, 9));
         assert!(touching.order.ascending && !touching.order.strict);
-        assert!(!ints(3, 0, 5).then(&ints(2, 4, 9)).order.ascending);
+        assert!(!ints(3, 0, 5).followed_by(&ints(2, 4, 9)).order.ascending);
     }
 
     #[test]

@@ -1,6 +1,5 @@
-//! The values of one block on their way in: gathered from the Arrow arrays of the batches they
-//! arrived in into one contiguous run, with null slots filled by the value before, which costs no
-//! encoding anything.
+//! The values of one block before encoding: gathered from Arrow arrays into one contiguous run,
+//! with null slots filled by the previous value, which is cheap under every encoding.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -14,7 +13,7 @@ use crate::model::{DataType, Physical, WordWidth};
 /// Contiguous values of one physical type; null slots hold a neighbour.
 #[derive(Debug)]
 pub enum Values<'a> {
-    /// Nothing but nulls, for a column without a type.
+    /// Only nulls, for a column without a type.
     Null,
     /// Booleans.
     Bool(BooleanBuffer),
@@ -36,12 +35,12 @@ pub enum Values<'a> {
     Bytes(Vec<&'a [u8]>),
 }
 
-/// The values of some rows and which of them are there.
+/// The values of some rows, and their validity.
 #[derive(Debug)]
 pub struct Gathered<'a> {
     /// Rows, nulls included.
     pub rows: usize,
-    /// One value a row.
+    /// One value per row.
     pub values: Values<'a>,
     /// `None` when every row has a value.
     pub validity: Option<BooleanBuffer>,
@@ -70,8 +69,8 @@ pub struct Piece<'a> {
     pub len: usize,
 }
 
-/// The Arrow type to which `array` has to be cast so that [`gather`] can read it as `data_type`, or
-/// `None` if it can already.
+/// The Arrow type to which an array of type `arrow` must be cast before [`gather`] can read it as
+/// `data_type`; `None` if no cast is needed.
 pub fn canonical(arrow: &ArrowType, data_type: &DataType) -> Option<ArrowType> {
     let readable = match data_type {
         DataType::Utf8 => {
@@ -223,7 +222,7 @@ fn fill_nulls<T: Copy>(values: &mut [T], validity: &BooleanBuffer) {
     }
 }
 
-/// The words of a stream as whole numbers in their own order.
+/// The integer that a word represents.
 pub(super) fn to_number<W: Word>(word: W, signed: bool) -> i128 {
     if signed { i128::from(word.to_i64()) } else { i128::from(word.to_u64()) }
 }

@@ -7,8 +7,8 @@
 //!   covered by the CRC in the column record        to 16  covered by the CRCs in the head
 //! ```
 //!
-//! A block knows neither its length nor its rows: the column record holds both, and is believed
-//! first.
+//! A block stores neither its length nor its number of rows: the column record has both, and is
+//! verified first.
 
 use super::values::{Gathered, Values};
 use crate::bytes::Writer;
@@ -18,21 +18,21 @@ use crate::model::Physical;
 
 /// Every row has a value.
 pub(super) const ALL_VALID: u8 = 0;
-/// No row has one; no value stream follows.
+/// Every row is null; no value stream follows.
 pub(super) const ALL_NULL: u8 = 1;
 /// A stream of booleans precedes the values.
 pub(super) const STREAM: u8 = 2;
 /// Values are dictionary codes, and code 0 is null.
 pub(super) const BY_CODE: u8 = 3;
 
-/// A block ready to be placed.
+/// A block without its place in a segment.
 #[derive(Debug)]
 pub struct EncodedBlock {
     /// Head, padding, payload.
     pub bytes: Vec<u8>,
     /// Length of the head.
     pub head_len: u32,
-    /// CRC32 of the head, before the identity is mixed in.
+    /// CRC32 of the head, before its identity is mixed in; see [`placed_crc`].
     pub head_crc: u32,
 }
 
@@ -102,9 +102,8 @@ fn frame(sink: Sink) -> EncodedBlock {
     EncodedBlock { bytes: out.into_vec(), head_len, head_crc }
 }
 
-/// The checksum of a thing in its place: the CRC32 of its bytes, with that of its identity mixed
-/// in, so that an intact block in the wrong place is caught. CRC32 is linear, so the two can be
-/// computed at different times.
+/// The checksum of bytes in their place: their CRC32, xored with that of their identity, so that an
+/// intact block in the wrong place is detected. The two can be computed at different times.
 pub fn placed_crc(bytes_crc: u32, segment: &[u8; 16], column: u32, block: u32) -> u32 {
     let mut identity = Writer::new();
     identity.put(segment);

@@ -1,11 +1,11 @@
-//! Files that are whole or not there: write, fsync, rename, fsync the directory.
+//! Files that are complete or do not exist: write, fsync, rename, fsync the directory.
 
 use std::path::{Path, PathBuf};
 
 use super::Disk;
 use crate::error::Result;
 
-/// How the name of a file ends that is not yet what it is to become; sweeps remove such files.
+/// The suffix of files that were not renamed to their final names yet; sweeps remove such files.
 pub const TEMPORARY: &str = ".tmp";
 
 /// Writes a new file and makes its bytes durable. Its name becomes durable with the next sync of
@@ -16,20 +16,19 @@ pub fn write_new(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
     file.sync()
 }
 
-/// Puts `bytes` at `path`, atomically and durably: after any crash the file holds its old contents
-/// or the new.
+/// Replaces a file, atomically and durably: after a crash it has its old or its new contents.
 pub fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
     let temporary = temporary_name(path);
     let written = write_new(disk, &temporary, bytes).and_then(|()| disk.rename(&temporary, path));
     if let Err(error) = written {
-        // Best effort: the next writer sweeps it otherwise.
+        // Best effort; otherwise the next writer sweeps it.
         let _ = disk.remove(&temporary);
         return Err(error);
     }
     disk.sync_dir(parent(path))
 }
 
-/// Creates a directory and those missing above it, and makes their names durable.
+/// Creates a directory and its missing ancestors, and makes their names durable.
 pub fn create_dir(disk: &dyn Disk, path: &Path) -> Result<()> {
     let mut missing = Vec::new();
     let mut at = Some(path);

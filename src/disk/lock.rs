@@ -1,8 +1,8 @@
 //! One writer at a time.
 //!
-//! The lock is the operating system's (`flock`), held through an open descriptor: it ends with the
-//! process, however that ends, so there is no stale lock to clean up. The process id in the file is
-//! for people only.
+//! The lock is an advisory lock of the operating system (`flock`) on an open descriptor: it ends
+//! with the process, so there are no stale locks to clean up. The process id in the file is only
+//! informative.
 
 use std::path::Path;
 
@@ -18,12 +18,11 @@ pub struct WriterLock {
 }
 
 impl WriterLock {
-    /// Takes the lock file at `path`, or says who has it. `what` names the thing being written, for
-    /// the message.
+    /// Locks the file at `path`; the error says who holds the lock. `what` names the thing being
+    /// written, for the message.
     pub fn acquire(disk: &dyn Disk, path: &Path, what: &str) -> Result<WriterLock> {
         let mut taken = disk.try_lock(path, LockMode::Create)?;
-        // Someone who gave up a table that never came to be took the lock file with it: make a new
-        // one.
+        // A writer that gave up creating a table removes the lock file, so a new one is needed.
         for _ in 0..RETRIES {
             match &taken {
                 Some(held) if !held.is_linked()? => {
@@ -43,11 +42,11 @@ impl WriterLock {
                 pid => format!(" (pid {pid})"),
             };
             return Err(Error::InvalidInput(format!(
-                "{what} is being written by another process{holder}; there is one writer at a time, \
-                 try again when it has finished"
+                "{what} is being written by another process{holder}; there is one writer at a \
+                 time, try again when it has finished"
             )));
         };
-        // Where the disk is full the lock still holds, only without a name on it.
+        // If the disk is full, the lock is valid all the same, without a description.
         let _ = held.describe(format!("{}\n", std::process::id()).as_bytes());
         Ok(WriterLock { held })
     }

@@ -1,4 +1,4 @@
-//! A bounded cache of opened things: mappings here, segments in `store`.
+//! A bounded cache of opened objects: mappings here, segments in `store`.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
 
-/// Keeps up to a number of values, and drops the least recently used first. Values in use outlive
-/// their place in the cache.
+/// Keeps up to a number of values, and evicts the least recently used. Values in use outlive their
+/// eviction.
 #[derive(Debug)]
 pub struct Lru<K, V> {
     limit: usize,
-    state: Mutex<State<K, V>>,
+    entries: Mutex<Entries<K, V>>,
 }
 
 #[derive(Debug)]
-struct State<K, V> {
+struct Entries<K, V> {
     clock: u64,
     values: HashMap<K, (u64, Arc<V>)>,
 }
@@ -24,7 +24,8 @@ struct State<K, V> {
 impl<K: Hash + Eq, V> Lru<K, V> {
     /// A cache of at most `limit` values (at least one).
     pub fn new(limit: usize) -> Self {
-        Lru { limit: limit.max(1), state: Mutex::new(State { clock: 0, values: HashMap::new() }) }
+        let entries = Entries { clock: 0, values: HashMap::new() };
+        Lru { limit: limit.max(1), entries: Mutex::new(entries) }
     }
 
     /// The value of a key, opened if it is not in the cache.
@@ -34,27 +35,27 @@ impl<K: Hash + Eq, V> Lru<K, V> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         {
-            let mut state = self.lock();
-            state.clock += 1;
-            let now = state.clock;
-            if let Some((used, value)) = state.values.get_mut(key) {
+            let mut entries = self.lock();
+            entries.clock += 1;
+            let now = entries.clock;
+            if let Some((used, value)) = entries.values.get_mut(key) {
                 *used = now;
                 return Ok(Arc::clone(value));
             }
         }
-        // Opened without the lock held: two threads may both do it, and one of the results is
-        // dropped.
+        // The lock is not held while opening: two threads may open the same value, and one result
+        // is dropped.
         let value = Arc::new(open()?);
-        let mut state = self.lock();
-        let now = state.clock;
-        let kept = Arc::clone(&state.values.entry(key.to_owned()).or_insert((now, value)).1);
-        if state.values.len() > self.limit {
-            state.evict(self.limit);
+        let mut entries = self.lock();
+        let now = entries.clock;
+        let kept = Arc::clone(&entries.values.entry(key.to_owned()).or_insert((now, value)).1);
+        if entries.values.len() > self.limit {
+            entries.evict(self.limit);
         }
         Ok(kept)
     }
 
-    /// Whether a value is held.
+    /// Whether the cache has a value for a key.
     pub fn has<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -63,24 +64,23 @@ impl<K: Hash + Eq, V> Lru<K, V> {
         self.lock().values.contains_key(key)
     }
 
-    /// Values held now.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.lock().values.len()
     }
 
-    /// Whether nothing is held.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<K, V>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Entries<K, V>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K: Hash + Eq, V> State<K, V> {
-    /// Drops the older part, an eighth at once, so that a scan over many files does not search at
-    /// every step.
+impl<K: Hash + Eq, V> Entries<K, V> {
+    /// Evicts the oldest eighth, so that a scan over many files does not search at every step.
     fn evict(&mut self, limit: usize) {
         let keep = (limit - limit / 8).max(1);
         let mut ages: Vec<u64> = self.values.values().map(|(used, _)| *used).collect();

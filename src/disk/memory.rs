@@ -1,8 +1,8 @@
-//! How much memory there is to use: the machine's, or what the cgroup allows where that is less.
+//! The available memory: the machine's, or the limit of the cgroup if that is less.
 
 use std::path::Path;
 
-/// Bytes. 2 GiB where nothing can be found out.
+/// The available memory in bytes; 2 GiB if it is unknown.
 pub fn available() -> u64 {
     let machine =
         std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| machine_total(&text));
@@ -17,9 +17,8 @@ fn machine_total(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The least limit of the groups that a process is in, as `/proc/self/cgroup` names them: one for
-/// all controllers (version 2), or one that the memory controller has for itself (version 1), and
-/// the groups around it.
+/// The least limit of the cgroups that the process is in, by its `/proc/self/cgroup`: the group of
+/// all controllers (version 2), or that of the memory controller (version 1), and their ancestors.
 fn groups_limit(groups: &str, mounted: &Path) -> Option<u64> {
     let limit = |line: &str| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
@@ -32,7 +31,7 @@ fn groups_limit(groups: &str, mounted: &Path) -> Option<u64> {
     groups.lines().filter_map(limit).min()
 }
 
-/// The least number in a file of this name, from the group up to the root.
+/// The least number in files of this name, from the group up to the root.
 fn least(root: &Path, path: &str, file: &str) -> Option<u64> {
     let group = root.join(path.trim_start_matches('/'));
     group
@@ -73,7 +72,7 @@ mod tests {
         write("memory/memory.limit_in_bytes", "9223372036854771712\n");
         write("memory/x/memory.limit_in_bytes", "500\n");
         assert_eq!(limit("4:cpuset:/x\n3:memory:/x\n"), Some(500));
-        // In a container, the path is that of the host, and what there is to see is its end.
+        // In a container, the path is the host's, of which only the end is visible.
         assert_eq!(limit("12:memory,hugetlb:/docker/1234\n0::/a\n"), Some(1000));
         assert_eq!(limit("3:memory:/nowhere\n"), Some(9_223_372_036_854_771_712));
         assert_eq!(limit("nothing\n:\n"), None);

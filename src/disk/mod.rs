@@ -1,20 +1,20 @@
 //! The only folder that touches the operating system: files, directories, locks and mappings.
 //!
-//! Where this stands on the road: the end of `ingest` (segment files, manifest, commit) and the
-//! beginning of every query (open, lock, map). Everything above speaks to the trait [`Disk`], so
-//! that one and the same code runs on the machine's file system ([`RealDisk`]) and on one in memory
-//! that fails or loses power at a chosen call ([`simulated::SimulatedDisk`]).
+//! It is the end of `ingest` (segment files, manifest, commit) and the beginning of every query
+//! (open, lock, map). All other code uses the trait [`Disk`], so that the same code runs on the
+//! local file system ([`RealDisk`]) and on one in memory that fails or loses power at a chosen call
+//! ([`simulated::SimulatedDisk`]).
 //!
-//! | file | what |
+//! | file | holds |
 //! | --- | --- |
-//! | `real.rs` | the machine's file system |
+//! | `real.rs` | the local file system |
 //! | `mapped.rs` | the one mapping, and a cache of mappings |
 //! | `lru.rs` | a bounded cache |
 //! | `durable.rs` | write, fsync, rename, fsync the directory |
 //! | `lock.rs` | one writer at a time |
-//! | `memory.rs` | how much memory there is |
-//! | `temporary.rs` | nameless files for what queries spill |
-//! | `simulated.rs` | a live and a durable image in memory, for fault injection |
+//! | `memory.rs` | how much memory is available |
+//! | `temporary.rs` | unlinked files to which queries spill |
+//! | `simulated/` | a live and a durable image in memory, for fault injection |
 
 pub mod durable;
 pub mod lock;
@@ -36,76 +36,78 @@ pub use temporary::TemporaryFile;
 
 use crate::error::{Error, Result};
 
-/// A file system. Paths are taken as given; every error names the path.
+/// A file system. Paths are not resolved or checked; every error names the path.
 ///
-/// What survives power loss: bytes after [`DiskFile::sync`], names (created, renamed, removed)
-/// after [`Disk::sync_dir`] of the directory that holds them, both after [`Disk::sync_fs`]; nothing
-/// else is promised, in no order.
+/// These survive a power loss: bytes after [`DiskFile::sync`], names (created, renamed, removed)
+/// after [`Disk::sync_dir`] of their directory, and both after [`Disk::sync_fs`]. Anything else may
+/// or may not survive, in any order.
 pub trait Disk: Debug + Send + Sync {
-    /// Creates a file that must not exist yet, for writing from its start.
+    /// Creates a file, which must not exist yet, for writing.
     fn create(&self, path: &Path) -> Result<Box<dyn DiskFile>>;
-    /// The whole file, refused when longer than `limit`: for small metadata.
+    /// Reads a whole file of small metadata; refuses more than `limit` bytes.
     fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>>;
     /// Maps the whole file for reading.
     fn map(&self, path: &Path) -> Result<Mapped>;
-    /// What a directory holds, sorted by name; names that are not UTF-8 are not ours and left out.
+    /// The entries of a directory, sorted by name. Names that are not UTF-8 are not ours and are
+    /// omitted.
     fn list(&self, dir: &Path) -> Result<Vec<Entry>>;
     /// Length of a file in bytes.
     fn len(&self, path: &Path) -> Result<u64>;
-    /// Whether a file or directory is there.
+    /// Whether a file or directory exists.
     fn exists(&self, path: &Path) -> Result<bool>;
-    /// Renames a file within its directory, replacing what has the new name, in one step.
+    /// Atomically renames a file within its directory, replacing any file of the new name.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> Result<()>;
     /// Removes an empty directory.
     fn remove_dir(&self, path: &Path) -> Result<()>;
-    /// Creates a directory and those above it that are missing.
+    /// Creates a directory and its missing ancestors.
     fn create_dir_all(&self, path: &Path) -> Result<()>;
     /// Makes the bytes of a closed file durable.
     fn sync_file(&self, path: &Path) -> Result<()>;
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
-    /// Makes everything on the file system of `dir` durable. `false` where the operating system
-    /// cannot: then the caller syncs file by file.
+    /// Makes everything on the file system of `dir` durable. Returns `false` if the operating
+    /// system cannot; the caller then syncs file by file.
     fn sync_fs(&self, dir: &Path) -> Result<bool>;
-    /// Tries to lock a file, without waiting; `None` if someone else holds it.
+    /// Tries to lock a file, without waiting; `None` if it is locked.
     fn try_lock(&self, path: &Path, mode: LockMode) -> Result<Option<Lock>>;
 }
 
 /// A file being written.
 pub trait DiskFile: Debug + Send + Sync {
-    /// Appends bytes. Callers write in pieces of a megabyte or more where there is that much: it
-    /// decides how fast the mapping faults in later.
+    /// Appends bytes. Callers should write a megabyte or more at a time, because that makes the
+    /// mapping fault in faster later.
     fn write_all(&mut self, bytes: &[u8]) -> Result<()>;
-    /// Makes what was written durable (the name becomes so by [`Disk::sync_dir`]).
+    /// Makes the written bytes durable, but not the name; see [`Disk::sync_dir`].
     fn sync(&mut self) -> Result<()>;
 }
 
-/// How to lock.
+/// How to lock a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
-    /// Together with other shared holders; the file must exist and may be read-only.
+    /// A shared lock; the file must exist and may be read-only.
     Shared,
-    /// Alone; the file must exist.
+    /// An exclusive lock; the file must exist.
     Exclusive,
-    /// Alone; the file is created if it is missing.
+    /// An exclusive lock; the file is created if it is missing.
     Create,
 }
 
-/// A lock held until it is dropped, or until the process dies, however it dies.
-pub type Lock = Box<dyn Held>;
+/// A lock, held until it is dropped or the process dies.
+pub type Lock = Box<dyn LockedFile>;
 
-/// What the holder of a lock may ask.
-pub trait Held: Debug + Send + Sync {
-    /// Whether the locked file still has a name: a reader that locked a root asks this, for the
-    /// root may have been removed between its opening and its locking.
+/// A locked file.
+pub trait LockedFile: Debug + Send + Sync {
+    /// Whether the file still has a name. It may have been removed between its opening and its
+    /// locking.
     fn is_linked(&self) -> Result<bool>;
-    /// Replaces the contents of the locked file (who holds it: a courtesy, never relied on).
+    /// Replaces the contents of the file with a description of the holder, which is informative
+    /// only.
     fn describe(&self, contents: &[u8]) -> Result<()>;
 }
 
-/// One name in a directory.
+/// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
     /// The name, without the directory.
@@ -114,7 +116,7 @@ pub struct Entry {
     pub is_dir: bool,
 }
 
-/// Whether an error says that a file is not there.
+/// Whether an error says that a file does not exist.
 pub fn is_missing(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
 }

@@ -1,4 +1,4 @@
-//! The machine's file system.
+//! The local file system.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::{Disk, DiskFile, Entry, Held, Lock, LockMode, Mapped};
+use super::{Disk, DiskFile, Entry, Lock, LockMode, LockedFile, Mapped};
 use crate::error::{Error, Result};
 
-/// The machine's file system.
+/// The local file system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealDisk;
 
@@ -27,48 +27,48 @@ struct RealLock {
     file: File,
 }
 
-/// Turns the operating system's error into ours, with the path.
-fn at<T>(path: &Path, result: std::io::Result<T>) -> Result<T> {
+/// Adds the path to an error of the operating system.
+fn with_path<T>(path: &Path, result: std::io::Result<T>) -> Result<T> {
     result.map_err(|source| Error::io(path, source))
 }
 
-/// fsync that reaches the medium: on Apple systems plain fsync stops at the drive's cache.
+/// An fsync that reaches the medium: on Apple systems, plain fsync stops at the drive's cache.
 fn sync(path: &Path, file: &File) -> Result<()> {
     #[cfg(target_vendor = "apple")]
     if rustix::fs::fcntl_fullfsync(file).is_ok() {
         return Ok(());
     }
-    at(path, file.sync_all())
+    with_path(path, file.sync_all())
 }
 
 impl Disk for RealDisk {
     fn create(&self, path: &Path) -> Result<Box<dyn DiskFile>> {
-        let file = at(path, OpenOptions::new().write(true).create_new(true).open(path))?;
+        let file = with_path(path, OpenOptions::new().write(true).create_new(true).open(path))?;
         Ok(Box::new(RealFile { path: path.to_path_buf(), file }))
     }
 
     fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>> {
-        let file = at(path, File::open(path))?;
-        let length = at(path, file.metadata())?.len();
+        let file = with_path(path, File::open(path))?;
+        let length = with_path(path, file.metadata())?.len();
         if length > limit {
             return Err(too_long(path, length, limit));
         }
         let mut bytes = Vec::with_capacity(length as usize);
-        // The file may have grown since: never read more than was allowed.
-        at(path, file.take(limit).read_to_end(&mut bytes))?;
+        // The file may have grown in the meantime.
+        with_path(path, file.take(limit).read_to_end(&mut bytes))?;
         Ok(bytes)
     }
 
     fn map(&self, path: &Path) -> Result<Mapped> {
-        Mapped::of_file(path, &at(path, File::open(path))?)
+        Mapped::from_file(path, &with_path(path, File::open(path))?)
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
-        for entry in at(dir, fs::read_dir(dir))? {
-            let entry = at(dir, entry)?;
+        for entry in with_path(dir, fs::read_dir(dir))? {
+            let entry = with_path(dir, entry)?;
             if let Ok(name) = entry.file_name().into_string() {
-                // Follows symbolic links: a table or a data directory may be one.
+                // A table or a data directory may be a symbolic link.
                 let is_dir = entry.file_type().is_ok_and(|kind| match kind.is_symlink() {
                     true => entry.path().is_dir(),
                     false => kind.is_dir(),
@@ -81,43 +81,43 @@ impl Disk for RealDisk {
     }
 
     fn len(&self, path: &Path) -> Result<u64> {
-        Ok(at(path, fs::metadata(path))?.len())
+        Ok(with_path(path, fs::metadata(path))?.len())
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
-        at(path, path.try_exists())
+        with_path(path, path.try_exists())
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the place behind Disk::rename")]
+    #[expect(clippy::disallowed_methods, reason = "the implementation of Disk::rename")]
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        at(from, fs::rename(from, to))
+        with_path(from, fs::rename(from, to))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the place behind Disk::remove")]
+    #[expect(clippy::disallowed_methods, reason = "the implementation of Disk::remove")]
     fn remove(&self, path: &Path) -> Result<()> {
-        at(path, fs::remove_file(path))
+        with_path(path, fs::remove_file(path))
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
-        at(path, fs::remove_dir(path))
+        with_path(path, fs::remove_dir(path))
     }
 
     fn create_dir_all(&self, path: &Path) -> Result<()> {
-        at(path, fs::create_dir_all(path))
+        with_path(path, fs::create_dir_all(path))
     }
 
     fn sync_file(&self, path: &Path) -> Result<()> {
-        sync(path, &at(path, File::open(path))?)
+        sync(path, &with_path(path, File::open(path))?)
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        sync(dir, &at(dir, File::open(dir))?)
+        sync(dir, &with_path(dir, File::open(dir))?)
     }
 
     #[cfg(target_os = "linux")]
     fn sync_fs(&self, dir: &Path) -> Result<bool> {
-        let handle = at(dir, File::open(dir))?;
-        at(dir, rustix::fs::syncfs(&handle).map_err(Into::into))?;
+        let handle = with_path(dir, File::open(dir))?;
+        with_path(dir, rustix::fs::syncfs(&handle).map_err(Into::into))?;
         Ok(true)
     }
 
@@ -135,11 +135,11 @@ impl Disk for RealDisk {
         };
         let mut options = OpenOptions::new();
         options.read(true).write(writable).create(mode == LockMode::Create);
-        let file = at(path, options.open(path))?;
+        let file = with_path(path, options.open(path))?;
         match retry(|| flock(&file, operation)) {
             Ok(()) => {}
-            // A file system without locks: readers go on unprotected, for there the exclusive locks
-            // of gc fail too.
+            // On a file system without locks, readers go on unprotected: exclusive locks fail
+            // there, so nothing is removed under them.
             Err(Errno::NOLCK | Errno::NOTSUP | Errno::NOSYS | Errno::INVAL)
                 if mode == LockMode::Shared => {}
             Err(Errno::WOULDBLOCK) => return Ok(None),
@@ -151,7 +151,7 @@ impl Disk for RealDisk {
 
 impl DiskFile for RealFile {
     fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
-        at(&self.path, self.file.write_all(bytes))
+        with_path(&self.path, self.file.write_all(bytes))
     }
 
     fn sync(&mut self) -> Result<()> {
@@ -159,18 +159,18 @@ impl DiskFile for RealFile {
     }
 }
 
-impl Held for RealLock {
+impl LockedFile for RealLock {
     fn is_linked(&self) -> Result<bool> {
-        Ok(at(&self.path, self.file.metadata())?.nlink() > 0)
+        Ok(with_path(&self.path, self.file.metadata())?.nlink() > 0)
     }
 
     fn describe(&self, contents: &[u8]) -> Result<()> {
-        at(&self.path, self.file.set_len(0))?;
-        at(&self.path, self.file.write_all_at(contents, 0))
+        with_path(&self.path, self.file.set_len(0))?;
+        with_path(&self.path, self.file.write_all_at(contents, 0))
     }
 }
 
-/// Again after a signal.
+/// Repeats a call that a signal interrupted.
 fn retry(mut call: impl FnMut() -> rustix::io::Result<()>) -> rustix::io::Result<()> {
     loop {
         match call() {
@@ -180,7 +180,7 @@ fn retry(mut call: impl FnMut() -> rustix::io::Result<()>) -> rustix::io::Result
     }
 }
 
-/// The refusal of [`Disk::read`].
+/// The error of [`Disk::read`] for a file that is too long.
 pub(super) fn too_long(path: &Path, length: u64, limit: u64) -> Error {
     let what = format!("{}: {length} bytes, at most {limit} are read", path.display());
     Error::io(path, std::io::Error::new(ErrorKind::FileTooLarge, what))
@@ -197,7 +197,7 @@ mod tests {
         let mut file = disk.create(&a).unwrap();
         file.write_all(b"hello").unwrap();
         file.sync().unwrap();
-        assert!(disk.create(&a).is_err(), "create never opens what is there");
+        assert!(disk.create(&a).is_err(), "create never opens an existing file");
         assert_eq!(disk.read(&a, 5).unwrap(), b"hello");
         assert!(disk.read(&a, 4).is_err());
         assert_eq!(disk.map(&a).unwrap().as_slice(), b"hello");

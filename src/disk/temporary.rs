@@ -1,6 +1,6 @@
-//! Temporary files: what does not fit into memory, for as long as a query runs.
+//! Temporary files, to which queries spill data that does not fit into memory.
 //!
-//! A file has no name once it is open, so that nothing is left of it however the process ends.
+//! An open file has no name, so that nothing is left of it however the process ends.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// A file that any thread appends to and reads anywhere.
+/// A file that any thread can append to, and read at any offset.
 #[derive(Debug)]
 pub struct TemporaryFile {
     file: File,
@@ -25,7 +25,7 @@ impl TemporaryFile {
         Ok(TemporaryFile { file, directory: directory.to_path_buf(), len: AtomicU64::new(0) })
     }
 
-    /// Appends bytes, and says where they start.
+    /// Appends bytes, and returns their offset.
     pub fn append(&self, bytes: &[u8]) -> Result<u64> {
         let start = self.len.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.file
@@ -34,7 +34,7 @@ impl TemporaryFile {
         Ok(start)
     }
 
-    /// Fills `bytes` with those from `start` on.
+    /// Fills `bytes` with those at offset `start`.
     pub fn read(&self, start: u64, bytes: &mut [u8]) -> Result<()> {
         self.file
             .read_exact_at(bytes, start)

@@ -1,21 +1,22 @@
 //! ALP (Afroozeh, Kuffo, Boncz: "ALP: Adaptive Lossless floating-Point Compression", 2023): floats
-//! that were decimals, such as money, as whole numbers.
+//! that were decimals, such as amounts of money, as integers.
 //!
 //! ```text
-//! encoding 6 (u8) │ exponent u8 │ head bits u8 │ ints (stream of signed words) │ exceptions (bits of floats)
+//! encoding 6 (u8) │ exponent u8 │ head bits u8 │ ints (stream of signed words)
+//!                 │ exceptions (bits of floats)
 //! ```
 //!
 //! A value is `int · 10^-exponent`, computed in f64 as `int · head + int · tail`, each operation
-//! rounded (for f32, the sum then rounded to f32). `head` is `10^-exponent` cut down to its first
-//! `head bits` significant bits, `tail` the f64 nearest to the rest. While `int · head` is exact,
-//! which takes `|int| < 2^(53 - head bits)`, the sum is the correctly rounded quotient but for one
-//! value in 2^(head bits) or so. The paper multiplies by `10^factor`, then by an inexact
-//! `10^-exponent`: as fast, but it misses 0.8 % of values with three or more decimals and a fifth
-//! of large amounts; a division misses none at a third of the speed. Decoding never falls as the
-//! int rises.
+//! rounded (for f32, the sum is then rounded to f32). `head` is `10^-exponent` truncated to its
+//! first `head bits` significant bits, `tail` the f64 nearest to the remainder. While `int · head`
+//! is exact, which requires `|int| < 2^(53 - head bits)`, the sum is the correctly rounded quotient
+//! but for about one value in 2^(head bits). The paper multiplies by `10^factor`, then by an
+//! inexact `10^-exponent`: as fast, but it misses 0.8 % of values with three or more decimals and a
+//! fifth of large amounts; a division misses none at a third of the speed. Decoding is monotonic in
+//! the int.
 //!
-//! Whatever does not come back bit for bit (NaN, infinities, −0.0, more decimals) is an exception;
-//! its slot repeats a neighbour.
+//! A value that does not round-trip bit for bit (NaN, infinities, −0.0, more decimals) is an
+//! exception; its slot repeats a neighbour.
 
 use std::ops::Range;
 
@@ -26,12 +27,12 @@ use super::{Encoding, Options, Sink, Source, Word, floats};
 use crate::error::Result;
 use crate::limits::VECTOR;
 
-/// Values that are looked at to find the scale.
+/// Sampled values from which the scale is chosen.
 const SAMPLE: usize = 512;
 
-/// How many bits of the inverse power make its head, at most: enough for ints of 29 bits.
-const MOST_HEAD_BITS: u8 = 24;
-/// What an exception costs besides its bits: its position, and its share in slower scans.
+/// The most bits in the head of the inverse power; exact for ints of up to 29 bits.
+const MAX_HEAD_BITS: u8 = 24;
+/// Bits that an exception costs besides its own: for its position, and for slower scans.
 const EXCEPTION_BITS: u64 = 48;
 /// Significant bits of an f64.
 const MANTISSA_BITS: u8 = 53;
@@ -40,7 +41,7 @@ const POWERS: [f64; 19] = [
     1e17, 1e18,
 ];
 
-/// The power of ten between floats and whole numbers, and its inverse in two parts.
+/// The power of ten between floats and integers, and its inverse in two parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     exponent: u8,
@@ -51,7 +52,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Refuses what no writer writes.
+    /// `None` for parameters that no writer uses.
     fn new(exponent: u8, head_bits: u8) -> Option<Self> {
         let power = *POWERS.get(usize::from(exponent))?;
         if !(1..=MANTISSA_BITS).contains(&head_bits) {
@@ -69,7 +70,7 @@ impl Scale {
         self.head_bits
     }
 
-    /// As many decimals as whole numbers have.
+    /// The number of decimals that the integers represent.
     pub(super) fn exponent(&self) -> u8 {
         self.exponent
     }
@@ -86,7 +87,7 @@ impl Scale {
         Scale::new(exponent, head_bits).ok_or_else(refused)
     }
 
-    /// The nearest whole number, within the range that decodes.
+    /// The nearest integer, clamped to the range that decodes.
     #[inline(always)]
     pub(super) fn encode<F: Float>(&self, v: F) -> F::Bits {
         F::round((v.to_f64() * self.power).max(-F::MAX_INT).min(F::MAX_INT))
@@ -98,14 +99,14 @@ impl Scale {
         F::from_f64(int * self.head + int * self.tail)
     }
 
-    /// Whether `v` comes back bit for bit.
+    /// Whether `v` round-trips bit for bit.
     #[inline(always)]
-    pub(super) fn holds<F: Float>(&self, v: F) -> bool {
+    pub(super) fn round_trips<F: Float>(&self, v: F) -> bool {
         self.decode::<F>(self.encode(v)).to_word() == v.to_word()
     }
 }
 
-/// The scale for `values` by a sample of them, if enough of them are decimals.
+/// The scale for `values`, chosen from a sample, if enough of them are decimals.
 pub(super) fn fit<F: Float>(values: &[F]) -> Option<Scale> {
     let sample = floats::scattered(values, SAMPLE);
     let digits: Vec<Option<u8>> = sample.iter().map(|&v| decimals(v)).collect();
@@ -114,39 +115,38 @@ pub(super) fn fit<F: Float>(values: &[F]) -> Option<Scale> {
     if digits.iter().flatten().filter(|&&d| d <= exponent).count() < sample.len() / 4 {
         return None;
     }
-    scale(&sample, exponent)
+    best_scale(&sample, exponent)
 }
 
-/// The scale of an exponent under which most of a sample come back.
-pub(super) fn scale<F: Float>(sample: &[F], exponent: u8) -> Option<Scale> {
-    let scales =
-        (4..=MOST_HEAD_BITS).rev().step_by(2).filter_map(|bits| Scale::new(exponent, bits));
-    scales.min_by_key(|scale| sample.iter().filter(|&&v| !scale.holds(v)).count())
+/// The scale of an exponent under which most values of a sample round-trip.
+pub(super) fn best_scale<F: Float>(sample: &[F], exponent: u8) -> Option<Scale> {
+    let scales = (4..=MAX_HEAD_BITS).rev().step_by(2).filter_map(|bits| Scale::new(exponent, bits));
+    scales.min_by_key(|scale| sample.iter().filter(|&&v| !scale.round_trips(v)).count())
 }
 
-/// The fewest decimals that express `v` exactly, if it is a decimal at all.
+/// The number of decimals of `v`, if it is a decimal.
 fn decimals<F: Float>(v: F) -> Option<u8> {
     let wide = v.to_f64();
-    for (power, places) in POWERS.iter().zip(0..=F::MAX_DECIMALS) {
+    for (power, decimals) in POWERS.iter().zip(0..=F::MAX_DECIMALS) {
         let scaled = wide * power;
         if scaled.is_nan() || scaled.abs() > F::MAX_INT {
             return None;
         }
         if F::from_f64(F::widen(F::round(scaled)) / power).to_word() == v.to_word() {
-            return Some(places);
+            return Some(decimals);
         }
     }
     None
 }
 
-/// Bits that the sample would take with so many decimals: every slot as wide as the range, and the
+/// Bits that the sample would take under an exponent: every slot as wide as the range, plus the
 /// exceptions.
-fn cost<F: Float>(sample: &[F], digits: &[Option<u8>], places: u8) -> u64 {
-    let power = POWERS[usize::from(places)];
+fn cost<F: Float>(sample: &[F], digits: &[Option<u8>], exponent: u8) -> u64 {
+    let power = POWERS[usize::from(exponent)];
     let (mut low, mut high, mut good) = (f64::INFINITY, f64::NEG_INFINITY, 0u64);
     for (v, digits) in sample.iter().zip(digits) {
         let scaled = v.to_f64() * power;
-        if digits.is_some_and(|d| d <= places) && scaled.abs() <= F::MAX_INT {
+        if digits.is_some_and(|d| d <= exponent) && scaled.abs() <= F::MAX_INT {
             (low, high, good) = (low.min(scaled), high.max(scaled), good + 1);
         }
     }
@@ -155,28 +155,28 @@ fn cost<F: Float>(sample: &[F], digits: &[Option<u8>], places: u8) -> u64 {
     all * width + (all - good) * (u64::from(F::Bits::BITS) + EXCEPTION_BITS)
 }
 
-/// Appends `values` under `scale`, or where nothing fits (a forced encoding), mostly as exceptions.
+/// Appends `values` under `scale`; without one (a forced encoding), mostly as exceptions.
 pub(super) fn encode<F: Float>(
     values: &[F],
     scale: Option<Scale>,
     child: &Options,
     sink: &mut Sink,
 ) {
-    let Some(scale) = scale.or_else(|| Scale::new(0, MOST_HEAD_BITS)) else { return };
+    let Some(scale) = scale.or_else(|| Scale::new(0, MAX_HEAD_BITS)) else { return };
     let mut ints: Vec<F::Bits> = Vec::with_capacity(values.len());
     let mut positions: Vec<u32> = Vec::new();
     for piece in values.chunks(VECTOR) {
         let base = ints.len();
         ints.extend(piece.iter().map(|&v| scale.encode(v)));
         let differs = |(v, &int): (&F, &F::Bits)| scale.decode::<F>(int).to_word() != v.to_word();
-        // Counted first because the loop over all vectorises, and few vectors have any.
+        // They are counted first because that loop vectorises, and few vectors have any.
         let wrong: u64 = piece.iter().zip(&ints[base..]).map(|pair| u64::from(differs(pair))).sum();
         if wrong > 0 {
             let at = piece.iter().zip(&ints[base..]).enumerate().filter(|(_, pair)| differs(*pair));
             positions.extend(at.map(|(i, _)| (base + i) as u32));
         }
     }
-    fill(&mut ints, &positions);
+    fill_exceptions(&mut ints, &positions);
     let words: Vec<F::Bits> = positions.iter().map(|&at| values[at as usize].to_word()).collect();
     sink.head().u8(Encoding::Alp as u8);
     scale.write(sink);
@@ -184,8 +184,9 @@ pub(super) fn encode<F: Float>(
     exceptions::encode(&positions, &words, child, sink);
 }
 
-/// Makes the slots at `positions` repeat what stands before them, or at the start, behind them.
-pub(super) fn fill<W: Word>(ints: &mut [W], positions: &[u32]) {
+/// Makes the slots at `positions` repeat the slot before them, or at the start, the first one after
+/// them.
+pub(super) fn fill_exceptions<W: Word>(ints: &mut [W], positions: &[u32]) {
     let leading = positions.iter().enumerate().take_while(|&(i, &at)| i == at as usize).count();
     let first = ints.get(leading).copied().unwrap_or_default();
     ints[..leading].fill(first);
@@ -194,12 +195,12 @@ pub(super) fn fill<W: Word>(ints: &mut [W], positions: &[u32]) {
     }
 }
 
-/// Floats as whole numbers.
+/// Floats as integers.
 #[derive(Debug)]
 pub struct Alp<'a, F: Float> {
-    /// Values are `ints · 10^-exponent`.
+    /// Values are `int · 10^-exponent`.
     pub(crate) exponent: u8,
-    /// Signed, within ±[`Float::MAX_INT`].
+    /// Signed ints, within ±[`Float::MAX_INT`], and exceptions.
     pub(crate) stored: Corrected<'a, F>,
     scale: Scale,
 }
@@ -211,12 +212,13 @@ impl<'a, F: Float> Alp<'a, F> {
         Ok(Alp { exponent: scale.exponent, stored, scale })
     }
 
-    /// Two blocks of one exponent and one number of head bits have the same value for an int.
+    /// Blocks with the same exponent and the same number of head bits decode an int to the same
+    /// value.
     pub(crate) fn head_bits(&self) -> u8 {
         self.scale.head_bits()
     }
 
-    /// The value of an int, for those who compare or sum in the integer form.
+    /// The value of an int, for operators that compare or sum ints.
     pub(crate) fn value(&self, int: F::Bits) -> F {
         self.scale.decode(int)
     }

@@ -1,9 +1,9 @@
-//! ALP-RD, for real doubles: sign, exponent and the first mantissa bits of measurements repeat, the
-//! rest is noise.
+//! ALP-RD, for real doubles: the sign, exponent and first mantissa bits of measurements repeat; the
+//! other bits are noise.
 //!
 //! ```text
-//! encoding 7 (u8) │ right bits u8 │ n u8 │ n × left (u16) │ codes (stream of u8) │ rights (stream of words)
-//!                 │ exceptions (left bits, u16)
+//! encoding 7 (u8) │ right bits u8 │ n u8 │ n × left (u16) │ codes (stream of u8)
+//!                 │ rights (stream of words) │ exceptions (left bits, u16)
 //! ```
 //!
 //! A value's bits are `left << right_bits | right`. The left part, at most 16 bits, is one of at
@@ -18,16 +18,16 @@ use super::{Encoding, Options, Sink, Source, Word, bits, floats};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
-/// Values that are looked at to find the cut.
+/// Sampled values from which the cut is chosen.
 const SAMPLE: usize = 512;
 /// The most left bits.
 pub(super) const MAX_LEFT: u32 = 16;
 /// The most entries of the dictionary.
 const MAX_ENTRIES: usize = 8;
-/// Rows decoded at a time, so that the second pass finds them in the cache.
+/// Rows decoded at a time, so that they are still cached in the second pass.
 const PIECE: usize = 4 * VECTOR;
 
-/// Where to cut, and the left parts that have a code.
+/// Where to split the bits, and the left parts that have a code.
 #[derive(Clone, Debug)]
 pub(super) struct Cut {
     right_bits: u32,
@@ -70,7 +70,7 @@ fn frequencies(sorted: &[u64], right_bits: u32) -> Vec<(usize, u16)> {
 /// Appends `values` under `cut`.
 pub(super) fn encode<F: Float>(values: &[F], cut: &Cut, child: &Options, sink: &mut Sink) {
     let mask = mask(cut.right_bits);
-    // A left part has at most 16 bits, so that its code is found by one look-up.
+    // A left part has at most 16 bits, so one look-up finds its code.
     let mut code_of = vec![u8::MAX; 1 << MAX_LEFT];
     for (&left, code) in cut.lefts.iter().zip(0..) {
         code_of[usize::from(left)] = code;
@@ -104,11 +104,11 @@ fn mask(right_bits: u32) -> u64 {
     u64::MAX >> (64 - right_bits)
 }
 
-/// Floats cut in two.
+/// Floats split into left and right bits.
 #[derive(Debug)]
 pub struct AlpRd<'a, F: Float> {
     right_bits: u32,
-    /// Left parts in place, ready to be joined with the right ones; unused entries are 0.
+    /// Left parts, shifted into place to be joined with the right ones; unused entries are 0.
     lefts: [F::Bits; MAX_ENTRIES],
     codes: Ints<'a, u8>,
     pub(crate) rights: Ints<'a, F::Bits>,
@@ -151,7 +151,7 @@ impl<'a, F: Float> AlpRd<'a, F> {
                 *slot = F::from_word(right.add(self.lefts[usize::from(code) % MAX_ENTRIES]));
             }
         }
-        self.check(seen)?;
+        self.check_rights(seen)?;
         self.exceptions.apply(&rows, |at, left| {
             if let Some(slot) = out.get_mut(base + at) {
                 *slot = self.join(left, slot.to_word());
@@ -161,7 +161,7 @@ impl<'a, F: Float> AlpRd<'a, F> {
 
     pub(super) fn get(&self, row: usize) -> Result<F> {
         let right = self.rights.get(row)?;
-        self.check(right)?;
+        self.check_rights(right)?;
         match self.exceptions.get(row)? {
             Some(left) => Ok(self.join(left, right)),
             None => Ok(F::from_word(
@@ -170,8 +170,8 @@ impl<'a, F: Float> AlpRd<'a, F> {
         }
     }
 
-    /// Refuses right parts that reach into the left ones.
-    fn check(&self, rights: F::Bits) -> Result<()> {
+    /// Refuses right parts that overlap the left ones; `rights` is their bitwise or.
+    fn check_rights(&self, rights: F::Bits) -> Result<()> {
         match rights.to_u64() <= mask(self.right_bits) {
             true => Ok(()),
             false => Err(Error::corrupt(

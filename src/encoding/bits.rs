@@ -1,6 +1,6 @@
-//! Bits: floats as the whole numbers that their bits are. For constants, runs and few distinct
-//! values, for doubles that were widened from f32 (frame of reference with the common factor 2^29),
-//! and for whatever nothing else fits.
+//! Bits: the bits of floats as integers. For constants, runs and few distinct values, for doubles
+//! that were widened from f32 (frame of reference with the common factor 2^29), and for values that
+//! no other encoding fits.
 //!
 //! ```text
 //! encoding 14 (u8) │ bits (stream of words)
@@ -25,7 +25,7 @@ pub(super) fn encode<F: Float>(values: &[F], child: &Options, sink: &mut Sink) {
     ints::encode::<F::Bits>(bytemuck::cast_slice(values), false, child, sink);
 }
 
-/// Appends the words of `rows` to `out` as floats of these bits, without a copy.
+/// Appends the words of `rows` to `out`, reinterpreted as floats without a copy.
 pub(super) fn decode_words<F: Float>(
     words: &Ints<'_, F::Bits>,
     rows: Range<usize>,
@@ -37,7 +37,7 @@ pub(super) fn decode_words<F: Float>(
     result
 }
 
-/// Appends the words of single rows, which rise, as floats of these bits.
+/// Appends the words of single rows, in ascending order, reinterpreted as floats.
 pub(super) fn gather_words<F: Float>(
     words: &Ints<'_, F::Bits>,
     rows: &[u32],

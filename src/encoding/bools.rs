@@ -1,9 +1,9 @@
-//! Booleans and validity: constant, run ends, or one bit a row.
+//! Booleans and validity: constant, run ends, or one bit per row.
 //!
 //! ```text
 //! constant:   │ 1 │ value u8 │
-//! run-length: │ 2 │ first value u8 │ runs u32 │ ends: whole numbers of 32 bits │      values alternate
-//! bitmap:     │ 13 │ buffer: a bit a row, low bit first │
+//! run-length: │ 2 │ first value u8 │ runs u32 │ ends: stream of u32 │      values alternate
+//! bitmap:     │ 13 │ buffer: one bit per row, low bit first │
 //! ```
 
 use std::cell::OnceCell;
@@ -31,12 +31,12 @@ pub enum Bools<'a> {
         rows: usize,
         /// The value of the first run.
         first: bool,
-        /// Where runs end (exclusive), rising up to the number of rows.
+        /// Where runs end (exclusive), ascending up to the number of rows.
         ends: Ints<'a, u32>,
-        /// The same, once they were asked for.
+        /// The ends, once decoded.
         decoded: OnceCell<Vec<u32>>,
     },
-    /// One bit a row.
+    /// One bit per row.
     Bitmap {
         /// Rows of the stream.
         rows: usize,
@@ -85,7 +85,7 @@ fn run_ends(values: &BooleanBuffer) -> Vec<u32> {
     let mut last = if first { u64::MAX } else { 0 };
     let mut base = 0;
     for word in values.bit_chunks().iter_padded() {
-        // A set bit where a row differs from the one before it.
+        // A bit is set where a row differs from the one before it.
         let mut changes = word ^ (word << 1 | last >> 63);
         while changes != 0 {
             let at = base + changes.trailing_zeros() as usize;
@@ -112,7 +112,7 @@ impl<'a> Bools<'a> {
                 if runs > rows {
                     return Err(source.cursor.corrupt(format!("{runs} runs in {rows} rows")));
                 }
-                // Kept once decoded, besides what the stream itself keeps.
+                // The decoded ends are kept in addition to what the stream itself keeps.
                 source.count_words(runs, size_of::<u32>())?;
                 let ends = source.child(|source| Ints::parse(source, runs))?;
                 Ok(Bools::Runs { rows, first, ends, decoded: OnceCell::new() })
@@ -148,14 +148,14 @@ impl<'a> Bools<'a> {
 
     /// The values of `rows`.
     pub fn decode(&self, rows: Range<usize>) -> Result<BooleanBuffer> {
-        ints::check(&rows, self.rows())?;
+        ints::check_range(&rows, self.rows())?;
         match self {
             Bools::Constant { value: true, .. } => Ok(BooleanBuffer::new_set(rows.len())),
             Bools::Constant { value: false, .. } => Ok(BooleanBuffer::new_unset(rows.len())),
             Bools::Runs { first, ends, decoded, .. } => {
                 let len = rows.len();
                 let mut words = vec![u64::MAX; len.div_ceil(64)];
-                each_run(*first, all(ends, decoded)?, rows, |run, value| {
+                each_run(*first, decoded_ends(ends, decoded)?, rows, |run, value| {
                     if !value {
                         clear(&mut words, run);
                     }
@@ -169,18 +169,19 @@ impl<'a> Bools<'a> {
         }
     }
 
-    /// Calls `found` with places in `rows` whose values are false, all of them in rising order.
+    /// Calls `found` with every range of indices in `rows` whose values are false, in ascending
+    /// order.
     pub fn each_unset(
         &self,
         rows: Range<usize>,
         mut found: impl FnMut(Range<usize>),
     ) -> Result<()> {
-        ints::check(&rows, self.rows())?;
+        ints::check_range(&rows, self.rows())?;
         match self {
             Bools::Constant { value: true, .. } => {}
             Bools::Constant { value: false, .. } => found(0..rows.len()),
             Bools::Runs { first, ends, decoded, .. } => {
-                each_run(*first, all(ends, decoded)?, rows, |run, value| {
+                each_run(*first, decoded_ends(ends, decoded)?, rows, |run, value| {
                     if !value {
                         found(run);
                     }
@@ -205,11 +206,12 @@ impl<'a> Bools<'a> {
 
     /// The value of one row.
     pub fn get(&self, row: usize) -> Result<bool> {
-        ints::check(&(row..row.saturating_add(1)), self.rows())?;
+        ints::check_range(&(row..row.saturating_add(1)), self.rows())?;
         match self {
             Bools::Constant { value, .. } => Ok(*value),
             Bools::Runs { first, ends, decoded, .. } => {
-                let before = all(ends, decoded)?.partition_point(|end| *end as usize <= row);
+                let before =
+                    decoded_ends(ends, decoded)?.partition_point(|end| *end as usize <= row);
                 Ok(*first ^ (before % 2 == 1))
             }
             Bools::Bitmap { bits, .. } => {
@@ -238,7 +240,7 @@ fn flag(source: &mut Source<'_>) -> Result<bool> {
     }
 }
 
-fn all<'c>(ends: &Ints<'_, u32>, decoded: &'c OnceCell<Vec<u32>>) -> Result<&'c [u32]> {
+fn decoded_ends<'c>(ends: &Ints<'_, u32>, decoded: &'c OnceCell<Vec<u32>>) -> Result<&'c [u32]> {
     if decoded.get().is_none() {
         let mut all = Vec::new();
         ends.decode(0..ends.rows(), &mut all)?;
@@ -247,24 +249,24 @@ fn all<'c>(ends: &Ints<'_, u32>, decoded: &'c OnceCell<Vec<u32>>) -> Result<&'c 
     Ok(decoded.get().map_or(&[], Vec::as_slice))
 }
 
-/// Bits of bytes that are 0 or 1.
-pub(crate) fn of_marks(marks: &[u8]) -> BooleanBuffer {
-    let mut bits = Vec::with_capacity(marks.len().div_ceil(8));
-    let (eights, rest) = marks.as_chunks::<8>();
-    // The lowest bit of each byte, brought together in the top byte by the multiplication.
+/// Packs a mask of bytes that are 0 or 1 into bits.
+pub(crate) fn from_mask(mask: &[u8]) -> BooleanBuffer {
+    let mut bits = Vec::with_capacity(mask.len().div_ceil(8));
+    let (eights, rest) = mask.as_chunks::<8>();
+    // The multiplication collects the lowest bit of each byte in the top byte.
     let byte = |eight: &[u8; 8]| {
         (u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
     };
     bits.extend(eights.iter().map(byte));
     let mut last = [0; 8];
-    for (slot, mark) in last.iter_mut().zip(rest) {
-        *slot = *mark;
+    for (slot, byte) in last.iter_mut().zip(rest) {
+        *slot = *byte;
     }
     bits.push(byte(&last));
-    BooleanBuffer::new(bits.into(), 0, marks.len())
+    BooleanBuffer::new(bits.into(), 0, mask.len())
 }
 
-/// Makes bits 0.
+/// Sets a range of bits to 0.
 fn clear(words: &mut [u64], bits: Range<usize>) {
     let mut at = bits.start;
     while at < bits.end {
@@ -277,8 +279,8 @@ fn clear(words: &mut [u64], bits: Range<usize>) {
     }
 }
 
-/// Calls `found` with the place in `rows` and the value of each run; the runs are to cover the
-/// rows.
+/// Calls `found` with the range of indices in `rows` and the value of each run; fails unless the
+/// runs cover the rows.
 fn each_run(
     first: bool,
     ends: &[u32],
@@ -294,7 +296,7 @@ fn each_run(
             break;
         }
         if end <= at {
-            return Err(Error::corrupt(0, "run ends do not rise"));
+            return Err(Error::corrupt(0, "run ends are not ascending"));
         }
         found(at - rows.start..end - rows.start, value);
         (at, value) = (end, !value);

@@ -1,16 +1,16 @@
-//! The choice among the encodings of whole numbers. One pass over the block finds the facts that
-//! every estimate needs; samples of 1,024 rows feed the estimates of frame and delta; what a sample
-//! cannot tell (runs of runs, entropy) is tried in place and taken back if it is not smaller. The
-//! smallest wins, and a light encoding wins over a heavier one that saves less than 2 %.
+//! The choice among the encodings of integers. One pass over the block finds the facts that every
+//! estimate needs; samples of 1,024 rows feed the estimates of frame and delta; encodings whose
+//! size a sample cannot tell (runs of runs, entropy) are tried in place and rolled back if they are
+//! not smaller. The smallest wins, except that a heavier encoding must save at least 2 %.
 
-use super::frame::{self, Plan};
+use super::frame::{self, FramePlan};
 use super::{
     Encoding, Options, Profile, Sink, Word, constant, delta, plain, planes, run_length, sequence,
 };
 
-/// A heavier encoding must be smaller than this part of a lighter one.
-const WORTH: f64 = 0.98;
-/// The most rows of a sample; short streams (patches, runs) take a quarter.
+/// A heavier encoding must be smaller than this fraction of a lighter one.
+const HEAVIER_SIZE: f64 = 0.98;
+/// The most rows of a sample; short streams (patches, runs) take a quarter of it.
 const SAMPLE: usize = 1024;
 
 /// What an encoder may use at its place in the tree.
@@ -22,12 +22,12 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// At the top of a stream.
+    /// The scope at the top of a stream.
     pub(super) fn top(options: &Options) -> Self {
         Scope { options: *options, level: 0, refused: 0 }
     }
 
-    /// For a child that shall not use `refused`. Nesting ends by itself: the third level is the
+    /// The scope of a child that must not use `refused`. Nesting is bounded: the third level is the
     /// last.
     pub(super) fn child(self, refused: &[Encoding]) -> Self {
         let level = self.level + 1;
@@ -50,13 +50,13 @@ impl Scope {
     }
 }
 
-/// `v` as a word whose unsigned order is the order of the values.
+/// `v` as a word whose unsigned order is the order of the values; its own inverse.
 #[inline(always)]
-pub(super) fn order<W: Word>(v: W, signed: bool) -> W {
+pub(super) fn to_unsigned_order<W: Word>(v: W, signed: bool) -> W {
     if signed { v ^ (W::one() << (W::BITS as usize - 1)) } else { v }
 }
 
-/// Rows of a sample, spread evenly with some jitter so that no period of the data hides from it.
+/// Rows of a sample, spread evenly with some jitter so that it cannot miss a period of the data.
 pub(super) fn sample(rows: usize) -> impl Iterator<Item = usize> {
     let n = rows.min((rows / 32).clamp(SAMPLE / 4, SAMPLE));
     (0..n).map(move |k| {
@@ -66,7 +66,7 @@ pub(super) fn sample(rows: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// What one pass over the values finds.
+/// Facts found by one pass over the values.
 #[derive(Debug)]
 pub(super) struct Facts<W> {
     pub(super) min: W,
@@ -80,7 +80,7 @@ impl<W: Word> Facts<W> {
         let mut last = values.first().copied().unwrap_or_default();
         for chunk in values.chunks(SAMPLE) {
             for &v in chunk {
-                let v = order(v, signed);
+                let v = to_unsigned_order(v, signed);
                 min = Ord::min(min, v);
                 max = Ord::max(max, v);
             }
@@ -92,7 +92,11 @@ impl<W: Word> Facts<W> {
                 .sum::<usize>();
             last = chunk.last().copied().unwrap_or(last);
         }
-        Facts { min: order(min, signed), max: order(max, signed), runs: changes + 1 }
+        Facts {
+            min: to_unsigned_order(min, signed),
+            max: to_unsigned_order(max, signed),
+            runs: changes + 1,
+        }
     }
 }
 
@@ -121,22 +125,22 @@ pub(super) fn encode<W: Word>(values: &[W], signed: bool, scope: Scope, sink: &m
     }
 }
 
-/// The encodings whose size a sample tells.
+/// The encodings whose size can be estimated from a sample.
 enum Light<W> {
     Plain(f64),
-    Frame(Plan<W>),
+    Frame(FramePlan<W>),
     Delta(f64),
 }
 
 impl<W: Word> Light<W> {
     fn choose(values: &[W], facts: &Facts<W>, scope: Scope) -> Self {
-        let plan = Plan::new(values, facts, scope.may_nest());
+        let plan = FramePlan::new(values, facts, scope.may_nest());
         let (width, frame) = (plan.full, plan.bits);
         let plain = plain::estimate::<W>(values.len());
         let mut best = if frame < plain { Light::Frame(plan) } else { Light::Plain(plain) };
         if values.len() >= 32 && scope.allows(Encoding::Delta) {
             let delta = delta::estimate(values, width);
-            if delta < WORTH * best.bits() {
+            if delta < HEAVIER_SIZE * best.bits() {
                 best = Light::Delta(delta);
             }
         }
@@ -151,8 +155,8 @@ impl<W: Word> Light<W> {
     }
 }
 
-/// Tries run-length and planes where they may be smaller than `bits`, and keeps the smallest that
-/// is.
+/// Tries run-length and planes where they may be smaller than `bits`, and keeps the smallest of
+/// those that are. Returns whether one was kept.
 fn try_heavier<W: Word>(
     values: &[W],
     signed: bool,
@@ -166,13 +170,13 @@ fn try_heavier<W: Word>(
     let rows = values.len();
     if scope.allows(Encoding::RunLength)
         && facts.runs <= rows / 2
-        && run_length::at_least(rows, facts.runs) < WORTH * bits
+        && run_length::lower_bound(rows, facts.runs) < HEAVIER_SIZE * bits
     {
         run_length::encode(values, signed, scope, sink);
-        let got = 8.0 * sink.bytes_since(start) as f64;
-        kept = got < WORTH * bits;
+        let taken = 8.0 * sink.bytes_since(start) as f64;
+        kept = taken < HEAVIER_SIZE * bits;
         if kept {
-            bits = got;
+            bits = taken;
         } else {
             sink.rollback(start);
         }
@@ -185,7 +189,7 @@ fn try_heavier<W: Word>(
     {
         let middle = sink.mark();
         planes::encode(values, facts, options, sink);
-        if 8.0 * (sink.bytes_since(middle) as f64) >= WORTH * bits {
+        if 8.0 * (sink.bytes_since(middle) as f64) >= HEAVIER_SIZE * bits {
             sink.rollback(middle);
         } else {
             if kept {
@@ -198,7 +202,7 @@ fn try_heavier<W: Word>(
     kept
 }
 
-/// Encodes with `encoding` if it can hold the values.
+/// Encodes with `encoding` if it can hold the values; returns whether it did.
 fn force<W: Word>(
     encoding: Encoding,
     values: &[W],
@@ -218,7 +222,7 @@ fn force<W: Word>(
         },
         (Encoding::RunLength, _) => run_length::encode(values, signed, scope, sink),
         (Encoding::Frame, _) => {
-            frame::encode(values, Plan::new(values, facts, scope.may_nest()), scope, sink)
+            frame::encode(values, FramePlan::new(values, facts, scope.may_nest()), scope, sink)
         }
         (Encoding::Delta, _) => delta::encode(values, signed, scope, sink),
         (Encoding::Planes, _) => planes::encode(values, facts, &scope.options, sink),

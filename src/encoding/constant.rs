@@ -1,4 +1,4 @@
-//! Constant: one value for all rows, nine bytes. Also what a stream without rows is written as.
+//! Constant: one value for all rows, in nine bytes. A stream without rows is written as one too.
 
 use super::{Encoding, Sink, Source, Word};
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! Streams that no writer writes, which claim much for few bytes.
+//! Crafted streams that no writer writes, whose few bytes claim huge sizes.
 
 use super::ints::Ints;
 use super::strings::{Strings, StringsOut};
@@ -9,8 +9,7 @@ use crate::limits::{MAX_CHUNK_BYTES, MAX_VALUE_BYTES, VECTOR};
 
 const ROWS: usize = 1 << 20;
 
-/// Runs of runs of runs, down to sequences: two streams at each level, all of them kept once
-/// decoded.
+/// Nested runs down to sequences: two streams at each level, all of which are kept once decoded.
 fn runs(depth: usize, head: &mut Writer) {
     if depth == 0 {
         head.u8(Encoding::Sequence as u8);

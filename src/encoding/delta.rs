@@ -1,10 +1,10 @@
-//! Delta: differences of neighbours, wrapping, for rising and slowly moving columns. Every vector
-//! has a start value, so that decoding may begin at any vector and one row costs at most one
-//! vector.
+//! Delta: differences of neighbours, wrapping, for ascending and slowly changing columns. Every
+//! vector has a start value, so that decoding may begin at any vector and reading one row decodes
+//! at most one vector.
 //!
-//! Two children: the first value of every vector, and one difference a row. A vector's first
-//! difference is stored too (it costs as little as its neighbours and keeps the vectors aligned),
-//! but not used.
+//! It has two children: the first value of every vector, and one difference per row. The first
+//! difference of a vector is stored too (it costs as little as its neighbours and keeps the vectors
+//! aligned), but not used.
 
 use std::ops::Range;
 
@@ -18,10 +18,10 @@ use crate::limits::VECTOR;
 pub(super) fn estimate<W: Word>(values: &[W], width: u32) -> f64 {
     let mut sample: Vec<W> = choose::sample(values.len())
         .filter(|&i| i > 0)
-        .map(|i| choose::order(Word::sub(values[i], values[i - 1]), true))
+        .map(|i| choose::to_unsigned_order(Word::sub(values[i], values[i - 1]), true))
         .collect();
     sample.sort_unstable();
-    let window = frame::Window::of_sorted(&sample);
+    let window = frame::Window::from_sorted_words(&sample);
     let starts = values.len().div_ceil(VECTOR) as f64 * f64::from(width);
     window.bits * values.len() as f64 + starts + 8.0 * 110.0
 }

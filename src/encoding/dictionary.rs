@@ -1,12 +1,11 @@
-//! Dictionaries of a column and segment: distinct values get provisional ids while rows arrive, and
-//! sorted codes at the end.
+//! The dictionary of a column in a segment: distinct values get provisional ids while rows arrive,
+//! and sorted codes at the end.
 //!
-//! Where this stands on the road: `ingest` feeds a builder row by row; when the segment is complete
-//! the dictionary's values become an ordinary stream ([`super::strings`], [`super::ints`],
-//! [`super::floats`]), the provisional ids are remapped to codes (code 0 is null, the smallest
-//! value is code 1), and the codes become [`super::ints::Ints`] of `u32`. A builder refuses the
-//! value that would break its limits, so that columns with too many distinct values fall back early
-//! to encodings per block.
+//! `ingest` feeds a builder row by row. When the segment is complete, the dictionary's values
+//! become an ordinary stream ([`super::strings`], [`super::ints`], [`super::floats`]), the
+//! provisional ids are remapped to codes (code 0 is null, the smallest value is code 1), and the
+//! codes become [`super::ints::Ints`] of `u32`. A builder refuses a value that would exceed its
+//! limits, so that columns with too many distinct values fall back early to encodings per block.
 
 use std::hash::BuildHasher;
 
@@ -14,18 +13,18 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-pub use super::dictionary_pays::{distinct_at, pays, pays_words};
+pub use super::dictionary_pays::{expected_distinct, pays, pays_words};
 pub use super::dictionary_words::{WordDictionary, WordDictionaryBuilder, WordOrder};
 
 /// Seed of the hash functions: fixed, so that ingest is repeatable.
 pub(super) const SEED: u64 = 0x5374_796c_6f62_6174;
 
-/// Where a builder gives up.
+/// The limits of a builder.
 #[derive(Clone, Copy, Debug)]
 pub struct DictionaryLimits {
-    /// Distinct values.
+    /// The most distinct values.
     pub values: usize,
-    /// Bytes of all distinct values together.
+    /// The most bytes of all distinct values together.
     pub bytes: usize,
 }
 
@@ -77,7 +76,7 @@ impl DictionaryBuilder {
         self.ends.len()
     }
 
-    /// Whether no value came yet.
+    /// Whether there are no values yet.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -95,7 +94,7 @@ impl DictionaryBuilder {
     /// The provisional id of `value`, or `None` when it is new and the dictionary is full.
     #[inline]
     pub fn insert(&mut self, value: &[u8]) -> Option<u32> {
-        // Neighbours repeat in most columns worth a dictionary.
+        // Columns worth a dictionary mostly repeat the previous value.
         if let Some(last) = self.last
             && same(slice(&self.bytes, &self.ends, last as usize), value)
         {
@@ -136,7 +135,7 @@ impl DictionaryBuilder {
         slice(&self.bytes, &self.ends, id as usize)
     }
 
-    /// Sorts the values and says which code each provisional id becomes.
+    /// Sorts the values and maps provisional ids to codes.
     pub fn finish(self) -> Dictionary {
         let value = |id: u32| slice(&self.bytes, &self.ends, id as usize);
         let mut order: Vec<(u64, u32)> =
@@ -167,7 +166,7 @@ impl Dictionary {
         self.ends.is_empty()
     }
 
-    /// The value of a code, which counts from 1.
+    /// The value of a code; codes start at 1.
     pub fn value(&self, code: u32) -> &[u8] {
         slice(&self.bytes, &self.ends, code as usize - 1)
     }
@@ -200,7 +199,7 @@ fn slice<'a>(bytes: &'a [u8], ends: &[u32], index: usize) -> &'a [u8] {
     &bytes[start..ends[index] as usize]
 }
 
-/// Eight bytes at `at`, which the caller knows to be there.
+/// The eight bytes at `at`; the caller guarantees that they exist.
 #[inline(always)]
 fn load(bytes: &[u8], at: usize) -> u64 {
     let mut eight = [0; 8];
@@ -208,10 +207,10 @@ fn load(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(eight)
 }
 
-/// First and last bytes of a string of up to 16, which together with its length tell it from all
-/// others.
+/// The first and last bytes of a string of up to 16 bytes, which together with its length identify
+/// it.
 #[inline(always)]
-fn ends_of(value: &[u8]) -> (u64, u64) {
+fn head_and_tail(value: &[u8]) -> (u64, u64) {
     let n = value.len();
     if n >= 8 {
         (load(value, 0), load(value, n - 8))
@@ -227,33 +226,34 @@ fn ends_of(value: &[u8]) -> (u64, u64) {
     }
 }
 
-/// A hash of up to 16 bytes without a call.
+/// A hash of up to 16 bytes that needs no function call.
 #[inline(always)]
 fn hash_short(value: &[u8]) -> u64 {
-    let (first, last) = ends_of(value);
+    let (first, last) = head_and_tail(value);
     let length = (value.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let product = u128::from(first ^ SEED) * u128::from(last ^ length ^ 0xa076_1d64_78bd_642f);
     (product as u64) ^ (product >> 64) as u64
 }
 
-/// Equality without a call for strings of up to 32 bytes.
+/// Equality that needs no function call for strings of up to 32 bytes.
 #[inline(always)]
 fn same(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;
     }
     match a.len() {
-        0..=16 => ends_of(a) == ends_of(b),
+        0..=16 => head_and_tail(a) == head_and_tail(b),
         17..=32 => {
             let (a_first, a_last) = (&a[..16], &a[a.len() - 16..]);
             let (b_first, b_last) = (&b[..16], &b[b.len() - 16..]);
-            (ends_of(a_first), ends_of(a_last)) == (ends_of(b_first), ends_of(b_last))
+            (head_and_tail(a_first), head_and_tail(a_last))
+                == (head_and_tail(b_first), head_and_tail(b_last))
         }
         _ => a == b,
     }
 }
 
-/// The first eight bytes as a number that sorts like them.
+/// The first eight bytes as a number that sorts in their order.
 fn prefix(value: &[u8]) -> u64 {
     let mut first = [0; 8];
     let n = value.len().min(8);
@@ -261,7 +261,7 @@ fn prefix(value: &[u8]) -> u64 {
     u64::from_be_bytes(first)
 }
 
-/// 32 bits of hash over all 64, since the table looks at both ends.
+/// Spreads 32 bits of hash over all 64, since the table uses both ends.
 #[inline]
 fn spread(tag: u32) -> u64 {
     u64::from(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -285,7 +285,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn codes_keep_order_and_values(values in prop::collection::vec(prop::collection::vec(0u8..4, 0..4), 0..300)) {
+        fn codes_keep_order_and_values(
+            values in prop::collection::vec(prop::collection::vec(0u8..4, 0..4), 0..300),
+        ) {
             let mut builder = DictionaryBuilder::new(DictionaryLimits::default());
             let ids: Vec<u32> = values.iter().map(|v| builder.insert(v).unwrap()).collect();
             let dictionary = builder.finish();

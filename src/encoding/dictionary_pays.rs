@@ -1,11 +1,11 @@
-//! Whether a dictionary will pay for a column, told from its first rows. See [`super::dictionary`].
+//! Predicts from a column's first rows whether a dictionary will pay. See [`super::dictionary`].
 
 use super::dictionary::{DictionaryBuilder, DictionaryLimits, WordDictionaryBuilder};
 
-/// Whether a dictionary will pay for a column of `rows` byte strings of which `sample` came first.
+/// Whether a dictionary will pay for a column of `rows` byte strings that starts with `sample`.
 ///
-/// Codes must cost less than the values under the encodings per block, which are taken to halve
-/// them.
+/// Codes must cost less than values under encodings per block, which are assumed to halve their
+/// size.
 pub fn pays(sample: &[&[u8]], rows: usize) -> bool {
     let mut builder = DictionaryBuilder::new(DictionaryLimits::default());
     let mut half = 0;
@@ -19,7 +19,7 @@ pub fn pays(sample: &[&[u8]], rows: usize) -> bool {
             half = builder.len();
         }
     }
-    let distinct = distinct_at(half, builder.len(), sample.len(), rows);
+    let distinct = expected_distinct(half, builder.len(), sample.len(), rows);
     let value_bytes = bytes as f64 / sample.len().max(1) as f64;
     worthwhile(distinct, rows, value_bytes / 2.0 + 0.5)
 }
@@ -34,12 +34,12 @@ pub fn pays_words(sample: &[u64], rows: usize, value_bits: f64) -> bool {
             half = builder.len();
         }
     }
-    worthwhile(distinct_at(half, builder.len(), sample.len(), rows), rows, value_bits / 8.0)
+    worthwhile(expected_distinct(half, builder.len(), sample.len(), rows), rows, value_bits / 8.0)
 }
 
-/// The distinct values to expect in `rows` rows when half of `seen` rows had `half` and all of them
-/// had `full`: growth by a power law (Heaps), whose exponent the two counts give.
-pub fn distinct_at(half: usize, full: usize, seen: usize, rows: usize) -> f64 {
+/// The expected number of distinct values in `rows` rows when half of `seen` rows had `half` and
+/// all of them had `full`: Heaps' law, with the exponent fitted to the two counts.
+pub fn expected_distinct(half: usize, full: usize, seen: usize, rows: usize) -> f64 {
     if seen == 0 || full == 0 {
         return 0.0;
     }
@@ -48,7 +48,7 @@ pub fn distinct_at(half: usize, full: usize, seen: usize, rows: usize) -> f64 {
     (full as f64 * factor).min(rows as f64)
 }
 
-/// Whether `distinct` values once and a code a row cost less than `value_bytes` a row.
+/// Whether storing `distinct` values once and a code per row costs less than `value_bytes` per row.
 fn worthwhile(distinct: f64, rows: usize, value_bytes: f64) -> bool {
     let code_bytes = (distinct + 1.0).log2().max(1.0) / 8.0;
     distinct * value_bytes + rows as f64 * code_bytes < rows as f64 * value_bytes

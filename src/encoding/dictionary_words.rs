@@ -1,4 +1,4 @@
-//! Dictionaries of fixed-width values: integers, floats, dates, by their bits. See
+//! Dictionaries of fixed-width values (integers, floats, dates) by their bits. See
 //! [`super::dictionary`].
 
 use hashbrown::HashTable;
@@ -6,7 +6,7 @@ use hashbrown::hash_table::Entry;
 
 use super::dictionary::{SEED, content_hash};
 
-/// How words of a dictionary compare.
+/// How the words of a dictionary compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordOrder {
     /// As unsigned numbers.
@@ -20,7 +20,7 @@ pub enum WordOrder {
 }
 
 impl WordOrder {
-    /// A number that sorts like the word.
+    /// A number that sorts in the order of the values.
     pub fn key(self, word: u64) -> u64 {
         match self {
             WordOrder::Unsigned => word,
@@ -69,7 +69,7 @@ impl WordDictionaryBuilder {
         self.values.len()
     }
 
-    /// Whether no value came yet.
+    /// Whether there are no values yet.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -110,7 +110,7 @@ impl WordDictionaryBuilder {
         self.values[id as usize]
     }
 
-    /// Sorts the values and says which code each provisional id becomes.
+    /// Sorts the values and maps provisional ids to codes.
     pub fn finish(self, order: WordOrder) -> WordDictionary {
         let mut ids: Vec<(u64, u32)> = self.values.iter().map(|&v| order.key(v)).zip(0..).collect();
         ids.sort_unstable();
@@ -126,14 +126,14 @@ impl WordDictionaryBuilder {
 }
 
 impl WordDictionary {
-    /// The content hash: as that of eight-byte strings.
+    /// The content hash, computed as for eight-byte strings.
     pub fn hash(&self) -> u128 {
         let bytes: Vec<[u8; 8]> = self.values.iter().map(|v| v.to_le_bytes()).collect();
         content_hash(&bytes.iter().map(|b| &b[..]).collect::<Vec<_>>())
     }
 }
 
-/// A 64-bit mixer: the product's halves folded together.
+/// A 64-bit mixer that folds the two halves of a product.
 #[inline]
 fn mix(word: u64) -> u64 {
     let product = u128::from(word ^ SEED) * 0x9e37_79b9_7f4a_7c15_u128;

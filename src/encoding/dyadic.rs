@@ -1,15 +1,16 @@
-//! Dyadic: doubles of which some were decimals and the others f32 values made wider, as coordinates
-//! from several devices are. ALP would keep the second half as exceptions. Words sort as the values
-//! do.
+//! Dyadic: doubles some of which were decimals and the others widened f32 values, such as
+//! coordinates from several devices. ALP would store the latter as exceptions. Words sort in the
+//! order of the values.
 //!
 //! ```text
-//! encoding 15 (u8) │ exponent u8 │ head bits u8 │ k u8 │ ints (stream of signed words) │ exceptions (bits of floats)
+//! encoding 15 (u8) │ exponent u8 │ head bits u8 │ k u8 │ ints (stream of signed words)
+//!                  │ exceptions (bits of floats)
 //! ```
 //!
-//! The upper bits of a word are a whole number `int`, the lowest says what it stands for: 0, the
-//! decimal `int · 10^-exponent`, computed as ALP does; 1, the multiple of 2^-k above that decimal
-//! and below the next one. Since 2^-k is not below 10^-exponent, there is at most one. Whatever
-//! does not come back bit for bit is an exception.
+//! The upper bits of a word are an integer `int`; the lowest bit says what it stands for: 0, the
+//! decimal `int · 10^-exponent`, computed as ALP does; 1, the multiple of 2^-k between that decimal
+//! and the next one. Since 2^-k is at least 10^-exponent, there is at most one. A value that does
+//! not round-trip bit for bit is an exception.
 
 use std::ops::Range;
 
@@ -22,11 +23,11 @@ use super::{Encoding, Options, Sink, Source, Word, floats};
 use crate::error::Result;
 use crate::limits::VECTOR;
 
-/// Values that are looked at to find the parameters.
+/// Sampled values from which the parameters are chosen.
 const SAMPLE: usize = 512;
-/// The finest multiples: beyond them decimals are too few.
+/// The finest multiples are of 2^-40; finer ones leave too little range for decimals.
 const MAX_FRACTION: u8 = 40;
-/// Makes words positive for a shift.
+/// Added to a signed word to make it positive for a logical shift.
 const BIAS: u64 = 1 << 62;
 
 /// Decimals of one exponent, and multiples of 2^-fraction between them.
@@ -57,13 +58,13 @@ impl Grid {
         if word & 1 == 0 { decimal } else { multiple }
     }
 
-    /// The word of a value, and whether it is one from which the value comes back. Without a
-    /// branch, for what a value is (a decimal or not) cannot be foretold.
+    /// The word of a value, and whether the value round-trips. It has no branches, because whether
+    /// a value is a decimal is unpredictable.
     #[inline(always)]
     fn encode<F: Float>(&self, value: F) -> (F::Bits, bool) {
         let near = self.scale.encode(value);
-        // Decimals around it lie within the range that decodes.
-        let is_within = F::widen(near).abs() < F::MAX_INT / 2.0 - 1.0;
+        // The neighbouring decimals are in the range that decodes.
+        let in_range = F::widen(near).abs() < F::MAX_INT / 2.0 - 1.0;
         let decimal = |int: i64| -> F { self.scale.decode(Word::from_u64(int as u64)) };
         let (near, nearest) = (Word::to_i64(near), self.scale.decode::<F>(near));
         let is_decimal = nearest.to_word() == value.to_word();
@@ -72,7 +73,7 @@ impl Grid {
         let is_multiple =
             low < value && value < high && self.multiple_above(low).to_word() == value.to_word();
         let word = if is_decimal { near << 1 } else { below << 1 | 1 };
-        (F::Bits::from_u64(word as u64), is_within & (is_decimal | is_multiple))
+        (F::Bits::from_u64(word as u64), in_range & (is_decimal | is_multiple))
     }
 
     /// The multiple of the unit above a decimal.
@@ -83,11 +84,11 @@ impl Grid {
     }
 }
 
-/// The grid for values of which `decimals` fits a part, if most of the others are multiples of a
-/// power of two.
+/// The grid for values some of which fit `decimals`, if most of the others are multiples of a power
+/// of two.
 pub(super) fn fit<F: Float>(values: &[F], decimals: Scale) -> Option<Grid> {
     let sample = floats::scattered(values, SAMPLE);
-    let others: Vec<F> = sample.iter().copied().filter(|v| !decimals.holds(*v)).collect();
+    let others: Vec<F> = sample.iter().copied().filter(|v| !decimals.round_trips(*v)).collect();
     if others.len() < sample.len() / 16 {
         return None;
     }
@@ -98,16 +99,16 @@ pub(super) fn fit<F: Float>(values: &[F], decimals: Scale) -> Option<Grid> {
     fractions.sort_unstable();
     let fraction = *fractions.get(fractions.len() - 1 - fractions.len() / 64)?;
     let least = (f64::from(fraction) * std::f64::consts::LOG10_2).ceil() as u8;
-    Grid::new(alp::scale(&sample, decimals.exponent().max(least))?, fraction)
+    Grid::new(alp::best_scale(&sample, decimals.exponent().max(least))?, fraction)
 }
 
-/// A grid for anything, mostly as exceptions: for a forced encoding.
-pub(super) fn any<F: Float>(values: &[F]) -> Option<Grid> {
-    let decimals = alp::fit(values).or_else(|| alp::scale::<F>(&[], 0))?;
+/// A grid for any values, mostly as exceptions, where the encoding is forced.
+pub(super) fn fit_any<F: Float>(values: &[F]) -> Option<Grid> {
+    let decimals = alp::fit(values).or_else(|| alp::best_scale::<F>(&[], 0))?;
     fit(values, decimals).or_else(|| Grid::new(decimals, 0))
 }
 
-/// The least k for which a number is a multiple of 2^-k.
+/// The least k such that the number is a multiple of 2^-k.
 fn fraction(v: f64) -> Option<u8> {
     let exponent = (v.to_bits() >> 52 & 0x7ff) as i64 - 1075;
     let zeros = (v.to_bits() & ((1 << 52) - 1) | 1 << 52).trailing_zeros();
@@ -142,7 +143,7 @@ pub(super) fn encode<F: Float>(values: &[F], grid: Grid, child: &Options, sink: 
             );
         }
     }
-    alp::fill(&mut ints, &positions);
+    alp::fill_exceptions(&mut ints, &positions);
     let words: Vec<F::Bits> = positions.iter().map(|&at| values[at as usize].to_word()).collect();
     sink.head().u8(Encoding::Dyadic as u8);
     grid.scale.write(sink);
@@ -154,7 +155,7 @@ pub(super) fn encode<F: Float>(values: &[F], grid: Grid, child: &Options, sink: 
 /// Floats on a grid of decimals and multiples of a power of two.
 #[derive(Debug)]
 pub struct Dyadic<'a, F: Float> {
-    /// Signed words that sort as the values do.
+    /// Signed words that sort in the order of the values.
     pub(crate) stored: Corrected<'a, F>,
     grid: Grid,
 }
@@ -170,17 +171,17 @@ impl<'a, F: Float> Dyadic<'a, F> {
         Ok(Dyadic { stored, grid })
     }
 
-    /// The value of a word, for those who compare words.
+    /// The value of a word.
     pub(crate) fn value(&self, word: F::Bits) -> F {
         self.grid.decode(word)
     }
 
-    /// Decimals of so many places have words whose lowest bit is 0.
+    /// The number of decimals of values whose words have lowest bit 0.
     pub(crate) fn exponent(&self) -> u8 {
         self.grid.scale.exponent()
     }
 
-    /// What besides the exponent tells which double a word stands for.
+    /// The parameters besides the exponent that determine which double a word stands for.
     pub(crate) fn grid(&self) -> (u8, u8) {
         (self.grid.scale.head_bits(), self.grid.fraction)
     }
@@ -208,7 +209,7 @@ mod tests {
     use super::*;
     use crate::encoding::Profile;
 
-    /// Coordinates, every other one a double that was an f32.
+    /// Coordinates; every other one is a widened f32.
     fn coordinates(rows: i32) -> Vec<f64> {
         let degrees = |i: i32| f64::from(i * 7919 % 1_600_003) / 1e6 - 73.9;
         (0..rows)

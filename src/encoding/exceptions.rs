@@ -1,5 +1,5 @@
-//! Exceptions of ALP and ALP-RD: rows whose value the scheme cannot express, as rising positions
-//! and what belongs there, two streams of whole numbers.
+//! Exceptions of ALP, ALP-RD and dyadic: rows whose value the scheme cannot express, as two streams
+//! of integers: ascending positions, and the values there.
 //!
 //! ```text
 //! n u32 │ if n > 0: positions (stream of u32) │ values (stream of words)
@@ -15,15 +15,15 @@ use super::{Options, Sink, Source, Word, bits};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
-/// Rows decoded at a time, so that the second pass finds them in the cache.
+/// Rows decoded at a time, so that they are still cached in the second pass.
 const PIECE: usize = 4 * VECTOR;
 
-/// Floats as whole numbers, but for some rows.
+/// Floats as integers, with exceptions.
 #[derive(Debug)]
 pub struct Corrected<'a, F: Float> {
-    /// At exceptions, a neighbour's.
+    /// The integers; where a row is an exception, a neighbour's.
     pub(crate) ints: Ints<'a, F::Bits>,
-    /// Rows that have a value of their own, by its bits.
+    /// Rows that the integers do not represent, with the bits of their values.
     pub(crate) exceptions: Exceptions<'a, F::Bits>,
 }
 
@@ -33,7 +33,7 @@ impl<'a, F: Float> Corrected<'a, F> {
         Ok(Corrected { ints, exceptions: Exceptions::parse(source, rows)? })
     }
 
-    /// Appends the values of `rows`; `value` gives that of a whole number.
+    /// Appends the values of `rows`; `value` converts an integer.
     #[inline(always)]
     pub(super) fn decode(
         &self,
@@ -54,7 +54,7 @@ impl<'a, F: Float> Corrected<'a, F> {
         self.exceptions.apply(&rows, |at, word| put(out, base + at, word))
     }
 
-    /// Appends the values of single rows, which rise.
+    /// Appends the values of single rows, in ascending order.
     #[inline(always)]
     pub(super) fn gather(
         &self,
@@ -92,11 +92,11 @@ fn put<F: Float>(out: &mut [F], at: usize, word: F::Bits) {
 pub struct Exceptions<'a, W: Word> {
     rows: usize,
     pub(crate) list: Option<(Ints<'a, u32>, Ints<'a, W>)>,
-    /// All positions and values, once they were asked for.
+    /// All positions and values, once decoded.
     decoded: OnceCell<(Vec<u32>, Vec<W>)>,
 }
 
-/// Appends the exceptions at `positions` (rising) to the sink.
+/// Appends the exceptions at `positions`, in ascending order, to the sink.
 pub(super) fn encode<W: Word>(positions: &[u32], values: &[W], options: &Options, sink: &mut Sink) {
     sink.head().count(positions.len());
     if !positions.is_empty() {
@@ -115,7 +115,7 @@ impl<'a, W: Word> Exceptions<'a, W> {
         let list = match n {
             0 => None,
             _ => {
-                // Kept once decoded, besides what the streams themselves keep.
+                // Decoded values are kept in addition to what the streams themselves keep.
                 source.count_words(n, size_of::<u32>() + W::BYTES)?;
                 Some((source.child(|s| Ints::parse(s, n))?, source.child(|s| Ints::parse(s, n))?))
             }
@@ -123,12 +123,12 @@ impl<'a, W: Word> Exceptions<'a, W> {
         Ok(Exceptions { rows, list, decoded: OnceCell::new() })
     }
 
-    /// How many there are.
+    /// The number of exceptions.
     pub fn len(&self) -> usize {
         self.list.as_ref().map_or(0, |(positions, _)| positions.rows())
     }
 
-    /// Whether the encoded form is the whole truth.
+    /// Whether there are no exceptions.
     pub fn is_empty(&self) -> bool {
         self.list.is_none()
     }
@@ -136,20 +136,21 @@ impl<'a, W: Word> Exceptions<'a, W> {
     /// The exception at `row`, if there is one.
     pub(super) fn get(&self, row: usize) -> Result<Option<W>> {
         let Some((positions, values)) = &self.list else { return Ok(None) };
-        let at = self.before(row)?;
+        let at = self.count_before(row)?;
         if at < positions.rows() && positions.get(at)? as usize == row {
             return values.get(at).map(Some);
         }
         Ok(None)
     }
 
-    /// Calls `put` with the place among `rows`, which rise, and the value of each exception there.
+    /// Calls `put` with the index in `rows`, which are ascending, and the value of each exception
+    /// there.
     pub(super) fn apply_to(&self, rows: &[u32], mut put: impl FnMut(usize, W)) -> Result<()> {
-        let (positions, values) = self.all()?;
+        let (positions, values) = self.decoded()?;
         let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Ok(()) };
         let start = positions.partition_point(|at| at < first);
         let end = positions.partition_point(|at| at <= last);
-        // The fewer are looked for among the others.
+        // The shorter list is looked up in the longer one.
         if end.saturating_sub(start) < rows.len() {
             for (at, value) in positions.iter().zip(values).take(end).skip(start) {
                 if let Ok(place) = rows.binary_search(at) {
@@ -168,9 +169,9 @@ impl<'a, W: Word> Exceptions<'a, W> {
         Ok(())
     }
 
-    /// Calls `put` with the place in `rows` and the value of each exception there.
+    /// Calls `put` with the index in `rows` and the value of each exception there.
     pub(crate) fn apply(&self, rows: &Range<usize>, mut put: impl FnMut(usize, W)) -> Result<()> {
-        let (positions, values) = self.all()?;
+        let (positions, values) = self.decoded()?;
         let first = positions.partition_point(|at| (*at as usize) < rows.start);
         let end = positions.partition_point(|at| (*at as usize) < rows.end);
         for (&at, &value) in positions.iter().zip(values).take(end).skip(first) {
@@ -184,7 +185,7 @@ impl<'a, W: Word> Exceptions<'a, W> {
         Ok(())
     }
 
-    fn all(&self) -> Result<(&[u32], &[W])> {
+    fn decoded(&self) -> Result<(&[u32], &[W])> {
         let Some((positions, values)) = &self.list else { return Ok((&[], &[])) };
         if self.decoded.get().is_none() {
             let (mut at, mut value) = (Vec::new(), Vec::new());
@@ -195,8 +196,8 @@ impl<'a, W: Word> Exceptions<'a, W> {
         Ok(self.decoded.get().map_or((&[], &[]), |(positions, values)| (positions, values)))
     }
 
-    /// How many exceptions stand before `row`.
-    fn before(&self, row: usize) -> Result<usize> {
+    /// The number of exceptions before `row`.
+    fn count_before(&self, row: usize) -> Result<usize> {
         let Some((positions, _)) = &self.list else { return Ok(0) };
         let (mut low, mut high) = (0, positions.rows());
         if row == 0 || row >= self.rows {

@@ -1,12 +1,12 @@
-//! The common factor of a stream, and exact division by it without dividing.
+//! The common factor of a stream, and exact division by it without a division instruction.
 //!
-//! Every distance from the minimum is a multiple of the factor, so the quotient is a product with
-//! the inverse of the factor's odd part modulo 2^BITS, after its power of two is shifted out.
+//! Every distance from the minimum is a multiple of the factor, so shifting out the factor's power
+//! of two and multiplying by the inverse of its odd part modulo 2^BITS gives the quotient.
 
 use super::Word;
 use super::choose::Facts;
 
-/// Greatest common divisor; zero is neutral.
+/// The greatest common divisor; zero is neutral.
 pub(super) fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -25,7 +25,7 @@ pub(super) struct Factor<W> {
 }
 
 impl<W: Word> Factor<W> {
-    /// For a factor of at least one.
+    /// Prepares a factor; zero counts as one.
     fn new(value: u64) -> Self {
         let value = value.max(1);
         let shift = value.trailing_zeros();
@@ -42,7 +42,7 @@ impl<W: Word> Factor<W> {
         }
     }
 
-    /// The greatest common divisor of all distances from the minimum; `sample` are some of them.
+    /// The greatest common divisor of all distances from the minimum; `sample` has some of them.
     pub(super) fn find(values: &[W], facts: &Facts<W>, sample: &[W]) -> Self {
         let range = Word::to_u64(Word::sub(facts.max, facts.min));
         let mut g = range;
@@ -67,8 +67,7 @@ impl<W: Word> Factor<W> {
     }
 
     fn divides(&self, offset: W) -> bool {
-        // Multiplying by the inverse permutes all words; only multiples land in the range of
-        // quotients.
+        // Multiplying by the inverse permutes all words; only multiples become valid quotients.
         let low = offset & Word::sub(W::one() << self.shift as usize, W::one());
         low == W::default() && self.divide(offset) <= self.limit
     }

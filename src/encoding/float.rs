@@ -1,11 +1,11 @@
 //! Floating-point numbers as the float encodings see them: their bits as a [`Word`], and the two
-//! roundings of ALP. Everything decimal is computed in f64, for f32 too: there every decimal of
-//! nine digits then comes back exact.
+//! roundings of ALP. Decimals are computed in f64, even for f32: every decimal of nine digits then
+//! round-trips exactly.
 
 use super::Word;
 
-/// `1.5 · 2^52`: adding it to a number below 2^51 leaves the rounded number in the low bits of the
-/// mantissa.
+/// `1.5 · 2^52`: after adding it to a number below 2^51, the low bits of the mantissa are the
+/// rounded number.
 pub(super) const MAGIC: f64 = 6_755_399_441_055_744.0;
 const MAGIC_BITS: u64 = MAGIC.to_bits();
 
@@ -17,17 +17,17 @@ pub trait Float:
     type Bits: Word;
     /// The most decimals that ALP tries.
     const MAX_DECIMALS: u8;
-    /// The largest whole number (and its negative the smallest) that ALP stores for this type.
+    /// The largest integer (its negative is the smallest) that ALP stores for this type.
     const MAX_INT: f64;
     /// The bits.
     fn to_word(self) -> Self::Bits;
-    /// The number of these bits, NaN payloads included.
+    /// The float with these bits, NaN payloads included.
     fn from_word(word: Self::Bits) -> Self;
-    /// Widened, exact.
+    /// Widens to f64, exactly.
     fn to_f64(self) -> f64;
-    /// Rounded to nearest.
+    /// Rounds to the nearest value.
     fn from_f64(v: f64) -> Self;
-    /// `v` rounded to a whole number, as a signed word; meaningful for `|v| <= MAX_INT`.
+    /// `v` rounded to an integer, as a signed word; meaningful for `|v| <= MAX_INT`.
     fn round(v: f64) -> Self::Bits;
     /// The number of a signed word; meaningful for `|word| <= MAX_INT`, harmless for others.
     fn widen(word: Self::Bits) -> f64;

@@ -1,12 +1,12 @@
 //! FSST (Boncz, Neumann, Leis 2020): text as one-byte codes for up to 255 frequent sequences of 1
-//! to 8 bytes, trained for each block; other bytes follow an escape code. For text that is not a
-//! dictionary's.
+//! to 8 bytes, trained for each block; other bytes follow an escape code. For text that repeats too
+//! little for a dictionary.
 //!
 //! ```text
 //! n u8 · n lengths u8 · symbols back to back · lengths, starts, codes (see ragged)
 //! ```
 //!
-//! Each value is compressed by itself, but only vectors have a stored start. The symbol table is
+//! Each value is compressed separately, but starts are stored only for vectors. The symbol table is
 //! copied out of the mapping and checked before use.
 
 use std::fmt;
@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use fsst::Compressor;
 
-use super::kernels::fsst::Table;
+use super::kernels::fsst::SymbolTable;
 use super::ragged::{self, Ragged, Vector};
 use super::strings::StringsOut;
 use super::{Compression, Encoding, Options, Sink, Source};
@@ -23,7 +23,7 @@ use crate::limits::{MAX_CHUNK_BYTES, VECTOR};
 
 /// An encoded stream.
 pub struct Fsst<'a> {
-    table: Box<Table>,
+    table: Box<SymbolTable>,
     codes: Ragged<'a>,
 }
 
@@ -33,9 +33,9 @@ impl fmt::Debug for Fsst<'_> {
     }
 }
 
-/// A symbol table trained on `sample`; `None` for blocks of so many bytes that twice as many codes
-/// would overflow the limits.
-pub(super) fn plan(bytes: usize, sample: &[&[u8]]) -> Option<Box<Compressor>> {
+/// A symbol table trained on `sample`; `None` for blocks so large that codes, which may be twice as
+/// many as the bytes, could exceed the limits.
+pub(super) fn train(bytes: usize, sample: &[&[u8]]) -> Option<Box<Compressor>> {
     (bytes <= MAX_CHUNK_BYTES / 2).then(|| Box::new(Compressor::train(&sample.to_vec())))
 }
 
@@ -62,7 +62,7 @@ pub(super) fn encode(
             vector, &mut codes, &mut ends,
         );
     }
-    // zstd over codes beats zstd over text, in size and in time; LZ4 finds little in them.
+    // zstd over codes beats zstd over text in size and time; LZ4 finds few repetitions in codes.
     let compression = if options.heavy { Compression::Plain } else { Compression::Packed };
     ragged::encode(values, &starts, &codes, compression, options, sink);
 }
@@ -72,7 +72,7 @@ impl<'a> Fsst<'a> {
         let symbols = usize::from(source.cursor.u8()?);
         let lengths = source.cursor.take(symbols)?;
         let bytes = source.cursor.take(lengths.iter().map(|&l| usize::from(l)).sum())?;
-        let table = Table::new(lengths, bytes)
+        let table = SymbolTable::new(lengths, bytes)
             .ok_or_else(|| source.cursor.corrupt("unsound FSST symbol table"))?;
         Ok(Fsst { table: Box::new(table), codes: Ragged::parse(source, rows)? })
     }
@@ -86,17 +86,17 @@ impl<'a> Fsst<'a> {
             if vector.total > 8 * vector.bytes.len() as u64 {
                 return Err(Vector::mismatch());
             }
-            out.check(vector.total)?;
+            out.check_space(vector.total)?;
             out.push_ends(vector.lengths);
             let start = out.data.len();
             let total = vector.total as usize;
-            // One byte more than is right shows that the codes give too much.
+            // Decoding one byte more than expected shows whether the codes decode to too much.
             let enough = if vector.whole { total.saturating_add(1) } else { total };
             self.table
                 .decompress(vector.bytes, enough, &mut out.data)
                 .ok_or_else(Vector::mismatch)?;
-            let got = out.data.len() - start;
-            if got < total || vector.whole && got > total {
+            let decoded = out.data.len() - start;
+            if decoded < total || vector.whole && decoded > total {
                 return Err(Vector::mismatch());
             }
             out.data.truncate(start + total);

@@ -1,5 +1,5 @@
-//! Hexadecimal text of one even length and one case, stored as numbers: hashes, keys, and above all
-//! points in hexadecimal WKB, whose coordinates are doubles.
+//! Hexadecimal text of equal, even length in one case, stored as numbers: hashes, keys, and
+//! especially points in hexadecimal WKB, whose coordinates are doubles.
 //!
 //! ```text
 //! text    01  01000020E6100000  00000000C00E7D52C0  000000039564440…     two digits a byte
@@ -7,10 +7,10 @@
 //! column   0          1                 2           …
 //! ```
 //!
-//! The bytes of a value are cut from its end into words of 8, little-endian; the first word takes
-//! the 1 to 8 bytes that remain. Each word's column is a stream of its own, of whole numbers or of
-//! doubles, whichever is smaller: the type of a point costs nothing, and coordinates cost what
-//! coordinates cost.
+//! The bytes of a value are split from its end into little-endian words of 8; the first word takes
+//! the remaining 1 to 8 bytes. Each word's column is a stream of its own, of integers or of
+//! doubles, whichever is smaller: the type of a point costs nothing, and its coordinates cost no
+//! more than columns of doubles.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ use crate::limits::VECTOR;
 
 /// The longest value, in bytes of two digits.
 const MAX_BYTES: usize = 256;
-/// Values on which a column's type is tried.
+/// Values on which both types of a column are tried.
 const TRIAL: usize = 2 * VECTOR;
 
 /// An encoded stream.
@@ -41,9 +41,9 @@ enum Column<'a> {
     Floats(Box<Floats<'a, f64>>),
 }
 
-/// What all values have in common.
+/// The case and length that all values share.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
+pub(super) struct HexLayout {
     upper: bool,
     bytes: usize,
 }
@@ -52,7 +52,7 @@ const LOWER: u8 = 1;
 const UPPER: u8 = 2;
 const OTHER: u8 = 4;
 
-/// What kind of digit a byte is; 0 to 9 fit both cases.
+/// The kind of digit that a byte is; 0 to 9 fit both cases.
 const CLASS: [u8; 256] = {
     let mut class = [OTHER; 256];
     let mut i = 0;
@@ -68,8 +68,8 @@ const CLASS: [u8; 256] = {
     class
 };
 
-/// The common length and case of `values`, if they have one.
-pub(super) fn plan(values: &[&[u8]]) -> Option<Plan> {
+/// The length and case that `values` share, if they do.
+pub(super) fn find_layout(values: &[&[u8]]) -> Option<HexLayout> {
     let length = values.first()?.len();
     if length == 0 || length % 2 == 1 || length > 2 * MAX_BYTES {
         return None;
@@ -84,23 +84,23 @@ pub(super) fn plan(values: &[&[u8]]) -> Option<Plan> {
             return None;
         }
     }
-    Some(Plan { upper: classes == UPPER, bytes: length / 2 })
+    Some(HexLayout { upper: classes == UPPER, bytes: length / 2 })
 }
 
-/// The bytes of each column of a value of `bytes` bytes.
+/// The range of bytes of each column in a value of `bytes` bytes.
 fn column_bytes(bytes: usize) -> impl Iterator<Item = Range<usize>> {
     let head = (bytes - 1) % 8 + 1;
     std::iter::once(0..head).chain((head..bytes).step_by(8).map(|at| at..at + 8))
 }
 
-/// Appends `values`, which fit the plan.
-pub(super) fn encode(plan: Plan, values: &[&[u8]], options: &Options, sink: &mut Sink) {
+/// Appends `values`, which fit the layout.
+pub(super) fn encode(layout: HexLayout, values: &[&[u8]], options: &Options, sink: &mut Sink) {
     sink.head().u8(Encoding::Hexadecimal as u8);
-    sink.head().u8(u8::from(plan.upper));
-    sink.head().u16(plan.bytes as u16);
-    for place in column_bytes(plan.bytes) {
+    sink.head().u8(u8::from(layout.upper));
+    sink.head().u16(layout.bytes as u16);
+    for place in column_bytes(layout.bytes) {
         let words: Vec<u64> =
-            values.iter().map(|v| word(&v[2 * place.start..2 * place.end])).collect();
+            values.iter().map(|v| parse_word(&v[2 * place.start..2 * place.end])).collect();
         encode_column(&words, &options.child(), sink);
     }
 }
@@ -121,8 +121,8 @@ fn encode_column(words: &[u64], options: &Options, sink: &mut Sink) {
     if float { as_floats(words, sink) } else { as_ints(words, sink) }
 }
 
-/// The little-endian number that up to sixteen digits spell.
-fn word(digits: &[u8]) -> u64 {
+/// The little-endian number that up to sixteen digits represent.
+fn parse_word(digits: &[u8]) -> u64 {
     let nibble = |digit: u8| u64::from((digit & 0x0f) + 9 * (digit >> 6));
     digits
         .chunks_exact(2)
@@ -156,7 +156,7 @@ impl<'a> Hexadecimal<'a> {
 
     pub(super) fn decode(&self, rows: Range<usize>, out: &mut StringsOut) -> Result<()> {
         let width = 2 * self.bytes;
-        out.check(width as u64 * rows.len() as u64)?;
+        out.check_space(width as u64 * rows.len() as u64)?;
         let first = out.data.len();
         out.push_equal_ends(width, rows.len());
         out.data.resize(first + width * rows.len(), 0);
@@ -167,7 +167,13 @@ impl<'a> Hexadecimal<'a> {
             let vector = start..rows.end.min(start + VECTOR);
             for (column, place) in self.columns.iter().zip(column_bytes(self.bytes)) {
                 let words = column.decode(vector.clone(), &mut words, &mut doubles)?;
-                spell(words, &mut text[2 * place.start..], 2 * place.len(), width, self.upper);
+                format_words(
+                    words,
+                    &mut text[2 * place.start..],
+                    2 * place.len(),
+                    width,
+                    self.upper,
+                );
             }
         }
         Ok(())
@@ -180,7 +186,7 @@ impl<'a> Hexadecimal<'a> {
                 Column::Ints(ints) => ints.get(row)?,
                 Column::Floats(floats) => floats.get(row)?.to_bits(),
             };
-            spell(
+            format_words(
                 &[word],
                 &mut text[2 * place.start..],
                 2 * place.len(),
@@ -226,17 +232,17 @@ impl Column<'_> {
     }
 }
 
-/// Writes the digits of each word, `digits` of them, `width` bytes apart.
-fn spell(words: &[u64], text: &mut [u8], digits: usize, width: usize, upper: bool) {
+/// Writes `digits` digits of each word, `width` bytes apart.
+fn format_words(words: &[u64], text: &mut [u8], digits: usize, width: usize, upper: bool) {
     for (i, &word) in words.iter().enumerate() {
-        let mut spelt = [0; 16];
-        spelt[..8].copy_from_slice(&eight_digits(word as u32, upper).to_le_bytes());
-        spelt[8..].copy_from_slice(&eight_digits((word >> 32) as u32, upper).to_le_bytes());
+        let mut formatted = [0; 16];
+        formatted[..8].copy_from_slice(&eight_digits(word as u32, upper).to_le_bytes());
+        formatted[8..].copy_from_slice(&eight_digits((word >> 32) as u32, upper).to_le_bytes());
         let place = &mut text[i * width..];
         if digits == 16 {
-            place[..16].copy_from_slice(&spelt);
+            place[..16].copy_from_slice(&formatted);
         } else {
-            place[..digits].copy_from_slice(&spelt[..digits]);
+            place[..digits].copy_from_slice(&formatted[..digits]);
         }
     }
 }

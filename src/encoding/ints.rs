@@ -1,5 +1,5 @@
-//! Streams of whole numbers: the closed set of their encodings. The choice among them is in
-//! `choose.rs`, each encoding in the file of its name.
+//! Streams of integers: the closed set of their encodings. The choice among them is in `choose.rs`,
+//! each encoding in the file of its name.
 
 use std::ops::Range;
 
@@ -15,10 +15,10 @@ use super::{Encoding, Options, Sink, Source, Word};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
-/// An encoded stream of whole numbers, borrowing the block's bytes.
+/// An encoded stream of integers, borrowing the block's bytes.
 #[derive(Debug)]
 pub enum Ints<'a, W: Word> {
-    /// Values as they lie in memory.
+    /// Values as in memory.
     Plain(Plain<'a>),
     /// One value for all rows.
     Constant(Constant<W>),
@@ -55,7 +55,7 @@ impl<'a, W: Word> Ints<'a, W> {
             other => {
                 return Err(source
                     .cursor
-                    .corrupt(format!("{} cannot hold whole numbers", other.name())));
+                    .corrupt(format!("{} cannot hold integers", other.name())));
             }
         })
     }
@@ -89,7 +89,7 @@ impl<'a, W: Word> Ints<'a, W> {
     /// Appends the values of `rows` (whose start is a multiple of
     /// [`VECTOR`](crate::limits::VECTOR)) to `out`.
     pub fn decode(&self, rows: Range<usize>, out: &mut Vec<W>) -> Result<()> {
-        check(&rows, self.rows())?;
+        check_range(&rows, self.rows())?;
         if !rows.start.is_multiple_of(crate::limits::VECTOR) {
             return Err(Error::InvalidInput(format!(
                 "row {} is not the start of a vector",
@@ -117,11 +117,11 @@ impl<'a, W: Word> Ints<'a, W> {
     }
 
     /// Appends `value - bias` of `rows` (whose start is a multiple of
-    /// [`VECTOR`](crate::limits::VECTOR)) as words of another width: exact where the true
-    /// differences fit it, else modulo 2^BITS. `signed` says how the values count where `N` is
-    /// wider than they are.
+    /// [`VECTOR`](crate::limits::VECTOR)) as words of another width: exact where the differences
+    /// fit that width, else modulo 2^BITS. `signed` says how values are extended where `N` is
+    /// wider.
     ///
-    /// For keys and ranges: a column of a few hundred values is never made wider than a byte.
+    /// This is for keys and ranges: a column whose values span a few hundred decodes to bytes.
     pub fn decode_narrow<N: Word>(
         &self,
         rows: Range<usize>,
@@ -129,7 +129,7 @@ impl<'a, W: Word> Ints<'a, W> {
         signed: bool,
         out: &mut Vec<N>,
     ) -> Result<()> {
-        check(&rows, self.rows())?;
+        check_range(&rows, self.rows())?;
         if !rows.start.is_multiple_of(crate::limits::VECTOR) {
             return Err(Error::InvalidInput(format!(
                 "row {} is not the start of a vector",
@@ -162,7 +162,7 @@ impl<'a, W: Word> Ints<'a, W> {
 
     /// The value of one row.
     pub fn get(&self, row: usize) -> Result<W> {
-        check(&(row..row.saturating_add(1)), self.rows())?;
+        check_range(&(row..row.saturating_add(1)), self.rows())?;
         match self {
             Ints::Plain(stream) => stream.get(row),
             Ints::Constant(stream) => Ok(stream.value()),
@@ -174,10 +174,10 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
-    /// Appends the values of single rows, which rise.
+    /// Appends the values of single rows, in ascending order.
     pub fn gather(&self, rows: &[u32], out: &mut Vec<W>) -> Result<()> {
         let end = rows.last().map_or(0, |row| *row as usize + 1);
-        check(&(0..end), self.rows())?;
+        check_range(&(0..end), self.rows())?;
         match self {
             Ints::Frame(stream) => stream.gather(rows, out),
             _ if self.is_light() => {
@@ -203,7 +203,7 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
-    /// Bits of the packed codes on which [`Ints::mark_within`] works.
+    /// Bits of the packed codes on which [`Ints::select_range`] works.
     pub fn packed_bits(&self) -> Option<u32> {
         match self {
             Ints::Frame(stream) => Some(stream.width()),
@@ -211,34 +211,35 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
-    /// Marks by 1 the rows whose value lies in a range of numbers, by 0 the others: of all rows, or
-    /// of those that are marked. `signed` says how values count. False, with nothing done, where
-    /// that needs the values.
-    pub fn mark_within(
+    /// Sets the mask to 1 for rows whose value lies from `low` to `high`, and to 0 for the others;
+    /// with `refine`, only rows whose mask is 1 are tested. `signed` says how values compare.
+    /// Returns false, and leaves the mask alone, where the test needs decoded values.
+    pub fn select_range(
         &self,
         rows: Range<usize>,
         (low, high): (i128, i128),
         signed: bool,
-        of_marked: bool,
-        marks: &mut [u8],
+        refine: bool,
+        mask: &mut [u8],
     ) -> Result<bool> {
-        check(&rows, self.rows())?;
+        check_range(&rows, self.rows())?;
         match self {
-            Ints::Frame(stream) => stream.mark_within(rows, (low, high), signed, of_marked, marks),
+            Ints::Frame(stream) => stream.select_range(rows, (low, high), signed, refine, mask),
             Ints::RunLength(stream) => {
                 let number = |v: W| {
                     if signed { Word::to_i64(v).into() } else { i128::from(Word::to_u64(v)) }
                 };
                 stream
-                    .mark(rows, |value| (low..=high).contains(&number(value)), of_marked, marks)
+                    .select(rows, |value| (low..=high).contains(&number(value)), refine, mask)
                     .map(|()| true)
             }
             _ => Ok(false),
         }
     }
 
-    /// Whether none but a few outliers, which [`Ints::outliers_within`] finds without a look at the
-    /// others, may have a value from `low` to `high`. `signed` says how values count.
+    /// Whether only a few outliers may have a value from `low` to `high`;
+    /// [`Ints::outliers_in_range`] finds them without reading the other rows. `signed` says how
+    /// values compare.
     pub fn only_outliers(&self, low: i128, high: i128, signed: bool) -> bool {
         match self {
             Ints::Frame(stream) => stream.only_patched(low, high, signed),
@@ -246,29 +247,28 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
-    /// Calls `found` with the place in `rows` of each outlier whose value lies from `low` to `low +
-    /// span`.
-    pub fn outliers_within(
+    /// Calls `found` with the index in `rows` of each outlier whose value lies from `low` to
+    /// `low + span`.
+    pub fn outliers_in_range(
         &self,
         rows: Range<usize>,
         low: W,
         span: W,
         found: impl FnMut(usize),
     ) -> Result<()> {
-        check(&rows, self.rows())?;
+        check_range(&rows, self.rows())?;
         match self {
-            Ints::Frame(stream) => stream.patched_within(rows, low, span, found),
+            Ints::Frame(stream) => stream.patched_in_range(rows, low, span, found),
             _ => Ok(()),
         }
     }
 
-    /// Whether rows of a vector of which many are wanted are fetched about as fast as the vector is
-    /// decoded.
+    /// Whether gathering many rows of a vector is about as fast as decoding the vector.
     pub fn gathers_by_vector(&self) -> bool {
         matches!(self, Ints::Frame(_) | Ints::Constant(_))
     }
 
-    /// Whether a value is fetched without those before it.
+    /// Whether a value can be read without decoding those before it.
     pub fn is_light(&self) -> bool {
         !matches!(self, Ints::Delta(_) | Ints::Planes(_))
     }
@@ -312,7 +312,7 @@ fn pair<A: Word, B: Word>(a: &Ints<'_, A>, b: &Ints<'_, B>, out: &mut String) {
 }
 
 /// Refuses rows that the stream does not have.
-pub(super) fn check(rows: &Range<usize>, all: usize) -> Result<()> {
+pub(super) fn check_range(rows: &Range<usize>, all: usize) -> Result<()> {
     if rows.start > rows.end || rows.end > all {
         return Err(Error::InvalidInput(format!(
             "rows {}..{} of a stream of {all}",

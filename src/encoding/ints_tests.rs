@@ -1,4 +1,4 @@
-//! Round trips, random access and damage, for every encoding of whole numbers in turn.
+//! Round trips, random access and damaged bytes, for every encoding of integers in turn.
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -19,7 +19,7 @@ const ALL: [Encoding; 7] = [
 
 fn written<W: Word>(values: &[W], signed: bool, options: &Options) -> (Vec<u8>, Vec<u8>) {
     let mut sink = Sink::new();
-    // Something in front, so that offsets are not all zero.
+    // A buffer in front, so that offsets are not all zero.
     sink.buffer(&[7; 5], super::super::Cuts::Every(5), super::super::Compression::Packed, options);
     encode(values, signed, options, &mut sink);
     sink.into_parts()
@@ -33,9 +33,9 @@ fn open<'a, W: Word>(head: &'a [u8], payload: &'a [u8], rows: usize) -> Result<I
     Ok(ints)
 }
 
-/// Ranges around single values, and from each end: which rows lie there, by marks, and where only
-/// outliers may, by those.
-fn ranges<W: Word>(ints: &Ints<'_, W>, values: &[W], signed: bool) {
+/// Ranges of single values, and from each end: checks the mask of the rows inside, and where only
+/// outliers can be inside, the outliers.
+fn check_ranges<W: Word>(ints: &Ints<'_, W>, values: &[W], signed: bool) {
     let number =
         |v: W| if signed { i128::from(Word::to_i64(v)) } else { i128::from(Word::to_u64(v)) };
     let (Some(least), Some(greatest)) = (
@@ -48,18 +48,18 @@ fn ranges<W: Word>(ints: &Ints<'_, W>, values: &[W], signed: bool) {
         for (low, high) in [(*value, *value), (least, *value), (*value, greatest)] {
             let inside = |row: &usize| (number(low)..=number(high)).contains(&number(values[*row]));
             for start in [0, VECTOR].into_iter().filter(|start| *start < values.len()) {
-                for of_marked in [false, true] {
-                    let before = |row: usize| u8::from(!of_marked || row.is_multiple_of(3));
-                    let mut marks: Vec<u8> = (start..values.len()).map(before).collect();
+                for refine in [false, true] {
+                    let before = |row: usize| u8::from(!refine || row.is_multiple_of(3));
+                    let mut mask: Vec<u8> = (start..values.len()).map(before).collect();
                     let bounds = (number(low), number(high));
                     if ints
-                        .mark_within(start..values.len(), bounds, signed, of_marked, &mut marks)
+                        .select_range(start..values.len(), bounds, signed, refine, &mut mask)
                         .unwrap()
                     {
                         let expected =
                             (start..values.len()).map(|row| before(row) & u8::from(inside(&row)));
                         assert_eq!(
-                            marks,
+                            mask,
                             expected.collect::<Vec<_>>(),
                             "{:?} {low:?} {high:?}",
                             ints.encoding()
@@ -71,8 +71,8 @@ fn ranges<W: Word>(ints: &Ints<'_, W>, values: &[W], signed: bool) {
                 continue;
             }
             let mut found = Vec::new();
-            ints.outliers_within(0..values.len(), low, Word::sub(high, low), |row| found.push(row))
-                .unwrap();
+            let span = Word::sub(high, low);
+            ints.outliers_in_range(0..values.len(), low, span, |row| found.push(row)).unwrap();
             assert_eq!(found, (0..values.len()).filter(inside).collect::<Vec<_>>());
         }
     }
@@ -107,7 +107,7 @@ fn round_trip<W: Word>(values: &[W], signed: bool, options: &Options) -> Encodin
     out.clear();
     ints.gather(&some, &mut out).unwrap();
     assert_eq!(out, some.iter().map(|row| values[*row as usize]).collect::<Vec<_>>());
-    ranges(&ints, values, signed);
+    check_ranges(&ints, values, signed);
     assert!(ints.gather(&[values.len() as u32], &mut out).is_err());
     assert!(ints.get(values.len()).is_err());
     assert!(ints.decode(0..values.len() + 1, &mut out).is_err());

@@ -1,24 +1,23 @@
 //! Encodings: values ↔ bytes, and nothing else (no files, no checksums, no types beyond the
 //! physical).
 //!
-//! Where this stands on the road: `ingest` hands the values of one column and one block to an
-//! encoder, which appends a *descriptor* (a small tree in pre-order: encoding number, parameters,
-//! children) and *buffers* to a [`Sink`]; `block` frames, places and checksums them. A reader
-//! parses the descriptor from a [`Source`] into a tree of closed enums that borrows the mapped
-//! bytes:
+//! `ingest` hands the values of one column and one block to an encoder, which appends a
+//! *descriptor* (a small tree in pre-order: encoding number, parameters, children) and *buffers* to
+//! a [`Sink`]; `block` frames, places and checksums them. A reader parses the descriptor from a
+//! [`Source`] into a tree of closed enums that borrows the mapped bytes:
 //!
 //! | stream | enum | encodings |
 //! | --- | --- | --- |
-//! | whole numbers of 8 to 64 bits | [`ints::Ints`] | plain, constant, run-length, sequence, frame, delta, planes |
-//! | f32, f64 | [`floats::Floats`] | their bits as whole numbers, ALP, dyadic, ALP-RD |
+//! | integers of 8 to 64 bits | [`ints::Ints`] | plain, constant, run-length, sequence, frame, delta, planes |
+//! | f32, f64 | [`floats::Floats`] | their bits as integers, ALP, dyadic, ALP-RD |
 //! | booleans and validity | [`bools::Bools`] | constant, runs, bitmap |
 //! | text, binary | [`strings::Strings`] | plain, constant, FSST, packed alphabets, hexadecimal words |
-//! | 128-bit decimals | [`wide::Wide`] | two streams of whole numbers, the high one mostly constant |
-//! | dictionary codes | [`ints::Ints`] of `u32` | as whole numbers; the dictionary is a stream of values of its own |
+//! | 128-bit decimals | [`wide::Wide`] | two streams of integers, the high one mostly constant |
+//! | dictionary codes | [`ints::Ints`] of `u32` | as integers; the dictionary's values are a stream of their own |
 //!
-//! One file an encoding, each with the same anatomy: what it is for, estimate, encode, parse,
-//! decode, get. A hub file per stream (`ints.rs`, …) holds the enum and the choice. Every decoder
-//! is memory-safe on any bytes: checksums are the business of `block`, and safety never rests on
+//! Each encoding has one file, and all have the same anatomy: what it is for, estimate, encode,
+//! parse, decode, get. A hub file per stream (`ints.rs`, …) holds the enum and the choice. Every
+//! decoder is memory-safe on any bytes: `block` verifies checksums, but safety never depends on
 //! them.
 
 mod alp;
@@ -86,7 +85,9 @@ macro_rules! encodings {
             pub fn from_u8(number: u8) -> Result<Self> {
                 match number {
                     $($number => Ok(Encoding::$name),)*
-                    _ => Err(Error::Unsupported(format!("encoding number {number}, from a newer version?"))),
+                    _ => Err(Error::Unsupported(format!(
+                        "encoding number {number}, from a newer version?"
+                    ))),
                 }
             }
         }
@@ -94,7 +95,7 @@ macro_rules! encodings {
 }
 
 encodings! {
-    /// Values as they lie in memory.
+    /// Values as in memory.
     Plain = 0, "plain";
     /// One value for all rows.
     Constant = 1, "constant";
@@ -106,7 +107,7 @@ encodings! {
     Frame = 4, "frame";
     /// Differences of neighbours, restarted in every vector.
     Delta = 5, "delta";
-    /// Decimal floats as whole numbers (Afroozeh et al. 2023).
+    /// Decimal floats as integers (Afroozeh et al. 2023).
     Alp = 6, "alp";
     /// Real doubles: skewed left bits in a small dictionary, right bits packed.
     AlpRd = 7, "alp-rd";
@@ -120,10 +121,10 @@ encodings! {
     Hexadecimal = 11, "hexadecimal";
     /// Byte planes of codes, entropy-coded.
     Planes = 12, "planes";
-    /// One bit a row.
+    /// One bit per row.
     Bitmap = 13, "bitmap";
-    /// The bits of floats as whole numbers.
+    /// The bits of floats as integers.
     Bits = 14, "bits";
-    /// Doubles that were decimals or f32 values, as whole numbers that sort alike.
+    /// Doubles that were decimals or f32 values, as integers that sort in the same order.
     Dyadic = 15, "dyadic";
 }

@@ -1,8 +1,8 @@
 //! Strings over small alphabets, bit-packed: identifiers, codes, numbers as text, UUIDs.
 //!
-//! Where all strings have one length, each position has an alphabet of its own, so that a fixed
+//! Where all strings have the same length, each position has its own alphabet, so that a fixed
 //! prefix or a dash costs nothing; otherwise all characters share one alphabet and lengths are
-//! stored beside them.
+//! stored too.
 //!
 //! ```text
 //! fixed    0 u8 · length u16 · n−1 u8 · n alphabets · length × index of alphabet u8 · buffer
@@ -10,10 +10,10 @@
 //! alphabet = size−1 u8 · bytes, ascending
 //! ```
 //!
-//! Characters are gathered into groups (see [`super::symbols`]), each a code of a fixed width;
-//! codes follow each other in the order of the text, the first in the lowest bits, and every vector
-//! starts at a byte. With varying lengths the strings of a vector are one text, whose last group is
-//! filled up with the first symbol.
+//! Characters are combined into groups (see [`super::symbols`]), each a code of a fixed width.
+//! Codes follow the order of the text, the first in the lowest bits, and every vector starts at a
+//! byte boundary. With varying lengths, the strings of a vector are concatenated and the last group
+//! is padded with the first symbol.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -27,23 +27,25 @@ use super::{Buffer, Compression, Cuts, Encoding, Options, Sink, Source};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
-/// The longest strings with an alphabet for each position.
+/// The longest strings that get an alphabet for each position.
 const MAX_FIXED: usize = 256;
 /// The largest alphabet of strings of varying length.
 const MAX_ALPHABET: usize = 64;
 
-/// What all values have in common.
+/// The alphabets of a block's values.
 #[derive(Clone, Debug)]
-pub(super) enum Plan {
+pub(super) enum Alphabets {
+    /// All values have the same length; one alphabet for each position.
     Fixed(Vec<Alphabet>),
+    /// One alphabet for all characters.
     Varying(Alphabet),
 }
 
-/// Alphabets that hold all of `values`, if they are small.
-pub(super) fn plan(values: &[&[u8]]) -> Option<Plan> {
+/// The alphabets of `values`, if they are small.
+pub(super) fn find_alphabets(values: &[&[u8]]) -> Option<Alphabets> {
     let length = values.first()?.len();
     if (1..=MAX_FIXED).contains(&length) && values.iter().all(|v| v.len() == length) {
-        return plan_fixed(values, length);
+        return find_fixed(values, length);
     }
     let mut seen = [false; 256];
     for value in values {
@@ -52,26 +54,26 @@ pub(super) fn plan(values: &[&[u8]]) -> Option<Plan> {
     let mut set = ByteSet::default();
     (0..=255).filter(|&b| seen[usize::from(b)]).for_each(|b| set.insert(b));
     let alphabet = set.alphabet();
-    (2..=MAX_ALPHABET).contains(&alphabet.len()).then_some(Plan::Varying(alphabet))
+    (2..=MAX_ALPHABET).contains(&alphabet.len()).then_some(Alphabets::Varying(alphabet))
 }
 
-fn plan_fixed(values: &[&[u8]], length: usize) -> Option<Plan> {
+fn find_fixed(values: &[&[u8]], length: usize) -> Option<Alphabets> {
     let mut sets = vec![ByteSet::default(); length];
     for value in values {
         sets.iter_mut().zip(*value).for_each(|(set, &byte)| set.insert(byte));
     }
     let alphabets: Vec<Alphabet> = sets.into_iter().map(ByteSet::alphabet).collect();
-    // Nothing to gain where a position uses most bytes.
+    // There is nothing to gain where positions use most of the 256 bytes.
     let bits: u32 = Group::gather(alphabets.iter()).iter().map(|g| g.width).sum();
-    (bits as usize <= 7 * length).then_some(Plan::Fixed(alphabets))
+    (bits as usize <= 7 * length).then_some(Alphabets::Fixed(alphabets))
 }
 
-/// Appends `values`, which the plan holds.
-pub(super) fn encode(plan: &Plan, values: &[&[u8]], options: &Options, sink: &mut Sink) {
+/// Appends `values`, whose characters are all in `alphabets`.
+pub(super) fn encode(alphabets: &Alphabets, values: &[&[u8]], options: &Options, sink: &mut Sink) {
     sink.head().u8(Encoding::Packed as u8);
-    match plan {
-        Plan::Fixed(alphabets) => encode_fixed(alphabets, values, options, sink),
-        Plan::Varying(alphabet) => encode_varying(alphabet, values, options, sink),
+    match alphabets {
+        Alphabets::Fixed(alphabets) => encode_fixed(alphabets, values, options, sink),
+        Alphabets::Varying(alphabet) => encode_varying(alphabet, values, options, sink),
     }
 }
 
@@ -97,9 +99,9 @@ fn encode_fixed(alphabets: &[Alphabet], values: &[&[u8]], options: &Options, sin
         for value in vector {
             let mut rest = *value;
             for (group, addends) in groups.iter().zip(&addends) {
-                let (now, later) = rest.split_at(group.chars());
-                bits.push(code(now, addends), group.width);
-                rest = later;
+                let (chars, tail) = rest.split_at(group.chars());
+                bits.push(code(chars, addends), group.width);
+                rest = tail;
             }
         }
         bits.align();
@@ -111,7 +113,7 @@ fn encode_fixed(alphabets: &[Alphabet], values: &[&[u8]], options: &Options, sin
 fn encode_varying(alphabet: &Alphabet, values: &[&[u8]], options: &Options, sink: &mut Sink) {
     sink.head().u8(1);
     put_alphabet(alphabet, sink);
-    let group = repeated(alphabet);
+    let group = widest_group(alphabet);
     let addends = group.addends();
     let mut bits = BitWriter::default();
     let mut text = Vec::new();
@@ -146,8 +148,8 @@ fn row_bits(groups: &[Group]) -> usize {
     groups.iter().map(|g| g.width as usize).sum()
 }
 
-/// As many characters of one alphabet as a group takes.
-fn repeated(alphabet: &Alphabet) -> Group {
+/// The group of as many characters of one alphabet as fit.
+fn widest_group(alphabet: &Alphabet) -> Group {
     let chars =
         (1..=MAX_CHARS).rev().find(|&n| alphabet.len().pow(n as u32) <= MAX_CODES).unwrap_or(1);
     Group::new(vec![alphabet.clone(); chars])
@@ -170,7 +172,7 @@ pub struct Fixed<'a> {
     groups: Vec<Group>,
     row_bits: usize,
     codes: Buffer<'a>,
-    /// Distinct tables, and the index of each group's.
+    /// Distinct tables, and each group's index into them.
     tables: OnceCell<(Vec<Vec<u64>>, Vec<usize>)>,
 }
 
@@ -227,7 +229,7 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// A group as the inner loop wants it.
+/// A group, prepared for the inner loop.
 struct Step<'t> {
     table: &'t [u64],
     mask: usize,
@@ -281,7 +283,7 @@ impl<'a> Fixed<'a> {
 
     fn decode(&self, rows: Range<usize>, out: &mut StringsOut) -> Result<()> {
         let total = self.length * rows.len();
-        out.check(total as u64)?;
+        out.check_space(total as u64)?;
         let (tables, indices) = self.tables();
         let tables = indices.iter().filter_map(|&i| tables.get(i));
         let steps: Vec<Step<'_>> =
@@ -302,8 +304,8 @@ impl<'a> Fixed<'a> {
         if sound { Ok(()) } else { Err(unused_code()) }
     }
 
-    /// Writes the text of `n` rows, the first at bit 0 of `padded`; returns whether all codes are
-    /// in use.
+    /// Writes the text of `n` rows, the first at bit 0 of `padded`; returns whether all codes were
+    /// valid.
     fn look_up(&self, steps: &[Step<'_>], padded: &[u8], n: usize, text: &mut [u8]) -> bool {
         let mut unused = false;
         let mut bit = 0;
@@ -343,7 +345,7 @@ impl<'a> Varying<'a> {
             return Err(source.cursor.corrupt(format!("alphabet of {} symbols", alphabet.len())));
         }
         Ok(Varying {
-            group: repeated(&alphabet),
+            group: widest_group(&alphabet),
             codes: Ragged::parse(source, rows)?,
             table: OnceCell::new(),
         })
@@ -360,7 +362,7 @@ impl<'a> Varying<'a> {
             if bytes > stored || vector.whole && bytes != stored {
                 return Err(Vector::mismatch());
             }
-            out.check(vector.total)?;
+            out.check_space(vector.total)?;
             out.push_ends(vector.lengths);
             let first = out.data.len();
             out.data.resize(first + groups as usize * chars + MAX_CHARS, 0);

@@ -1,5 +1,5 @@
-//! Plain: values as they lie in memory, little-endian, for streams that nothing shrinks. One row is
-//! one read.
+//! Plain: values as in memory, little-endian, for streams that nothing shrinks. Reading one row is
+//! one load.
 
 use std::ops::Range;
 

@@ -1,19 +1,21 @@
-//! Planes: codes `(value - base) / factor` cut into bytes, the bytes of one weight laid together
-//! and entropy-coded (zstd's Huffman stage), for skewed columns whose order has no pattern.
+//! Planes: codes `(value - base) / factor` split into bytes, the bytes of one weight stored
+//! together and entropy-coded (zstd's Huffman stage), for skewed columns whose order has no
+//! pattern.
 //!
 //! ```text
 //! head: │ base u64 │ factor u64 │ planes u8 │ planes, the highest weight first │
 //! plane: │ kind u8 │ …
-//!   kind 1 to 16: so many distinct bytes, listed; as many rows to a byte as their number allows (none for one)
-//!   kind 0:       one byte a row
+//!   kind 1 to 16: the number of distinct bytes, which are listed; several rows to a byte, or
+//!                 no rows if there is only one
+//!   kind 0:       one byte per row
 //!   kind 255:     groups u16, then a buffer each: the bytes regrouped by the plane above
 //! ```
 //!
-//! Few distinct bytes are numbered and several rows written as the digits of one byte: the Huffman
-//! coder, which spends at least one bit a symbol, then pays for a rare high byte what it is worth,
-//! and finds no accidental matches. In a code of two planes the low bytes depend on the high one,
-//! so where it saves 1 % they are sorted (stably) by it and each group gets a code table of its
-//! own: the joint entropy.
+//! Few distinct bytes are numbered, and several rows are written as the digits of one byte. The
+//! Huffman coder needs at least one bit per symbol; in this form a rare high byte costs no more
+//! than its entropy, and zstd finds no accidental matches. In codes of two planes, the low byte
+//! depends on the high one: where it saves 1 %, low bytes are sorted (stably) by the high byte and
+//! each group gets its own code table, which approaches the joint entropy.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -28,12 +30,12 @@ use crate::limits::VECTOR;
 const FEW: usize = 16;
 const RAW: u8 = 0;
 const GROUPED: u8 = 255;
-/// Groups are joined until they have this many bytes.
+/// Neighbouring groups are merged until they have this many bytes.
 const GROUP_BYTES: usize = 1024;
-/// What a group costs besides its entropy: descriptor and code table.
+/// Bits that a group costs besides its entropy: descriptor and code table.
 const GROUP_BITS: f64 = 8.0 * 90.0;
 
-/// How many digits to base `symbols` fit a byte.
+/// How many digits to base `symbols` fit in a byte.
 fn digits(symbols: usize) -> usize {
     match symbols {
         0 | 1 => 0,
@@ -152,7 +154,7 @@ fn encode_grouped(high: &[u8], low: &[u8], options: &Options, sink: &mut Sink) {
         sorted[*at as usize] = l;
         *at += 1;
     }
-    // `next` has become the ends of the groups.
+    // `next` now has the ends of the groups.
     let (mut cuts, mut last) = (Vec::new(), 0);
     for end in next.map(|end| end as usize) {
         if end - last >= GROUP_BYTES {
@@ -207,7 +209,7 @@ impl<'a, W: Word> Planes<'a, W> {
         self.rows
     }
 
-    /// How many planes there are.
+    /// The number of planes.
     pub fn count(&self) -> usize {
         self.planes.len()
     }
@@ -315,7 +317,7 @@ fn buffer_of<'a>(source: &mut Source<'a>, len: usize) -> Result<Buffer<'a>> {
     }
 }
 
-/// Bytes of `rows` rows of which `per` share a byte; every vector starts with a byte of its own.
+/// Bytes of `rows` rows when `per` rows share a byte; every vector starts with a new byte.
 fn few_len(rows: usize, per: usize) -> usize {
     rows / VECTOR * VECTOR.div_ceil(per) + (rows % VECTOR).div_ceil(per)
 }
@@ -338,7 +340,7 @@ fn unpack_digits(
     let bytes = packed.range(few_len(rows.start, per)..few_len(rows.end, per))?;
     let mut left = rows.len();
     for vector in bytes.chunks(VECTOR.div_ceil(per)) {
-        // Eight bytes are written at a time, of which `per` stay.
+        // Eight bytes are written at a time; the first `per` are kept.
         let mut unpacked = [0u8; VECTOR + 16];
         let mut at = 0;
         for &byte in vector {
@@ -353,7 +355,7 @@ fn unpack_digits(
     Ok(())
 }
 
-/// Puts bytes that lie grouped by the plane above into the order of the rows.
+/// Restores the row order of bytes that are grouped by the plane above.
 fn ungroup(high: &[u8], groups: &[Buffer<'_>]) -> Result<Vec<u8>> {
     let mut sorted = Vec::with_capacity(high.len());
     for group in groups {

@@ -1,4 +1,4 @@
-//! Where the balance between size and speed lies.
+//! Profiles: the balance between size and speed, and what follows for an encoder.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::Encoding;
 use crate::error::{Error, Result};
 
-/// What the user asked for.
+/// The balance that the user chose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
     /// Light encodings only: nothing that decodes below several GB/s.
@@ -15,7 +15,7 @@ pub enum Profile {
     /// noticeably.
     #[default]
     Balanced,
-    /// The smallest that any encoding gives.
+    /// The smallest encoding, however slow.
     Small,
 }
 
@@ -27,14 +27,14 @@ pub struct Options {
     /// Whether this column may spend decoding time on entropy coding (planes, zstd). The segment
     /// writer decides it per column.
     pub heavy: bool,
-    /// For tests and experiments: use this encoding at the top of the tree wherever it can hold the
-    /// values.
+    /// For tests and experiments: the encoding to use at the top of the tree wherever it can hold
+    /// the values.
     pub force: Option<Encoding>,
 }
 
 impl Options {
-    /// Options of a profile before the segment writer has weighed columns: heavy only where the
-    /// profile is small.
+    /// The options of a profile before the segment writer has weighed columns: heavy only in the
+    /// small profile.
     pub fn new(profile: Profile) -> Self {
         Options { profile, heavy: profile == Profile::Small, force: None }
     }

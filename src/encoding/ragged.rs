@@ -1,8 +1,9 @@
-//! Byte strings of varying length, as plain and FSST store them: a stream of lengths, the offset at
-//! which each vector's bytes start, and the bytes themselves, cut into chunks at vector boundaries.
+//! Byte strings of varying length, as plain, FSST and packed strings store them: a stream of
+//! lengths, the offset at which each vector's bytes start, and the bytes themselves, cut into
+//! chunks at vector boundaries.
 //!
-//! Lengths are those of the decoded values. They are not believed: whoever decodes a vector
-//! compares their sum with what the vector's bytes give.
+//! Lengths are those of the decoded values. They are not trusted: a decoder compares the sum of a
+//! vector's lengths with the bytes that it decoded.
 
 use std::ops::Range;
 
@@ -20,26 +21,26 @@ pub(super) struct Ragged<'a> {
     data: Buffer<'a>,
 }
 
-/// One vector, or the front of it, as a decoder sees it.
+/// A vector, or its first rows, as a decoder sees it.
 pub(super) struct Vector<'b> {
-    /// The lengths of the values that are wanted.
+    /// The lengths of the requested values.
     pub(super) lengths: &'b [u32],
     /// Their sum.
     pub(super) total: u64,
     /// The bytes of the whole vector.
     pub(super) bytes: &'b [u8],
-    /// Whether all values of the vector are wanted, so that their bytes must be used up.
+    /// Whether all values of the vector are requested, so that all its bytes must be used.
     pub(super) whole: bool,
 }
 
 impl Vector<'_> {
-    /// What to say when lengths and bytes disagree.
+    /// The error for lengths that disagree with the bytes.
     pub(super) fn mismatch() -> Error {
         Error::corrupt(0, "string lengths do not fit their bytes")
     }
 }
 
-/// Refuses a vector whose values or bytes are longer than a writer lets them be.
+/// Refuses a vector whose values or bytes are longer than a writer allows.
 fn check(lengths: &[u32], total: u64, bytes: &Range<usize>) -> Result<()> {
     let longest = lengths.iter().copied().max().unwrap_or(0) as usize;
     if longest > MAX_VALUE_BYTES || total > MAX_CHUNK_BYTES as u64 || bytes.len() > MAX_CHUNK_BYTES
@@ -109,7 +110,7 @@ impl<'a> Ragged<'a> {
         Ok(())
     }
 
-    /// Where the value of `row` lies among the decoded bytes of its vector, and the bytes of the
+    /// The range of `row`'s value in the decoded bytes of its vector, and the stored bytes of that
     /// vector.
     pub(super) fn locate(&self, row: usize) -> Result<(Range<usize>, std::borrow::Cow<'_, [u8]>)> {
         let vector = row / VECTOR;
@@ -127,7 +128,7 @@ impl<'a> Ragged<'a> {
         Ok((start as usize..end as usize, self.data.range(first..behind)?))
     }
 
-    /// Such as `lengths constant, lz4`.
+    /// Appends a short description, such as `lengths constant, lz4`.
     pub(super) fn describe(&self, out: &mut String) {
         out.push_str("lengths ");
         self.lengths.describe(out);

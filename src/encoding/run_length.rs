@@ -1,6 +1,5 @@
-//! Run-length: the end of every run (exclusive, strictly rising, the last is the number of rows)
-//! and its value, each a stream of its own. For sorted and clustered columns; later work evaluates
-//! it once a run.
+//! Run-length: the end of every run (exclusive, strictly ascending, the last is the number of rows)
+//! and its value, each a stream of its own. For sorted and clustered columns.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -9,11 +8,11 @@ use super::choose::{self, Scope};
 use super::{Encoding, Ints, Sink, Source, Word};
 use crate::error::{Error, Result};
 
-/// Rows of a run that is stored at once.
+/// Runs of up to this many rows are decoded by one store of fixed size.
 const SHORT: usize = 4;
 
-/// Bits of `runs` runs over `rows` rows at the very least, to see whether trying is worth while.
-pub(super) fn at_least(rows: usize, runs: usize) -> f64 {
+/// A lower bound on the bits of `runs` runs over `rows` rows, to see whether it is worth trying.
+pub(super) fn lower_bound(rows: usize, runs: usize) -> f64 {
     let (rows, runs) = (rows as f64, runs as f64);
     runs * (1.0 + 0.8 * (rows / runs).log2()) + 8.0 * 30.0
 }
@@ -47,7 +46,7 @@ impl<'a, W: Word> RunLength<'a, W> {
         if runs > rows {
             return Err(source.cursor.corrupt(format!("{runs} runs in {rows} rows")));
         }
-        // What is decoded of them is kept, besides what the streams themselves keep.
+        // Decoded runs are kept in addition to what the streams themselves keep.
         source.count_words(runs, size_of::<u32>() + W::BYTES)?;
         let ends = source.child(|source| Ints::parse(source, runs))?;
         let values = source.child(|source| Ints::parse(source, runs))?;
@@ -63,8 +62,8 @@ impl<'a, W: Word> RunLength<'a, W> {
         (&self.ends, &self.values)
     }
 
-    /// All run ends and run values. The ends are as stored: whoever walks them checks that they
-    /// rise.
+    /// All run ends and run values. The ends are not validated: callers must check that they are
+    /// ascending.
     pub fn runs(&self) -> Result<(&[u32], &[W])> {
         if self.decoded.get().is_none() {
             let (mut ends, mut values) = (Vec::new(), Vec::new());
@@ -79,7 +78,7 @@ impl<'a, W: Word> RunLength<'a, W> {
         self.decode_with(rows, out, |value| value)
     }
 
-    /// Appends what `map` makes of each run's value, for the rows of the run.
+    /// Appends each run's value, converted by `map`, for all rows of the run.
     pub(super) fn decode_with<N: Word>(
         &self,
         rows: Range<usize>,
@@ -97,11 +96,11 @@ impl<'a, W: Word> RunLength<'a, W> {
             }
             let end = (end as usize).min(rows.end);
             if end <= at {
-                return Err(Error::corrupt(0, "run ends do not rise"));
+                return Err(Error::corrupt(0, "run ends are not ascending"));
             }
             let (value, place) = (map(value), at - rows.start);
-            // Most runs are short: a few words are stored whether the run has them or not, and the
-            // next run's come over them.
+            // Most runs are short: a fixed number of words is stored even if the run is shorter,
+            // and the next run overwrites the excess.
             match values_out.get_mut(place..).and_then(|rest| rest.first_chunk_mut::<SHORT>()) {
                 Some(some) if end - at <= SHORT => *some = [value; SHORT],
                 _ => values_out.get_mut(place..end - rows.start).unwrap_or_default().fill(value),
@@ -111,24 +110,24 @@ impl<'a, W: Word> RunLength<'a, W> {
         if at == rows.end { Ok(()) } else { Err(Error::corrupt(0, "runs end before the rows do")) }
     }
 
-    /// Marks the rows of each run by whether its value passes: of all rows, or of those that are
-    /// marked.
-    pub(super) fn mark(
+    /// Sets the mask for the rows of each run by whether its value passes; with `refine`, rows
+    /// whose mask is 0 stay 0.
+    pub(super) fn select(
         &self,
         rows: Range<usize>,
         passes: impl Fn(W) -> bool,
-        of_marked: bool,
-        marks: &mut [u8],
+        refine: bool,
+        mask: &mut [u8],
     ) -> Result<()> {
         let mut found = Vec::new();
         self.decode_with::<u8>(rows, &mut found, |value| u8::from(passes(value)))?;
-        for (mark, found) in marks.iter_mut().zip(found) {
-            *mark = if of_marked { *mark & found } else { found };
+        for (slot, found) in mask.iter_mut().zip(found) {
+            *slot = if refine { *slot & found } else { found };
         }
         Ok(())
     }
 
-    /// Finds the run among all, which are decoded at the first call; the rows are not.
+    /// The value of one row. The first call decodes the runs, but no rows.
     pub(super) fn get(&self, row: usize) -> Result<W> {
         let (ends, values) = self.runs()?;
         let run = ends.partition_point(|&end| end as usize <= row);

@@ -1,12 +1,12 @@
-//! Sequence: `first + step · row`, wrapping, seventeen bytes; for row numbers and clocks that tick
-//! evenly.
+//! Sequence: `first + step · row`, wrapping, in seventeen bytes; for row numbers and evenly spaced
+//! timestamps.
 
 use std::ops::Range;
 
 use super::{Encoding, Sink, Source, Word};
 use crate::error::Result;
 
-/// The step of `values`, if they are a sequence of at least two.
+/// The step of `values`, if they are a sequence of at least two values.
 pub(super) fn step<W: Word>(values: &[W]) -> Option<W> {
     let [first, second, ..] = values else { return None };
     let step = Word::sub(*second, *first);

@@ -9,8 +9,8 @@
 //! | packed | small alphabets, by position where all have one length | alphabets, codes |
 //! | hexadecimal | hexadecimal text of one length, as numbers | a stream for every 8 bytes |
 //!
-//! The choice is made on a sample: each encoding that can hold the block's values encodes the
-//! sample, and the smallest wins, with a handicap for those that are slow to read.
+//! The choice is made on a sample: each encoding that can hold the block's values encodes it, and
+//! the smallest wins, with a handicap for those that are slow to read.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use super::fsst::Fsst;
 use super::hexadecimal::Hexadecimal;
 use super::packed::Packed;
 use super::plain_strings::Plain;
-use super::strings_choice::{Plan, choose};
+use super::strings_choice::{StringEncoder, choose};
 use super::{Encoding, Options, Sink, Source};
 use crate::error::{Error, Result};
 use crate::limits::{MAX_BATCH_BYTES, MAX_CHUNK_BYTES, MAX_VALUE_BYTES, VECTOR};
@@ -26,11 +26,11 @@ use crate::limits::{MAX_BATCH_BYTES, MAX_CHUNK_BYTES, MAX_VALUE_BYTES, VECTOR};
 /// An encoded stream of byte strings, borrowing the block's bytes.
 #[derive(Debug)]
 pub enum Strings<'a> {
-    /// Bytes as they are.
+    /// Unencoded bytes.
     Plain(Plain<'a>),
     /// One value for all rows.
     Constant {
-        /// How many rows.
+        /// Rows of the stream.
         rows: usize,
         /// The value.
         value: &'a [u8],
@@ -48,10 +48,10 @@ pub enum Strings<'a> {
 pub struct StringsOut {
     /// The bytes of all values.
     pub data: Vec<u8>,
-    /// For each value the offset in `data` behind its last byte; it starts where its predecessor
-    /// ends.
+    /// For each value the offset in `data` just after its last byte; a value starts where its
+    /// predecessor ends.
     pub ends: Vec<u32>,
-    /// The most bytes that it takes.
+    /// The most bytes that `data` may hold.
     limit: usize,
 }
 
@@ -62,12 +62,12 @@ impl Default for StringsOut {
 }
 
 impl StringsOut {
-    /// Nothing decoded yet.
+    /// An empty output.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Nothing decoded yet, and refusing more than `limit` bytes.
+    /// An empty output that refuses more than `limit` bytes.
     pub fn with_limit(limit: usize) -> Self {
         StringsOut { data: Vec::new(), ends: Vec::new(), limit: limit.min(MAX_BATCH_BYTES) }
     }
@@ -82,7 +82,7 @@ impl StringsOut {
         self.ends.is_empty()
     }
 
-    /// Forgets the values and keeps the memory.
+    /// Removes the values and keeps the memory.
     pub fn clear(&mut self) {
         self.data.clear();
         self.ends.clear();
@@ -99,8 +99,8 @@ impl StringsOut {
         (0..self.len()).map(|i| self.value(i))
     }
 
-    /// Refuses `bytes` more when a batch could not hold them.
-    pub(super) fn check(&self, bytes: u64) -> Result<()> {
+    /// Refuses `bytes` more bytes if the batch could not hold them.
+    pub(super) fn check_space(&self, bytes: u64) -> Result<()> {
         let all = (self.data.len() as u64).saturating_add(bytes);
         if all > self.limit as u64 {
             return Err(Error::LimitExceeded(format!(
@@ -128,8 +128,8 @@ impl StringsOut {
     }
 }
 
-/// Appends `values` to the sink under the smallest encoding that the options allow. Refuses what
-/// one block cannot hold.
+/// Appends `values` to the sink under the smallest encoding that the options allow. Refuses values
+/// that one block cannot hold.
 pub fn encode(values: &[&[u8]], options: &Options, sink: &mut Sink) -> Result<()> {
     check_sizes(values)?;
     if matches!(options.force, None | Some(Encoding::Constant)) && is_constant(values) {
@@ -137,7 +137,7 @@ pub fn encode(values: &[&[u8]], options: &Options, sink: &mut Sink) -> Result<()
         sink.head().blob(values.first().copied().unwrap_or_default());
         return Ok(());
     }
-    let forced = options.force.and_then(|encoding| Plan::new(encoding, values, values));
+    let forced = options.force.and_then(|encoding| StringEncoder::new(encoding, values, values));
     forced.unwrap_or_else(|| choose(values, options)).encode(values, options, sink);
     Ok(())
 }
@@ -208,15 +208,15 @@ impl<'a> Strings<'a> {
         }
     }
 
-    /// Appends the values of `rows` (whose start is a multiple of [`VECTOR`]) to `out`. After an
-    /// error `out` holds what it held before.
+    /// Appends the values of `rows` (whose start is a multiple of [`VECTOR`]) to `out`. An error
+    /// leaves `out` as it was.
     pub fn decode(&self, rows: Range<usize>, out: &mut StringsOut) -> Result<()> {
         check_range(&rows, self.rows())?;
         if !rows.start.is_multiple_of(VECTOR) {
             return Err(Error::InvalidInput(format!("row {} does not start a vector", rows.start)));
         }
         let (bytes, values) = (out.data.len(), out.ends.len());
-        let result = self.decode_any(rows, out);
+        let result = self.decode_unchecked(rows, out);
         if result.is_err() {
             out.data.truncate(bytes);
             out.ends.truncate(values);
@@ -224,7 +224,7 @@ impl<'a> Strings<'a> {
         result
     }
 
-    fn decode_any(&self, rows: Range<usize>, out: &mut StringsOut) -> Result<()> {
+    fn decode_unchecked(&self, rows: Range<usize>, out: &mut StringsOut) -> Result<()> {
         match self {
             Strings::Plain(plain) => plain.decode(rows, out),
             Strings::Fsst(fsst) => fsst.decode(rows, out),
@@ -232,7 +232,7 @@ impl<'a> Strings<'a> {
             Strings::Hexadecimal(hexadecimal) => hexadecimal.decode(rows, out),
             Strings::Constant { value, .. } => {
                 let total = value.len() as u64 * rows.len() as u64;
-                out.check(total)?;
+                out.check_space(total)?;
                 out.push_equal_ends(value.len(), rows.len());
                 out.data.reserve(total as usize);
                 rows.for_each(|_| out.data.extend_from_slice(value));
@@ -241,7 +241,7 @@ impl<'a> Strings<'a> {
         }
     }
 
-    /// The value of one row; at most one vector is decoded for it.
+    /// The value of one row; decodes at most one vector.
     pub fn get(&self, row: usize) -> Result<Vec<u8>> {
         check_range(&(row..row.saturating_add(1)), self.rows())?;
         match self {

@@ -7,29 +7,30 @@ use super::{fsst as fsst_strings, hexadecimal, packed, plain_strings};
 
 /// Runs of neighbouring values that make up a sample.
 const RUNS: usize = 4;
-/// The part of the raw bytes below which FSST is not tried any more.
+/// FSST is not tried where packing leaves less than this fraction of the raw bytes.
 const PACKED_WELL: f64 = 0.3;
 
-/// An encoding together with what it has learnt about the values: it can hold them all.
-pub(super) enum Plan {
+/// An encoding, with its parameters for a block's values, all of which it can hold.
+pub(super) enum StringEncoder {
     Plain,
     Fsst(Box<Compressor>),
-    Packed(packed::Plan),
-    Hexadecimal(hexadecimal::Plan),
+    Packed(packed::Alphabets),
+    Hexadecimal(hexadecimal::HexLayout),
 }
 
-impl Plan {
-    /// A plan for one encoding, or `None` where it cannot hold `values`.
+impl StringEncoder {
+    /// The encoder of one encoding, or `None` if it cannot hold `values`.
     pub(super) fn new(encoding: Encoding, values: &[&[u8]], sample: &[&[u8]]) -> Option<Self> {
         match encoding {
-            Encoding::Plain => Some(Plan::Plain),
-            Encoding::Fsst => {
-                fsst_strings::plan(values.iter().map(|v| v.len()).sum(), sample).map(Plan::Fsst)
+            Encoding::Plain => Some(StringEncoder::Plain),
+            Encoding::Fsst => fsst_strings::train(values.iter().map(|v| v.len()).sum(), sample)
+                .map(StringEncoder::Fsst),
+            Encoding::Packed => packed::find_alphabets(sample)
+                .and_then(|_| packed::find_alphabets(values))
+                .map(StringEncoder::Packed),
+            Encoding::Hexadecimal => {
+                hexadecimal::find_layout(values).map(StringEncoder::Hexadecimal)
             }
-            Encoding::Packed => {
-                packed::plan(sample).and_then(|_| packed::plan(values)).map(Plan::Packed)
-            }
-            Encoding::Hexadecimal => hexadecimal::plan(values).map(Plan::Hexadecimal),
             _ => None,
         }
     }
@@ -37,59 +38,63 @@ impl Plan {
     /// Appends `values`.
     pub(super) fn encode(&self, values: &[&[u8]], options: &Options, sink: &mut Sink) {
         match self {
-            Plan::Plain => plain_strings::encode(values, options, sink),
-            Plan::Fsst(compressor) => fsst_strings::encode(compressor, values, options, sink),
-            Plan::Packed(plan) => packed::encode(plan, values, options, sink),
-            Plan::Hexadecimal(plan) => hexadecimal::encode(*plan, values, options, sink),
+            StringEncoder::Plain => plain_strings::encode(values, options, sink),
+            StringEncoder::Fsst(compressor) => {
+                fsst_strings::encode(compressor, values, options, sink)
+            }
+            StringEncoder::Packed(alphabets) => packed::encode(alphabets, values, options, sink),
+            StringEncoder::Hexadecimal(layout) => {
+                hexadecimal::encode(*layout, values, options, sink)
+            }
         }
     }
 
-    /// What a byte costs under this encoding, to put a price on slow reading. Plain text costs most
-    /// where it is entropy-coded or LZ4 runs over all of it, and least where it is left as it is.
+    /// The cost of a stored byte under this encoding, which penalises slow reading. Plain text
+    /// costs most where LZ4 runs over all of it, and least where it is not compressed.
     fn price(&self, options: &Options) -> f64 {
         match (options.profile, self) {
             (Profile::Small, _) => 1.0,
-            // Words of hexadecimal digits are spelt faster than any table tells.
-            (_, Plan::Packed(_)) => 1.03,
-            (Profile::Fast, Plan::Plain) => 0.6,
-            (Profile::Balanced, Plan::Plain) if !options.heavy => 1.1,
+            // Hexadecimal text decodes faster than a look-up table can.
+            (_, StringEncoder::Packed(_)) => 1.03,
+            (Profile::Fast, StringEncoder::Plain) => 0.6,
+            (Profile::Balanced, StringEncoder::Plain) if !options.heavy => 1.1,
             _ => 1.0,
         }
     }
 }
 
-/// The cheapest plan for `values`.
-pub(super) fn choose(values: &[&[u8]], options: &Options) -> Plan {
+/// The cheapest encoder for `values`.
+pub(super) fn choose(values: &[&[u8]], options: &Options) -> StringEncoder {
     let sample = sample(values, options);
     let raw = sample.iter().map(|v| v.len()).sum::<usize>() as f64 * values.len() as f64
         / sample.len().max(1) as f64;
-    let mut best = (f64::INFINITY, Plan::Plain);
+    let mut best = (f64::INFINITY, StringEncoder::Plain);
     for encoding in [Encoding::Hexadecimal, Encoding::Packed, Encoding::Plain, Encoding::Fsst] {
-        // Training costs more than all the rest, and does not reach what packing digits does.
-        let packed = matches!(best.1, Plan::Packed(_) | Plan::Hexadecimal(_));
+        // Training costs more than all other trials, and FSST does not beat well-packed digits.
+        let packed = matches!(best.1, StringEncoder::Packed(_) | StringEncoder::Hexadecimal(_));
         if encoding == Encoding::Fsst && packed && best.0 < PACKED_WELL * raw && !options.heavy {
             break;
         }
-        if let Some(plan) = Plan::new(encoding, values, &sample) {
-            let cost = cost(&plan, &sample, values.len(), options);
+        if let Some(encoder) = StringEncoder::new(encoding, values, &sample) {
+            let cost = cost(&encoder, &sample, values.len(), options);
             if cost < best.0 {
-                best = (cost, plan);
+                best = (cost, encoder);
             }
         }
     }
     best.1
 }
 
-/// The bytes that all values would take, told from the sample, times their price.
-fn cost(plan: &Plan, sample: &[&[u8]], rows: usize, options: &Options) -> f64 {
+/// The bytes that all values would take, extrapolated from the sample, times their price.
+fn cost(encoder: &StringEncoder, sample: &[&[u8]], rows: usize, options: &Options) -> f64 {
     let mut sink = Sink::new();
-    plan.encode(sample, options, &mut sink);
+    encoder.encode(sample, options, &mut sink);
     let (head, payload) = sink.into_parts();
     let scale = rows as f64 / sample.len().max(1) as f64;
-    (head.len() as f64 + payload.len() as f64 * scale) * plan.price(options)
+    (head.len() as f64 + payload.len() as f64 * scale) * encoder.price(options)
 }
 
-/// A few runs of neighbouring values from all over the block, of bounded bytes.
+/// A few runs of neighbouring values, spread over the block and bounded in bytes.
 fn sample<'a>(values: &[&'a [u8]], options: &Options) -> Vec<&'a [u8]> {
     let (run, most_bytes) = match options.profile {
         Profile::Small => (4096, 256 << 10),

@@ -1,3 +1,5 @@
+//! Round trips of byte strings, and crafted and damaged bytes.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -17,7 +19,8 @@ fn slices<T: AsRef<[u8]>>(values: &[T]) -> Vec<&[u8]> {
     values.iter().map(AsRef::as_ref).collect()
 }
 
-/// Encodes and reads back whole, in parts and by row, under every profile and forced encoding.
+/// Encodes values and reads them back whole, in parts and by row, under every profile and forced
+/// encoding.
 fn round_trip(values: &[&[u8]]) {
     for profile in [Profile::Fast, Profile::Balanced, Profile::Small] {
         for force in FORCED.iter().copied().map(Some).chain([None]) {
@@ -76,7 +79,7 @@ fn too_many_bytes_are_refused_not_allocated() {
     assert!(matches!(error, Error::LimitExceeded(_)));
 }
 
-/// Whatever bytes a reader gets, it returns.
+/// Reading any bytes must return, with an error or not.
 fn survive(head: &[u8], payload: &[u8], rows: usize) {
     let mut source = Source::new(head, payload);
     if let Ok(strings) = Strings::parse(&mut source, rows) {
@@ -119,20 +122,31 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn arbitrary_bytes(values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..12), 0..80), repeat in 1usize..30) {
+    fn arbitrary_bytes(
+        values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..12), 0..80),
+        repeat in 1usize..30,
+    ) {
         let all: Vec<&[u8]> = (0..repeat).flat_map(|_| values.iter().map(Vec::as_slice)).collect();
         round_trip(&all);
     }
 
     #[test]
-    fn hexadecimal_text(words in prop::collection::vec(any::<[u8; 12]>(), 1..80), bytes in 0usize..12, upper: bool) {
-        let text = |w: &[u8; 12]| w[..bytes].iter().map(|b| if upper { format!("{b:02X}") } else { format!("{b:02x}") }).collect::<String>();
+    fn hexadecimal_text(
+        words in prop::collection::vec(any::<[u8; 12]>(), 1..80),
+        bytes in 0usize..12,
+        upper: bool,
+    ) {
+        let digits = |b: &u8| if upper { format!("{b:02X}") } else { format!("{b:02x}") };
+        let text = |w: &[u8; 12]| w[..bytes].iter().map(digits).collect::<String>();
         let values: Vec<String> = words.iter().map(text).collect();
         round_trip(&slices(&values));
     }
 
     #[test]
-    fn small_alphabets(values in prop::collection::vec("[a-f0-9.:]{0,20}", 1..60), fixed in prop::collection::vec("[A-C]-[0-9]{3}/[a-z]x", 1..60)) {
+    fn small_alphabets(
+        values in prop::collection::vec("[a-f0-9.:]{0,20}", 1..60),
+        fixed in prop::collection::vec("[A-C]-[0-9]{3}/[a-z]x", 1..60),
+    ) {
         round_trip(&slices(&values));
         round_trip(&slices(&fixed));
     }

@@ -1,13 +1,13 @@
-//! Groups of neighbouring symbols as one code, for [`super::packed`]: the alphabets of up to eight
-//! characters multiplied, as the digits of a number of mixed radix, the first character the most
-//! significant.
+//! Groups of neighbouring characters coded as one mixed-radix number, for [`super::packed`]: up to
+//! eight characters are its digits, the sizes of their alphabets the radices, and the first
+//! character is the most significant.
 //!
-//! Three decimal digits take 10 bits so, not 12; and one look-up in a table of at most 4,096
-//! entries gives up to eight characters at a time.
+//! Three decimal digits then take 10 bits instead of 12, and one look-up in a table of at most
+//! 4,096 entries gives up to eight characters.
 
 /// The most codes of a group.
 pub(super) const MAX_CODES: usize = 4096;
-/// The most characters of a group: what an 8-byte store writes.
+/// The most characters of a group: as many as an 8-byte store writes.
 pub(super) const MAX_CHARS: usize = 8;
 
 /// The sorted distinct bytes that occur at one place.
@@ -21,7 +21,7 @@ pub(super) struct ByteSet([u64; 4]);
 /// Neighbouring characters that share a code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
-    /// One alphabet a character.
+    /// One alphabet for each character.
     pub(super) alphabets: Vec<Alphabet>,
     /// Bits of a code.
     pub(super) width: u32,
@@ -43,7 +43,8 @@ impl ByteSet {
 }
 
 impl Alphabet {
-    /// The alphabet of stored bytes, which must be strictly ascending and at least one.
+    /// The alphabet of stored bytes; `None` unless there is at least one and they are strictly
+    /// ascending.
     pub(super) fn new(bytes: &[u8]) -> Option<Self> {
         (!bytes.is_empty() && bytes.is_sorted_by(|a, b| a < b)).then(|| Alphabet(bytes.to_vec()))
     }
@@ -63,7 +64,7 @@ impl Group {
         Group { alphabets, width: codes.next_power_of_two().trailing_zeros(), codes }
     }
 
-    /// Gathers characters from the left while they fit: the rule is part of the format.
+    /// Groups characters from the left, as many as fit. This rule is part of the format.
     pub(super) fn gather<'a>(alphabets: impl Iterator<Item = &'a Alphabet>) -> Vec<Self> {
         let mut groups = Vec::new();
         let (mut group, mut codes) = (Vec::new(), 1);
@@ -147,7 +148,7 @@ impl BitWriter {
         }
     }
 
-    /// Fills up the last byte; returns the bytes so far.
+    /// Pads the last byte; returns the number of bytes so far.
     pub(super) fn align(&mut self) -> usize {
         let n = self.filled.div_ceil(8) as usize;
         self.bytes.extend_from_slice(&self.bits.to_le_bytes()[..n]);
@@ -160,7 +161,7 @@ impl BitWriter {
     }
 }
 
-/// The code of `width` bits (at most 12) at `bit`; bits behind the end are zeros.
+/// The code of `width` bits (at most 12) at `bit`; bits past the end are zeros.
 pub(super) fn read_code(bytes: &[u8], bit: usize, width: u32) -> usize {
     let mut four = [0; 4];
     let rest = bytes.get(bit >> 3..).unwrap_or_default();
@@ -169,7 +170,7 @@ pub(super) fn read_code(bytes: &[u8], bit: usize, width: u32) -> usize {
     (u32::from_le_bytes(four) >> (bit & 7)) as usize & ((1 << width) - 1)
 }
 
-/// Copies `codes` to `padded`, with room behind them for an 8-byte load at any code.
+/// Copies `codes` to `padded`, with padding for an 8-byte load at any code.
 pub(super) fn pad(codes: &[u8], padded: &mut Vec<u8>) {
     padded.clear();
     padded.extend_from_slice(codes);
@@ -177,8 +178,8 @@ pub(super) fn pad(codes: &[u8], padded: &mut Vec<u8>) {
 }
 
 /// Looks up `count` codes of one group in `padded` (see [`pad`]) and writes their characters to
-/// `text`, which has room for one store of eight bytes behind the last. Returns whether all codes
-/// are in use.
+/// `text`, which must have space for one 8-byte store past the last. Returns whether all codes are
+/// in use.
 pub(super) fn look_up(
     group: &Group,
     table: &[u64],
@@ -227,7 +228,7 @@ fn look_up_by<const CHARS: usize>(
     most < group.codes
 }
 
-/// Eight bytes at `at`.
+/// The eight bytes at `at`.
 #[inline(always)]
 pub(super) fn load(bytes: &[u8], at: usize) -> u64 {
     let mut eight = [0; 8];

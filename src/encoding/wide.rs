@@ -5,7 +5,7 @@
 //! │ 1 │ low words: unsigned │ high words: signed │
 //! ```
 //!
-//! Nearly all decimals in the world fit 64 bits; those that do cost what whole numbers cost.
+//! Nearly all decimals in practice fit 64 bits, and then cost no more than integers.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Machine words: what integer encodings are generic over. Signed values are handled as unsigned
-//! words of the same bits; only the search for the minimum asks whether they are signed.
+//! Machine words: integer encodings are generic over them. Signed values are handled as unsigned
+//! words of the same bits; signedness matters only where values are compared.
 
 use super::kernels::lanes::Lane;
 

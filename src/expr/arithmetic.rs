@@ -1,6 +1,6 @@
-//! Arithmetic over doubles, or over whole numbers of 64 bits that wrap, as a list of steps: a few
-//! hundred rows at a time go through all of them while they are in the first cache (Boncz,
-//! Zukowski, Nes: "MonetDB/X100", 2005), and no array is made in between. It never fails.
+//! Arithmetic over doubles, or over wrapping 64-bit integers, as a list of steps. A few hundred
+//! rows at a time go through all steps while they are in the L1 cache (Boncz, Zukowski, Nes:
+//! "MonetDB/X100", 2005), without intermediate arrays. It never fails.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,78 +19,77 @@ use crate::error::{Error, Result};
 /// Rows that go through all steps at a time.
 const PIECE: usize = 512;
 
-/// What a step does with two numbers.
+/// The operation of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// Their sum.
+    /// `left + right`.
     Add,
-    /// The left one less the right one.
+    /// `left - right`.
     Subtract,
-    /// Their product.
+    /// `left * right`.
     Multiply,
-    /// The left one by the right one; of whole numbers by a positive literal only, since others may
-    /// fail.
+    /// `left / right`; of integers only by a positive literal, since other divisors may fail.
     Divide,
-    /// What remains of the left one, divided by the right one: of whole numbers, and as there.
+    /// `left % right`; of integers only by a positive literal.
     Remainder,
 }
 
-/// Where a step takes a number from.
+/// An argument of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Source<T> {
-    /// An input of the expression, by its place among them.
+pub enum Argument<T> {
+    /// An input of the expression, by its index.
     Input(usize),
-    /// The same for all rows.
+    /// A literal.
     Literal(T),
-    /// A step before.
+    /// The result of an earlier step, by its index.
     Step(usize),
 }
 
-impl<T: Number> Source<T> {
-    /// Whether both give the same numbers, bit for bit.
-    fn is(self, other: Source<T>) -> bool {
+impl<T: Number> Argument<T> {
+    /// Whether both have the same numbers, bit for bit.
+    fn is_identical(self, other: Argument<T>) -> bool {
         match (self, other) {
-            (Source::Literal(a), Source::Literal(b)) => a.bits() == b.bits(),
+            (Argument::Literal(a), Argument::Literal(b)) => a.bits() == b.bits(),
             (a, b) => a == b,
         }
     }
 }
 
-/// Steps, of which the last gives the result.
+/// Steps; the last one computes the result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Steps<T>(Vec<(Operator, Source<T>, Source<T>)>);
+pub struct Steps<T>(Vec<(Operator, Argument<T>, Argument<T>)>);
 
-/// Arithmetic over one type. Inputs of other types of numbers are converted to it.
+/// Arithmetic over one type, to which inputs of other numeric types are converted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arithmetic {
     /// Over doubles.
     Floats(Steps<f64>),
-    /// Over whole numbers.
+    /// Over integers.
     Ints(Steps<i64>),
 }
 
-/// The results of some rows; what null rows hold is arbitrary.
+/// The results of some rows; those of null rows are arbitrary.
 #[derive(Debug)]
 pub enum Computed {
-    /// Of doubles.
+    /// Doubles.
     Floats(Vec<f64>),
-    /// Of whole numbers.
+    /// Integers.
     Ints(Vec<i64>),
 }
 
 /// A number that steps compute with.
 pub trait Number: Copy + Default + PartialEq {
-    /// Its bits: there are two zeros among doubles.
+    /// Its bits, which distinguish the two zeros of doubles.
     fn bits(self) -> u64;
-    /// What an operator makes of two.
+    /// The result of an operator.
     fn apply(operator: Operator, left: Self, right: Self) -> Self;
-    /// Applies a division to many numbers at once, by one; false if there is no better way than
-    /// each by itself.
+    /// Divides many numbers by the same one; returns false, with nothing done, if there is no
+    /// faster way than one by one.
     fn divide(_operator: Operator, _left: &[Self], _right: Self, _to: &mut [Self]) -> bool {
         false
     }
-    /// The values of an array of numbers that this type takes in, whatever null rows hold; `None`
-    /// of another.
+    /// The values of a numeric array as this type, arbitrary for null rows; `None` for arrays of
+    /// other types.
     fn values(array: &ArrayRef) -> Option<Cow<'_, [Self]>>;
 }
 
@@ -115,7 +114,8 @@ impl Number for f64 {
             array => Some(array.values().iter().map(|v| *v as f64).collect()),
             ArrowType::Float64 => Some(Cow::Borrowed(array.as_primitive::<Float64Type>().values())),
             ArrowType::Float32 => {
-                Some(array.as_primitive::<Float32Type>().values().iter().map(|v| f64::from(*v)).collect())
+                let values = array.as_primitive::<Float32Type>().values();
+                Some(values.iter().map(|v| f64::from(*v)).collect())
             }
             _ => None,
         }
@@ -163,9 +163,9 @@ impl Number for i64 {
     }
 }
 
-/// Numbers of a piece, or the one that all of them are.
+/// The numbers of a piece, or one number for all rows.
 #[derive(Clone, Copy)]
-enum Operand<'a, T> {
+enum Values<'a, T> {
     Each(&'a [T]),
     All(T),
 }
@@ -176,7 +176,7 @@ impl<T: Number> Steps<T> {
         Steps(Vec::new())
     }
 
-    /// How many there are.
+    /// The number of steps.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -186,14 +186,18 @@ impl<T: Number> Steps<T> {
         self.0.is_empty()
     }
 
-    /// Adds a step, unless it is there, and gives its result.
-    pub fn push(&mut self, operator: Operator, left: Source<T>, right: Source<T>) -> Source<T> {
+    /// Adds a step, unless there is an identical one, and returns its result.
+    pub fn push(
+        &mut self,
+        operator: Operator,
+        left: Argument<T>,
+        right: Argument<T>,
+    ) -> Argument<T> {
         let step = (operator, left, right);
-        let known = self
-            .0
-            .iter()
-            .position(|known| known.0 == operator && left.is(known.1) && right.is(known.2));
-        Source::Step(known.unwrap_or_else(|| {
+        let known = self.0.iter().position(|known| {
+            known.0 == operator && left.is_identical(known.1) && right.is_identical(known.2)
+        });
+        Argument::Step(known.unwrap_or_else(|| {
             self.0.push(step);
             self.0.len() - 1
         }))
@@ -201,31 +205,32 @@ impl<T: Number> Steps<T> {
 
     fn run(&self, inputs: &[ArrayRef], rows: usize) -> Result<Vec<T>> {
         let inputs: Option<Vec<_>> = inputs.iter().map(T::values).collect();
-        let inputs = inputs
-            .ok_or_else(|| Error::InvalidInput("arithmetic over what is no number".into()))?;
+        let inputs = inputs.ok_or_else(|| {
+            Error::InvalidInput("arithmetic over values that are not numbers".into())
+        })?;
         let mut results = vec![T::default(); rows];
-        let mut room = vec![T::default(); self.0.len().saturating_sub(1) * PIECE];
+        let mut scratch = vec![T::default(); self.0.len().saturating_sub(1) * PIECE];
         for (piece, result) in results.chunks_mut(PIECE).enumerate() {
             let (start, len) = (piece * PIECE, result.len());
             for (at, (operator, left, right)) in self.0.iter().enumerate() {
-                // The last step's numbers go where they are wanted.
-                let (before, to) = match room.split_at_mut_checked(at * PIECE) {
+                // The last step writes to the results, the others to the scratch space.
+                let (before, to) = match scratch.split_at_mut_checked(at * PIECE) {
                     Some((before, behind)) if !behind.is_empty() => (before, behind.get_mut(..len)),
                     Some((before, _)) => (before, Some(&mut *result)),
                     None => continue,
                 };
-                let operand = |source: &Source<T>| match source {
-                    Source::Input(input) => {
+                let values = |argument: &Argument<T>| match argument {
+                    Argument::Input(input) => {
                         let rows =
                             inputs.get(*input).and_then(|input| input.get(start..start + len));
-                        Operand::Each(rows.unwrap_or_default())
+                        Values::Each(rows.unwrap_or_default())
                     }
-                    Source::Literal(value) => Operand::All(*value),
-                    Source::Step(step) => Operand::Each(
+                    Argument::Literal(value) => Values::All(*value),
+                    Argument::Step(step) => Values::Each(
                         before.get(step * PIECE..step * PIECE + len).unwrap_or_default(),
                     ),
                 };
-                let (left, right) = (operand(left), operand(right));
+                let (left, right) = (values(left), values(right));
                 apply(*operator, left, right, to.unwrap_or_default());
             }
         }
@@ -239,8 +244,8 @@ impl<T: Number> Default for Steps<T> {
     }
 }
 
-/// One step of a piece.
-fn apply<T: Number>(operator: Operator, left: Operand<'_, T>, right: Operand<'_, T>, to: &mut [T]) {
+/// Applies one step to a piece.
+fn apply<T: Number>(operator: Operator, left: Values<'_, T>, right: Values<'_, T>, to: &mut [T]) {
     macro_rules! each {
         ($operator:path) => {
             simd(
@@ -249,7 +254,7 @@ fn apply<T: Number>(operator: Operator, left: Operand<'_, T>, right: Operand<'_,
             )
         };
     }
-    if let (Operator::Divide | Operator::Remainder, Operand::Each(left), Operand::All(right)) =
+    if let (Operator::Divide | Operator::Remainder, Values::Each(left), Values::All(right)) =
         (operator, left, right)
         && T::divide(operator, left, right, to)
     {
@@ -266,31 +271,30 @@ fn apply<T: Number>(operator: Operator, left: Operand<'_, T>, right: Operand<'_,
 
 #[inline(always)]
 fn each<T: Number>(
-    left: Operand<'_, T>,
-    right: Operand<'_, T>,
+    left: Values<'_, T>,
+    right: Values<'_, T>,
     to: &mut [T],
     apply: impl Fn(T, T) -> T,
 ) {
     match (left, right) {
-        (Operand::Each(left), Operand::Each(right)) => {
+        (Values::Each(left), Values::Each(right)) => {
             to.iter_mut()
                 .zip(left)
                 .zip(right)
                 .for_each(|((to, left), right)| *to = apply(*left, *right));
         }
-        (Operand::Each(left), Operand::All(right)) => {
+        (Values::Each(left), Values::All(right)) => {
             to.iter_mut().zip(left).for_each(|(to, left)| *to = apply(*left, right));
         }
-        (Operand::All(left), Operand::Each(right)) => {
+        (Values::All(left), Values::Each(right)) => {
             to.iter_mut().zip(right).for_each(|(to, right)| *to = apply(left, *right));
         }
-        (Operand::All(left), Operand::All(right)) => to.fill(apply(left, right)),
+        (Values::All(left), Values::All(right)) => to.fill(apply(left, right)),
     }
 }
 
 impl Arithmetic {
-    /// The results for `rows` rows, of whose inputs these are the values, and which of them are not
-    /// null.
+    /// The results for `rows` rows of these inputs, and their validity.
     pub fn compute(
         &self,
         inputs: &[ArrayRef],
@@ -333,15 +337,15 @@ mod tests {
             let a: Vec<f64> = (0..rows).map(|i| i as f64 * 0.25 - 3.0).collect();
             let b: Vec<i32> = (0..rows as i32).map(|i| i % 7 - 3).collect();
             let mut steps = Steps::new();
-            let difference = steps.push(Operator::Subtract, Source::Input(0), Source::Input(1));
+            let difference = steps.push(Operator::Subtract, Argument::Input(0), Argument::Input(1));
             let square = steps.push(Operator::Multiply, difference, difference);
-            let halved = steps.push(Operator::Divide, Source::Literal(1.0), square);
+            let halved = steps.push(Operator::Divide, Argument::Literal(1.0), square);
             assert_eq!(
-                steps.push(Operator::Subtract, Source::Input(0), Source::Input(1)),
+                steps.push(Operator::Subtract, Argument::Input(0), Argument::Input(1)),
                 difference
             );
-            assert!(!Source::Literal(0.0).is(Source::Literal(-0.0)));
-            steps.push(Operator::Add, halved, Source::Literal(2.0));
+            assert!(!Argument::Literal(0.0).is_identical(Argument::Literal(-0.0)));
+            steps.push(Operator::Add, halved, Argument::Literal(2.0));
             let nulls = NullBuffer::from_iter((0..rows).map(|i| i % 5 > 0));
             let inputs: [ArrayRef; 2] = [
                 Arc::new(Float64Array::from(a.clone())),
@@ -360,10 +364,10 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_wrap() {
+    fn integers_wrap() {
         let mut steps = Steps::new();
-        let triple = steps.push(Operator::Multiply, Source::Input(0), Source::Literal(3));
-        steps.push(Operator::Add, Source::Input(0), triple);
+        let triple = steps.push(Operator::Multiply, Argument::Input(0), Argument::Literal(3));
+        steps.push(Operator::Add, Argument::Input(0), triple);
         let values = [i64::MAX, i64::MIN, -1, 5];
         let inputs: [ArrayRef; 1] = [Arc::new(Int64Array::from(values.to_vec()))];
         let found = Arithmetic::Ints(steps).evaluate(&inputs, 4).unwrap();

@@ -1,5 +1,4 @@
-//! Parts of dates and of timestamps without a zone, by whole numbers alone: the hour of an instant,
-//! the month of a day.
+//! Parts of dates and of timestamps without a zone, such as hour and month, by integer arithmetic.
 
 use std::sync::Arc;
 
@@ -16,41 +15,41 @@ use super::expression::Function;
 use crate::encoding::kernels::dispatch::simd;
 use crate::error::Result;
 
-/// Days of 400 years, after which the calendar comes back; whole weeks, too.
+/// Days of 400 years, after which the calendar and its weekdays repeat.
 const ERA: i64 = 146_097;
-/// So many eras before 1970 and after are looked at: fewer than all libraries know.
+/// Dates within this many eras of 1970 are supported, which is less than other libraries do.
 const ERAS: i64 = 600;
-/// From 0000-03-01 to 1970-01-01.
+/// Days from 0000-03-01 to 1970-01-01.
 const EPOCH: i64 = 719_468;
 
-/// Which part.
+/// A part of a date or timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The calendar's year.
+    /// The year.
     Year,
-    /// From 1 on.
+    /// The quarter, from 1.
     Quarter,
-    /// From 1 on.
+    /// The month, from 1.
     Month,
-    /// Of the month, from 1 on.
+    /// The day of the month, from 1.
     Day,
-    /// Of the year, from 1 on.
+    /// The day of the year, from 1.
     DayOfYear,
-    /// Sunday is 0.
+    /// The day of the week; Sunday is 0.
     DayOfWeek,
-    /// Of the day.
+    /// The hour of the day.
     Hour,
-    /// Of the hour.
+    /// The minute of the hour.
     Minute,
-    /// Of the minute, without its fraction.
+    /// The second of the minute, without its fraction.
     Second,
-    /// The day itself, as a date.
+    /// The date.
     Date,
 }
 
 impl Part {
-    /// As SQL calls it.
-    pub fn of(name: &str) -> Option<Self> {
+    /// The part with this name in SQL.
+    pub fn from_name(name: &str) -> Option<Self> {
         Some(match name.to_ascii_lowercase().as_str() {
             "year" => Part::Year,
             "quarter" => Part::Quarter,
@@ -65,7 +64,7 @@ impl Part {
         })
     }
 
-    /// Between what its values lie, where that is not as wide as time.
+    /// The least and the greatest value of the part, if they are independent of the input's range.
     pub fn bounds(self) -> Option<(i64, i64)> {
         match self {
             Part::Year | Part::Date => None,
@@ -79,8 +78,8 @@ impl Part {
         }
     }
 
-    /// How many units of the clock a day has; 1 of what the calendar tells.
-    fn a_day(self) -> i64 {
+    /// How many hours, minutes or seconds a day has; 1 for parts of the calendar.
+    fn units_per_day(self) -> i64 {
         match self {
             Part::Hour => 24,
             Part::Minute => 1_440,
@@ -95,39 +94,40 @@ impl Part {
 pub struct DatePart {
     part: Part,
     data_type: ArrowType,
-    /// What is divided by it counts from so many days before 1970 on: days, or units of the clock.
+    /// Column units per day, or per hour, minute or second.
     divisor: Divisor,
+    /// Values are counted from this many days before 1970, so that counts are not negative.
     days: i64,
-    /// The same in the units of the column. Values beyond it are rare, and left to `others`.
+    /// These days in the units of the column. Values beyond it are rare, and left to `fallback`.
     offset: i64,
-    others: Arc<dyn Function>,
+    fallback: Arc<dyn Function>,
 }
 
 impl DatePart {
-    /// For a column of this type; `None` where there is nothing to gain or know. `others` computes
-    /// the same of any value.
-    pub fn new(part: Part, data_type: &ArrowType, others: Arc<dyn Function>) -> Option<Self> {
-        let a_day: i64 = match data_type {
-            ArrowType::Date32 if part.a_day() == 1 => 1,
+    /// The part of a column of this type; `None` for unsupported types. `fallback` computes the
+    /// same for any values.
+    pub fn new(part: Part, data_type: &ArrowType, fallback: Arc<dyn Function>) -> Option<Self> {
+        let per_day: i64 = match data_type {
+            ArrowType::Date32 if part.units_per_day() == 1 => 1,
             ArrowType::Timestamp(TimeUnit::Second, None) => 86_400,
             ArrowType::Timestamp(TimeUnit::Millisecond, None) => 86_400_000,
             ArrowType::Timestamp(TimeUnit::Microsecond, None) => 86_400_000_000,
             ArrowType::Timestamp(TimeUnit::Nanosecond, None) => 86_400_000_000_000,
             _ => return None,
         };
-        let days = ((1 << 61) / a_day).min(ERAS * ERA);
-        let divisor = Divisor::new(a_day / part.a_day())?;
+        let days = ((1 << 61) / per_day).min(ERAS * ERA);
+        let divisor = Divisor::new(per_day / part.units_per_day())?;
         Some(DatePart {
             part,
             data_type: data_type.clone(),
             divisor,
             days,
-            offset: days * a_day,
-            others,
+            offset: days * per_day,
+            fallback,
         })
     }
 
-    /// Days, or units of the clock, since some midnight before all values that are near.
+    /// Days, hours, minutes or seconds since a midnight before all values in range.
     #[inline(always)]
     fn count(&self, value: i64) -> i64 {
         self.divisor.quotient(value.wrapping_add(self.offset))
@@ -135,52 +135,52 @@ impl DatePart {
 
     /// The part for a count.
     #[inline(always)]
-    fn of_count(&self, count: i64) -> i32 {
+    fn part_of_count(&self, count: i64) -> i32 {
         match self.part {
             Part::Hour => (count as u64 % 24) as i32,
             Part::Minute | Part::Second => (count as u64 % 60) as i32,
-            // 1970 began with a Thursday.
+            // 1970 began on a Thursday.
             Part::DayOfWeek => (count - self.days + 4).rem_euclid(7) as i32,
             Part::Date => (count - self.days) as i32,
-            part => calendar(part, count - self.days),
+            part => calendar_part(part, count - self.days),
         }
     }
 
     fn run(&self, values: &[i64]) -> Vec<i32> {
-        // Neighbours are often of one day, or hour.
+        // Neighbouring values often have the same day or hour.
         let (mut last, mut result) = (-1, 0);
         let part = |value: &i64| {
             let count = self.count(*value);
             if count != last {
-                (last, result) = (count, self.of_count(count));
+                (last, result) = (count, self.part_of_count(count));
             }
             result
         };
         values.iter().map(part).collect()
     }
 
-    fn is_near(&self, value: i64) -> bool {
+    fn in_range(&self, value: i64) -> bool {
         (-self.offset..=self.offset).contains(&value)
     }
 }
 
-/// What the calendar says of a day since 1970, of the eras around it (Howard Hinnant:
-/// "chrono-Compatible Low-Level Date Algorithms").
-fn calendar(part: Part, day: i64) -> i32 {
+/// A part of a day since 1970, for days within [`ERAS`] (Howard Hinnant: "chrono-Compatible
+/// Low-Level Date Algorithms").
+fn calendar_part(part: Part, day: i64) -> i32 {
     let day = day + EPOCH + ERAS * ERA;
     let (era, day) = (day / ERA - ERAS, (day % ERA) as u32);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    // Since March.
+    // Days and months since the first of March.
     let day = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day + 2) / 153;
-    let late = month >= 10;
-    let in_year = if late { month - 9 } else { month + 3 } as i32;
-    let year = year + u32::from(late);
+    let next_year = month >= 10;
+    let in_year = if next_year { month - 9 } else { month + 3 } as i32;
+    let year = year + u32::from(next_year);
     match part {
         Part::Year => (era * 400 + i64::from(year)) as i32,
         Part::Quarter => (in_year - 1) / 3 + 1,
         Part::Month => in_year,
-        Part::DayOfYear if late => day as i32 - 305,
+        Part::DayOfYear if next_year => day as i32 - 305,
         Part::DayOfYear => {
             let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
             day as i32 + 60 + i32::from(leap)
@@ -194,14 +194,14 @@ impl Function for DatePart {
         let input = inputs.first().filter(|input| *input.data_type() == self.data_type);
         let Some((values, nulls)) = input.and_then(|input| Some((values(input)?, input.nulls())))
         else {
-            return self.others.evaluate(inputs, rows);
+            return self.fallback.evaluate(inputs, rows);
         };
         let far = simd(
             #[inline(always)]
-            || values.iter().fold(false, |far, value| far | !self.is_near(*value)),
+            || values.iter().fold(false, |far, value| far | !self.in_range(*value)),
         );
         if far {
-            return self.others.evaluate(inputs, rows);
+            return self.fallback.evaluate(inputs, rows);
         }
         let (parts, nulls) = (self.run(&values).into(), nulls.cloned());
         Ok(match self.part {
@@ -210,23 +210,24 @@ impl Function for DatePart {
         })
     }
 
-    fn steady(&self, least: i64, greatest: i64) -> Option<i64> {
-        if !self.is_near(least) || !self.is_near(greatest) {
+    fn constant_over(&self, least: i64, greatest: i64) -> Option<i64> {
+        if !self.in_range(least) || !self.in_range(greatest) {
             return None;
         }
         let (first, last) = (self.count(least), self.count(greatest));
         let month = |count| {
-            (calendar(Part::Year, count - self.days), calendar(Part::Month, count - self.days))
+            let day = count - self.days;
+            (calendar_part(Part::Year, day), calendar_part(Part::Month, day))
         };
         let same = match self.part {
             Part::Year | Part::Quarter | Part::Month => month(first) == month(last),
             _ => first == last,
         };
-        same.then(|| i64::from(self.of_count(first)))
+        same.then(|| i64::from(self.part_of_count(first)))
     }
 }
 
-/// Days or units since 1970.
+/// The values of an array: days or units since 1970.
 fn values(array: &ArrayRef) -> Option<std::borrow::Cow<'_, [i64]>> {
     use std::borrow::Cow::{Borrowed, Owned};
     Some(match array.data_type() {

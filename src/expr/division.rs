@@ -1,7 +1,7 @@
-//! Division of whole numbers by a number that stays the same: a multiplication and a shift
-//! (Granlund, Montgomery: "Division by Invariant Integers using Multiplication", 1994).
+//! Division of integers by an invariant divisor: a multiplication and a shift (Granlund,
+//! Montgomery: "Division by Invariant Integers using Multiplication", 1994).
 
-/// A divisor from 1 on.
+/// A positive divisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Divisor {
     divisor: i64,
@@ -12,7 +12,7 @@ pub struct Divisor {
 }
 
 impl Divisor {
-    /// `None` for what is not positive.
+    /// `None` unless the divisor is positive.
     pub fn new(divisor: i64) -> Option<Self> {
         let wide = u128::try_from(divisor).ok().filter(|divisor| *divisor > 0)?;
         let bits = u128::BITS - (wide - 1).leading_zeros();
@@ -20,7 +20,7 @@ impl Divisor {
         Some(Divisor { divisor, factor, bits })
     }
 
-    /// What remains is dropped.
+    /// The quotient, truncated towards zero.
     #[inline(always)]
     pub fn quotient(self, value: i64) -> i64 {
         let size = value.unsigned_abs();
@@ -32,7 +32,7 @@ impl Divisor {
         (quotient ^ sign) - sign
     }
 
-    /// What remains; it has the sign of the value.
+    /// The remainder, which has the sign of the value.
     #[inline(always)]
     pub fn remainder(self, value: i64) -> i64 {
         value - self.quotient(value) * self.divisor
@@ -48,16 +48,20 @@ mod tests {
         fn it_divides(value: i64, divisor in 1..=i64::MAX, small in 1i64..1000) {
             for divisor in [divisor, small, 1 << (small % 63), (1 << (small % 62)) + 1] {
                 let by = Divisor::new(divisor).unwrap();
-                for value in [value, value >> (small % 64), divisor, divisor - 1, -divisor, i64::MAX, i64::MIN, 0] {
-                    proptest::prop_assert_eq!(by.quotient(value), value / divisor, "{} / {}", value, divisor);
-                    proptest::prop_assert_eq!(by.remainder(value), value % divisor, "{} % {}", value, divisor);
+                let near = [divisor, divisor - 1, -divisor];
+                let others = [value, value >> (small % 64), i64::MAX, i64::MIN, 0];
+                for value in near.into_iter().chain(others) {
+                    let found = (by.quotient(value), by.remainder(value));
+                    proptest::prop_assert_eq!(
+                        found, (value / divisor, value % divisor), "{} / {}", value, divisor
+                    );
                 }
             }
         }
     }
 
     #[test]
-    fn what_is_not_positive_does_not_divide() {
+    fn divisors_must_be_positive() {
         assert_eq!(Divisor::new(0), None);
         assert_eq!(Divisor::new(-3), None);
     }

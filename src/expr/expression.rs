@@ -1,10 +1,9 @@
-//! Scalar expressions: what a fragment computes of a row, as a function of the values of some
-//! columns.
+//! Scalar expressions: functions of the values of some columns of a row.
 //!
-//! The engine above hands whole expression trees in as one [`Function`] over Arrow arrays, so that
-//! every function it knows works here, with its semantics. What makes expressions fast is what is
-//! known *about* them: which columns they read (one column: evaluate once per dictionary value),
-//! whether they keep order (fold a block whose minimum and maximum give one result), and for
+//! The engine above passes whole expression trees as one [`Function`] over Arrow arrays, so that
+//! all its functions work here, with its semantics. Properties of expressions make them fast: which
+//! columns they read (with one column, evaluate once per dictionary value), whether they are
+//! monotone (a block whose minimum and maximum give the same result is constant), and for
 //! arithmetic, a native form.
 
 use std::fmt::Debug;
@@ -19,41 +18,41 @@ use crate::model::Column;
 
 /// A pure function of the values of one row, evaluated over many.
 pub trait Function: Debug + Send + Sync {
-    /// The results for `rows` rows, of whose columns `inputs` are the values in the types of the
-    /// table. An error may be due to a single row.
+    /// The results for `rows` rows; `inputs` are the values of its columns in the table's types. An
+    /// error may be due to a single row.
     fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef>;
 
-    /// The whole number that it gives for all inputs from one whole number to another, if it is
-    /// known to give one.
-    fn steady(&self, _least: i64, _greatest: i64) -> Option<i64> {
+    /// The integer that is the result for all inputs in a range of integers, if the function is
+    /// known to be constant there.
+    fn constant_over(&self, _least: i64, _greatest: i64) -> Option<i64> {
         None
     }
 
-    /// The steps that it consists of, if it is nothing but arithmetic.
+    /// Its native form, if it is pure arithmetic.
     fn arithmetic(&self) -> Option<&Arithmetic> {
         None
     }
 }
 
-/// What is known about a function besides how to evaluate it.
+/// Known properties of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
-    /// The result never falls as the only input rises, is null exactly where the input is, and
-    /// never fails for values between two for which it does not fail.
+    /// The result does not decrease as the only input increases, is null exactly where the input
+    /// is, and does not fail between two inputs for which it does not fail.
     pub monotone: bool,
     /// The result is a float without a fraction: of `round`, `floor`, `ceil`, `trunc`.
     pub integral: bool,
-    /// The result is the only input's number in a type that has all numbers of the input's: to
-    /// compare, group or sum the inputs is to do so with the results.
+    /// The result is the only input's number in a wider type: comparing, grouping or summing the
+    /// inputs is the same as doing so with the results.
     pub widening: bool,
-    /// Results that are not null lie between these whole numbers. Null comes of null alone.
+    /// Results that are not null are between these integers, and null results only from null.
     pub bounds: Option<(i64, i64)>,
 }
 
-/// An expression as a choice between few values.
+/// An expression with few possible values, as an index into a list of them.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// The number of the value, never null; it is 0 where the only input is null.
+    /// Computes the index of the value; never null, and 0 where the only input is null.
     pub number: Expression,
     /// The values, all different.
     pub values: ArrayRef,
@@ -62,23 +61,23 @@ pub struct Choice {
 /// A computed or stored value.
 #[derive(Clone, Debug)]
 pub struct Expression {
-    /// The columns it reads, as positions in the fragment's list, in the order in which the
-    /// function takes them.
+    /// The columns that it reads, as positions in the fragment's list, in the order of the
+    /// function's parameters.
     pub inputs: Vec<usize>,
-    /// What it computes of them; `None` for the value of the only input as it is.
+    /// The function of these columns; `None` stands for the only input itself.
     pub function: Option<Arc<dyn Function>>,
     /// The type of the result.
     pub data_type: ArrowType,
-    /// What is known about the function.
+    /// Properties of the function.
     pub traits: Traits,
-    /// The same as a choice, if it is one.
+    /// The expression as a choice, if it is one.
     pub choice: Option<Arc<Choice>>,
-    /// How EXPLAIN shows it.
+    /// Its text in EXPLAIN.
     pub text: Box<str>,
 }
 
 impl Expression {
-    /// A column as it is, by its position in the fragment's list.
+    /// A plain column, by its position in the fragment's list.
     pub fn column(at: usize, column: &Column) -> Self {
         Expression {
             inputs: vec![at],
@@ -90,7 +89,7 @@ impl Expression {
         }
     }
 
-    /// The column itself, if that is all.
+    /// The column, if the expression is a plain column.
     pub fn as_column(&self) -> Option<usize> {
         match (self.inputs.as_slice(), &self.function) {
             ([only], None) => Some(*only),
@@ -98,12 +97,12 @@ impl Expression {
         }
     }
 
-    /// The arithmetic that it is, if that is all: it never fails.
+    /// The native form, if the expression is pure arithmetic, which never fails.
     pub fn as_arithmetic(&self) -> Option<&Arithmetic> {
         self.function.as_ref()?.arithmetic()
     }
 
-    /// Whether both are the same function, the very same object, of the same columns.
+    /// Whether both are the same function object of the same columns.
     pub fn is_same(&self, other: &Expression) -> bool {
         let same = match (&self.function, &other.function) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
@@ -113,7 +112,7 @@ impl Expression {
         same && self.inputs == other.inputs
     }
 
-    /// The only column that it reads.
+    /// The column that it reads, if it is only one.
     pub fn only_input(&self) -> Option<usize> {
         match self.inputs.as_slice() {
             [only] => Some(*only),
@@ -121,13 +120,13 @@ impl Expression {
         }
     }
 
-    /// The values for `rows` rows of its inputs.
+    /// The results for `rows` rows of its inputs.
     pub fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         match (&self.function, inputs) {
             (Some(function), _) => function.evaluate(inputs, rows),
             (None, [only]) => Ok(Arc::clone(only)),
             (None, _) => Err(crate::Error::InvalidInput(
-                "an expression without a function has one input".into(),
+                "an expression without a function must have one input".into(),
             )),
         }
     }

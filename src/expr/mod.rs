@@ -1,10 +1,9 @@
-//! Expressions free of any engine's types: scalar expressions over Arrow arrays, and the predicates
-//! that prune and that kernels on encoded data judge, as a small closed tree.
+//! Expressions free of any engine's types: scalar expressions over Arrow arrays, and predicates, a
+//! small closed tree that statistics and kernels on encoded data can evaluate.
 //!
-//! Where this stands on the road of a query: `sql/convert` lowers the part of a filter that zone
-//! maps can judge into a [`Predicate`]; `query::prune` holds it against statistics. What a
-//! predicate cannot say becomes [`Predicate::Unknown`], which is always safe: it may be true, false
-//! or null.
+//! `sql/convert` lowers the part of a filter that zone maps can decide into a [`Predicate`];
+//! `query::prune` evaluates it on statistics. Conditions that a predicate cannot express become
+//! [`Predicate::Unknown`], which is always safe: it may be true, false or null.
 
 pub mod arithmetic;
 pub mod date_part;

@@ -1,6 +1,6 @@
-//! Sets of the three truth values of SQL: what a predicate may come to over some rows.
+//! Sets of SQL's three truth values: the possible outcomes of a predicate over some rows.
 
-/// What a predicate is for one row.
+/// The outcome of a predicate for one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The row is kept.
@@ -32,7 +32,7 @@ impl Outcome {
         }
     }
 
-    /// SQL's AND: false wins, then null.
+    /// SQL's AND: false dominates, then null.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -43,23 +43,23 @@ impl Outcome {
     }
 }
 
-/// A set of [`Outcome`]s: each that some row may have. Too large a set is safe, too small a one is
-/// a wrong answer.
+/// The set of [`Outcome`]s that rows may have. Too large a set is safe; too small a set gives wrong
+/// answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcomes(u8);
 
 impl Outcomes {
     /// No outcome: there are no rows.
     pub const NONE: Outcomes = Outcomes(0);
-    /// Anything may be.
+    /// Every outcome is possible.
     pub const ANY: Outcomes = Outcomes(7);
 
     /// The set of one outcome.
-    pub fn only(outcome: Outcome) -> Self {
+    pub fn single(outcome: Outcome) -> Self {
         Outcomes(outcome.bit())
     }
 
-    /// Adds `outcome` where `possible`.
+    /// Adds `outcome` if it is `possible`.
     #[must_use]
     pub fn with(self, outcome: Outcome, possible: bool) -> Self {
         if possible { Outcomes(self.0 | outcome.bit()) } else { self }
@@ -75,13 +75,13 @@ impl Outcomes {
         self.0 == outcome.bit()
     }
 
-    /// What NOT makes of each.
+    /// The outcomes of NOT.
     #[must_use]
     pub fn negated(self) -> Self {
         self.map(Outcome::negated)
     }
 
-    /// What AND makes of each pair.
+    /// The outcomes of AND, for all pairs.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let mut all = Outcomes::NONE;
@@ -93,13 +93,13 @@ impl Outcomes {
         all
     }
 
-    /// What OR makes of each pair.
+    /// The outcomes of OR, for all pairs.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         self.negated().and(other.negated()).negated()
     }
 
-    /// What `IS [expected]` makes of each: never null.
+    /// The outcomes of `IS [expected]`, which is never null.
     #[must_use]
     pub fn is(self, expected: Outcome) -> Self {
         self.map(|outcome| if outcome == expected { Outcome::True } else { Outcome::False })

@@ -6,18 +6,18 @@ use memchr::memmem::Finder;
 #[derive(Clone, Debug)]
 pub struct Pattern {
     text: Box<[u8]>,
-    /// What stands between the `%`: the first part begins the text and the last one ends it.
+    /// The parts between `%`: the first part must start the text, and the last one end it.
     parts: Vec<Part>,
 }
 
 /// Text without `%`.
 #[derive(Clone, Debug)]
 struct Part {
-    /// Literal texts, between each two of them so many `_`, and so many behind.
+    /// Literal texts, each with the number of `_` after it.
     pieces: Vec<(Box<[u8]>, usize)>,
     /// Finds the first literal.
     finder: Finder<'static>,
-    /// Characters in all, where the part is not one literal.
+    /// The number of characters, unless the part is a single literal.
     chars: Option<usize>,
 }
 
@@ -36,12 +36,12 @@ impl Pattern {
         }
     }
 
-    /// The pattern of what starts with these bytes.
+    /// The pattern of texts that start with these bytes.
     pub fn starts_with(prefix: &[u8]) -> Self {
         Pattern { text: prefix.into(), parts: vec![Part::literal(prefix), Part::literal(b"")] }
     }
 
-    /// What every match starts with, and whether everything that starts with it matches.
+    /// The prefix of every match, and whether every text with this prefix matches.
     pub fn prefix(&self) -> (&[u8], bool) {
         let first =
             self.parts.first().and_then(|part| Some((part.chars.is_none(), part.pieces.first()?)));
@@ -83,7 +83,7 @@ impl Part {
         }
         let finder = Finder::new(pieces.first().map_or(&[][..], |(first, _)| first)).into_owned();
         let literal = pieces.len() == 1 && pieces.iter().all(|(_, any)| *any == 0);
-        // What is no first byte of a character is no character.
+        // Continuation bytes of UTF-8 do not count.
         let chars = text.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
         Part { pieces, finder, chars: (!literal).then_some(chars) }
     }
@@ -96,7 +96,7 @@ impl Part {
         self.chars.is_none() && self.pieces.iter().all(|(literal, _)| literal.is_empty())
     }
 
-    /// Where a match at the start of a text ends.
+    /// The end of a match at the start of a text.
     fn match_at(&self, text: &[u8]) -> Option<usize> {
         let mut at = 0;
         for (literal, any) in &self.pieces {
@@ -108,7 +108,7 @@ impl Part {
         Some(at)
     }
 
-    /// Where the first match in a text ends.
+    /// The end of the first match in a text.
     fn find(&self, text: &[u8]) -> Option<usize> {
         if self.chars.is_none() {
             return Some(self.finder.find(text)? + self.finder.needle().len());
@@ -136,7 +136,7 @@ impl Part {
     }
 }
 
-/// Where the character at a place ends; `None` at the end of the text.
+/// The end of the character at an offset; `None` at the end of the text.
 fn next_char(text: &[u8], at: usize) -> Option<usize> {
     text.get(at)?;
     let more = text.iter().skip(at + 1).take_while(|byte| **byte & 0xc0 == 0x80).count();
@@ -177,7 +177,10 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_no_trouble(pattern in prop::collection::vec(any::<u8>(), 0..6), text in prop::collection::vec(any::<u8>(), 0..9)) {
+        fn arbitrary_bytes_do_not_panic(
+            pattern in prop::collection::vec(any::<u8>(), 0..6),
+            text in prop::collection::vec(any::<u8>(), 0..9),
+        ) {
             Pattern::like(&pattern).matches(&text);
         }
     }

@@ -1,4 +1,4 @@
-//! The predicates that zone maps can judge.
+//! The predicates that zone maps can decide.
 
 use crate::expr::{Outcome, Pattern};
 use crate::model::{ColumnId, DataType, Scalar};
@@ -34,11 +34,11 @@ impl Comparison {
     }
 }
 
-/// A column as a predicate sees it: its values, widened without loss or by a cast that keeps order,
-/// to the type in which they are compared.
+/// A column in a predicate, whose values are widened without loss, or by a cast that keeps order,
+/// to the type of the comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operand {
-    /// Which column.
+    /// The column.
     pub column: ColumnId,
     /// The type of the comparison; constants are scalars of this type.
     pub data_type: DataType,
@@ -46,14 +46,14 @@ pub struct Operand {
 
 /// A condition on one row, in SQL's three-valued logic.
 ///
-/// Floats compare as in DataFusion: by IEEE 754 `totalOrder` once −0.0 has been made 0.0.
+/// Floats compare as in DataFusion: by IEEE 754 `totalOrder`, after −0.0 is replaced by 0.0.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Predicate {
     /// The same for every row.
     Constant(Outcome),
-    /// Not expressible here; may be anything.
+    /// A condition that is not expressible here; it may have any outcome.
     Unknown,
-    /// A column against a constant that is not null.
+    /// A column compared with a constant that is not null.
     Compare {
         /// Left side.
         operand: Operand,
@@ -62,7 +62,7 @@ pub enum Predicate {
         /// Right side.
         value: Scalar,
     },
-    /// A column among constants, of which none is null (`IN (…, NULL)` is `… OR NULL`).
+    /// A column in a list of constants that are not null (`IN (…, NULL)` is `… OR NULL`).
     In {
         /// Left side.
         operand: Operand,
@@ -89,7 +89,7 @@ pub enum Predicate {
 }
 
 impl Predicate {
-    /// Calls `f` with every column that the predicate looks at.
+    /// Calls `f` with every column of the predicate.
     pub fn for_each_column(&self, f: &mut impl FnMut(ColumnId)) {
         match self {
             Predicate::Constant(_) | Predicate::Unknown => {}
@@ -104,7 +104,7 @@ impl Predicate {
         }
     }
 
-    /// Whether no statistics could ever decide it.
+    /// Whether no statistics can decide it.
     pub fn is_opaque(&self) -> bool {
         let mut columns = 0;
         self.for_each_column(&mut |_| columns += 1);

@@ -22,7 +22,7 @@ use super::columns::without_dictionary_nulls;
 use super::sources::texts::{names_zone, parse_texts};
 use super::text::number;
 use super::timestamp_text;
-use crate::block::nothing;
+use crate::block::null_array;
 use crate::error::{Error, Result};
 use crate::model::{Column, DataType};
 
@@ -52,7 +52,7 @@ pub fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
         check_certain(column, plain.as_primitive())?;
     }
     match (from, &column.data_type) {
-        (ArrowType::Null, data_type) => Ok(nothing(plain.len(), data_type)),
+        (ArrowType::Null, data_type) => Ok(null_array(plain.len(), data_type)),
         (ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View, _) => {
             parse_strings(column, &plain)
         }

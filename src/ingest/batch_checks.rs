@@ -42,7 +42,7 @@ impl BatchChecks {
                 ticks.into_iter().find(|value| !(least..=greatest).contains(&i128::from(*value)))
             {
                 return Err(Error::InvalidInput(format!(
-                    "{file}: column '{}': {value} is no value of type {data_type}, which goes \
+                    "{file}: column '{}': {value} is not a value of type {data_type}, which goes \
                      from {least} to {greatest}",
                     field.name()
                 )));

@@ -25,7 +25,7 @@ use super::task::Task;
 use super::tiers;
 use super::widening::check_widening;
 use crate::error::{Error, Result};
-use crate::manifest::Source;
+use crate::manifest::LoadedSource;
 use crate::model::{Arrangement, Schema};
 use crate::store::{Changes, NewSegment, TableWriter};
 
@@ -72,7 +72,7 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
             let Some(source) = plan.sources.get(number).and_then(Option::as_ref) else { continue };
             let counts = loading.accounting.counts(number);
             let done = number < end;
-            sources.push(Source {
+            sources.push(LoadedSource {
                 rows: source.rows + counts.stored + counts.rejected,
                 rejected: source.rejected + counts.rejected,
                 pieces: if done { 0 } else { pieces },
@@ -203,7 +203,7 @@ impl<'a> Loading<'a> {
     }
 
     /// Commits what was written.
-    fn commit(&mut self, stored: Stored, sources: Vec<Source>) -> Result<()> {
+    fn commit(&mut self, stored: Stored, sources: Vec<LoadedSource>) -> Result<()> {
         let Stored { schema, arrangement, segments } = stored;
         self.report.segments += segments.len() as u64;
         let loaded = segments.iter().map(|(_, segment)| segment.length).sum();
@@ -218,7 +218,7 @@ impl<'a> Loading<'a> {
         self.report.generation = commit.generation;
         self.report.bytes_metadata += commit.metadata_bytes;
         self.report.bytes_written += commit.written_bytes;
-        self.report.traffic = commit.traffic;
+        self.report.write_volume = commit.write_volume;
         self.report.commits += 1;
         self.accounting.publish()
     }

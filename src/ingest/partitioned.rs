@@ -15,7 +15,7 @@ use arrow_select::interleave::interleave;
 use rayon::prelude::*;
 
 use super::columns::{SegmentLimits, join, stored_type, value_bytes, widened};
-use crate::block::nothing;
+use crate::block::null_array;
 use crate::error::{Error, Result};
 use crate::model::{ColumnId, DataType};
 use crate::segment::writer::{InputColumn, SegmentInput};
@@ -174,7 +174,7 @@ impl PartitionedRows {
                 let found = waiting.columns.iter().find(|(known, ..)| *known == id);
                 arrays.push(match found {
                     Some((.., array)) => widened(&name, array, &data_type)?,
-                    None => nothing(waiting.partitions.len(), &data_type),
+                    None => null_array(waiting.partitions.len(), &data_type),
                 });
             }
             let layout = arrays.first().map(|array| array.data_type().clone());

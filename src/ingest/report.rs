@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::rejects::Reject;
 use super::sources::csv::Guess;
-use crate::manifest::Traffic;
+use crate::manifest::WriteVolume;
 
 /// The report of a load.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,7 @@ pub struct LoadReport {
     /// All bytes written: segments, merged segments, manifest files.
     pub bytes_written: u64,
     /// Bytes loaded and written over the life of the table.
-    pub traffic: Traffic,
+    pub write_volume: WriteVolume,
     /// Number of commits; 0 if nothing changed.
     pub commits: u64,
     /// Inputs that were skipped because they were loaded before.

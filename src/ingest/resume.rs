@@ -15,7 +15,7 @@ use std::time::UNIX_EPOCH;
 use super::rejects::PriorRejects;
 use super::sources::input::{Input, hasher};
 use crate::error::{Error, Result};
-use crate::manifest::{Id, Source, layout};
+use crate::manifest::{Id, LoadedSource, layout};
 
 /// What to do with an input that was loaded before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(super) struct LoadPlan {
     /// The inputs to read.
     pub(super) inputs: Vec<Input>,
     /// The ledger entry of each of them once it is read; `None` for an input that is no file.
-    pub(super) sources: Vec<Option<Source>>,
+    pub(super) sources: Vec<Option<LoadedSource>>,
     /// Inputs that are left out because they were loaded before.
     pub(super) skipped: Vec<String>,
     /// Inputs that were partly loaded before.
@@ -56,7 +56,7 @@ pub(super) struct LoadPlan {
 /// Compares the inputs with the `known` entries of the ledger.
 pub(super) fn plan_load(
     inputs: Vec<Input>,
-    known: &[Source],
+    known: &[LoadedSource],
     if_loaded: IfLoaded,
 ) -> Result<LoadPlan> {
     let mut found = Vec::with_capacity(inputs.len());
@@ -119,7 +119,7 @@ pub(super) fn plan_load(
             Some(before) => return Err(loaded_before(&name, &new, before)),
             None => {
                 plan.inputs.push(input);
-                plan.sources.push(Some(Source { load: id, ..new }));
+                plan.sources.push(Some(LoadedSource { load: id, ..new }));
             }
         }
     }
@@ -128,12 +128,12 @@ pub(super) fn plan_load(
 
 /// The stopped load that these inputs belong to, if any.
 fn stopped_load<'a>(
-    inputs: impl Iterator<Item = Option<&'a Source>> + Clone,
-    known: &[Source],
+    inputs: impl Iterator<Item = Option<&'a LoadedSource>> + Clone,
+    known: &[LoadedSource],
     if_loaded: IfLoaded,
 ) -> Option<Id> {
     let is_open =
-        |source: &&Source| !source.done && inputs.clone().any(|new| same_path(new, source));
+        |source: &&LoadedSource| !source.done && inputs.clone().any(|new| same_path(new, source));
     known
         .iter()
         .rev()
@@ -143,7 +143,7 @@ fn stopped_load<'a>(
 }
 
 /// The rows that a load has rejected, by input.
-fn rejected_by(load: Id, known: &[Source], all_known: bool) -> Vec<(Arc<str>, u64)> {
+fn rejected_by(load: Id, known: &[LoadedSource], all_known: bool) -> Vec<(Arc<str>, u64)> {
     let of_load =
         known.iter().filter(|source| source.load == load && source.rejected > 0 && all_known);
     of_load.map(|source| (Arc::clone(&source.path), source.rejected)).collect()
@@ -152,7 +152,7 @@ fn rejected_by(load: Id, known: &[Source], all_known: bool) -> Vec<(Arc<str>, u6
 /// See [`super::load::rejected_before`].
 pub(super) fn rejected_before(
     inputs: &[Input],
-    known: &[Source],
+    known: &[LoadedSource],
     if_loaded: IfLoaded,
 ) -> Result<u64> {
     let found = inputs.iter().map(identity).collect::<Result<Vec<_>>>()?;
@@ -162,22 +162,26 @@ pub(super) fn rejected_before(
     Ok(rows.iter().map(|(_, rows)| rows).sum())
 }
 
-fn same_path(new: Option<&Source>, known: &Source) -> bool {
+fn same_path(new: Option<&LoadedSource>, known: &LoadedSource) -> bool {
     new.is_some_and(|new| new.path == known.path)
 }
 
 /// The entry of an input that was loaded completely.
-fn find_loaded<'a>(new: &Source, known: &'a [Source], path: &Path) -> Result<Option<&'a Source>> {
-    let same_size: Vec<&Source> =
+fn find_loaded<'a>(
+    new: &LoadedSource,
+    known: &'a [LoadedSource],
+    path: &Path,
+) -> Result<Option<&'a LoadedSource>> {
+    let same_size: Vec<&LoadedSource> =
         known.iter().filter(|source| source.done && source.size == new.size).collect();
-    let same = |source: &&&Source| source.path == new.path && source.modified == new.modified;
+    let same = |source: &&&LoadedSource| source.path == new.path && source.modified == new.modified;
     if let Some(same) = same_size.iter().find(same) {
         return Ok(Some(same));
     }
     // A file of the same size and name may be the same one, moved or touched.
-    let name = |source: &Source| source.path.rsplit('/').next().map(str::to_owned);
-    let namesake = |source: &&Source| source.hash.is_some() && name(source) == name(new);
-    let namesakes: Vec<&Source> = same_size.into_iter().filter(namesake).collect();
+    let name = |source: &LoadedSource| source.path.rsplit('/').next().map(str::to_owned);
+    let namesake = |source: &&LoadedSource| source.hash.is_some() && name(source) == name(new);
+    let namesakes: Vec<&LoadedSource> = same_size.into_iter().filter(namesake).collect();
     if namesakes.is_empty() {
         return Ok(None);
     }
@@ -185,7 +189,7 @@ fn find_loaded<'a>(new: &Source, known: &'a [Source], path: &Path) -> Result<Opt
     Ok(namesakes.into_iter().find(|source| source.hash == Some(hash)))
 }
 
-fn loaded_before(name: &str, new: &Source, before: &Source) -> Error {
+fn loaded_before(name: &str, new: &LoadedSource, before: &LoadedSource) -> Error {
     let other =
         if new.path == before.path { String::new() } else { format!(" as {}", before.path) };
     Error::InvalidInput(format!(
@@ -197,7 +201,7 @@ fn loaded_before(name: &str, new: &Source, before: &Source) -> Error {
 }
 
 /// A new ledger entry for an input that is a regular file; `None` for others.
-fn identity(input: &Input) -> Result<Option<Source>> {
+fn identity(input: &Input) -> Result<Option<LoadedSource>> {
     if input.size().is_none() {
         return Ok(None);
     }
@@ -209,11 +213,11 @@ fn identity(input: &Input) -> Result<Option<Source>> {
         Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
     });
     let path: Arc<str> = absolute.to_string_lossy().into();
-    Ok(Some(Source {
+    Ok(Some(LoadedSource {
         path,
         size: found.len(),
         modified: modified.unwrap_or(0),
-        ..Source::default()
+        ..LoadedSource::default()
     }))
 }
 

@@ -14,7 +14,7 @@ use arrow_schema::{Field, Schema as ArrowSchema};
 use arrow_select::filter::{filter, filter_record_batch};
 use arrow_select::interleave::interleave;
 
-use crate::block::nothing;
+use crate::block::null_array;
 use crate::error::{Error, Result};
 use crate::expr::Predicate;
 use crate::ingest::accounting::RowAccounting;
@@ -318,7 +318,7 @@ impl<'a> Inputs<'a> {
         }
         let array = match self.segment.column(column.id)? {
             Some(stored) => stored.block(self.block)?.decode_as(0..self.rows, &column.data_type)?,
-            None => nothing(self.rows, &column.data_type),
+            None => null_array(self.rows, &column.data_type),
         };
         Ok(Arc::clone(slot.insert(array)))
     }

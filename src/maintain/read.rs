@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 
-use crate::block::nothing;
+use crate::block::null_array;
 use crate::error::{Error, Result};
 use crate::store::{SegmentEntry, Snapshot};
 
@@ -39,7 +39,7 @@ pub fn read_block(snapshot: &Snapshot, place: &BlockPlace) -> Result<RecordBatch
     for column in snapshot.schema().columns() {
         columns.push(match segment.column(column.id)? {
             Some(stored) => stored.block(place.block)?.decode_as(0..rows, &column.data_type)?,
-            None => nothing(rows, &column.data_type),
+            None => null_array(rows, &column.data_type),
         });
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));

@@ -1,4 +1,4 @@
-//! The arrangement of a table's rows as it stands in a root.
+//! The stored form of a table's arrangement in a root.
 //!
 //! ```text
 //! partition keys u32 · { name · expression · type · columns u32 · { name · id u32 }… }…
@@ -38,7 +38,7 @@ pub(super) fn encode(arrangement: &Arrangement) -> Writer {
     out
 }
 
-/// Reads the stored form; every column must be one of the schema.
+/// Reads the stored form; refuses columns that are not in the schema.
 pub(super) fn parse(payload: &[u8], schema: &Schema) -> Result<Arrangement> {
     let mut cursor = Cursor::new(payload);
     let known = |id: u32, cursor: &Cursor<'_>| {
@@ -46,7 +46,7 @@ pub(super) fn parse(payload: &[u8], schema: &Schema) -> Result<Arrangement> {
             return Ok(ColumnId(id));
         }
         Err(cursor
-            .corrupt(format!("rows are arranged by column {id}, which is none of the table's")))
+            .corrupt(format!("rows are arranged by column {id}, which the table does not have")))
     };
     let mut partition_by = Vec::new();
     for _ in 0..cursor.count(9, limits::MAX_PARTITION_KEYS)? {

@@ -1,11 +1,12 @@
-//! What roots and chunks begin and end with, and the one line of `CURRENT`. No I/O.
+//! What roots, chunks and ledger files begin and end with, and the one line of `CURRENT`. No I/O.
 //!
 //! ```text
-//! envelope   magic 8 · format version u32 · zero u32 · features u64 ×3: must understand, may read, may ignore
+//! envelope   magic 8 · format version u32 · zero u32 ·
+//!            features u64 ×3: must understand, may read, may ignore
 //! ```
 //!
-//! A reader refuses a newer version and any must-understand bit that it does not know; the other
-//! two sets only tell what else is there.
+//! A reader refuses a newer version and any must-understand bit that it does not know; it may
+//! ignore the other two sets.
 
 use crate::bytes::{Cursor, Writer, checksum_holds};
 use crate::error::{Error, Result};
@@ -15,7 +16,7 @@ pub const VERSION: u32 = 1;
 /// Must-understand features that this reader knows: none yet.
 const UNDERSTOOD: u64 = 0;
 
-/// Appends an envelope; `may_read` are features that a reader may ignore and a writer may not.
+/// Appends an envelope; `may_read` are features that a reader may ignore, but a writer must know.
 pub(super) fn write_envelope(magic: &[u8; 8], may_read: u64, out: &mut Writer) {
     out.put(magic);
     out.u32(VERSION);
@@ -33,7 +34,8 @@ pub(super) fn read_envelope(magic: &[u8; 8], what: &str, cursor: &mut Cursor<'_>
     let version = cursor.u32()?;
     if version != VERSION {
         return Err(Error::Unsupported(format!(
-            "{what} of format version {version}; this build reads version {VERSION}, a newer one is needed"
+            "{what} of format version {version}; this build reads version {VERSION}, \
+             a newer one is needed"
         )));
     }
     cursor.u32()?;
@@ -49,14 +51,14 @@ pub(super) fn read_envelope(magic: &[u8; 8], what: &str, cursor: &mut Cursor<'_>
     Ok(may_read)
 }
 
-/// Appends the checksum of everything written so far.
+/// Appends the checksum of all bytes written so far.
 pub(super) fn seal(mut out: Writer) -> Vec<u8> {
     let crc = crc32fast::hash(out.as_slice());
     out.u32(crc);
     out.into_vec()
 }
 
-/// Checks the checksum at the end and returns what it covers.
+/// Verifies the checksum at the end, and returns the bytes that it covers.
 pub(super) fn unseal(bytes: &[u8]) -> Result<&[u8]> {
     let Some((body, crc)) = bytes.split_last_chunk::<4>() else {
         return Err(Error::corrupt(0, format!("{} bytes hold no checksum", bytes.len())));
@@ -67,8 +69,7 @@ pub(super) fn unseal(bytes: &[u8]) -> Result<&[u8]> {
     Ok(body)
 }
 
-/// The contents of `CURRENT`: one line, readable by people, with a checksum of what stands before
-/// it.
+/// The contents of `CURRENT`: one human-readable line that ends in a checksum of the rest.
 pub fn write_current(generation: u64) -> Vec<u8> {
     let line = format!("stylobate {VERSION} generation {generation:020}");
     format!("{line} crc {:08x}\n", crc32fast::hash(line.as_bytes())).into_bytes()
@@ -85,7 +86,8 @@ pub fn read_current(bytes: &[u8]) -> Result<u64> {
     let version: u32 = words.next().and_then(|word| word.parse().ok()).ok_or_else(broken)?;
     if version > VERSION {
         return Err(Error::Unsupported(format!(
-            "the table has format version {version}; this build reads version {VERSION}, a newer one is needed"
+            "the table has format version {version}; this build reads version {VERSION}, \
+             a newer one is needed"
         )));
     }
     let generation = words.nth(1).and_then(|word| word.parse().ok()).ok_or_else(broken)?;

@@ -4,7 +4,7 @@
 //! arrays u32 · types u32 · type… · zeros to a multiple of 8 · flags u32[n] · arrays
 //! ```
 //!
-//! Arrays that would be all zero are left out; the bits of `arrays` say which are there, in this
+//! Arrays that would be all zero are omitted; the bits of `arrays` say which are present, in this
 //! order: nulls u64, NaNs u64, min u64, max u64 (see `fixed.rs`), sum i128, distinct u64. `flags`
 //! is zero for a segment that lacks the column.
 
@@ -31,27 +31,27 @@ const STRICT: u32 = 1 << 9;
 /// The upper half of the flags is the index of the stored type.
 const TYPE_SHIFT: u32 = 16;
 
-/// What is known of one column in one segment.
+/// The statistics of a column in a segment, as a manifest stores them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnStats {
-    /// The type in which the segment stores it, which may be narrower than the table's; statistics
-    /// are in this type.
+    /// The type in which the segment stores the column, which may be narrower than the table's;
+    /// statistics are in this type.
     pub data_type: DataType,
-    /// The statistics; bounds are inexact where they were cut to fixed width.
+    /// The statistics; bounds are inexact where they were truncated to fixed width.
     pub stats: Stats,
 }
 
-/// One segment's row of a column section.
+/// The entry of one segment in a column section.
 #[derive(Clone, Copy, Default)]
-struct Fixed {
+struct FixedStats {
     flags: u32,
     words: [u64; 4],
     sum: i128,
     distinct: u64,
 }
 
-impl Fixed {
-    fn of(known: &ColumnStats, type_index: usize) -> Fixed {
+impl FixedStats {
+    fn from_stats(known: &ColumnStats, type_index: usize) -> FixedStats {
         let stats = &known.stats;
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
         let word = |bound: &Option<Bound>, side| {
@@ -70,7 +70,7 @@ impl Fixed {
             | flag(stats.order.strict, STRICT)
             | (type_index as u32) << TYPE_SHIFT;
         let bound = |found: Option<(u64, bool)>| found.map_or(0, |(word, _)| word);
-        Fixed {
+        FixedStats {
             flags,
             words: [stats.nulls, stats.nans, bound(min), bound(max)],
             sum: stats.sum.unwrap_or(0),
@@ -78,7 +78,7 @@ impl Fixed {
         }
     }
 
-    fn known(&self, rows: u64, types: &[DataType]) -> Option<Result<ColumnStats>> {
+    fn stats(&self, rows: u64, types: &[DataType]) -> Option<Result<ColumnStats>> {
         let has = |bit: u32| self.flags & bit != 0;
         if !has(HAS_COLUMN) {
             return None;
@@ -118,7 +118,7 @@ impl Fixed {
 /// The stored form, for a chunk of `segments` segments.
 pub(super) fn encode_column(segments: usize, known: &BTreeMap<usize, ColumnStats>) -> Writer {
     let mut types: Vec<&DataType> = Vec::new();
-    let mut rows = vec![Fixed::default(); segments];
+    let mut rows = vec![FixedStats::default(); segments];
     for (at, stats) in known {
         let found = types.iter().position(|known| **known == stats.data_type);
         let index = found.unwrap_or_else(|| {
@@ -126,7 +126,7 @@ pub(super) fn encode_column(segments: usize, known: &BTreeMap<usize, ColumnStats
             types.len() - 1
         });
         if let Some(row) = rows.get_mut(*at) {
-            *row = Fixed::of(stats, index);
+            *row = FixedStats::from_stats(stats, index);
         }
     }
     let present = |bit: u32, there: bool| if there { 1 << bit } else { 0 };
@@ -154,7 +154,7 @@ pub(super) fn encode_column(segments: usize, known: &BTreeMap<usize, ColumnStats
     out
 }
 
-/// Reads the stored form, for segments of so many rows.
+/// Reads the stored form; `segments` has the number of rows of each segment.
 pub(super) fn parse_column(payload: &[u8], segments: &[u64]) -> Result<Vec<Option<ColumnStats>>> {
     let mut cursor = Cursor::new(payload);
     let arrays = cursor.u32()?;
@@ -166,8 +166,8 @@ pub(super) fn parse_column(payload: &[u8], segments: &[u64]) -> Result<Vec<Optio
     let count = cursor.count(1, limits::MAX_CHUNK_SEGMENTS)?;
     let types = (0..count).map(|_| read_type(&mut cursor)).collect::<Result<Vec<_>>>()?;
     cursor.take(cursor.position().next_multiple_of(8) - cursor.position())?;
-    // One array after another; what they may hold was bounded when the segments were parsed.
-    let mut rows = vec![Fixed::default(); segments.len()];
+    // The number of segments was bounded when they were parsed.
+    let mut rows = vec![FixedStats::default(); segments.len()];
     for row in &mut rows {
         row.flags = cursor.u32()?;
     }
@@ -187,5 +187,5 @@ pub(super) fn parse_column(payload: &[u8], segments: &[u64]) -> Result<Vec<Optio
         }
     }
     cursor.finish()?;
-    rows.iter().zip(segments).map(|(row, count)| row.known(*count, &types).transpose()).collect()
+    rows.iter().zip(segments).map(|(row, count)| row.stats(*count, &types).transpose()).collect()
 }

@@ -1,90 +1,90 @@
-//! Commit: chunks, root, then `CURRENT`, each durable before the next.
+//! Commit: writes chunks, the root, then `CURRENT`, each durable before the next.
 //!
 //! The caller has made the data files durable. A crash before the rename of `CURRENT` leaves the
-//! old generation in force, a crash after it the new one; there is no state between. Only when
-//! [`commit`] has returned is the new generation reported.
+//! old generation in force, a crash after it the new one; there is no state in between. A new
+//! generation is reported only once [`commit`] has returned.
 //!
 //! A change is a list of edits of the table's list of segments. Chunks that no edit touches are
-//! shared with the generation before; those that one touches are written anew, together with small
-//! neighbours.
+//! shared with the previous generation; the others are rewritten, together with small neighbours.
 
 use std::sync::Arc;
 
 use super::ledger::{self, Ledger, LedgerRef};
 use super::{
-    Chunk, ChunkBuilder, ChunkRef, ColumnStats, History, Root, SegmentEntry, Source, TableDir,
-    TableOptions, Traffic, codec, layout,
+    Chunk, ChunkBuilder, ChunkRef, ColumnStats, History, LoadedSource, Root, SegmentEntry,
+    TableDir, TableOptions, WriteVolume, codec, layout,
 };
 use crate::disk::{Disk, durable};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::{Arrangement, ColumnId, Schema};
 
-/// Chunks are not merged beyond this many bytes: it bounds what an append to a large table writes.
+/// Chunks are not merged beyond this many bytes, which bounds what an append to a large table
+/// writes.
 pub const MERGE_BYTES: u64 = 512 << 10;
-/// So many chunks of about one size are merged into one.
+/// This many chunks of about the same size are merged into one.
 const FAN_IN: usize = 4;
-/// A chunk that is written anew takes in a neighbour of at most so many times its size.
-const NEIGHBOUR: u64 = 4;
+/// A rewritten chunk is merged with a neighbour of at most this many times its size.
+const NEIGHBOUR_RATIO: u64 = 4;
 
-/// A segment to be listed, with the statistics of its columns.
-pub type Listed = (SegmentEntry, Vec<(ColumnId, ColumnStats)>);
+/// A segment, with the statistics of its columns.
+pub type SegmentWithStats = (SegmentEntry, Vec<(ColumnId, ColumnStats)>);
 
-/// Segments that take the place of others.
+/// Replaces some segments of a table by others.
 #[derive(Clone, Debug, Default)]
-pub struct Edit<T = Listed> {
-    /// The first segment to be removed, or before which to insert: its place among all of the
-    /// base's segments.
+pub struct Edit<T = SegmentWithStats> {
+    /// Index, among all segments of the base, of the first segment to remove, or before which to
+    /// insert.
     pub at: usize,
-    /// Segments to be removed.
+    /// The number of segments to remove.
     pub remove: usize,
-    /// Segments to stand there, in the order of their rows.
+    /// Segments to insert there, in the order of their rows.
     pub insert: Vec<T>,
 }
 
-/// What the next generation is made of.
+/// The difference between the generation in force and the next one.
 #[derive(Debug)]
 pub struct Change<'a> {
     /// The generation in force, `None` for a new table.
     pub base: Option<&'a Root>,
-    /// The columns from now on.
+    /// The new columns.
     pub schema: Schema,
-    /// The options of a new table; an old one keeps its own.
+    /// The options of a new table; an existing one keeps its own.
     pub options: TableOptions,
-    /// How rows are arranged from now on.
+    /// The new arrangement.
     pub arrangement: Arrangement,
-    /// When, and how long generations stay.
+    /// When it is committed, and how long generations are kept.
     pub history: History,
-    /// By rising place, none within another.
+    /// Edits in ascending order of their indices, without overlap.
     pub edits: Vec<Edit>,
-    /// What was loaded from where.
-    pub sources: Vec<Source>,
-    /// What was written since the base, without what this commit writes.
-    pub traffic: Traffic,
+    /// The sources that were loaded.
+    pub sources: Vec<LoadedSource>,
+    /// Bytes written since the base, without those that this commit writes.
+    pub write_volume: WriteVolume,
 }
 
-/// What a commit did.
+/// The result of a commit.
 #[derive(Debug)]
 pub struct Committed {
     /// The generation now in force.
     pub root: Root,
     /// Bytes of metadata written.
     pub bytes: u64,
-    /// The segments that the generation before had and this one has not.
+    /// Segments of the previous generation that are not in this one.
     pub removed: Vec<SegmentEntry>,
 }
 
 /// Commits a change.
 pub fn commit(disk: &dyn Disk, dir: &TableDir, change: Change<'_>) -> Result<Committed> {
     let generation = change.base.map_or(1, |base| base.generation + 1);
-    let (pieces, removed) =
-        edited(disk, dir, change.base.map_or(&[], |base| &base.chunks), change.edits)?;
+    let (next, removed) =
+        apply_edits(disk, dir, change.base.map_or(&[], |base| &base.chunks), change.edits)?;
     let mut bytes = 0;
-    let mut chunks = Vec::with_capacity(pieces.len());
-    for piece in settled(disk, dir, pieces)? {
-        match piece {
-            Piece::Kept(reference) => chunks.push(reference),
-            Piece::New { builder, .. } => {
+    let mut chunks = Vec::with_capacity(next.len());
+    for chunk in merge_small_chunks(disk, dir, next)? {
+        match chunk {
+            NextChunk::Kept(reference) => chunks.push(reference),
+            NextChunk::New { builder, .. } => {
                 let (encoded, reference) = builder.encode(layout::new_id());
                 durable::write_new(disk, &dir.chunk(&reference.id), &encoded)?;
                 bytes += reference.length;
@@ -101,10 +101,10 @@ pub fn commit(disk: &dyn Disk, dir: &TableDir, change: Change<'_>) -> Result<Com
     let rows = chunks.iter().try_fold(0u64, |sum, chunk| sum.checked_add(chunk.rows));
     let rows = rows.ok_or_else(|| Error::LimitExceeded("a table has at most 2⁶⁴ rows".into()))?;
     let sources =
-        change.sources.into_iter().map(|source| Source { generation, ..source }).collect();
+        change.sources.into_iter().map(|source| LoadedSource { generation, ..source }).collect();
     let old = change.base.map_or_else(Ledger::default, |base| base.ledger.clone());
-    let ledger = extended(disk, dir, old, sources, &mut bytes)?;
-    let before = change.base.map_or_else(Traffic::default, |base| base.traffic);
+    let ledger = extend_ledger(disk, dir, old, sources, &mut bytes)?;
+    let before = change.base.map_or_else(WriteVolume::default, |base| base.write_volume);
     let mut root = Root {
         generation,
         table: change.base.map_or_else(layout::new_id, |base| base.table),
@@ -113,21 +113,21 @@ pub fn commit(disk: &dyn Disk, dir: &TableDir, change: Change<'_>) -> Result<Com
         arrangement: change.arrangement,
         history: change.history,
         ledger,
-        traffic: Traffic {
-            loaded: before.loaded.saturating_add(change.traffic.loaded),
-            written: before.written.saturating_add(change.traffic.written),
+        write_volume: WriteVolume {
+            loaded: before.loaded.saturating_add(change.write_volume.loaded),
+            written: before.written.saturating_add(change.write_volume.written),
         },
         rows,
         chunks,
         unknown: 0,
     };
     let current = codec::write_current(generation);
-    // A root counts itself: its length does not depend on the numbers, but on whether there are
-    // any.
-    root.traffic.written = root.traffic.written.max(1);
+    // A root counts its own bytes. Its length does not depend on the counts, except on whether they
+    // are zero.
+    root.write_volume.written = root.write_volume.written.max(1);
     bytes += (root.encode().len() + current.len()) as u64;
-    root.traffic.written =
-        before.written.saturating_add(change.traffic.written).saturating_add(bytes);
+    root.write_volume.written =
+        before.written.saturating_add(change.write_volume.written).saturating_add(bytes);
     let encoded = root.encode();
     durable::write_new(disk, &dir.root(generation), &encoded)?;
     disk.sync_dir(&dir.manifest())?;
@@ -135,49 +135,50 @@ pub fn commit(disk: &dyn Disk, dir: &TableDir, change: Change<'_>) -> Result<Com
     Ok(Committed { root, bytes, removed })
 }
 
-/// A part of the new list of segments.
-enum Piece {
-    /// A chunk as it is.
+/// A chunk of the next generation.
+enum NextChunk {
+    /// A chunk of the base, unchanged.
     Kept(ChunkRef),
-    /// A chunk to be written, and about how long.
+    /// A chunk to be written, with its estimated length.
     New {
         builder: ChunkBuilder,
         bytes: u64,
-        /// Whether it replaces a chunk, instead of adding to the table.
+        /// Whether it replaces a chunk of the base, instead of only adding segments.
         rewritten: bool,
     },
 }
 
-impl Piece {
+impl NextChunk {
+    /// The number of segments, and bytes.
     fn size(&self) -> (u64, u64) {
         match self {
-            Piece::Kept(chunk) => (u64::from(chunk.segments), chunk.length),
-            Piece::New { builder, bytes, .. } => (builder.len() as u64, *bytes),
+            NextChunk::Kept(chunk) => (u64::from(chunk.segments), chunk.length),
+            NextChunk::New { builder, bytes, .. } => (builder.len() as u64, *bytes),
         }
     }
 
-    /// Its segments and their statistics, to be written with others.
+    /// A builder with its segments and their statistics, to be merged with others.
     fn into_builder(self, disk: &dyn Disk, dir: &TableDir) -> Result<ChunkBuilder> {
         match self {
-            Piece::New { builder, .. } => Ok(builder),
-            Piece::Kept(reference) => {
+            NextChunk::New { builder, .. } => Ok(builder),
+            NextChunk::Kept(reference) => {
                 let mut builder = ChunkBuilder::default();
                 let read = builder.append(&open(disk, dir, &reference)?);
-                read.map_err(|error| error.at(dir.chunk(&reference.id), 0))?;
+                read.map_err(|error| error.in_file(dir.chunk(&reference.id), 0))?;
                 Ok(builder)
             }
         }
     }
 }
 
-/// The list after the edits, and the segments that were taken out.
-fn edited(
+/// The chunks after the edits, and the segments that were removed.
+fn apply_edits(
     disk: &dyn Disk,
     dir: &TableDir,
     chunks: &[ChunkRef],
     edits: Vec<Edit>,
-) -> Result<(Vec<Piece>, Vec<SegmentEntry>)> {
-    let (mut pieces, mut removed) = (Vec::new(), Vec::new());
+) -> Result<(Vec<NextChunk>, Vec<SegmentEntry>)> {
+    let (mut next, mut removed) = (Vec::new(), Vec::new());
     let mut edits = edits.into_iter().peekable();
     let (mut start, mut to_remove) = (0, 0);
     for reference in chunks {
@@ -185,17 +186,19 @@ fn edited(
         while to_remove == 0
             && let Some(edit) = edits.next_if(|edit| edit.at == start && edit.remove == 0)
         {
-            add(&mut pieces, edit.insert, false);
+            push_chunks(&mut next, edit.insert, false);
         }
         if to_remove == 0 && edits.peek().is_none_or(|edit| edit.at >= end) {
-            pieces.push(Piece::Kept(reference.clone()));
+            next.push(NextChunk::Kept(reference.clone()));
             start = end;
             continue;
         }
         let chunk = open(disk, dir, reference)?;
-        let old = chunk.listed().map_err(|error| error.at(dir.chunk(&reference.id), 0))?;
+        let old = chunk
+            .segments_with_stats()
+            .map_err(|error| error.in_file(dir.chunk(&reference.id), 0))?;
         let mut new = Vec::with_capacity(old.len());
-        for (at, listed) in (start..).zip(old) {
+        for (at, segment) in (start..).zip(old) {
             while to_remove == 0
                 && let Some(edit) = edits.next_if(|edit| edit.at == at)
             {
@@ -204,59 +207,63 @@ fn edited(
             }
             if to_remove > 0 {
                 to_remove -= 1;
-                removed.push(listed.0);
+                removed.push(segment.0);
             } else {
-                new.push(listed);
+                new.push(segment);
             }
         }
-        add(&mut pieces, new, true);
+        push_chunks(&mut next, new, true);
         start = end;
     }
     for edit in edits {
         to_remove += edit.remove + usize::from(edit.at != start);
-        add(&mut pieces, edit.insert, false);
+        push_chunks(&mut next, edit.insert, false);
     }
     if to_remove > 0 {
         return Err(Error::InvalidInput(
             "an edit names segments that the table does not have".into(),
         ));
     }
-    Ok((pieces, removed))
+    Ok((next, removed))
 }
 
-/// Adds segments as pieces of at most [`MERGE_BYTES`].
-fn add(pieces: &mut Vec<Piece>, segments: Vec<Listed>, rewritten: bool) {
+/// Appends segments as chunks of at most [`MERGE_BYTES`].
+fn push_chunks(next: &mut Vec<NextChunk>, segments: Vec<SegmentWithStats>, rewritten: bool) {
     let (mut builder, mut bytes) = (ChunkBuilder::default(), 0);
     for (segment, stats) in segments {
         let more = segment_bytes(stats.len());
         if !builder.is_empty()
             && (bytes + more > MERGE_BYTES || builder.len() == limits::MAX_CHUNK_SEGMENTS)
         {
-            pieces.push(Piece::New { builder: std::mem::take(&mut builder), bytes, rewritten });
+            next.push(NextChunk::New { builder: std::mem::take(&mut builder), bytes, rewritten });
             bytes = 0;
         }
         bytes += more;
         builder.push(segment, stats);
     }
     if !builder.is_empty() {
-        pieces.push(Piece::New { builder, bytes, rewritten });
+        next.push(NextChunk::New { builder, bytes, rewritten });
     }
 }
 
-/// The pieces with small neighbours merged: in the middle those of pieces that are written anew
-/// anyway, at the end in tiers.
-fn settled(disk: &dyn Disk, dir: &TableDir, pieces: Vec<Piece>) -> Result<Vec<Piece>> {
-    let mut out: Vec<Piece> = Vec::with_capacity(pieces.len());
-    for piece in pieces {
-        let merged = out.last().is_some_and(|before| belong_together(before, &piece));
+/// Merges small neighbours: in the middle only with chunks that are rewritten anyway, at the end in
+/// tiers.
+fn merge_small_chunks(
+    disk: &dyn Disk,
+    dir: &TableDir,
+    chunks: Vec<NextChunk>,
+) -> Result<Vec<NextChunk>> {
+    let mut out: Vec<NextChunk> = Vec::with_capacity(chunks.len());
+    for chunk in chunks {
+        let merged = out.last().is_some_and(|before| should_merge(before, &chunk));
         match out.pop_if(|_| merged) {
-            Some(before) => out.push(merge([before, piece], disk, dir)?),
-            None => out.push(piece),
+            Some(before) => out.push(merge([before, chunk], disk, dir)?),
+            None => out.push(chunk),
         }
     }
-    let appended = matches!(out.last(), Some(Piece::New { rewritten: false, .. }));
+    let appended = matches!(out.last(), Some(NextChunk::New { rewritten: false, .. }));
     if let Some(last) = out.pop_if(|_| appended) {
-        let sizes: Vec<(u64, u64)> = out.iter().map(Piece::size).collect();
+        let sizes: Vec<(u64, u64)> = out.iter().map(NextChunk::size).collect();
         let merged = tail_to_merge(&sizes, last.size());
         let tail = out.split_off(out.len() - merged);
         out.push(merge(tail.into_iter().chain([last]), disk, dir)?);
@@ -264,45 +271,45 @@ fn settled(disk: &dyn Disk, dir: &TableDir, pieces: Vec<Piece>) -> Result<Vec<Pi
     Ok(out)
 }
 
-/// Whether two neighbours become one: at least one of them is written anew in place of another
-/// chunk, and the other is not so much larger that it would be written time and again.
-fn belong_together(a: &Piece, b: &Piece) -> bool {
-    let is_rewritten = |piece: &Piece| matches!(piece, Piece::New { rewritten: true, .. });
+/// Whether two neighbours are merged: at least one of them is rewritten anyway, and the other is
+/// not so much larger that small edits would rewrite it again and again.
+fn should_merge(a: &NextChunk, b: &NextChunk) -> bool {
+    let is_rewritten = |chunk: &NextChunk| matches!(chunk, NextChunk::New { rewritten: true, .. });
     let ((n, x), (m, y)) = (a.size(), b.size());
     let fits = n + m <= limits::MAX_CHUNK_SEGMENTS as u64 && x + y <= MERGE_BYTES;
     fits && match (is_rewritten(a), is_rewritten(b)) {
         (true, true) => true,
-        (true, false) => y <= x.saturating_mul(NEIGHBOUR),
-        (false, true) => x <= y.saturating_mul(NEIGHBOUR),
+        (true, false) => y <= x.saturating_mul(NEIGHBOUR_RATIO),
+        (false, true) => x <= y.saturating_mul(NEIGHBOUR_RATIO),
         (false, false) => false,
     }
 }
 
-/// One piece of several, in order.
+/// Merges chunks, in order.
 fn merge(
-    pieces: impl IntoIterator<Item = Piece>,
+    chunks: impl IntoIterator<Item = NextChunk>,
     disk: &dyn Disk,
     dir: &TableDir,
-) -> Result<Piece> {
-    let (mut whole, mut bytes, mut any) = (ChunkBuilder::default(), 0, false);
-    for piece in pieces {
-        bytes += piece.size().1;
-        any |= matches!(piece, Piece::New { rewritten: true, .. });
-        whole.absorb(piece.into_builder(disk, dir)?);
+) -> Result<NextChunk> {
+    let (mut builder, mut bytes, mut rewritten) = (ChunkBuilder::default(), 0, false);
+    for chunk in chunks {
+        bytes += chunk.size().1;
+        rewritten |= matches!(chunk, NextChunk::New { rewritten: true, .. });
+        builder.absorb(chunk.into_builder(disk, dir)?);
     }
-    Ok(Piece::New { builder: whole, bytes, rewritten: any })
+    Ok(NextChunk::New { builder, bytes, rewritten })
 }
 
-/// The ledger with new entries; what no longer fits into the root is written to a file.
-fn extended(
+/// The ledger with new entries; entries that no longer fit into the root are written to files.
+fn extend_ledger(
     disk: &dyn Disk,
     dir: &TableDir,
     mut ledger: Ledger,
-    new: Vec<Source>,
+    new: Vec<LoadedSource>,
     written: &mut u64,
 ) -> Result<Ledger> {
     ledger.add(new);
-    let overflow = ledger.overflow();
+    let overflow = ledger.take_overflow();
     if overflow.is_empty() {
         return Ok(ledger);
     }
@@ -325,7 +332,7 @@ fn extended(
 }
 
 /// All entries of a generation's ledger, oldest first.
-pub fn sources(disk: &dyn Disk, dir: &TableDir, root: &Root) -> Result<Vec<Source>> {
+pub fn sources(disk: &dyn Disk, dir: &TableDir, root: &Root) -> Result<Vec<LoadedSource>> {
     let mut all = Vec::new();
     for file in &root.ledger.files {
         all.extend(read_ledger(disk, dir, file)?);
@@ -335,13 +342,17 @@ pub fn sources(disk: &dyn Disk, dir: &TableDir, root: &Root) -> Result<Vec<Sourc
 }
 
 /// The entries of a file of the ledger.
-fn read_ledger(disk: &dyn Disk, dir: &TableDir, reference: &LedgerRef) -> Result<Vec<Source>> {
+fn read_ledger(
+    disk: &dyn Disk,
+    dir: &TableDir,
+    reference: &LedgerRef,
+) -> Result<Vec<LoadedSource>> {
     let path = dir.ledger(&reference.id);
     let bytes = disk.read(&path, ledger::MAX_BYTES)?;
-    ledger::parse_file(&bytes, reference).map_err(|error| error.at(path, 0))
+    ledger::parse_file(&bytes, reference).map_err(|error| error.in_file(path, 0))
 }
 
-/// About the bytes that a segment takes in a chunk.
+/// An estimate of the bytes that a segment takes in a chunk.
 fn segment_bytes(columns: usize) -> u64 {
     72 + 60 * columns as u64
 }
@@ -350,13 +361,13 @@ fn segment_bytes(columns: usize) -> u64 {
 pub fn open(disk: &dyn Disk, dir: &TableDir, reference: &ChunkRef) -> Result<Chunk> {
     let path = dir.chunk(&reference.id);
     let bytes = Arc::new(disk.map(&path)?);
-    Chunk::open(bytes, reference).map_err(|error| error.at(path, 0))
+    Chunk::open(bytes, reference).map_err(|error| error.in_file(path, 0))
 }
 
-/// How many chunks at the end to merge with a new one of `new` (segments, bytes): whenever four of
-/// about one size (within a factor of four) stand at the end, they become one, and so on, so that a
-/// table of n small appends has O(log n) chunks and each entry was written O(log n) times. What
-/// would exceed [`MERGE_BYTES`] or 4,096 segments stays.
+/// How many chunks at the end to merge with a new one of `new` (segments, bytes). Whenever the last
+/// four chunks are of about the same size (within a factor of four), they become one, and so on, so
+/// that a table of n small appends has O(log n) chunks and each entry was written O(log n) times.
+/// Merged chunks do not exceed [`MERGE_BYTES`] or 4,096 segments.
 pub fn tail_to_merge(old: &[(u64, u64)], new: (u64, u64)) -> usize {
     let (mut segments, mut bytes) = new;
     let mut merged = 0;

@@ -1,28 +1,28 @@
-//! Bounds cut to eight bytes whose order as `u64` is the order of the values.
+//! Bounds reduced to eight bytes, whose order as `u64` is the order of the values.
 //!
 //! | values | word | exact |
 //! | --- | --- | --- |
 //! | unsigned, bool | the value | always |
-//! | signed, dates, times, decimals | the value with its sign bit flipped | where it fits 64 bits |
+//! | signed, dates, times, decimals | the value with its sign bit flipped | if it fits 64 bits |
 //! | floats | binary64 in `totalOrder`: negative ones with all bits flipped, others with the sign bit | always |
 //! | text, binary | the first 8 bytes, big-endian, padded with zeros | up to 8 bytes, the last of them not zero |
 //!
-//! Where a value does not fit, a minimum is cut (which rounds down) and a maximum is rounded up;
-//! where there is no such word, there is no bound.
+//! If a value does not fit, a minimum is rounded down (text is truncated) and a maximum is rounded
+//! up; if there is no such word, there is no bound.
 
 use crate::block::Bound;
 use crate::model::{DataType, Physical, Scalar};
 
 const SIGN: u64 = 1 << 63;
 
-/// Which of the two bounds is meant.
+/// Whether a bound is the minimum or the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Min,
     Max,
 }
 
-/// The word of a bound, and whether it still stands for the exact value.
+/// The word of a bound, and whether it represents the exact value.
 pub(super) fn to_word(bound: &Bound, data_type: &DataType, side: Side) -> Option<(u64, bool)> {
     let (word, whole) = match (&bound.value, data_type.physical()) {
         (Scalar::Int(v), Physical::Bool | Physical::Word { signed: false, .. }) => {
@@ -30,7 +30,7 @@ pub(super) fn to_word(bound: &Bound, data_type: &DataType, side: Side) -> Option
         }
         (Scalar::Int(v), Physical::Word { .. } | Physical::Wide) => match i64::try_from(*v) {
             Ok(v) => (v as u64 ^ SIGN, true),
-            // Beyond 64 bits the nearest word is a bound on one side only.
+            // The nearest word to a value beyond 64 bits is a bound on one side only.
             Err(_) if *v > 0 && side == Side::Min => (u64::MAX, false),
             Err(_) if *v < 0 && side == Side::Max => (0, false),
             Err(_) => return None,
@@ -95,7 +95,7 @@ mod tests {
                 let allowed = if side == Side::Min { Ordering::Greater } else { Ordering::Less };
                 assert_ne!(order, allowed, "{value:?} → {back:?}");
             }
-            // Merging chunks converts again: nothing may drift.
+            // Merging chunks converts bounds again, which must not change them.
             let again = to_word(&Bound { value: back, exact }, data_type, side);
             assert_eq!(again, Some((word, exact)), "{value:?}");
         }
@@ -106,12 +106,17 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: 500, failure_persistence: None, ..ProptestConfig::default()
+        })]
 
         #[test]
         fn bounds_hold_and_are_stable(
-            bytes in proptest::collection::vec(prop_oneof![Just(0u8), Just(0xFF), any::<u8>()], 0..12),
-            wide in any::<i128>(), long in any::<i64>(), unsigned in any::<u64>(), bits in any::<u64>(),
+            bytes in proptest::collection::vec(
+                prop_oneof![Just(0u8), Just(0xFF), any::<u8>()], 0..12
+            ),
+            wide in any::<i128>(), long in any::<i64>(),
+            unsigned in any::<u64>(), bits in any::<u64>(),
         ) {
             check(Scalar::Bytes(bytes.into()), &DataType::Utf8);
             check(Scalar::Int(wide), &DataType::Decimal { precision: 38, scale: 2 });
@@ -123,11 +128,13 @@ mod tests {
 
         #[test]
         fn words_keep_order(a in any::<i64>(), b in any::<i64>()) {
-            let (x, y) = (Scalar::Float(f64::from_bits(a as u64)), Scalar::Float(f64::from_bits(b as u64)));
+            let float = |bits: i64| Scalar::Float(f64::from_bits(bits as u64));
+            let (x, y) = (float(a), float(b));
             let order = word(&x, &DataType::Float64).cmp(&word(&y, &DataType::Float64));
             prop_assert_eq!(Some(order), x.total_cmp(&y));
             let (x, y) = (Scalar::Int(a.into()), Scalar::Int(b.into()));
-            prop_assert_eq!(word(&x, &DataType::Int64).cmp(&word(&y, &DataType::Int64)), a.cmp(&b));
+            let order = word(&x, &DataType::Int64).cmp(&word(&y, &DataType::Int64));
+            prop_assert_eq!(order, a.cmp(&b));
         }
     }
 }

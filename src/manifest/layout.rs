@@ -1,4 +1,4 @@
-//! Where the files of a table are.
+//! The paths and names of a table's files.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -22,20 +22,20 @@ pub struct TableDir {
     path: PathBuf,
 }
 
-/// What the name of a file says it is.
+/// The kind of a file, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     Root(u64),
     Chunk(Id),
     Ledger(Id),
     Data(Id),
-    /// Says that the table's first commit is not done yet; means nothing beside `CURRENT`.
+    /// Marks a table whose first commit is not done; meaningless if there is a `CURRENT`.
     Creating,
-    /// Says that there may be files which the generation in force does not need.
+    /// Marks a table that may have files which the generation in force does not need.
     Unswept,
-    /// Not yet what it was to become.
+    /// A file that was not renamed to its final name.
     Temporary,
-    /// Not ours: left alone.
+    /// A file that is not ours and is left alone.
     Foreign,
 }
 
@@ -65,22 +65,22 @@ impl TableDir {
         self.path.join("LOCK")
     }
 
-    /// The mark of a table whose first commit is not done yet.
+    /// The marker file of a table whose first commit is not done.
     pub fn creating(&self) -> PathBuf {
         self.path.join(CREATING)
     }
 
-    /// The mark of a table in which there may be files that the generation in force does not need.
+    /// The marker file of a table that may have files which the generation in force does not need.
     pub fn unswept(&self) -> PathBuf {
         self.path.join(UNSWEPT)
     }
 
-    /// Roots, chunks and parts of the ledger.
+    /// The directory of roots, chunks and ledger files.
     pub fn manifest(&self) -> PathBuf {
         self.path.join("manifest")
     }
 
-    /// Segment files.
+    /// The directory of segment files.
     pub fn data(&self) -> PathBuf {
         self.path.join("data")
     }
@@ -95,12 +95,12 @@ impl TableDir {
         self.manifest().join(format!("{}{CHUNK}", Uuid::from_bytes(*id)))
     }
 
-    /// A part of the ledger.
+    /// A file of the ledger.
     pub fn ledger(&self, id: &Id) -> PathBuf {
         self.manifest().join(format!("{}{LEDGER}", Uuid::from_bytes(*id)))
     }
 
-    /// The directory of a partition; the empty one is `data` itself.
+    /// The directory of a partition; the empty path stands for `data` itself.
     pub fn partition(&self, partition: &str) -> PathBuf {
         if partition.is_empty() { self.data() } else { self.data().join(partition) }
     }
@@ -111,36 +111,36 @@ impl TableDir {
     }
 }
 
-/// A fresh identifier for a file: rising with time, so that listings are in order of creation.
+/// A new identifier for a file; they ascend with time, so that listings are in order of creation.
 pub fn new_id() -> Id {
     Uuid::now_v7().into_bytes()
 }
 
-/// What a file name stands for.
-pub(super) fn kind(name: &str) -> Kind {
+/// The kind of a file.
+pub(super) fn file_kind(name: &str) -> FileKind {
     let id = |stem: &str| {
         Uuid::try_parse(stem).ok().filter(|id| id.to_string() == stem).map(Uuid::into_bytes)
     };
     if name.ends_with(TEMPORARY) {
-        return Kind::Temporary;
+        return FileKind::Temporary;
     }
     if name == CREATING {
-        return Kind::Creating;
+        return FileKind::Creating;
     }
     if name == UNSWEPT {
-        return Kind::Unswept;
+        return FileKind::Unswept;
     }
     if let Some(stem) = name.strip_suffix(ROOT) {
         let number = stem.parse().ok().filter(|number: &u64| format!("{number:020}") == stem);
-        return number.map_or(Kind::Foreign, Kind::Root);
+        return number.map_or(FileKind::Foreign, FileKind::Root);
     }
     if let Some(stem) = name.strip_suffix(CHUNK) {
-        return id(stem).map_or(Kind::Foreign, Kind::Chunk);
+        return id(stem).map_or(FileKind::Foreign, FileKind::Chunk);
     }
     if let Some(stem) = name.strip_suffix(LEDGER) {
-        return id(stem).map_or(Kind::Foreign, Kind::Ledger);
+        return id(stem).map_or(FileKind::Foreign, FileKind::Ledger);
     }
-    name.strip_suffix(DATA).and_then(id).map_or(Kind::Foreign, Kind::Data)
+    name.strip_suffix(DATA).and_then(id).map_or(FileKind::Foreign, FileKind::Data)
 }
 
 /// Refuses partition paths that would lead out of the table's data directory.

@@ -1,15 +1,15 @@
 //! The ledger: which sources were loaded, how far, and when.
 //!
-//! An ingest looks here before it reads a file, so that none is loaded twice unasked, and after a
-//! crash so that it goes on where the last commit ended. The newest entries stand in the root; when
-//! they are many, a commit moves them to a file, and files merge in tiers as chunks do, so that a
-//! commit never writes the whole ledger.
+//! An ingest consults it before it reads a file, so that no file is loaded twice by mistake, and so
+//! that a load that was stopped resumes after its last commit. The newest entries are in the root;
+//! when there are many, a commit moves them to a file, and files are merged in tiers as chunks are,
+//! so that a commit never writes the whole ledger.
 //!
 //! ```text
 //! in the root    files u32 · { uuid 16 · length u64 · crc u32 · sources u32 }… · sources
 //! a file         envelope · uuid 16 · sources · crc32 of all before
-//! sources        count u32 · { path · size u64 · modified u64 · hash 16 · load 16 · rows u64 · rejected u64 · pieces u64 ·
-//!                generation u64 · flags u8: 1 done, 2 hashed }…
+//! sources        count u32 · { path · size u64 · modified u64 · hash 16 · load 16 · rows u64 ·
+//!                rejected u64 · pieces u64 · generation u64 · flags u8: 1 done, 2 hashed }…
 //! ```
 
 use std::sync::Arc;
@@ -27,74 +27,75 @@ const HASHED: u8 = 2;
 const SOURCE_BYTES: usize = 93;
 /// Bytes of a reference to a file.
 const REF_BYTES: usize = 32;
-/// More entries than this in the root move to a file with the next commit.
+/// If the root has more entries than this, the next commit moves them to a file.
 const RECENT: usize = 128;
-/// Entries of a file at most, whose paths may be long.
+/// The most entries that are written to a file.
 pub(super) const FILE_SOURCES: usize = 4096;
-/// The longest file that is read: so many entries with the longest paths.
+/// The longest file that is read: enough for that many entries with the longest paths.
 pub(super) const MAX_BYTES: u64 = 512 << 20;
 /// The most files, and the most entries of one.
 const MAX_COUNT: usize = 1 << 20;
 
-/// One source of rows.
+/// A source of rows that was loaded, at least in part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Source {
+pub struct LoadedSource {
     /// Absolute path.
     pub path: Arc<str>,
-    /// Bytes as it lay there.
+    /// Bytes of the file as stored.
     pub size: u64,
-    /// When it was changed last, in nanoseconds since 1970.
+    /// When the file was last modified, in nanoseconds since 1970.
     pub modified: i64,
-    /// XXH3-128 of its bytes, where all of them were read.
+    /// XXH3-128 of its bytes, if all of them were read.
     pub hash: Option<Id>,
-    /// Rows read, those rejected among them.
+    /// Rows read, including rejected ones.
     pub rows: u64,
     /// Rows rejected.
     pub rejected: u64,
-    /// Pieces that it was read in: chunks of text, row groups, batches. A load that was stopped
-    /// goes on after them.
+    /// Pieces that were loaded: chunks of text, row groups, batches. A load that was stopped
+    /// resumes after them.
     pub pieces: u64,
-    /// Names the load, all of whose commits have it.
+    /// Identifier of the load, common to all of its commits.
     pub load: Id,
-    /// The generation that put (the last of) the rows in force.
+    /// The generation that added the (last) rows.
     pub generation: u64,
-    /// Whether all of it was loaded; otherwise a load was stopped after a commit.
+    /// Whether the whole source was loaded; if not, the load was stopped after a commit.
     pub done: bool,
 }
 
-/// What a root says of a file of the ledger.
+/// A root's reference to a file of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerRef {
-    /// Names the file.
+    /// Identifier, which names the file.
     pub id: Id,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: u64,
     /// CRC32 of the whole file.
     pub crc: u32,
-    /// Its entries.
+    /// Number of entries.
     pub sources: u32,
 }
 
 /// The ledger of a generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Older entries, all of them done.
+    /// Files of older entries, all of them done.
     pub files: Vec<LedgerRef>,
     /// The newest entries.
-    pub recent: Vec<Source>,
+    pub recent: Vec<LoadedSource>,
 }
 
 impl Ledger {
-    /// Adds what a commit loads. An unfinished entry of the same source is replaced.
-    pub(super) fn add(&mut self, new: Vec<Source>) {
-        let continued =
-            |known: &Source| !known.done && new.iter().any(|source| source.path == known.path);
+    /// Adds the sources of a commit. They replace unfinished entries of the same source.
+    pub(super) fn add(&mut self, new: Vec<LoadedSource>) {
+        let continued = |known: &LoadedSource| {
+            !known.done && new.iter().any(|source| source.path == known.path)
+        };
         self.recent.retain(|known| !continued(known));
         self.recent.extend(new);
     }
 
-    /// Takes out what should move to a file: the finished entries, once they are many.
-    pub(super) fn overflow(&mut self) -> Vec<Source> {
+    /// Removes and returns the entries to move to a file: the finished ones, if there are many.
+    pub(super) fn take_overflow(&mut self) -> Vec<LoadedSource> {
         if self.recent.len() <= RECENT {
             return Vec::new();
         }
@@ -104,7 +105,7 @@ impl Ledger {
         done
     }
 
-    /// The part that stands in the root.
+    /// The stored form in the root.
     pub(super) fn encode(&self) -> Writer {
         let mut out = Writer::new();
         out.count(self.files.len());
@@ -118,7 +119,7 @@ impl Ledger {
         out
     }
 
-    /// Reads the part that stands in the root.
+    /// Reads the stored form in the root.
     pub(super) fn parse(payload: &[u8]) -> Result<Ledger> {
         let mut cursor = Cursor::new(payload);
         let mut files = Vec::new();
@@ -137,8 +138,8 @@ impl Ledger {
     }
 }
 
-/// A new file of these entries, and what a root says of it.
-pub(super) fn encode_file(sources: &[Source]) -> (Vec<u8>, LedgerRef) {
+/// A new file of these entries, and a root's reference to it.
+pub(super) fn encode_file(sources: &[LoadedSource]) -> (Vec<u8>, LedgerRef) {
     let id = layout::new_id();
     let mut out = Writer::new();
     write_envelope(MAGIC, 0, &mut out);
@@ -154,8 +155,8 @@ pub(super) fn encode_file(sources: &[Source]) -> (Vec<u8>, LedgerRef) {
     (bytes, reference)
 }
 
-/// The entries of a file that a root names.
-pub fn parse_file(bytes: &[u8], expected: &LedgerRef) -> Result<Vec<Source>> {
+/// The entries of a file that a root refers to.
+pub fn parse_file(bytes: &[u8], expected: &LedgerRef) -> Result<Vec<LoadedSource>> {
     read_envelope(MAGIC, "ledger", &mut Cursor::new(bytes))?;
     let mut cursor = Cursor::new(unseal(bytes)?);
     read_envelope(MAGIC, "ledger", &mut cursor)?;
@@ -166,7 +167,7 @@ pub fn parse_file(bytes: &[u8], expected: &LedgerRef) -> Result<Vec<Source>> {
     cursor.finish()?;
     if sources.len() != expected.sources as usize {
         return Err(cursor.corrupt(format!(
-            "{} entries, and {} by the root",
+            "{} entries, but {} in the root",
             sources.len(),
             expected.sources
         )));
@@ -174,7 +175,7 @@ pub fn parse_file(bytes: &[u8], expected: &LedgerRef) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-fn write_sources(sources: &[Source], out: &mut Writer) {
+fn write_sources(sources: &[LoadedSource], out: &mut Writer) {
     out.count(sources.len());
     for source in sources {
         out.blob(source.path.as_bytes());
@@ -189,7 +190,7 @@ fn write_sources(sources: &[Source], out: &mut Writer) {
     }
 }
 
-fn read_sources(cursor: &mut Cursor<'_>) -> Result<Vec<Source>> {
+fn read_sources(cursor: &mut Cursor<'_>) -> Result<Vec<LoadedSource>> {
     let mut sources = Vec::new();
     for _ in 0..cursor.count(SOURCE_BYTES, MAX_COUNT)? {
         let path = Arc::from(cursor.text(limits::MAX_PATH_BYTES)?);
@@ -198,7 +199,7 @@ fn read_sources(cursor: &mut Cursor<'_>) -> Result<Vec<Source>> {
         let (rows, rejected, pieces) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
         let (generation, flags) = (cursor.u64()?, cursor.u8()?);
         let (done, hash) = (flags & DONE != 0, (flags & HASHED != 0).then_some(hash));
-        sources.push(Source {
+        sources.push(LoadedSource {
             path,
             size,
             modified,
@@ -218,8 +219,8 @@ fn read_sources(cursor: &mut Cursor<'_>) -> Result<Vec<Source>> {
 pub(super) mod tests {
     use super::*;
 
-    fn source(i: u64, done: bool) -> Source {
-        Source {
+    fn source(i: u64, done: bool) -> LoadedSource {
+        LoadedSource {
             path: Arc::from(format!("/data/{i}.csv")),
             size: 1000 + i,
             modified: -5,
@@ -240,7 +241,7 @@ pub(super) mod tests {
 
     #[test]
     fn files_round_trip_and_damage_is_found() {
-        let sources: Vec<Source> = (0..5).map(|i| source(i, i % 2 == 0)).collect();
+        let sources: Vec<LoadedSource> = (0..5).map(|i| source(i, i % 2 == 0)).collect();
         let (bytes, reference) = encode_file(&sources);
         assert_eq!(parse_file(&bytes, &reference).unwrap(), sources);
         for at in 0..bytes.len() {
@@ -254,15 +255,17 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_unfinished_source_is_replaced_and_stays_at_hand() {
+    fn an_unfinished_source_is_replaced_and_stays_in_the_root() {
         let mut ledger = Ledger::default();
         ledger.add(vec![source(7, false)]);
-        ledger.add(vec![Source { rows: 99, ..source(7, false) }]);
+        ledger.add(vec![LoadedSource { rows: 99, ..source(7, false) }]);
         assert_eq!(ledger.recent.iter().map(|source| source.rows).collect::<Vec<_>>(), [99]);
         ledger.add((100..100 + RECENT as u64).map(|i| source(i, true)).collect());
-        let moved = ledger.overflow();
+        let moved = ledger.take_overflow();
         assert_eq!((moved.len(), ledger.recent.len()), (RECENT, 1));
         ledger.add(vec![source(7, true)]);
-        assert!(ledger.recent.iter().all(|source| source.done) && ledger.overflow().is_empty());
+        assert!(
+            ledger.recent.iter().all(|source| source.done) && ledger.take_overflow().is_empty()
+        );
     }
 }

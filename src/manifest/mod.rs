@@ -1,13 +1,14 @@
-//! The manifest: which segments a table has, and what is known of them without opening one.
+//! The manifest: which segments a table has, and their statistics, so that none need be opened for
+//! these.
 //!
 //! ```text
 //! CURRENT ──▶ manifest/<generation>.root ──▶ manifest/<uuid>.chunk, … ──▶ data/[<partition>/]<uuid>.sty, …
 //! one line     schema, options, rows,         up to 4,096 segments each,   one or more segments
 //!              list of chunks,                 statistics column by column
-//!              ledger of sources ──▶ manifest/<uuid>.ledger, …: the older part of it
+//!              ledger of sources ──▶ manifest/<uuid>.ledger, …: its older entries
 //! ```
 //!
-//! Where this stands on the road: the last step of an ingest ([`commit`]), the first of a query.
+//! Writing it is the last step of an ingest ([`commit`]), reading it the first step of a query.
 //! Roots and chunks are immutable; generations share chunks, so that an append writes one chunk
 //! (merged with small ones before it, see [`commit::tail_to_merge`]) and a root, never the whole
 //! list. Each structure has its reader and writer side by side and does no I/O; only `commit` and
@@ -27,8 +28,8 @@ pub mod root;
 pub use chunk::{Chunk, ChunkBuilder, SegmentEntry};
 pub use columns::ColumnStats;
 pub use layout::TableDir;
-pub use ledger::{Ledger, LedgerRef, Source};
-pub use root::{ChunkRef, History, Root, TableOptions, Traffic};
+pub use ledger::{Ledger, LedgerRef, LoadedSource};
+pub use root::{ChunkRef, History, Root, TableOptions, WriteVolume};
 
 /// An identifier as its 16 bytes.
 pub type Id = [u8; 16];

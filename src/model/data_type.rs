@@ -1,4 +1,4 @@
-//! Data types, how each lies in memory, its Arrow counterpart, and the lattice along which a column
+//! Data types, their physical types, their Arrow counterparts, and the lattice along which a column
 //! may widen.
 
 use std::fmt;
@@ -25,7 +25,7 @@ pub enum TimeUnit {
 /// The type of a column.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DataType {
-    /// A column that has had no value yet; widens to anything.
+    /// The type of a column without values; widens to any type.
     Null,
     /// True or false.
     Bool,
@@ -51,7 +51,7 @@ pub enum DataType {
     Float64,
     /// An exact decimal: `precision` digits (1 to 38), `scale` of them after the point.
     Decimal {
-        /// Digits in all.
+        /// Total digits.
         precision: u8,
         /// Digits after the point.
         scale: i8,
@@ -59,16 +59,16 @@ pub enum DataType {
     /// Days since 1970-01-01, 32 bits.
     Date,
     /// Units since 1970-01-01T00:00:00 UTC, 64 bits. With a zone it is an instant, without one a
-    /// wall clock.
+    /// local time.
     Timestamp {
-        /// What is counted.
+        /// The unit that is counted.
         unit: TimeUnit,
         /// IANA name or offset.
         zone: Option<Arc<str>>,
     },
     /// Units since midnight.
     Time {
-        /// What is counted.
+        /// The unit that is counted.
         unit: TimeUnit,
     },
     /// UTF-8 text, ordered by its bytes.
@@ -77,7 +77,7 @@ pub enum DataType {
     Binary,
 }
 
-/// Bytes of a machine word.
+/// The width of a machine word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordWidth {
     /// 8 bits.
@@ -90,10 +90,10 @@ pub enum WordWidth {
     W64,
 }
 
-/// How values of a type lie in memory; encodings know only this.
+/// The representation of values in memory; encodings know only this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Physical {
-    /// No values at all.
+    /// No values.
     Null,
     /// A bitmap.
     Bool,
@@ -115,7 +115,7 @@ pub enum Physical {
 }
 
 impl DataType {
-    /// How values of this type lie in memory.
+    /// The representation of this type in memory.
     pub fn physical(&self) -> Physical {
         use WordWidth::{W8, W16, W32, W64};
         let word = |width, signed| Physical::Word { width, signed };
@@ -139,8 +139,8 @@ impl DataType {
         }
     }
 
-    /// The least and the greatest stored number where the type allows fewer than its physical form:
-    /// a time is within a day, a decimal has no more digits than its precision.
+    /// The least and the greatest stored number, if the type allows fewer than its physical type: a
+    /// time is within a day, and a decimal has no more digits than its precision.
     pub fn bounds(&self) -> Option<(i128, i128)> {
         match self {
             DataType::Time { unit } => Some((0, i128::from(unit.per_second()) * 86_400 - 1)),
@@ -152,7 +152,7 @@ impl DataType {
         }
     }
 
-    /// Whether this is a whole number of machine width.
+    /// Whether this is an integer type.
     pub fn is_integer(&self) -> bool {
         self.integer_bits().is_some()
     }
@@ -188,9 +188,9 @@ impl DataType {
 
     /// The narrowest type to which both widen without loss, or `None`.
     ///
-    /// null → anything; integer → wider integer; integer and f32 → f64 (64-bit integers only value
-    /// by value: the caller checks with [`DataType::widens_exactly_if`]); date → timestamp without
-    /// a zone; coarser timestamp → finer. A number never becomes text.
+    /// null → any type; integer → wider integer; integer and f32 → f64 (for 64-bit integers it
+    /// depends on the values: the caller checks [`DataType::widens_exactly_if`]); date → timestamp
+    /// without a zone; coarser timestamp → finer. A number never becomes text.
     pub fn join(&self, other: &DataType) -> Option<DataType> {
         use DataType::{Date, Decimal, Float32, Float64, Null, Time, Timestamp};
         if self == other {
@@ -210,7 +210,7 @@ impl DataType {
                 let narrow = t.integer_bits().is_some_and(|(bits, _)| bits <= 16);
                 Some(if narrow { Float32 } else { Float64 })
             }
-            // Midnight in a zone is an instant only to who knows the zone's rules.
+            // Which instant midnight in a zone is depends on the zone's rules.
             (Date, t @ Timestamp { zone: None, .. }) | (t @ Timestamp { zone: None, .. }, Date) => {
                 Some(t.clone())
             }
@@ -229,7 +229,7 @@ impl DataType {
     }
 
     /// Whether widening `self` to `to` is exact only for some values (a 64-bit integer to f64, a
-    /// coarse timestamp to a finer one), so that minimum and maximum have to be looked at.
+    /// coarse timestamp to a finer one), so that the caller must check minimum and maximum.
     pub fn widens_exactly_if(&self, to: &DataType) -> bool {
         matches!(
             (self, to),
@@ -238,7 +238,7 @@ impl DataType {
         )
     }
 
-    /// The Arrow type in which queries see the column: text and bytes as views.
+    /// The Arrow type of the column in queries: text and bytes are views.
     pub fn to_arrow(&self) -> ArrowType {
         match self {
             DataType::Null => ArrowType::Null,
@@ -267,8 +267,8 @@ impl DataType {
         }
     }
 
-    /// The stored type of an Arrow column, or `None` where there is none (nested types, intervals,
-    /// …).
+    /// The stored type of an Arrow column, or `None` if it cannot be stored (nested types,
+    /// intervals, …).
     pub fn from_arrow(arrow: &ArrowType) -> Option<DataType> {
         Some(match arrow {
             ArrowType::Null => DataType::Null,
@@ -326,7 +326,7 @@ impl TimeUnit {
         }
     }
 
-    /// Ticks in a second.
+    /// Units in a second.
     pub fn per_second(self) -> i64 {
         match self {
             TimeUnit::Second => 1,
@@ -356,7 +356,7 @@ impl TimeUnit {
     }
 }
 
-/// The spelling that `--schema` takes and `sty schema` prints: `int64`, `decimal(12,2)`,
+/// The name of a type in `--schema` and in the output of `sty schema`: `int64`, `decimal(12,2)`,
 /// `timestamp(us)`, `timestamp(ms,Europe/Berlin)`, `utf8`, …
 impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -389,21 +389,21 @@ impl FromStr for DataType {
     fn from_str(text: &str) -> Result<Self> {
         let lower = text.trim().to_ascii_lowercase();
         let (name, arguments) = match lower.split_once('(') {
-            Some((name, rest)) => (name.trim(), rest.strip_suffix(')').map(|_| inner(text))),
+            Some((name, rest)) => (name.trim(), rest.strip_suffix(')').map(|_| arguments_of(text))),
             None => (lower.as_str(), Some(Vec::new())),
         };
         arguments.and_then(|arguments| parse(name, &arguments)).ok_or_else(|| {
             Error::InvalidInput(format!(
-                "unknown type '{text}'; known: bool, int8 … int64, uint8 … uint64, float32, float64, \
-                 decimal(p,s), date, timestamp(s|ms|us|ns[,zone]), time(s|ms|us|ns), utf8, binary"
+                "unknown type '{text}'; known: bool, int8 … int64, uint8 … uint64, float32, \
+                 float64, decimal(p,s), date, timestamp(s|ms|us|ns[,zone]), time(s|ms|us|ns), \
+                 utf8, binary"
             ))
         })
     }
 }
 
-/// The comma-separated arguments between the parentheses, in their own case (zones are
-/// case-sensitive).
-fn inner(text: &str) -> Vec<&str> {
+/// The comma-separated arguments in parentheses, in their original case (zones are case-sensitive).
+fn arguments_of(text: &str) -> Vec<&str> {
     let text = text.trim();
     let open = text.find('(').map_or(0, |at| at + 1);
     text[open..].trim_end_matches(')').split(',').map(str::trim).collect()

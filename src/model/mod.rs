@@ -1,7 +1,7 @@
-//! What a table is made of, apart from how it is stored: data types and their lattice, the schema
-//! with its permanent column ids, the arrangement of rows, and single values.
+//! The logical parts of a table: data types and their lattice, the schema with its permanent column
+//! ids, the arrangement of rows, and single values.
 //!
-//! Every later folder speaks in these terms. Bitmaps are Arrow's (`arrow_buffer::BooleanBuffer`).
+//! All later folders use these terms. Bitmaps are Arrow's (`arrow_buffer::BooleanBuffer`).
 
 pub mod arrangement;
 pub mod data_type;

@@ -1,4 +1,4 @@
-//! A single value without its type: bounds of zone maps, literals of predicates.
+//! A single value without its type, for bounds of zone maps and literals of predicates.
 
 use std::cmp::Ordering;
 
@@ -12,8 +12,7 @@ use super::DataType;
 /// One value; the column's [`DataType`](super::DataType) says how to read it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scalar {
-    /// Booleans (0, 1), integers, dates, times, timestamps and decimals, as the stored whole
-    /// number.
+    /// Booleans (0, 1), integers, dates, times, timestamps and decimals, as the stored integer.
     Int(i128),
     /// Floats of either width.
     Float(f64),
@@ -22,8 +21,8 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The total order of stored values: floats by IEEE 754 `totalOrder`, text by bytes. `None`
-    /// across kinds.
+    /// The total order of stored values: floats by IEEE 754 `totalOrder`, text by bytes. `None` for
+    /// values of different variants.
     pub fn total_cmp(&self, other: &Scalar) -> Option<Ordering> {
         Some(match (self, other) {
             (Scalar::Int(a), Scalar::Int(b)) => a.cmp(b),
@@ -35,7 +34,7 @@ impl Scalar {
 }
 
 impl Scalar {
-    /// The value as SQL output would show it in a column of this type; text that is cut inside a
+    /// The value as SQL output shows it in a column of this type; text that is truncated inside a
     /// character ends in �.
     pub fn show(&self, data_type: &DataType) -> String {
         let arrow = data_type.to_arrow();

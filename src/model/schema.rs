@@ -6,21 +6,20 @@ use super::DataType;
 use crate::error::{Error, Result};
 use crate::limits;
 
-/// A column's permanent number in its table.
+/// A column's permanent id in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ColumnId(pub u32);
 
 /// One column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Permanent id; segments know the column by it alone.
+    /// Permanent id; segments identify columns by it.
     pub id: ColumnId,
     /// Name, unique in the table.
     pub name: Arc<str>,
-    /// Type as queries see it; a segment may hold a narrower one.
+    /// Type in queries; a segment may store a narrower one.
     pub data_type: DataType,
-    /// Whether rows may have no value in it. Where they may not, no commit takes in a row without
-    /// one.
+    /// Whether the column may have nulls. If not, commits refuse rows with null in it.
     pub nullable: bool,
 }
 
@@ -68,8 +67,7 @@ impl Schema {
         Ok(id)
     }
 
-    /// Adds many columns at the end, in order: linear where [`Schema::add`] one by one would not
-    /// be. An error changes nothing.
+    /// Adds many columns at the end, in order, in linear time. An error changes nothing.
     pub fn extend<'a>(&mut self, new: impl IntoIterator<Item = (&'a str, DataType)>) -> Result<()> {
         let (mut columns, mut next_id) = (self.columns.clone(), self.next_id);
         for (name, data_type) in new {
@@ -107,7 +105,7 @@ impl Schema {
         self.columns.iter().position(|c| &*c.name == name)
     }
 
-    /// Position of the column with this name, or an error that says which there are.
+    /// Position of the column with this name, or an error that lists the columns.
     pub fn expect(&self, name: &str) -> Result<usize> {
         self.position(name).ok_or_else(|| {
             let names: Vec<&str> =
@@ -120,7 +118,7 @@ impl Schema {
         })
     }
 
-    /// Takes a column away. Its id is not issued again.
+    /// Removes a column. Its id is not issued again.
     pub fn remove(&mut self, position: usize) -> Result<()> {
         if self.columns.len() < 2 {
             return Err(Error::InvalidInput("a table has at least one column".into()));
@@ -131,7 +129,7 @@ impl Schema {
         Ok(())
     }
 
-    /// Gives a column another name, which none may have.
+    /// Renames a column; no other column may have the new name.
     pub fn rename(&mut self, position: usize, name: &str) -> Result<()> {
         check_name(name)?;
         if self.position(name).is_some_and(|known| known != position) {
@@ -150,7 +148,7 @@ impl Schema {
         }
     }
 
-    /// Says that every row has a value in a column; only for a table that has no rows yet.
+    /// Makes a column NOT NULL; only for a table without rows.
     pub fn require(&mut self, position: usize) {
         if let Some(column) = self.columns.get_mut(position) {
             column.nullable = false;
@@ -192,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_that_cannot_be_added_leaves_the_others() {
+    fn a_column_that_cannot_be_added_changes_nothing() {
         let mut schema =
             Schema::from_names([("a", DataType::Int64), ("b", DataType::Utf8)]).unwrap();
         let before = schema.clone();

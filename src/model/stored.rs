@@ -1,5 +1,5 @@
-//! The stored form of data types, shared by manifests and segments: a tag byte and what the type
-//! needs.
+//! The stored form of data types, shared by manifests and segments: a tag byte, and the type's
+//! parameters.
 
 use std::sync::Arc;
 

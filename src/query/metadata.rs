@@ -127,7 +127,7 @@ fn distinct(stats: &Stats, column: &Column, snapshot: &Snapshot) -> Result<Optio
             None => return Ok(None),
         }
     }
-    coded.iter().for_each(|stored| stored.ask_dictionary());
+    coded.iter().for_each(|stored| stored.prefetch_dictionary());
     let arrow = column.data_type.to_arrow();
     let mut union = Interner::new(&arrow)?;
     // What every dictionary begins with.
@@ -180,7 +180,7 @@ pub(crate) fn whole(snapshot: &Snapshot, column: &Column) -> Result<Stats> {
     for (entry, known) in entries.iter().zip(snapshot.column_stats(column.id)?) {
         let Some(known) = known else {
             let nulls = Stats { rows: entry.rows, nulls: entry.rows, ..Stats::default() };
-            sum = sum.then(&nulls);
+            sum = sum.followed_by(&nulls);
             continue;
         };
         let mut stats = known.stats;
@@ -200,7 +200,7 @@ pub(crate) fn whole(snapshot: &Snapshot, column: &Column) -> Result<Stats> {
         };
         stats.min = widen(stats.min.take());
         stats.max = widen(stats.max.take());
-        sum = sum.then(&stats);
+        sum = sum.followed_by(&stats);
     }
     Ok(sum)
 }

@@ -105,7 +105,7 @@ impl<'b, 'a> Slice<'b, 'a> {
         }
         let array = match self.selected() {
             None => self.block.decode(at, self.range.clone())?,
-            Some(rows) if rows.len() * self.block.rows_a_fetch(at)? < self.range.len() => {
+            Some(rows) if rows.len() * self.block.rows_per_fetch(at)? < self.range.len() => {
                 let rows: Vec<u32> = rows.iter().map(|row| row + self.range.start as u32).collect();
                 self.block.gather(at, &rows)?
             }

@@ -1,7 +1,7 @@
-//! Whether a column of a segment becomes dictionary codes, and the codes.
+//! Decides whether a column of a segment is stored as dictionary codes, and makes the codes.
 //!
-//! The decision holds for the whole segment, so that a group-by on codes never meets a mixture.
-//! Values are sorted: codes keep order; code 0 is null.
+//! The decision holds for the whole segment, so that a group-by on codes never sees a mixture.
+//! Values are sorted, so codes sort in the order of values; code 0 is null.
 
 use arrow_array::{Array, ArrayRef, UInt32Array};
 
@@ -14,39 +14,40 @@ use crate::encoding::{Encoding, Options, Profile, Word};
 use crate::error::{Error, Result};
 use crate::model::{DataType, Physical, WordWidth};
 
-/// A dictionary of strings that has this many rows a value pays without asking.
+/// A dictionary of strings with this many rows per value is used without comparing sizes.
 const SURE_ROWS_PER_VALUE: usize = 64;
-/// A dictionary of words is looked at only up to this many values.
+/// The most values of a dictionary of words.
 const MAX_WORDS: usize = 1 << 16;
-/// A dictionary of words has to save this share, since words are quick to filter and group as they
-/// are.
+/// A dictionary of words must take less than this share of the plain words, since these are already
+/// fast to filter and group.
 const WORD_SHARE: f64 = 0.95;
 /// Below this many rows a dictionary of words costs more metadata than it saves.
 const MIN_WORD_ROWS: usize = 4096;
 
-/// A column as codes.
+/// A column as dictionary codes.
 #[derive(Debug)]
-pub(super) struct Coded {
-    /// One a row of the segment; 0 is null.
+pub(super) struct CodedColumn {
+    /// One code for each row of the segment; 0 is null.
     pub(super) codes: Vec<u32>,
-    sorted: Sorted,
+    values: SortedValues,
     /// XXH3-128 of the values.
     pub(super) hash: u128,
 }
 
 #[derive(Debug)]
-enum Sorted {
+enum SortedValues {
     Bytes(Dictionary),
     Words(Vec<u64>),
 }
 
-/// Decides for one column; `blocks` are its rows cut into blocks.
-pub(super) fn consider(
+/// The codes of a column, or `None` if a dictionary does not pay; `blocks` are its rows cut into
+/// blocks.
+pub(super) fn try_dictionary(
     data_type: &DataType,
     blocks: &[Vec<Piece<'_>>],
     rows: usize,
     options: &Options,
-) -> Result<Option<Coded>> {
+) -> Result<Option<CodedColumn>> {
     let forced = options.force == Some(Encoding::Dictionary);
     if rows == 0 || (options.force.is_some() && !forced) {
         return Ok(None);
@@ -75,32 +76,32 @@ fn bytes(
     rows: usize,
     options: &Options,
     forced: bool,
-) -> Result<Option<Coded>> {
+) -> Result<Option<CodedColumn>> {
     let mut builder = DictionaryBuilder::new(DictionaryLimits::default());
     let mut ids = Vec::with_capacity(rows);
     for pieces in blocks {
         let gathered = block::gather(data_type, pieces)?;
         let Values::Bytes(values) = &gathered.values else { return Ok(None) };
         for (i, value) in values.iter().enumerate() {
-            // Provisional ids from 1, so that 0 stays null through the remapping.
+            // Provisional ids start at 1, so that 0 stays null when ids are remapped.
             let id =
                 if gathered.is_valid(i) { builder.insert(value).map(|id| id + 1) } else { Some(0) };
             let Some(id) = id else { return Ok(None) };
             ids.push(id);
         }
-        // Half of the rows distinct: every row is read twice for nothing.
+        // If half of the rows are distinct, a dictionary would only add a second copy.
         if !forced && builder.len() > 1024 && builder.len() > ids.len() / 2 {
             return Ok(None);
         }
     }
     if builder.is_empty() {
-        return Ok(None); // nothing but nulls
+        return Ok(None); // only nulls
     }
     let sure = forced || builder.len() <= ids.len() / SURE_ROWS_PER_VALUE;
     let dictionary = builder.finish();
     let codes = remap(&ids, &dictionary.remap);
     let hash = dictionary.hash();
-    let coded = Coded { codes, sorted: Sorted::Bytes(dictionary), hash };
+    let coded = CodedColumn { codes, values: SortedValues::Bytes(dictionary), hash };
     let keep = sure || coded.is_smaller(data_type, blocks, options, 1.0)?;
     Ok(keep.then_some(coded))
 }
@@ -117,7 +118,7 @@ fn words(
     rows: usize,
     options: &Options,
     forced: bool,
-) -> Result<Option<Coded>> {
+) -> Result<Option<CodedColumn>> {
     let sample = block::gather(data_type, &blocks[blocks.len() / 2])?;
     if !forced && !words_may_pay(&sample, physical, order, rows, options)? {
         return Ok(None);
@@ -143,14 +144,14 @@ fn words(
     let WordDictionary { values, remap: codes } = builder.finish(order);
     let dictionary = WordDictionary { values, remap: Vec::new() };
     let hash = dictionary.hash();
-    let coded =
-        Coded { codes: remap(&ids, &codes), sorted: Sorted::Words(dictionary.values), hash };
+    let values = SortedValues::Words(dictionary.values);
+    let coded = CodedColumn { codes: remap(&ids, &codes), values, hash };
     let keep = forced || coded.is_smaller(data_type, blocks, options, WORD_SHARE)?;
     Ok(keep.then_some(coded))
 }
 
-/// A cheap look at one block: few distinct values, and fewer bits a code than the light encodings
-/// need a value.
+/// A cheap test on one block: whether it has few distinct values, and codes need fewer bits than
+/// values under the light encodings.
 fn words_may_pay(
     sample: &Gathered<'_>,
     physical: Physical,
@@ -176,7 +177,7 @@ fn words_may_pay(
 }
 
 /// Calls `each` with every row's word (signed ones sign-extended), `None` for null, until it
-/// answers `None`.
+/// returns `None`.
 fn each_word(
     gathered: &Gathered<'_>,
     order: WordOrder,
@@ -201,38 +202,38 @@ fn each_word(
     }
 }
 
-impl Coded {
-    /// Distinct values.
+impl CodedColumn {
+    /// The number of distinct values.
     pub(super) fn distinct(&self) -> usize {
-        match &self.sorted {
-            Sorted::Bytes(dictionary) => dictionary.len(),
-            Sorted::Words(values) => values.len(),
+        match &self.values {
+            SortedValues::Bytes(dictionary) => dictionary.len(),
+            SortedValues::Words(values) => values.len(),
         }
     }
 
     /// The sorted values, ready to be encoded as a block.
     pub(super) fn values(&self, physical: Physical) -> Gathered<'_> {
-        let values = match (&self.sorted, physical) {
-            (Sorted::Bytes(dictionary), _) => Values::Bytes(dictionary.values()),
-            (Sorted::Words(v), Physical::Word { width: WordWidth::W16, .. }) => {
+        let values = match (&self.values, physical) {
+            (SortedValues::Bytes(dictionary), _) => Values::Bytes(dictionary.values()),
+            (SortedValues::Words(v), Physical::Word { width: WordWidth::W16, .. }) => {
                 Values::W16(v.iter().map(|&w| w as u16).collect())
             }
-            (Sorted::Words(v), Physical::Word { width: WordWidth::W32, .. }) => {
+            (SortedValues::Words(v), Physical::Word { width: WordWidth::W32, .. }) => {
                 Values::W32(v.iter().map(|&w| w as u32).collect())
             }
-            (Sorted::Words(v), Physical::Float32) => {
+            (SortedValues::Words(v), Physical::Float32) => {
                 Values::F32(v.iter().map(|&w| f32::from_bits(w as u32)).collect())
             }
-            (Sorted::Words(v), Physical::Float64) => {
+            (SortedValues::Words(v), Physical::Float64) => {
                 Values::F64(v.iter().map(|&w| f64::from_bits(w)).collect())
             }
-            (Sorted::Words(v), _) => Values::W64(v.clone()),
+            (SortedValues::Words(v), _) => Values::W64(v.clone()),
         };
         Gathered { rows: self.distinct(), values, validity: None }
     }
 
-    /// Whether codes and dictionary take less than `share` of what the values take under the light
-    /// encodings, judged by the middle block.
+    /// Whether codes and dictionary take at most `share` of the size of the plainly encoded values,
+    /// extrapolated from the middle block.
     fn is_smaller(
         &self,
         data_type: &DataType,
@@ -251,9 +252,9 @@ impl Coded {
         Ok(coded as f64 * part + values as f64 <= direct as f64 * part * share)
     }
 
-    /// Statistics of one block of a column of strings from its codes alone: codes keep order.
+    /// Statistics of a block of strings from its codes alone, which sort in the order of values.
     pub(super) fn measure_bytes(&self, codes: &[u32]) -> Option<Stats> {
-        let Sorted::Bytes(dictionary) = &self.sorted else { return None };
+        let SortedValues::Bytes(dictionary) = &self.values else { return None };
         let values = |code: u32| dictionary.value(code);
         let nulls = codes.iter().filter(|&&c| c == 0).count();
         let mut stats = Stats { rows: codes.len() as u64, nulls: nulls as u64, ..Stats::default() };
@@ -276,14 +277,14 @@ impl Coded {
     }
 }
 
-/// A dictionary's values with null before them, so that code 0 is null.
+/// Prepends null to a dictionary's values, so that code 0 is null.
 pub(super) fn with_null(values: &ArrayRef) -> Result<ArrayRef> {
     let codes: UInt32Array =
         std::iter::once(None).chain((0..values.len() as u32).map(Some)).collect();
     arrow_select::take::take(values, &codes, None).map_err(|e| Error::corrupt(0, e.to_string()))
 }
 
-/// Whether a dictionary's values (without the null) rise strictly in the total order.
+/// Whether a dictionary's values (without the null) are strictly ascending in the total order.
 pub(super) fn is_sorted(values: &ArrayRef, data_type: &DataType) -> Result<bool> {
     let gathered =
         block::gather(data_type, &[Piece { array: values, start: 0, len: values.len() }])?;
@@ -291,7 +292,7 @@ pub(super) fn is_sorted(values: &ArrayRef, data_type: &DataType) -> Result<bool>
         return Ok(false);
     }
     let order = block::measure(&gathered, data_type.physical()).order;
-    // Two booleans can only be false and true, which statistics do not say.
+    // Statistics of booleans have no order; two of them must be false and true.
     let rises = match &gathered.values {
         Values::Null => gathered.rows == 0,
         Values::Bool(bits) => {
@@ -302,7 +303,7 @@ pub(super) fn is_sorted(values: &ArrayRef, data_type: &DataType) -> Result<bool>
     Ok(rises)
 }
 
-/// The content hash of a dictionary's values; `None` for types that have none.
+/// The content hash of a dictionary's values; `None` for types without dictionaries.
 pub(super) fn hash(values: &ArrayRef, data_type: &DataType) -> Result<Option<u128>> {
     let gathered =
         block::gather(data_type, &[Piece { array: values, start: 0, len: values.len() }])?;

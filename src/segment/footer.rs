@@ -24,7 +24,7 @@ const MAX_SECTIONS: usize = 1024;
 /// Section flag: a reader that does not know the section's type must refuse the segment.
 pub const SECTION_REQUIRED: u16 = 1;
 
-/// Where a column's record lies in its segment.
+/// The place of a column's record in its segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectoryEntry {
     /// The column.
@@ -46,7 +46,7 @@ pub struct Footer {
     pub rows: u64,
     /// Rows of every block but the last.
     pub block_rows: u32,
-    /// The columns, by rising id.
+    /// The columns, in ascending order of their ids.
     pub columns: Vec<DirectoryEntry>,
 }
 
@@ -69,7 +69,7 @@ impl Footer {
             out.u32(entry.len);
             out.u32(entry.crc);
         }
-        out.u32(0); // no typed sections yet: bloom filters and indexes will be some
+        out.u32(0); // no typed sections yet; reserved for bloom filters and indexes
         out.into_vec()
     }
 
@@ -82,7 +82,7 @@ impl Footer {
         out.into_vec()
     }
 
-    /// The footer's checksum as the tail of a segment gives it: what a manifest entry names.
+    /// The footer's checksum as stored in the tail of a segment. Manifest entries name it.
     pub fn stored_crc(segment: &[u8]) -> Option<u32> {
         let tail = segment.last_chunk::<TAIL_BYTES>()?;
         Some(u32::from_le_bytes([tail[4], tail[5], tail[6], tail[7]]))
@@ -92,9 +92,9 @@ impl Footer {
     pub fn parse(segment: &[u8]) -> Result<Footer> {
         let at = segment.len().saturating_sub(TAIL_BYTES);
         let mut tail = Cursor::new(&segment[at..]);
-        let within = |e: Error| e.at("", at as u64);
-        let (len, crc) = (tail.u32().map_err(within)? as usize, tail.u32().map_err(within)?);
-        if tail.take(8).map_err(within)? != MAGIC || segment.get(..8) != Some(&MAGIC) {
+        let in_tail = |e: Error| e.in_file("", at as u64);
+        let (len, crc) = (tail.u32().map_err(in_tail)? as usize, tail.u32().map_err(in_tail)?);
+        if tail.take(8).map_err(in_tail)? != MAGIC || segment.get(..8) != Some(&MAGIC) {
             return Err(Error::corrupt(
                 at as u64,
                 "this is not a segment of version 1 (magic bytes differ)",
@@ -107,7 +107,7 @@ impl Footer {
         if !checksum_holds(crc32fast::hash(footer), crc) {
             return Err(Error::corrupt(start as u64, "checksum of the footer does not match"));
         }
-        Footer::decode(footer, start as u64).map_err(|e| e.at("", start as u64))
+        Footer::decode(footer, start as u64).map_err(|e| e.in_file("", start as u64))
     }
 
     fn decode(footer: &[u8], end: u64) -> Result<Footer> {

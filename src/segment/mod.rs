@@ -5,15 +5,17 @@
 //! │ magic  8  │ column 0:    │ column 1:    │ … │ record 0 │ record 1 │ … │ footer │ tail │
 //! │ "STYSEG1" │ dict, blocks │ dict, blocks │   │          │          │   │        │  16  │
 //! └───────────┴──────────────┴──────────────┴───┴──────────┴──────────┴───┴────────┴──────┘
-//!   footer: fixed-width column directory (id, place and checksum of its record), typed sections that may be skipped
-//!   record: type, statistics, dictionary's place, and for every block its place, checksum and zone map
+//!   footer: fixed-width column directory (id, place and checksum of its record),
+//!           optional typed sections
+//!   record: type, statistics, dictionary's place, and for every block its place,
+//!           checksum and zone map
 //!   tail:   footer length u32, footer CRC32 u32, magic 8
 //! ```
 //!
-//! Where this stands on the road: `ingest` hands a segment's rows to [`writer`], which encodes
-//! columns in parallel and returns bytes to be written in one go; `query` opens a mapped segment
-//! with [`reader`], which touches only the footer and the records of the columns it is asked for.
-//! Offsets are relative to the segment's first byte, so that several segments can share a file.
+//! `ingest` hands a segment's rows to [`writer`], which encodes columns in parallel and returns
+//! bytes to be written at once; `query` opens a mapped segment with [`reader`], which touches only
+//! the footer and the records of the columns it is asked for. Offsets are relative to the segment's
+//! first byte, so that several segments can share a file.
 
 mod dictionary;
 pub mod footer;

@@ -1,4 +1,4 @@
-//! A mapped segment: footer, records on demand, blocks verified at their first touch.
+//! A mapped segment: the footer, column records read on demand, blocks verified at their first use.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -21,25 +21,25 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::{ColumnId, DataType};
 
-/// The block number under which a column record's checksum is placed.
+/// The block number in the identity of a column record; see [`placed_crc`].
 pub(super) const RECORD: u32 = u32::MAX;
-/// The block number under which a dictionary's checksum is placed.
+/// The block number in the identity of a dictionary's block; see [`placed_crc`].
 pub(super) const DICTIONARY: u32 = u32::MAX - 1;
 
-/// Bytes between two blocks that are read with them rather than asking twice.
-const GAP: usize = 1 << 14;
-/// Footer and records of a table of some dozen columns.
-const END: usize = 1 << 16;
-/// For so many seconds, what was asked for is thought to be in the page cache still.
-const FRESH: u32 = 1;
+/// Two blocks this close together are prefetched by one request.
+const MAX_GAP: usize = 1 << 14;
+/// Bytes prefetched from the end of a segment: footer and records of some dozen columns.
+const END_BYTES: usize = 1 << 16;
+/// For this many seconds, a prefetched block is assumed to be still in the page cache.
+const FRESH_SECONDS: u32 = 1;
 
-/// Seconds since long before the first call.
-fn seconds() -> u32 {
+/// A monotonic clock in seconds, which starts well above 0, the value of blocks never prefetched.
+fn clock_seconds() -> u32 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     (START.elapsed().as_secs() as u32).saturating_add(10)
 }
 
-/// The bytes of a segment and where they come from.
+/// The bytes of a segment, and the file that they come from.
 #[derive(Debug)]
 struct Bytes {
     mapped: Arc<Mapped>,
@@ -50,25 +50,26 @@ struct Bytes {
 }
 
 impl Bytes {
-    fn all(&self) -> Result<&[u8]> {
+    fn as_slice(&self) -> Result<&[u8]> {
         self.mapped.as_slice().get(self.offset..self.offset + self.len).ok_or_else(|| {
             Error::corrupt(self.offset as u64, "the file is shorter than its manifest says")
-                .at(&self.path, 0)
+                .in_file(&self.path, 0)
         })
     }
 
-    /// Names the file in an error of something that starts at `offset` of the segment.
+    /// Adds the file to the error of a structure that starts at `offset` of the segment.
     fn locate(&self, error: Error, offset: u64) -> Error {
-        error.at(&self.path, self.offset as u64 + offset)
+        error.in_file(&self.path, self.offset as u64 + offset)
     }
 
-    /// Asks the disk for a range of the segment.
-    fn ask(&self, range: Range<usize>) {
-        self.mapped.will_need(self.offset.saturating_add(range.start), range.len());
+    /// Prefetches a range of the segment.
+    fn prefetch(&self, range: Range<usize>) {
+        self.mapped.prefetch(self.offset.saturating_add(range.start), range.len());
     }
 }
 
-/// An open segment. Cheap to open (one footer); columns are parsed when first asked for and kept.
+/// An open segment. Opening it parses only the footer; columns are parsed at their first use and
+/// kept.
 #[derive(Debug)]
 pub struct Segment {
     bytes: Arc<Bytes>,
@@ -85,21 +86,21 @@ pub struct Column {
     block_rows: u32,
     record: ColumnRecord,
     verified: Vec<AtomicBool>,
-    /// When each block was asked for, as [`seconds`] has it.
-    asked: Vec<AtomicU32>,
+    /// When each block was last prefetched, by [`clock_seconds`].
+    prefetched: Vec<AtomicU32>,
     dictionary: OnceLock<Dictionary>,
     scaled_dictionary: OnceLock<Option<ScaledDictionary>>,
 }
 
 impl Segment {
-    /// Asks the disk for what opening the segment at `offset..offset + length` of a mapped file
-    /// reads first, without waiting for it.
-    pub fn ask(mapped: &Mapped, offset: u64, length: u64) {
-        let end = length.min(END as u64);
+    /// Prefetches the footer and the last records of the segment at `offset..offset + length` of a
+    /// mapped file, without waiting.
+    pub fn prefetch(mapped: &Mapped, offset: u64, length: u64) {
+        let end = length.min(END_BYTES as u64);
         if let (Ok(start), Ok(len)) =
             (usize::try_from(offset.saturating_add(length - end)), usize::try_from(end))
         {
-            mapped.will_need(start, len);
+            mapped.prefetch(start, len);
         }
     }
 
@@ -118,19 +119,19 @@ impl Segment {
             })
             .ok_or_else(|| {
                 Error::corrupt(offset, format!("a segment of {length} bytes ends behind the file"))
-                    .at(&path, 0)
+                    .in_file(&path, 0)
             })?;
-        Segment::ask(&mapped, offset as u64, length);
+        Segment::prefetch(&mapped, offset as u64, length);
         let mut bytes = Bytes { mapped, path, offset, len, uuid: [0; 16] };
-        let footer = Footer::parse(bytes.all()?).map_err(|e| bytes.locate(e, 0))?;
+        let footer = Footer::parse(bytes.as_slice()?).map_err(|e| bytes.locate(e, 0))?;
         bytes.uuid = footer.uuid;
         let columns = footer.columns.iter().map(|_| OnceLock::new()).collect();
         Ok(Segment { bytes: Arc::new(bytes), footer, columns })
     }
 
-    /// Asks the disk for all of it, without waiting.
-    pub(super) fn ask_all(&self) {
-        self.bytes.ask(0..self.bytes.len);
+    /// Prefetches the whole segment, without waiting.
+    pub(super) fn prefetch_all(&self) {
+        self.bytes.prefetch(0..self.bytes.len);
     }
 
     /// The footer.
@@ -148,7 +149,7 @@ impl Segment {
         u64::from(self.footer.block_rows)
     }
 
-    /// Blocks of every column.
+    /// The number of blocks, which is the same for every column.
     pub fn blocks(&self) -> usize {
         self.rows().div_ceil(self.block_rows()) as usize
     }
@@ -158,7 +159,7 @@ impl Segment {
         self.bytes.len as u64
     }
 
-    /// The rows of block `b`, counted from the segment's first.
+    /// The rows of block `b`, counted from the segment's first row.
     pub fn block_range(&self, b: usize) -> Range<u64> {
         block_range(b, self.rows(), self.block_rows())
     }
@@ -177,9 +178,9 @@ impl Segment {
     }
 
     fn load(&self, entry: &DirectoryEntry) -> Result<Column> {
-        let all = self.bytes.all()?;
-        if (entry.offset as usize).saturating_add(END) < all.len() {
-            self.bytes.ask(
+        let all = self.bytes.as_slice()?;
+        if (entry.offset as usize).saturating_add(END_BYTES) < all.len() {
+            self.bytes.prefetch(
                 entry.offset as usize..(entry.offset as usize).saturating_add(entry.len as usize),
             );
         }
@@ -201,7 +202,7 @@ impl Segment {
             id: entry.column,
             rows: self.rows(),
             block_rows: self.footer.block_rows,
-            asked: record.blocks.iter().map(|_| AtomicU32::new(0)).collect(),
+            prefetched: record.blocks.iter().map(|_| AtomicU32::new(0)).collect(),
             verified: record.blocks.iter().map(|_| AtomicBool::new(false)).collect(),
             record,
             dictionary: OnceLock::new(),
@@ -231,7 +232,7 @@ impl Column {
         &self.record
     }
 
-    /// Blocks.
+    /// The number of blocks.
     pub fn blocks(&self) -> usize {
         self.record.blocks.len()
     }
@@ -252,66 +253,65 @@ impl Column {
         self.record.blocks.iter().map(|place| place.len).sum::<u64>() + dictionary
     }
 
-    /// Stored bytes of the dictionary if it has been decoded, 0 else.
+    /// Stored bytes of the dictionary if it has been decoded, else 0.
     pub fn decoded_dictionary_bytes(&self) -> u64 {
         let dictionary = self.record.dictionary.filter(|_| self.dictionary.get().is_some());
         dictionary.map_or(0, |dictionary| dictionary.place.len)
     }
 
     /// Rows of block `b`.
-    pub(super) fn block_rows_of(&self, b: usize) -> usize {
+    pub(super) fn rows_of_block(&self, b: usize) -> usize {
         let range = block_range(b, self.rows, u64::from(self.block_rows));
         (range.end - range.start) as usize
     }
 
-    /// Names the file in an error of something that starts at `offset` of the segment.
+    /// Adds the file to the error of a structure that starts at `offset` of the segment.
     pub(super) fn locate(&self, error: Error, offset: u64) -> Error {
         self.bytes.locate(error, offset)
     }
 
-    /// Asks the disk for blocks, but those that were asked for just now, without waiting for them.
-    pub fn ask(&self, blocks: impl Iterator<Item = usize>) {
-        let now = seconds();
+    /// Prefetches blocks, except those prefetched just before, without waiting.
+    pub fn prefetch(&self, blocks: impl Iterator<Item = usize>) {
+        let now = clock_seconds();
         let places = blocks.filter_map(|b| {
-            let (place, asked) = self.record.blocks.get(b).zip(self.asked.get(b))?;
-            let is_due = now.saturating_sub(asked.load(Ordering::Relaxed)) > FRESH;
-            is_due.then(|| asked.store(now, Ordering::Relaxed)).map(|()| place.range())
+            let (place, last) = self.record.blocks.get(b).zip(self.prefetched.get(b))?;
+            let is_due = now.saturating_sub(last.load(Ordering::Relaxed)) > FRESH_SECONDS;
+            is_due.then(|| last.store(now, Ordering::Relaxed)).map(|()| place.range())
         });
         let mut open: Option<Range<usize>> = None;
         for place in places {
             open = match open {
-                Some(before) if (before.end..=before.end + GAP).contains(&place.start) => {
+                Some(before) if (before.end..=before.end + MAX_GAP).contains(&place.start) => {
                     Some(before.start..place.end)
                 }
                 before => {
-                    before.into_iter().for_each(|range| self.bytes.ask(range));
+                    before.into_iter().for_each(|range| self.bytes.prefetch(range));
                     Some(place)
                 }
             };
         }
-        open.into_iter().for_each(|range| self.bytes.ask(range));
+        open.into_iter().for_each(|range| self.bytes.prefetch(range));
     }
 
-    /// As [`Column::ask`], for the dictionary, unless it is decoded already.
-    pub fn ask_dictionary(&self) {
+    /// Prefetches the dictionary unless it is decoded already, without waiting.
+    pub fn prefetch_dictionary(&self) {
         if let Some(described) = self.record.dictionary.filter(|_| self.dictionary.get().is_none())
         {
-            self.bytes.ask(described.place.range());
+            self.bytes.prefetch(described.place.range());
         }
     }
 
-    /// Opens block `b`, which the disk is asked for as a whole; its checksums are compared the
-    /// first time.
+    /// Opens block `b` and prefetches all of it; its checksums are verified at the first use.
     pub fn block(&self, b: usize) -> Result<Block<'_>> {
-        self.ask(std::iter::once(b));
+        self.prefetch(std::iter::once(b));
         let place = self.record.blocks.get(b).ok_or_else(|| {
             Error::InvalidInput(format!(
                 "block {b} of a column with {} blocks",
                 self.record.blocks.len()
             ))
         })?;
-        let fresh = !self.verified[b].load(Ordering::Relaxed);
-        let reader = self.parse(place, b as u32, self.block_rows_of(b), fresh)?;
+        let verify = !self.verified[b].load(Ordering::Relaxed);
+        let reader = self.parse(place, b as u32, self.rows_of_block(b), verify)?;
         self.verified[b].store(true, Ordering::Relaxed);
         Ok(Block { column: self, place: *place, reader })
     }
@@ -326,7 +326,7 @@ impl Column {
         let locate = |e: Error| self.bytes.locate(e, place.offset);
         let bytes = self
             .bytes
-            .all()?
+            .as_slice()?
             .get(place.range())
             .ok_or_else(|| locate(Error::corrupt(0, "a block lies outside its segment")))?;
         if verify {
@@ -343,11 +343,11 @@ impl Column {
         reader.and_then(|reader| self.check_kind(number, reader)).map_err(locate)
     }
 
-    /// Dictionary or not holds for all blocks of a column, so that whoever works on codes meets no
-    /// mixture.
+    /// Checks that blocks have codes exactly if the column has a dictionary, so that operators on
+    /// codes never see a mixture.
     fn check_kind<'a>(&self, number: u32, reader: block::Reader<'a>) -> Result<block::Reader<'a>> {
         let good = match (reader.validity(), number) {
-            (Validity::All, DICTIONARY) => true,
+            (Validity::AllValid, DICTIONARY) => true,
             (_, DICTIONARY) => false,
             (validity, _) => {
                 matches!(validity, Validity::ByCode) == self.record.dictionary.is_some()
@@ -360,7 +360,8 @@ impl Column {
         }
     }
 
-    /// The dictionary as an array with null at 0, decoded once; `None` for a column without one.
+    /// The dictionary as an array with null at index 0, decoded once; `None` for a column without
+    /// one.
     pub fn dictionary(&self) -> Result<Option<&Dictionary>> {
         let Some(described) = self.record.dictionary else { return Ok(None) };
         if let Some(dictionary) = self.dictionary.get() {
@@ -369,7 +370,7 @@ impl Column {
         let place = described.place;
         let values = self
             .parse(&place, DICTIONARY, described.values as usize, true)?
-            .with_most_bytes(limits::MAX_DICTIONARY_BYTES)
+            .with_max_bytes(limits::MAX_DICTIONARY_BYTES)
             .decode(0..described.values as usize, self.data_type(), None)
             .and_then(|values| dictionary::with_null(&values))
             .map_err(|e| self.bytes.locate(e, place.offset))?;
@@ -393,12 +394,12 @@ pub struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Where the block starts in its segment.
+    /// The offset of the block in its segment.
     pub(super) fn offset(&self) -> u64 {
         self.place.offset
     }
 
-    /// The encoded form, for executors and `sty inspect`.
+    /// The encoded block, for operators on encoded data and for `sty inspect`.
     pub fn reader(&self) -> &block::Reader<'_> {
         &self.reader
     }
@@ -411,7 +412,7 @@ impl Block<'_> {
             .map_err(|e| self.column.bytes.locate(e, self.place.offset))
     }
 
-    /// The same, widened to the table's type.
+    /// [`Block::decode`], widened to the table's type.
     pub fn decode_as(&self, rows: Range<usize>, target: &DataType) -> Result<ArrayRef> {
         widen(&self.decode(rows)?, &target.to_arrow())
     }
@@ -426,7 +427,7 @@ impl Block<'_> {
         widen(&gathered, &target.to_arrow())
     }
 
-    /// The column that this is a block of.
+    /// The column that the block belongs to.
     pub fn column(&self) -> &Column {
         self.column
     }
@@ -437,7 +438,7 @@ fn widen(array: &ArrayRef, target: &ArrowType) -> Result<ArrayRef> {
     if array.data_type() == target {
         return Ok(array.clone());
     }
-    // Not "safe", which would make nulls of what does not fit.
+    // A "safe" cast would turn values that do not fit into nulls.
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     arrow_cast::cast_with_options(array, target, &strict)
         .map_err(|e| Error::corrupt(0, format!("stored values do not widen: {e}")))
@@ -451,7 +452,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_widen_is_an_error_not_a_null() {
+    fn values_that_do_not_widen_are_errors_not_nulls() {
         let nanoseconds = ArrowType::Timestamp(TimeUnit::Nanosecond, None);
         let dates = |day: i32| -> ArrayRef { Arc::new(Date32Array::from(vec![day])) };
         assert!(widen(&dates(17_000), &nanoseconds).is_ok());

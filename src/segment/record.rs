@@ -1,5 +1,5 @@
-//! The record of one column in a segment: bytes ↔ type, statistics, places of blocks and
-//! dictionary. No I/O.
+//! The record of a column in a segment: bytes ↔ type, statistics, places of blocks and dictionary.
+//! No I/O.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ const HAS_DICTIONARY: u8 = 1;
 /// Bytes of a place.
 const PLACE_BYTES: usize = 24;
 
-/// Where a block lies and how to check its head.
+/// The place of a block, and the checksum of its head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockPlace {
     /// Offset from the segment's start.
@@ -27,29 +27,30 @@ pub struct BlockPlace {
     pub head_crc: u32,
 }
 
-/// The dictionary of a column in a segment: its values as a block of their own, codes from 1.
+/// The dictionary of a column in a segment: its values are a block of their own, and their codes
+/// start at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DictionaryPlace {
-    /// Values.
+    /// The number of values.
     pub values: u32,
-    /// XXH3-128 of the values: equal dictionaries share codes.
+    /// XXH3-128 of the values: dictionaries with equal hashes have the same codes.
     pub hash: u128,
     /// The block of the values.
     pub place: BlockPlace,
 }
 
-/// Everything about a column but its values.
+/// The metadata of a column in a segment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnRecord {
     /// The stored type; the table's may be wider.
     pub data_type: DataType,
-    /// Of the whole segment.
+    /// Statistics of the whole segment.
     pub stats: Stats,
-    /// Present when the blocks hold codes.
+    /// Present if the blocks hold codes.
     pub dictionary: Option<DictionaryPlace>,
-    /// In row order.
+    /// The blocks, in row order.
     pub blocks: Vec<BlockPlace>,
-    /// Zone maps, one a block.
+    /// The zone map of each block.
     pub block_stats: Vec<Stats>,
 }
 
@@ -75,7 +76,7 @@ impl BlockPlace {
         Ok(place)
     }
 
-    /// The bytes' range in the segment.
+    /// The range of bytes in the segment.
     pub fn range(&self) -> Range<usize> {
         self.offset as usize..(self.offset + self.len) as usize
     }
@@ -98,7 +99,7 @@ impl ColumnRecord {
         for place in &self.blocks {
             place.write(&mut out);
         }
-        // The zone map of an only block is the segment's.
+        // The zone map of a single block equals the segment's statistics.
         if self.blocks.len() > 1 {
             for stats in &self.block_stats {
                 stats.write(physical, &mut out);
@@ -107,7 +108,7 @@ impl ColumnRecord {
         out.into_vec()
     }
 
-    /// Parses a record whose checksum has been compared, of a segment of `segment_len` bytes and
+    /// Parses a record whose checksum has been verified, of a segment of `segment_len` bytes and
     /// `rows` rows.
     pub fn decode(
         bytes: &[u8],
@@ -154,7 +155,7 @@ impl ColumnRecord {
         let sizes =
             (0..n as u64).map(|b| u64::from(block_rows).min(rows - b * u64::from(block_rows)));
         if !block_stats.iter().map(|stats| stats.rows).eq(sizes) {
-            return Err(cursor.corrupt("statistics of a block count other rows than it has"));
+            return Err(cursor.corrupt("statistics of a block have the wrong number of rows"));
         }
         Ok(ColumnRecord { data_type, stats, dictionary, blocks, block_stats })
     }

@@ -1,4 +1,4 @@
-//! What comes out of a segment is what went in: every type, every forced encoding, every profile.
+//! Segments round-trip: every type, every forced encoding, every profile.
 
 use std::sync::Arc;
 
@@ -35,8 +35,7 @@ const TYPES: &[&str] = &[
     "binary",
 ];
 
-/// A generator of arrays that look like columns do: few values, runs, ramps, noise, extremes, with
-/// nulls.
+/// Generates arrays that look like real columns: few values, runs, ramps, noise, extremes, nulls.
 fn array(data_type: &DataType, rows: usize, shape: u8, seed: u64) -> ArrayRef {
     let mut state = seed | 1;
     let mut next = move || {
@@ -78,7 +77,7 @@ fn values(
     words: &[u64],
     nulls: Option<arrow_buffer::NullBuffer>,
 ) -> ArrayRef {
-    // A time is within a day.
+    // Times must be within a day.
     let time = |w: &u64| match data_type {
         DataType::Time { unit } => w % (unit.per_second() as u64 * 86_400),
         _ => *w,
@@ -136,10 +135,10 @@ fn values(
 fn open(encoded: &EncodedSegment) -> Segment {
     let bytes = encoded.parts.concat();
     assert_eq!(bytes.len() as u64, encoded.len);
-    Segment::open(Arc::new(Mapped::of_bytes(&bytes)), "test.sty", 0, encoded.len).unwrap()
+    Segment::open(Arc::new(Mapped::from_bytes(&bytes)), "test.sty", 0, encoded.len).unwrap()
 }
 
-/// Bit for bit: `ArrayData` compares the bytes of values that are there.
+/// Compares bit for bit: `ArrayData` compares the bytes of valid values.
 fn assert_same(a: &ArrayRef, b: &ArrayRef, what: &str) {
     assert_eq!(a.logical_null_count(), b.logical_null_count(), "{what}");
     assert_eq!(a.to_data(), b.to_data(), "{what}");
@@ -206,13 +205,17 @@ fn every_forced_encoding_holds_every_type() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn any_rows_round_trip(rows in 1usize..5000, shape in any::<u8>(), seed in any::<u64>(), profile in 0..3) {
+    fn any_rows_round_trip(
+        rows in 1usize..5000,
+        shape in any::<u8>(),
+        seed in any::<u64>(),
+        profile in 0..3,
+    ) {
         let profile = [Profile::Fast, Profile::Balanced, Profile::Small][profile as usize];
         round_trip(&all_types(), rows, shape, seed, &Options::new(profile));
     }
 }
 
-/// Damaging any bit of a small segment gives an error or the right answer, never a panic.
 #[test]
 fn a_segment_without_rows() {
     for profile in [Profile::Fast, Profile::Balanced, Profile::Small] {
@@ -220,6 +223,7 @@ fn a_segment_without_rows() {
     }
 }
 
+/// Damaging any bit of a small segment gives an error or the right answer, never a panic.
 #[test]
 fn every_bit_flip_is_caught_or_harmless() {
     let types = all_types();
@@ -237,7 +241,7 @@ fn every_bit_flip_is_caught_or_harmless() {
     let bytes = encoded.parts.concat();
     let read_all = |bytes: &[u8]| -> crate::Result<Vec<ArrayRef>> {
         let segment =
-            Segment::open(Arc::new(Mapped::of_bytes(bytes)), "test.sty", 0, bytes.len() as u64)?;
+            Segment::open(Arc::new(Mapped::from_bytes(bytes)), "test.sty", 0, bytes.len() as u64)?;
         let mut arrays = Vec::new();
         for column in &input.columns {
             if let Some(read) = segment.column(column.id)? {

@@ -1,5 +1,5 @@
-//! Checking a segment: what its checksums cover, and what they cannot tell, for a writer may have
-//! been wrong or worse.
+//! Verifies a segment: its checksums, and properties of its values that checksums do not cover, in
+//! case a writer was faulty or malicious.
 
 use arrow_array::{Array, ArrayRef};
 
@@ -11,28 +11,29 @@ use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 use crate::model::DataType;
 
-/// Rows decoded at a time: text that repeats is much larger decoded than stored.
+/// Rows decoded at a time; repetitive text is much larger decoded than stored.
 const SLICE_ROWS: usize = 8 * VECTOR;
 
 impl Segment {
-    /// Compares every checksum, decodes every value, and checks that values are such as their type
-    /// allows and dictionaries such as their readers rely on. Returns the bytes read.
+    /// Verifies every checksum, decodes every value, and checks that values are in the range of
+    /// their type and that dictionaries have the properties that readers rely on. Returns the bytes
+    /// read.
     pub fn verify(&self) -> Result<u64> {
-        self.ask_all();
+        self.prefetch_all();
         for entry in &self.footer().columns {
             let Some(column) = self.column(entry.column)? else { continue };
             check_dictionary(&column)?;
             for b in 0..column.blocks() {
                 check_block(&column, b)?;
             }
-            check_use(&column)?;
+            check_all_used(&column)?;
         }
         Ok(self.stored_bytes())
     }
 }
 
 fn check_block(column: &Column, b: usize) -> Result<()> {
-    let (block, rows) = (column.block(b)?, column.block_rows_of(b));
+    let (block, rows) = (column.block(b)?, column.rows_of_block(b));
     let (mut start, mut step) = (0, SLICE_ROWS);
     while start < rows {
         let slice = start..rows.min(start + step);
@@ -65,13 +66,15 @@ fn check_values(values: &ArrayRef, data_type: &DataType) -> Result<()> {
         _ => None,
     };
     match found {
-        Some(value) => Err(Error::corrupt(0, format!("{value} is no value of type {data_type}"))),
+        Some(value) => {
+            Err(Error::corrupt(0, format!("{value} is not a value of type {data_type}")))
+        }
         None => Ok(()),
     }
 }
 
-/// Codes keep the order of values, and equal hashes mean equal dictionaries: both is relied on,
-/// unseen.
+/// Readers rely on two properties: codes sort in the order of values, and equal hashes mean equal
+/// dictionaries.
 fn check_dictionary(column: &Column) -> Result<()> {
     let Some((described, values)) = column.record().dictionary.zip(column.dictionary()?) else {
         return Ok(());
@@ -79,9 +82,9 @@ fn check_dictionary(column: &Column) -> Result<()> {
     let values: ArrayRef = values.slice(1, described.values as usize);
     let sorted = dictionary::is_sorted(&values, column.data_type())?;
     let what = match dictionary::hash(&values, column.data_type())? {
-        _ if !sorted => "values of a dictionary do not rise",
+        _ if !sorted => "values of a dictionary are not ascending",
         Some(hash) if hash != described.hash => {
-            "the hash of a dictionary is not that of its values"
+            "the hash of a dictionary does not match its values"
         }
         _ => {
             return check_values(&values, column.data_type())
@@ -91,15 +94,15 @@ fn check_dictionary(column: &Column) -> Result<()> {
     Err(column.locate(Error::corrupt(0, what), described.place.offset))
 }
 
-/// Every value of a dictionary occurs: distinct values are counted there.
-fn check_use(column: &Column) -> Result<()> {
+/// Readers count distinct values in the dictionary, so every value must occur in some row.
+fn check_all_used(column: &Column) -> Result<()> {
     let Some(described) = column.record().dictionary else { return Ok(()) };
     let mut used = vec![false; described.values as usize + 1];
-    // Null need not be.
+    // Null need not occur.
     used[0] = true;
     let mut codes: Vec<u32> = Vec::new();
     for b in 0..column.blocks() {
-        let (block, rows) = (column.block(b)?, column.block_rows_of(b));
+        let (block, rows) = (column.block(b)?, column.rows_of_block(b));
         let Stream::Codes(ints) = block.reader().stream() else { continue };
         for start in (0..rows).step_by(SLICE_ROWS) {
             codes.clear();
@@ -114,7 +117,7 @@ fn check_use(column: &Column) -> Result<()> {
     if used.iter().all(|used| *used) {
         return Ok(());
     }
-    let what = "a dictionary has a value that no row has";
+    let what = "a dictionary has a value that does not occur in any row";
     Err(column.locate(Error::corrupt(0, what), described.place.offset))
 }
 
@@ -135,8 +138,8 @@ mod tests {
     use crate::encoding::{Options, Profile, buffer::ALIGN};
     use crate::model::ColumnId;
 
-    /// What `verify` says of a segment with all checksums right: a column of these values or, with
-    /// a hash, of a code for each value of a dictionary of these.
+    /// The result of `verify` for a segment with correct checksums: a column of these values or,
+    /// with a hash, of one code for each value of a dictionary of them.
     fn verdict(data_type: &str, values: ArrayRef, hash: Option<u128>) -> String {
         let codes: Vec<u32> = (1..=values.len() as u32).collect();
         verdict_of_codes(data_type, values, hash, &codes)
@@ -190,29 +193,31 @@ mod tests {
             Footer { uuid: [7; 16], rows: rows as u64, block_rows: 1024, columns }.encode();
         let bytes = [bytes, record, footer.clone(), Footer::tail(&footer)].concat();
         let segment =
-            Segment::open(Arc::new(Mapped::of_bytes(&bytes)), "x.sty", 0, bytes.len() as u64)
+            Segment::open(Arc::new(Mapped::from_bytes(&bytes)), "x.sty", 0, bytes.len() as u64)
                 .unwrap();
         segment.verify().map_or_else(|error| error.to_string(), |_| "sound".into())
     }
 
     #[test]
-    fn values_are_such_as_their_type_allows() {
+    fn values_outside_the_range_of_their_type_are_found() {
         let time = |v: [Option<i32>; 3]| {
             verdict("time(s)", Arc::new(Time32SecondArray::from(v.to_vec())), None)
         };
         assert_eq!(time([Some(0), None, Some(86_399)]), "sound");
-        assert!(time([Some(0), None, Some(86_400)]).contains("86400 is no value of type time(s)"));
-        assert!(time([Some(0), Some(1), Some(-1)]).contains("-1 is no value"));
+        assert!(
+            time([Some(0), None, Some(86_400)]).contains("86400 is not a value of type time(s)")
+        );
+        assert!(time([Some(0), Some(1), Some(-1)]).contains("-1 is not a value"));
         let decimal = |v: i128| {
             let values = Decimal128Array::from(vec![1, v]).with_precision_and_scale(5, 2).unwrap();
             verdict("decimal(5,2)", Arc::new(values), None)
         };
         assert_eq!(decimal(-99_999), "sound");
-        assert!(decimal(100_000).contains("100000 is no value of type decimal(5,2)"));
+        assert!(decimal(100_000).contains("100000 is not a value of type decimal(5,2)"));
     }
 
     #[test]
-    fn dictionaries_rise_and_have_their_hash() {
+    fn sorted_dictionaries_with_the_right_hash_are_sound() {
         let check = |data_type: &str, values: ArrayRef| {
             let hash = dictionary::hash(&values, &data_type.parse().unwrap()).unwrap().unwrap();
             assert!(
@@ -229,16 +234,19 @@ mod tests {
     fn values_that_no_row_has_are_found() {
         let values: ArrayRef = Arc::new(Int32Array::from(vec![1, 5, 9]));
         let hash = dictionary::hash(&values, &"int32".parse().unwrap()).unwrap();
-        let of = |codes: &[u32]| verdict_of_codes("int32", Arc::clone(&values), hash, codes);
-        assert_eq!(of(&[3, 0, 1, 2, 2]), "sound");
-        assert!(of(&[3, 0, 1]).contains("a dictionary has a value that no row has"));
+        let verdict = |codes: &[u32]| verdict_of_codes("int32", Arc::clone(&values), hash, codes);
+        assert_eq!(verdict(&[3, 0, 1, 2, 2]), "sound");
+        assert!(verdict(&[3, 0, 1]).contains("a value that does not occur in any row"));
     }
 
     #[test]
-    fn dictionaries_that_do_not_rise_are_found() {
+    fn unsorted_dictionaries_are_found() {
         let unsorted = |data_type: &str, values: ArrayRef| {
             let what = verdict(data_type, values, Some(0));
-            assert!(what.contains("values of a dictionary do not rise"), "{data_type}: {what}");
+            assert!(
+                what.contains("values of a dictionary are not ascending"),
+                "{data_type}: {what}"
+            );
         };
         unsorted("binary", Arc::new(BinaryViewArray::from_iter_values(["a", "c", "b"])));
         unsorted("binary", Arc::new(BinaryViewArray::from_iter_values(["a", "a"])));

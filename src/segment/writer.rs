@@ -1,15 +1,15 @@
-//! Rows → the bytes of a segment: columns are encoded in parallel, then weighed against each other,
-//! then placed.
+//! Rows → the bytes of a segment: columns are encoded in parallel, then compared in size, then
+//! placed.
 //!
-//! Entropy coding costs decoding time in every query that touches the column, so under the balanced
-//! profile a column gets it only when that shrinks the *whole segment* noticeably: a wide table
-//! keeps its small hot columns light, a narrow one is packed tight.
+//! Entropy coding costs decoding time in every query that reads the column, so under the balanced
+//! profile a column gets it only if that shrinks the *whole segment* noticeably: small columns of a
+//! wide table stay light, while those of a narrow table are compressed.
 
 use arrow_array::{Array, ArrayRef};
 use rayon::prelude::*;
 use twox_hash::XxHash3_128;
 
-use super::dictionary::{self, Coded};
+use super::dictionary::{self, CodedColumn};
 use super::footer::{DirectoryEntry, Footer, MAGIC};
 use super::reader::{DICTIONARY, RECORD};
 use super::record::{BlockPlace, ColumnRecord, DictionaryPlace};
@@ -41,7 +41,7 @@ pub struct SegmentInput {
     pub rows: usize,
     /// Rows of a block: a multiple of 1,024.
     pub block_rows: usize,
-    /// By rising id.
+    /// The columns, in ascending order of their ids.
     pub columns: Vec<InputColumn>,
 }
 
@@ -52,7 +52,7 @@ pub struct EncodedSegment {
     pub uuid: [u8; 16],
     /// Rows.
     pub rows: u64,
-    /// The bytes in order, in pieces.
+    /// The bytes in order, as pieces to be concatenated.
     pub parts: Vec<Vec<u8>>,
     /// Their total length.
     pub len: u64,
@@ -62,7 +62,7 @@ pub struct EncodedSegment {
     pub stats: Vec<(ColumnId, DataType, Stats)>,
 }
 
-/// A column's encoded blocks before they have a place.
+/// A column's encoded blocks, before they are placed.
 struct EncodedColumn {
     id: ColumnId,
     data_type: DataType,
@@ -85,30 +85,30 @@ pub fn encode(input: &SegmentInput, options: &Options) -> Result<EncodedSegment>
     let mut columns = input
         .columns
         .par_iter()
-        .map(|column| Plan::new(column, input, options)?.encode(options))
+        .map(|column| ColumnEncoder::new(column, input, options)?.encode(options))
         .collect::<Result<Vec<_>>>()?;
     if options.profile == Profile::Balanced && !options.heavy {
         let total: usize = columns.iter().map(|(_, encoded)| encoded.len()).sum();
         columns
             .par_iter_mut()
-            .try_for_each(|(plan, encoded)| reconsider(plan, encoded, options, total))?;
+            .try_for_each(|(encoder, encoded)| try_heavy(encoder, encoded, options, total))?;
     }
     Ok(place(columns.into_iter().map(|(_, encoded)| encoded).collect(), input))
 }
 
-/// How one column is going to be encoded.
-struct Plan<'a> {
+/// A column's rows cut into blocks, and its dictionary if it gets one.
+struct ColumnEncoder<'a> {
     column: &'a InputColumn,
     blocks: Vec<Vec<Piece<'a>>>,
-    coded: Option<Coded>,
+    coded: Option<CodedColumn>,
     block_rows: usize,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> ColumnEncoder<'a> {
     fn new(column: &'a InputColumn, input: &SegmentInput, options: &Options) -> Result<Self> {
         let blocks = cut(&column.arrays, input.block_rows);
-        let coded = dictionary::consider(&column.data_type, &blocks, input.rows, options)?;
-        Ok(Plan { column, blocks, coded, block_rows: input.block_rows })
+        let coded = dictionary::try_dictionary(&column.data_type, &blocks, input.rows, options)?;
+        Ok(ColumnEncoder { column, blocks, coded, block_rows: input.block_rows })
     }
 
     fn encode_block(&self, b: usize, options: &Options) -> Result<(EncodedBlock, Stats)> {
@@ -136,7 +136,7 @@ impl<'a> Plan<'a> {
             .collect::<Result<Vec<_>>>()?;
         let (blocks, block_stats): (Vec<_>, Vec<_>) = encoded.into_iter().unzip();
         let mut stats =
-            block_stats.iter().fold(Stats::default(), |sum: Stats, block| sum.then(block));
+            block_stats.iter().fold(Stats::default(), |sum: Stats, block| sum.followed_by(block));
         check_bounds(&self.column.data_type, &stats)?;
         let dictionary = match &self.coded {
             Some(coded) => {
@@ -164,7 +164,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Refuses values that their type does not have.
+/// Refuses values outside the range of their type.
 fn check_bounds(data_type: &DataType, stats: &Stats) -> Result<()> {
     let Some((least, greatest)) = data_type.bounds() else { return Ok(()) };
     for bound in [&stats.min, &stats.max].into_iter().flatten() {
@@ -172,16 +172,18 @@ fn check_bounds(data_type: &DataType, stats: &Stats) -> Result<()> {
             && !(least..=greatest).contains(&value)
         {
             return Err(Error::InvalidInput(format!(
-                "{value} is no value of type {data_type}, which goes from {least} to {greatest}"
+                "{value} is not a value of type {data_type}, which ranges from {least} to \
+                 {greatest}"
             )));
         }
     }
     Ok(())
 }
 
-/// Encodes a column again with entropy coding if a sample says that the segment shrinks noticeably.
-fn reconsider(
-    plan: &mut Plan<'_>,
+/// Encodes a column again with entropy coding if a sample shows that this shrinks the segment
+/// noticeably.
+fn try_heavy(
+    encoder: &mut ColumnEncoder<'_>,
     encoded: &mut EncodedColumn,
     options: &Options,
     total: usize,
@@ -191,19 +193,19 @@ fn reconsider(
     let pays = |saved: f64| {
         saved >= total as f64 * HEAVY_SEGMENT_SHARE && saved >= light as f64 * HEAVY_COLUMN_SHARE
     };
-    // Even a saving of three quarters would not matter to the segment.
+    // Stop if even saving three quarters of the column would not matter.
     if light == 0 || !pays(light as f64 * 0.75) {
         return Ok(());
     }
     let middle = encoded.blocks.len() / 2;
-    let (sample, _) = plan.encode_block(middle, &heavy)?;
+    let (sample, _) = encoder.encode_block(middle, &heavy)?;
     let ratio = sample.bytes.len() as f64 / encoded.blocks[middle].bytes.len().max(1) as f64;
     if !pays(light as f64 * (1.0 - ratio)) {
         return Ok(());
     }
-    let blocks = (0..plan.blocks.len())
+    let blocks = (0..encoder.blocks.len())
         .into_par_iter()
-        .map(|b| plan.encode_block(b, &heavy).map(|(block, _)| block))
+        .map(|b| encoder.encode_block(b, &heavy).map(|(block, _)| block))
         .collect::<Result<Vec<_>>>()?;
     if pays(light as f64 - blocks.iter().map(|b| b.bytes.len()).sum::<usize>() as f64) {
         encoded.blocks = blocks;
@@ -214,16 +216,16 @@ fn reconsider(
 /// Cuts the arrays of a column into runs of `block_rows` rows.
 fn cut(arrays: &[ArrayRef], block_rows: usize) -> Vec<Vec<Piece<'_>>> {
     let mut blocks = Vec::new();
-    let (mut block, mut room) = (Vec::new(), block_rows);
+    let (mut block, mut missing) = (Vec::new(), block_rows);
     for array in arrays {
         let mut start = 0;
         while start < array.len() {
-            let len = room.min(array.len() - start);
+            let len = missing.min(array.len() - start);
             block.push(Piece { array, start, len });
-            (start, room) = (start + len, room - len);
-            if room == 0 {
+            (start, missing) = (start + len, missing - len);
+            if missing == 0 {
                 blocks.push(std::mem::take(&mut block));
-                room = block_rows;
+                missing = block_rows;
             }
         }
     }
@@ -233,7 +235,7 @@ fn cut(arrays: &[ArrayRef], block_rows: usize) -> Vec<Vec<Piece<'_>>> {
     blocks
 }
 
-/// Gives every block, record and the footer its place and its checksum.
+/// Lays out blocks, records and the footer, and computes their final checksums.
 fn place(columns: Vec<EncodedColumn>, input: &SegmentInput) -> EncodedSegment {
     let mut parts = vec![MAGIC.to_vec()];
     let mut at = MAGIC.len() as u64;
@@ -249,7 +251,7 @@ fn place(columns: Vec<EncodedColumn>, input: &SegmentInput) -> EncodedSegment {
     };
     let mut records: Vec<(ColumnId, ColumnRecord)> = Vec::with_capacity(columns.len());
     for column in columns {
-        let mut settle = |block: EncodedBlock| BlockPlace {
+        let mut place_block = |block: EncodedBlock| BlockPlace {
             len: block.bytes.len() as u64,
             head_len: block.head_len,
             head_crc: block.head_crc,
@@ -258,9 +260,9 @@ fn place(columns: Vec<EncodedColumn>, input: &SegmentInput) -> EncodedSegment {
         let dictionary = column.dictionary.map(|(block, values, hash)| DictionaryPlace {
             values,
             hash,
-            place: settle(block),
+            place: place_block(block),
         });
-        let blocks = column.blocks.into_iter().map(&mut settle).collect();
+        let blocks = column.blocks.into_iter().map(&mut place_block).collect();
         let record = ColumnRecord {
             data_type: column.data_type,
             stats: column.stats,
@@ -274,7 +276,7 @@ fn place(columns: Vec<EncodedColumn>, input: &SegmentInput) -> EncodedSegment {
     let mut directory = Vec::with_capacity(records.len());
     let mut stats = Vec::with_capacity(records.len());
     for (id, mut record) in records {
-        sign(&mut record, &uuid, id);
+        place_checksums(&mut record, &uuid, id);
         let bytes = record.encode();
         let crc = placed_crc(crc32fast::hash(&bytes), &uuid, id.0, RECORD);
         let len = bytes.len() as u32;
@@ -295,8 +297,8 @@ fn place(columns: Vec<EncodedColumn>, input: &SegmentInput) -> EncodedSegment {
     EncodedSegment { uuid, rows: input.rows as u64, parts, len: at, footer_crc, stats }
 }
 
-/// The segment's identity: a hash of all records before checksums are placed, which hold the
-/// checksums of all else.
+/// The segment's identity: a hash of all records, which contain the checksums of everything else,
+/// before the identity is mixed into these.
 fn identity(records: &[(ColumnId, ColumnRecord)]) -> [u8; 16] {
     let mut all = Vec::new();
     for (id, record) in records {
@@ -306,7 +308,8 @@ fn identity(records: &[(ColumnId, ColumnRecord)]) -> [u8; 16] {
     XxHash3_128::oneshot(&all).to_le_bytes()
 }
 
-fn sign(record: &mut ColumnRecord, uuid: &[u8; 16], id: ColumnId) {
+/// Mixes the identity of each block into its checksum.
+fn place_checksums(record: &mut ColumnRecord, uuid: &[u8; 16], id: ColumnId) {
     for (b, place) in record.blocks.iter_mut().enumerate() {
         place.head_crc = placed_crc(place.head_crc, uuid, id.0, b as u32);
     }

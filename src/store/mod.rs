@@ -1,9 +1,8 @@
 //! A store: a directory of tables, each with immutable generations and one writer at a time.
 //!
-//! Where this stands on the road: an ingest opens a [`TableWriter`], writes data files through it
-//! and commits; a query opens a [`Snapshot`], which is one generation for as long as it lives,
-//! whatever writers do meanwhile. Opening reads `CURRENT` and one root; chunks and data files are
-//! touched only when they are asked for.
+//! An ingest opens a [`TableWriter`], writes data files through it and commits; a query opens a
+//! [`Snapshot`], which stays the same generation as long as it lives, whatever writers do. Opening
+//! reads `CURRENT` and one root; chunks and data files are touched only on demand.
 
 pub mod snapshot;
 #[expect(clippy::module_inception, reason = "the folder's own noun")]
@@ -15,7 +14,7 @@ pub mod verify;
 pub mod writer;
 
 pub use crate::manifest::commit::Edit;
-pub use crate::manifest::{ColumnStats, SegmentEntry, Source, TableOptions};
+pub use crate::manifest::{ColumnStats, LoadedSource, SegmentEntry, TableOptions};
 pub use snapshot::Snapshot;
 pub use store::{Store, check_name};
 pub use table::Table;
@@ -26,12 +25,12 @@ use crate::disk::{Lru, MappingCache};
 use crate::manifest::Id;
 use crate::segment::Segment;
 
-/// What the tables of an open store share. Both caches count against the mappings of the process,
-/// for an open segment keeps its file mapped.
+/// The caches that the tables of an open store share. An open segment keeps its file mapped, so
+/// both caches count against the mappings of the process.
 #[derive(Debug)]
 struct Caches {
     mappings: MappingCache,
-    /// By file, offset and identity.
+    /// Open segments by file, offset and identity.
     segments: Lru<(Id, u64, Id), Segment>,
 }
 

@@ -1,9 +1,9 @@
-//! One generation of a table, held against garbage collection while it is looked at.
+//! One generation of a table, protected from garbage collection while it is in use.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use super::{Caches, ColumnStats, SegmentEntry, Source, TableOptions};
+use super::{Caches, ColumnStats, LoadedSource, SegmentEntry, TableOptions};
 use crate::block::Order;
 use crate::disk::{Disk, Lock, LockMode, Mapped, is_missing};
 use crate::error::{Error, Result};
@@ -11,11 +11,11 @@ use crate::manifest::{Chunk, ChunkRef, Root, TableDir, commit, recover};
 use crate::model::{ColumnId, Schema};
 use crate::segment::{Footer, Segment};
 
-/// How often a reader starts again because a writer freed the generation under its hands.
+/// How often a reader starts again because a writer freed the generation that it was about to open.
 const RETRIES: usize = 1000;
 
-/// Of so many segments the ends are asked for at a time.
-const OPENED_AHEAD: usize = 64;
+/// The ends of this many segments are prefetched at a time.
+const PREFETCHED_SEGMENTS: usize = 64;
 
 /// An immutable generation of a table; clones share it.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ struct Inner {
     root: Root,
     chunks: Vec<OnceLock<Arc<Chunk>>>,
     segments: OnceLock<Arc<Vec<SegmentEntry>>>,
-    /// Shared, on the root; it dies with the process.
+    /// A shared lock on the root, which the system releases if the process dies.
     _lock: Lock,
 }
 
@@ -41,7 +41,7 @@ impl Snapshot {
         disk: &Arc<dyn Disk>,
         caches: &Arc<Caches>,
     ) -> Result<Snapshot> {
-        Ok(Snapshot::of(dir, disk, caches, hold(&**disk, dir)?))
+        Ok(Snapshot::new(dir, disk, caches, lock_current(&**disk, dir)?))
     }
 
     pub(super) fn open_at(
@@ -50,10 +50,10 @@ impl Snapshot {
         caches: &Arc<Caches>,
         generation: u64,
     ) -> Result<Snapshot> {
-        let now = recover::current(&**disk, dir)?;
-        // One beyond that in force is half a commit.
-        let held = if now.is_some_and(|now| generation <= now) {
-            hold_at(&**disk, dir, generation)?
+        let newest = recover::current(&**disk, dir)?;
+        // A generation above the one in force is an unfinished commit.
+        let held = if newest.is_some_and(|newest| generation <= newest) {
+            lock_generation(&**disk, dir, generation)?
         } else {
             None
         };
@@ -65,10 +65,10 @@ impl Snapshot {
                 dir.name()
             ))
         })?;
-        Ok(Snapshot::of(dir, disk, caches, held))
+        Ok(Snapshot::new(dir, disk, caches, held))
     }
 
-    fn of(
+    fn new(
         dir: &TableDir,
         disk: &Arc<dyn Disk>,
         caches: &Arc<Caches>,
@@ -92,7 +92,7 @@ impl Snapshot {
         self.inner.dir.name()
     }
 
-    /// Number of the generation.
+    /// The number of the generation.
     pub fn generation(&self) -> u64 {
         self.inner.root.generation
     }
@@ -102,27 +102,27 @@ impl Snapshot {
         &self.inner.root.schema
     }
 
-    /// What the table was created with.
+    /// The options of the table.
     pub fn options(&self) -> TableOptions {
         self.inner.root.options
     }
 
-    /// Rows, without a look at any segment.
+    /// The number of rows, from the root alone.
     pub fn rows(&self) -> u64 {
         self.inner.root.rows
     }
 
-    /// What the root says of the chunks.
+    /// The root's references to chunks.
     pub fn chunks(&self) -> &[ChunkRef] {
         &self.inner.root.chunks
     }
 
-    /// Where the table is.
+    /// The directory of the table.
     pub fn dir(&self) -> &TableDir {
         &self.inner.dir
     }
 
-    /// The disk it is on.
+    /// The disk that the table is on.
     pub fn disk(&self) -> &dyn Disk {
         &*self.inner.disk
     }
@@ -160,9 +160,9 @@ impl Snapshot {
         Ok(Arc::clone(self.inner.segments.get_or_init(|| all.into())))
     }
 
-    /// What the manifest knows of a column, one entry for each of [`Snapshot::segments`]; `None`
-    /// where the segment lacks the column (all its rows are null). Only this column's part of each
-    /// chunk is read.
+    /// Statistics of a column in the manifest, one entry for each of [`Snapshot::segments`]; `None`
+    /// where the segment lacks the column (all its rows are null). Reads only this column's section
+    /// of each chunk.
     pub fn column_stats(&self, column: ColumnId) -> Result<Vec<Option<ColumnStats>>> {
         let mut all = Vec::new();
         for at in 0..self.inner.root.chunks.len() {
@@ -171,7 +171,7 @@ impl Snapshot {
         Ok(all)
     }
 
-    /// How many segments a chunk lists.
+    /// The number of segments in a chunk.
     pub fn segments_of_chunk(&self, at: usize) -> Result<usize> {
         Ok(self.chunk(at)?.map_or(0, |chunk| chunk.count()))
     }
@@ -188,27 +188,27 @@ impl Snapshot {
         };
         let known = chunk
             .column_stats(column)
-            .map_err(|error| error.at(self.inner.dir.chunk(&reference.id), 0))?;
+            .map_err(|error| error.in_file(self.inner.dir.chunk(&reference.id), 0))?;
         Ok(known.unwrap_or_else(|| vec![None; chunk.count()]))
     }
 
     /// All entries of the ledger, oldest first.
-    pub fn sources(&self) -> Result<Vec<Source>> {
+    pub fn sources(&self) -> Result<Vec<LoadedSource>> {
         commit::sources(&*self.inner.disk, &self.inner.dir, &self.inner.root)
     }
 
-    /// How all rows of the table stand by a column, as far as the manifest proves it.
+    /// The order of all rows of the table by a column, as far as the manifest proves it.
     pub fn column_order(&self, column: ColumnId) -> Result<Order> {
         let known = self.column_stats(column)?;
         let mut segments = known.iter().map(|known| known.as_ref().map(|known| &known.stats));
         let Some(Some(first)) = segments.next() else { return Ok(Order::default()) };
-        let all = segments.try_fold(first.clone(), |before, next| Some(before.then(next?)));
+        let all = segments.try_fold(first.clone(), |before, next| Some(before.followed_by(next?)));
         Ok(all.map_or_else(Order::default, |all| all.order))
     }
 
-    /// About how many distinct values a column has, null not counted: as many as the segment with
-    /// most of them, if that is known of all. Segments of a table like to repeat each other's
-    /// values.
+    /// An estimate of the number of distinct values of a column, without null: that of the segment
+    /// with most of them, because segments of a table tend to repeat each other's values. `None` if
+    /// it is unknown for some segment.
     pub fn distinct_values(&self, column: ColumnId) -> Result<Option<u64>> {
         let known = self.column_stats(column)?;
         let each =
@@ -219,7 +219,8 @@ impl Snapshot {
     fn each_chunk(&self, mut visit: impl FnMut(&Chunk) -> Result<()>) -> Result<()> {
         for (at, reference) in self.inner.root.chunks.iter().enumerate() {
             if let Some(chunk) = self.chunk(at)? {
-                visit(&chunk).map_err(|error| error.at(self.inner.dir.chunk(&reference.id), 0))?;
+                visit(&chunk)
+                    .map_err(|error| error.in_file(self.inner.dir.chunk(&reference.id), 0))?;
             }
         }
         Ok(())
@@ -230,65 +231,66 @@ impl Snapshot {
         self.inner.dir.data_file(&segment.partition, &segment.file)
     }
 
-    /// The mapped file that holds a segment, from the store's cache of mappings. The segment is the
-    /// range `offset .. offset + length` of it, which may be beyond the end of a damaged file.
+    /// The mapped file that holds a segment, from the store's cache of mappings. The segment is its
+    /// range `offset..offset + length`, which may be beyond the end of a damaged file.
     pub fn map(&self, segment: &SegmentEntry) -> Result<Arc<Mapped>> {
         let path = self.path(segment);
         self.inner.caches.mappings.get(&*self.inner.disk, &path).map_err(|error| {
             match is_missing(&error) {
-                true => Error::corrupt(0, "it is missing, and the manifest names it").at(path, 0),
+                true => {
+                    Error::corrupt(0, "it is missing, but the manifest names it").in_file(path, 0)
+                }
                 false => error,
             }
         })
     }
 
-    /// An open segment, from the store's cache: what was parsed and verified of it once is not
-    /// again while it stays there.
+    /// An open segment, from the store's cache: its parts are parsed and verified only once while
+    /// it stays there.
     pub fn open_segment(&self, entry: &SegmentEntry) -> Result<Arc<Segment>> {
         let key = (entry.file, entry.offset, entry.uuid);
         let open = || open_segment(entry, self.map(entry)?, self.path(entry));
         self.inner.caches.segments.get_or_open(&key, open)
     }
 
-    /// Opens segments one after the other, while the disk is asked for the ends of the next ones.
+    /// Opens segments one after the other, and prefetches the ends of the next ones.
     pub fn open_segments<'a>(
         &'a self,
         entries: &'a [&SegmentEntry],
     ) -> impl Iterator<Item = Result<Arc<Segment>>> + 'a {
-        let mut asked = 0;
+        let mut prefetched = 0;
         entries.iter().enumerate().map(move |(at, entry)| {
-            if at == asked {
-                asked = entries.len().min(at + OPENED_AHEAD);
+            if at == prefetched {
+                prefetched = entries.len().min(at + PREFETCHED_SEGMENTS);
                 entries
-                    .get(at..asked)
+                    .get(at..prefetched)
                     .unwrap_or_default()
                     .iter()
-                    .for_each(|next| self.ask_for(next));
+                    .for_each(|next| self.prefetch(next));
             }
             self.open_segment(entry)
         })
     }
 
-    /// Asks the disk for what opening a segment reads, unless it is in the cache; does not wait.
-    /// That the file is missing is for those to say who open it.
-    pub fn ask_for(&self, entry: &SegmentEntry) {
+    /// Prefetches the parts of a segment that opening it reads, unless it is in the cache; does not
+    /// wait. A missing file is reported only when the segment is opened.
+    pub fn prefetch(&self, entry: &SegmentEntry) {
         if !self.inner.caches.segments.has(&(entry.file, entry.offset, entry.uuid))
             && let Ok(mapped) = self.map(entry)
         {
-            Segment::ask(&mapped, entry.offset, entry.length);
+            Segment::prefetch(&mapped, entry.offset, entry.length);
         }
     }
 }
 
-/// Opens a segment, and checks that it is the one that the manifest means.
+/// Opens a segment, and checks that it is the one in the manifest.
 pub(super) fn open_segment(
     entry: &SegmentEntry,
     mapped: Arc<Mapped>,
     path: PathBuf,
 ) -> Result<Segment> {
     let segment = Segment::open(Arc::clone(&mapped), &path, entry.offset, entry.length)?;
-    // Opening has checked that the range lies within the file, and the footer against this
-    // checksum.
+    // Opening has checked that the range is in the file, and the footer's stored checksum.
     let end = entry.offset.saturating_add(entry.length);
     let footer_crc = mapped.as_slice().get(..end as usize).and_then(Footer::stored_crc);
     let same = segment.footer().uuid == entry.uuid && segment.rows() == entry.rows;
@@ -297,14 +299,14 @@ pub(super) fn open_segment(
             entry.offset,
             "this is not the segment that the manifest names",
         )
-        .at(path, 0));
+        .in_file(path, 0));
     }
     Ok(segment)
 }
 
-/// Reads the generation in force and takes a shared lock on its root. If a writer has freed it in
-/// between, there is a newer one.
-fn hold(disk: &dyn Disk, dir: &TableDir) -> Result<(Root, Lock)> {
+/// Reads the generation in force and takes a shared lock on its root. If a writer freed it in
+/// between, there is a newer one, which is tried next.
+fn lock_current(disk: &dyn Disk, dir: &TableDir) -> Result<(Root, Lock)> {
     let mut generation = 0;
     for _ in 0..RETRIES {
         generation = recover::current(disk, dir)?.ok_or_else(|| {
@@ -314,17 +316,21 @@ fn hold(disk: &dyn Disk, dir: &TableDir) -> Result<(Root, Lock)> {
                 dir.path().display()
             ))
         })?;
-        if let Some(held) = hold_at(disk, dir, generation)? {
+        if let Some(held) = lock_generation(disk, dir, generation)? {
             return Ok(held);
         }
     }
     Err(Error::corrupt(0, format!("it names generation {generation}, whose root is missing"))
-        .at(dir.current(), 0))
+        .in_file(dir.current(), 0))
 }
 
-/// The root of a generation under a shared lock; `None` if it is not there, or a writer is about to
-/// free it.
-fn hold_at(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Result<Option<(Root, Lock)>> {
+/// The root of a generation under a shared lock; `None` if it does not exist, or a writer is about
+/// to free it.
+fn lock_generation(
+    disk: &dyn Disk,
+    dir: &TableDir,
+    generation: u64,
+) -> Result<Option<(Root, Lock)>> {
     let lock = match disk.try_lock(&dir.root(generation), LockMode::Shared) {
         Ok(lock) => lock,
         Err(error) if is_missing(&error) => None,

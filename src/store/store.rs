@@ -18,8 +18,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store in a directory of the machine. Nothing is read yet, and the directory need not
-    /// exist.
+    /// The store in a local directory. Nothing is read yet, and the directory need not exist.
     pub fn open(path: impl Into<PathBuf>) -> Store {
         Store::open_with(Arc::new(RealDisk), path)
     }
@@ -34,12 +33,12 @@ impl Store {
         &self.path
     }
 
-    /// Whether the directory is there.
+    /// Whether the directory exists.
     pub fn exists(&self) -> Result<bool> {
         self.disk.exists(&self.path)
     }
 
-    /// Names of the tables that have a generation, sorted.
+    /// The names of the tables that have a generation, sorted.
     pub fn tables(&self) -> Result<Vec<String>> {
         let entries = self.disk.list(&self.path).map_err(|error| match error {
             error if is_missing(&error) => {
@@ -57,7 +56,7 @@ impl Store {
         Ok(tables)
     }
 
-    /// A table by name, whether it exists or is yet to be created.
+    /// A table by name; it need not exist yet.
     pub fn table(&self, name: &str) -> Result<Table> {
         check_name(name)?;
         Ok(Table::new(self.dir(name), Arc::clone(&self.disk), Arc::clone(&self.caches)))
@@ -80,7 +79,7 @@ impl Store {
     }
 }
 
-/// Refuses what cannot name a table: its name is the name of a directory, and never hidden.
+/// Refuses names that a table cannot have: a table is a directory, and not a hidden one.
 pub fn check_name(name: &str) -> Result<()> {
     let long = name.is_empty() || name.len() > limits::MAX_TABLE_NAME_BYTES;
     if long || name.starts_with('.') || name.contains(['/', '\\', '\0']) {

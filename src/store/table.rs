@@ -1,4 +1,4 @@
-//! A table: where readers take snapshots and the writer its lock.
+//! A table: readers take snapshots of it, and a writer locks it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ impl Table {
         self.dir.path()
     }
 
-    /// The generation in force, `None` if there is no table: cheap enough to ask before every query
-    /// whether a snapshot is still the newest.
+    /// The generation in force, `None` if there is no table. This is cheap enough to check before
+    /// every query whether a snapshot is still the newest.
     pub fn generation(&self) -> Result<Option<u64>> {
         recover::current(&*self.disk, &self.dir)
     }
@@ -43,7 +43,7 @@ impl Table {
         Snapshot::open(&self.dir, &self.disk, &self.caches)
     }
 
-    /// A generation that may no longer be in force, if it is still kept.
+    /// A snapshot of a given generation, if it is still kept.
     pub fn snapshot_at(&self, generation: u64) -> Result<Snapshot> {
         Snapshot::open_at(&self.dir, &self.disk, &self.caches, generation)
     }
@@ -53,8 +53,8 @@ impl Table {
         recover::generations(&*self.disk, &self.dir)
     }
 
-    /// The right to write. `create` is used if the table does not exist; without it that is an
-    /// error. A second writer is refused.
+    /// Opens the table for writing. If it does not exist, it is created with `create`; without
+    /// `create` that is an error. A second writer is refused.
     pub fn writer(&self, create: Option<(Schema, TableOptions)>) -> Result<TableWriter> {
         TableWriter::open(&self.dir, &self.disk, create)
     }

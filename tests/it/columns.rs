@@ -159,7 +159,7 @@ pub(crate) fn bytes_of(encoded: &EncodedSegment) -> Vec<u8> {
 
 /// Opens a segment that fills `bytes`.
 pub(crate) fn open(bytes: &[u8]) -> stylobate::Result<Segment> {
-    Segment::open(Arc::new(Mapped::of_bytes(bytes)), "golden.sty", 0, bytes.len() as u64)
+    Segment::open(Arc::new(Mapped::from_bytes(bytes)), "golden.sty", 0, bytes.len() as u64)
 }
 
 /// Every block of every column that `input` has, decoded.

@@ -155,7 +155,7 @@ fn footers_and_records_stand_any_bytes() {
                     let all = read
                         .block_stats
                         .iter()
-                        .fold(Stats::default(), |sum, block| sum.then(block));
+                        .fold(Stats::default(), |sum, block| sum.followed_by(block));
                     assert_eq!(all.rows, rows);
                 }
                 change.iter().rev().for_each(|&(at, mask)| record[at] ^= mask);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Once};
 
 use arrow_array::{ArrayRef, new_null_array};
 use stylobate::encoding::{Options, Profile};
-use stylobate::manifest::Source;
+use stylobate::manifest::LoadedSource;
 use stylobate::model::{Arrangement, ColumnId, DataType, PartitionKey, Scalar, Schema, SortKey};
 use stylobate::segment::writer::{InputColumn, SegmentInput, encode};
 use stylobate::store::{
@@ -106,8 +106,8 @@ fn arrangement() -> Arrangement {
 }
 
 /// Loaded sources of `nights`: more than a root keeps, and the last one not to its end.
-fn sources() -> Vec<Source> {
-    let source = |number: u64| Source {
+fn sources() -> Vec<LoadedSource> {
+    let source = |number: u64| LoadedSource {
         path: format!("/nights/{number}.csv").into(),
         size: 1000 + number,
         modified: number as i64 - 5,
@@ -188,17 +188,17 @@ fn a_golden_table_keeps_its_arrangement_and_ledger() {
     assert_eq!((&root.arrangement, root.history.keep), (&arrangement(), 3_600_000));
     // Written in 2026 or later.
     assert!(root.history.committed > 1_767_000_000_000);
-    let sources: Vec<Source> =
-        sources().into_iter().map(|source| Source { generation: 1, ..source }).collect();
+    let sources: Vec<LoadedSource> =
+        sources().into_iter().map(|source| LoadedSource { generation: 1, ..source }).collect();
     let mut found = snapshot.sources().unwrap();
     found.sort_by_key(|source| source.size);
     assert_eq!(found, sources);
     let stored: u64 = snapshot.segments().unwrap().iter().map(|segment| segment.length).sum();
-    assert_eq!(root.traffic.loaded, stored);
+    assert_eq!(root.write_volume.loaded, stored);
     let manifest = std::fs::read_dir(golden().join("nights/manifest")).unwrap();
     let manifest: u64 = manifest.map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
     let current = std::fs::metadata(golden().join("nights/CURRENT")).unwrap().len();
-    assert_eq!(root.traffic.written, stored + manifest + current);
+    assert_eq!(root.write_volume.written, stored + manifest + current);
     assert_same(&read(&snapshot).unwrap(), &expected("nights"), "golden table");
     assert!(verify::verify(&snapshot).problems.is_empty());
 }

@@ -89,7 +89,7 @@ pub(crate) fn run(args: &CompactArgs, context: &Context) -> Result<(), Failure> 
         show_count(report.rows),
         show_size(report.bytes_read),
         show_size(report.bytes_written),
-        show_amplification(&report.traffic),
+        show_amplification(&report.write_volume),
     ));
     match args.report {
         Some(ReportFormat::Json) => {
@@ -119,8 +119,8 @@ fn object(table: &str, report: &CompactReport) -> Value {
         "rows": report.rows,
         "bytes_read": report.bytes_read,
         "bytes_written": report.bytes_written,
-        "table_bytes_loaded": report.traffic.loaded,
-        "table_bytes_written": report.traffic.written,
-        "table_write_amplification": report.traffic.amplification(),
+        "table_bytes_loaded": report.write_volume.loaded,
+        "table_bytes_written": report.write_volume.written,
+        "table_write_amplification": report.write_volume.amplification(),
     })
 }

@@ -34,7 +34,7 @@ pub(super) fn tell(report: &LoadReport, rejects: Option<&Path>, context: &Contex
         show_size(report.bytes_stored),
         show_size(report.bytes_metadata),
         show_size(report.bytes_written),
-        show_amplification(&report.traffic),
+        show_amplification(&report.write_volume),
     ));
 }
 
@@ -110,9 +110,9 @@ fn object(table: &str, report: &LoadReport) -> Value {
         "bytes_stored": report.bytes_stored,
         "bytes_metadata": report.bytes_metadata,
         "bytes_written": report.bytes_written,
-        "table_bytes_loaded": report.traffic.loaded,
-        "table_bytes_written": report.traffic.written,
-        "table_write_amplification": report.traffic.amplification(),
+        "table_bytes_loaded": report.write_volume.loaded,
+        "table_bytes_written": report.write_volume.written,
+        "table_write_amplification": report.write_volume.amplification(),
         "segments": report.segments,
         "commits": report.commits,
         "loaded_before": report.loaded_before,

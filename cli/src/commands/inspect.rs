@@ -153,7 +153,7 @@ fn by_column(columns: &[&Column], parts: &[Vec<Part>]) -> Result<RecordBatch, Fa
         let stats = mine
             .iter()
             .filter_map(|part| part.column.as_ref())
-            .fold(Stats::default(), |all, stored| all.then(stored.stats()));
+            .fold(Stats::default(), |all, stored| all.followed_by(stored.stats()));
         lines.push(Line {
             name: column.name.to_string(),
             what: column.data_type.to_string(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
-use stylobate::manifest::{Root, Source};
+use stylobate::manifest::{LoadedSource, Root};
 use stylobate::store::{ColumnStats, Snapshot, Store};
 
 use super::paths::TablePath;
@@ -98,11 +98,12 @@ fn summary(snapshot: &Snapshot, generations: &[u64]) -> Result<String, Failure> 
             root.options.profile
         ),
     ];
-    if root.traffic.loaded > 0 {
-        let (loaded, written) = (show_size(root.traffic.loaded), show_size(root.traffic.written));
+    if root.write_volume.loaded > 0 {
+        let (loaded, written) =
+            (show_size(root.write_volume.loaded), show_size(root.write_volume.written));
         lines.push(format!(
             "{loaded} loaded, {written} written{}",
-            show_amplification(&root.traffic)
+            show_amplification(&root.write_volume)
         ));
     }
     let arrangement = &root.arrangement;
@@ -185,9 +186,9 @@ fn document(snapshot: &Snapshot, generations: &[u64]) -> Result<Value, Failure> 
         "committed_ms": root.history.committed,
         "keep_ms": root.history.keep,
         "rows": root.rows,
-        "bytes_loaded": root.traffic.loaded,
-        "bytes_written": root.traffic.written,
-        "write_amplification": root.traffic.amplification(),
+        "bytes_loaded": root.write_volume.loaded,
+        "bytes_written": root.write_volume.written,
+        "write_amplification": root.write_volume.amplification(),
         "block_rows": root.options.block_rows,
         "segment_rows": root.options.segment_rows,
         "profile": root.options.profile.to_string(),
@@ -229,7 +230,7 @@ fn statistics(known: &ColumnStats) -> Value {
     })
 }
 
-fn source(source: &Source) -> Value {
+fn source(source: &LoadedSource) -> Value {
     json!({
         "path": &*source.path,
         "bytes": source.size,

@@ -1,4 +1,4 @@
-//! Every bit pattern comes back under every encoding, and damaged bytes never panic.
+//! Every bit pattern round-trips under every encoding, and damaged bytes never panic.
 
 use super::*;
 use crate::encoding::Profile;
@@ -112,7 +112,7 @@ fn make(kind: u8, a: u64, special: bool) -> f64 {
         7 => f64::from_bits(a),
         8 => f64::from((small as f32) / 1e5),
         9 => (a >> 11) as f64,
-        // Decimals and widened f32 values by turns.
+        // Decimals and widened f32 values alternate.
         10 if a & 1 == 0 => small as f64 / 1e6,
         10 => f64::from(small as f32 / 1e6),
         11 => 1.0 + (a >> 12) as f64 / (1u64 << 52) as f64,
@@ -134,7 +134,9 @@ fn numbers() -> impl Strategy<Value = Vec<f64>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 24, failure_persistence: None, ..ProptestConfig::default()
+    })]
 
     #[test]
     fn doubles_come_back(values in numbers()) {
@@ -148,11 +150,14 @@ proptest! {
     }
 
     #[test]
-    fn damage_is_an_error_or_other_values(values in numbers(), at in any::<u32>(), cut in any::<bool>()) {
+    fn damage_is_an_error_or_other_values(
+        values in numbers(), at in any::<u32>(), cut in any::<bool>(),
+    ) {
         for force in FORCED {
             let (mut head, mut payload) = encoded(&values, &options(force));
             let at = at as usize % (head.len() + payload.len());
-            let (part, at) = if at < head.len() { (&mut head, at) } else { (&mut payload, at - head.len()) };
+            let (part, at) =
+                if at < head.len() { (&mut head, at) } else { (&mut payload, at - head.len()) };
             if cut { part.truncate(at) } else { part[at] ^= 1 << (at % 8) }
             survive(&head, &payload, values.len());
         }
@@ -229,7 +234,7 @@ fn decoded_alp_rises_with_its_ints() {
     }
 }
 
-/// The choice for a block, and its bytes a value.
+/// The encoding chosen for a block, and its bytes per value.
 fn chosen<F: Float>(values: &[F]) -> (Encoding, f64) {
     let (head, payload) = encoded(values, &options(None));
     let floats = Floats::<F>::parse(&mut Source::new(&head, &payload), values.len()).unwrap();
@@ -281,7 +286,7 @@ fn right_parts_stay_right() {
     };
     let (all, one) = decode(&head);
     assert_eq!((all.unwrap(), one.unwrap()), (vec![1.5; 3], 1.5));
-    // The right part of bit 51 becomes one of bit 52, which is a left one's.
+    // The right part's bit 51 becomes bit 52, which belongs to the left part.
     let at = head.len() - 4 - 2;
     assert_eq!(head[at], 0x08);
     head[at] = 0x10;

@@ -1,9 +1,9 @@
 //! Bit-packing of vectors of 1,024 codes.
 //!
-//! A full vector lies in the FastLanes order (Afroozeh and Boncz 2023) of the narrowest lane (8,
-//! 16, 32 or 64 bits) that holds the width, and takes 128 · width bytes; a last vector of fewer
-//! codes lies in row order, bit after bit from the low end, padded to a whole byte. Unpacking runs
-//! in narrow lanes and widens at the end, which is where most of its speed comes from.
+//! A full vector is stored in the FastLanes order (Afroozeh and Boncz 2023) of the narrowest lane
+//! (8, 16, 32 or 64 bits) that holds the width, and takes 128 · width bytes; a last vector of fewer
+//! codes is stored in row order, bit after bit from the low end, padded to a whole byte. Most of
+//! the speed comes from unpacking in narrow lanes and widening at the end.
 
 use super::dispatch::simd;
 use crate::encoding::Word;
@@ -20,7 +20,7 @@ pub(crate) fn vector_len(width: u32) -> usize {
     VECTOR / 8 * width as usize
 }
 
-/// Calls `$go::<lane>` with the narrowest lane that holds `$width` bits.
+/// Calls `$go::<lane>` for the narrowest lane that holds `$width` bits.
 macro_rules! by_lane {
     ($width:expr, $go:ident $(::<$w:ident>)? ($($arg:expr),*)) => {
         match $width {
@@ -51,31 +51,31 @@ fn pack_vector<W: Word, L: Word>(codes: &[W], width: usize, out: &mut Vec<u8>) {
     }
     let mut words = [L::default(); VECTOR];
     let Some(words) = words.get_mut(..VECTOR * width / L::BITS as usize) else { return };
-    // SAFETY: `lanes` has 1,024 words, `words` 1,024 · width / BITS of them, and width ≤ BITS of the lane by
-    // the choice of the lane (a larger width finds no such slice above).
+    // SAFETY: `lanes` has 1,024 words, `words` 1,024 · width / BITS of them, and width ≤ BITS of
+    // the lane by the choice of the lane (a larger width finds no such slice above).
     unsafe { L::unchecked_pack(width, &lanes, words) };
     out.extend_from_slice(bytemuck::cast_slice(words));
 }
 
 fn pack_rest<W: Word>(codes: &[W], width: u32, out: &mut Vec<u8>) {
-    let (mut held, mut bits) = (0u128, 0u32);
+    let (mut pending, mut bits) = (0u128, 0u32);
     for &code in codes {
-        held |= u128::from(Word::to_u64(code)) << bits;
+        pending |= u128::from(Word::to_u64(code)) << bits;
         bits += width;
         while bits >= 8 {
-            out.push(held as u8);
-            held >>= 8;
+            out.push(pending as u8);
+            pending >>= 8;
             bits -= 8;
         }
     }
     if bits > 0 {
-        out.push(held as u8);
+        out.push(pending as u8);
     }
 }
 
-/// Unpacks vectors that lie back to back in `bytes`, `rows` codes in all (only the last may be
-/// short), and appends `base + factor · code` of each, modulo 2^BITS of `N`: exact where the
-/// results fit it. False, with less appended, when `bytes` are too few or the width too large.
+/// Unpacks vectors stored back to back in `bytes`, `rows` codes in all (only the last vector may be
+/// short), and appends `base + factor · code` of each, modulo 2^BITS of `N`. Returns false, with
+/// fewer values appended, if `bytes` are too few or the width is too large.
 #[must_use]
 pub(crate) fn unpack<N: Word>(
     bytes: &[u8],
@@ -126,7 +126,7 @@ fn append<N: Word, L: Word>(codes: &[L; VECTOR], base: N, factor: N, out: &mut V
     if factor == N::from_u64(1) {
         append_each(codes, |code| Word::add(base, N::from_u64(Word::to_u64(code))), out);
     } else if L::BITS < 64 && N::BITS == 64 && Word::to_u64(factor) <= u64::from(u32::MAX) {
-        // A 64-bit product of 32-bit halves is one instruction of vector units, a full one is not.
+        // Vector units multiply 32-bit halves to 64 bits in one instruction, but not 64-bit lanes.
         let factor = u64::from(Word::to_u64(factor) as u32);
         let product = |code: L| u64::from(Word::to_u64(code) as u32) * factor;
         append_each(codes, |code| Word::add(base, N::from_u64(product(code))), out);
@@ -139,20 +139,20 @@ fn append<N: Word, L: Word>(codes: &[L; VECTOR], base: N, factor: N, out: &mut V
     }
 }
 
-/// As `extend`, but sure to be compiled with the loop around it.
+/// Like `extend`, but always inlined into the surrounding loop.
 #[inline(always)]
 fn append_each<N: Word, L: Word>(codes: &[L; VECTOR], value: impl Fn(L) -> N, out: &mut Vec<N>) {
     out.reserve(VECTOR);
-    let room = out.spare_capacity_mut().iter_mut().zip(codes);
-    room.for_each(|(slot, code)| {
+    let slots = out.spare_capacity_mut().iter_mut().zip(codes);
+    slots.for_each(|(slot, code)| {
         slot.write(value(*code));
     });
-    // SAFETY: there is room for as many as there are codes, and just these were written.
+    // SAFETY: capacity for VECTOR values was reserved, and exactly these were written.
     unsafe { out.set_len(out.len() + VECTOR) };
 }
 
-/// Unpacks the codes of a vector, of which there are `rows` if they are fewer than 1,024; `lanes`
-/// is to be the lane of the width. False when the bytes are too few.
+/// Unpacks one vector, which is full if `rows` is 1,024 or more and else has `rows` codes. `L` must
+/// be the lane of the width. Returns false if the bytes are too few.
 #[must_use]
 pub(crate) fn unpack_vector<L: Word>(
     bytes: &[u8],
@@ -177,7 +177,7 @@ pub(crate) fn unpack_vector<L: Word>(
 }
 
 /// The code at `index` of a stream of `rows` packed codes, without unpacking its vector. `vector`
-/// are the bytes of the vector that holds it. None when they are too few.
+/// holds the bytes of that vector. `None` if they are too few.
 pub(crate) fn get(vector: &[u8], width: u32, rows: usize, index: usize) -> Option<u64> {
     if width == 0 {
         return Some(0);
@@ -192,8 +192,8 @@ pub(crate) fn get(vector: &[u8], width: u32, rows: usize, index: usize) -> Optio
     }
 }
 
-/// Appends `base + factor · code` of a few codes, at `indices`, all of one vector whose bytes are
-/// `vector`, in a stream of `rows`. False, with less appended, when the bytes are too few.
+/// Appends `affine(code)` for the codes at `indices` of a stream of `rows`, all in the vector whose
+/// bytes are `vector`. Returns false, with fewer values appended, if the bytes are too few.
 #[must_use]
 pub(crate) fn gather<W: Word>(
     vector: &[u8],
@@ -226,13 +226,13 @@ fn gather_in_vector<W: Word, L: Word>(
     })
 }
 
-/// The order of the eights of rows that FastLanes interleaves; it is its own inverse.
+/// The order in which FastLanes interleaves groups of eight rows; it is its own inverse.
 pub(super) const ORDER: [usize; 8] = [0, 4, 2, 6, 1, 5, 3, 7];
 
 fn get_in_vector<L: Word>(bytes: &[u8], width: usize, at: usize) -> Option<u64> {
     let bits = L::BITS as usize;
     let lanes = VECTOR / bits;
-    // Where the code lies: rows of `lanes` words go through the vector 128 codes apart.
+    // Consecutive rows of `lanes` words hold codes that are 128 apart in the vector.
     let (eighth, rest) = (at / 128, at % 128);
     let lane = rest % lanes;
     let row = ORDER.get((rest - lane) / 16)? * 8 + eighth;
@@ -250,12 +250,12 @@ fn get_in_vector<L: Word>(bytes: &[u8], width: usize, at: usize) -> Option<u64> 
     Some(code & (u64::MAX >> (64 - width)))
 }
 
-/// Calls `put` with so many codes of a short vector, of 1 to 64 bits.
+/// Calls `put` with the first `rows` codes, of 1 to 64 bits, of a short vector.
 #[inline(always)]
 fn each_in_order(bytes: &[u8], width: u32, rows: usize, mut put: impl FnMut(u64)) {
     let (width_bits, mask) = (width as usize, u64::MAX >> (64 - width));
     let mut bit = 0;
-    // While eight bytes hold the code wherever in the first of them it starts.
+    // Up to this byte an eight-byte load holds the whole code, at any bit offset.
     let quick = if width <= 57 { bytes.len().saturating_sub(7) } else { 0 };
     for _ in 0..rows {
         let code = match bytes.get(bit / 8..).and_then(|from| from.first_chunk::<8>()) {
@@ -267,7 +267,7 @@ fn each_in_order(bytes: &[u8], width: u32, rows: usize, mut put: impl FnMut(u64)
     }
 }
 
-/// `width` (1 to 64) bits from bit `bit` on, low end first; bits behind the end are zero.
+/// `width` (1 to 64) bits starting at bit `bit`, low end first; bits past the end are zero.
 fn bits_at(bytes: &[u8], bit: usize, width: u32) -> u64 {
     let from = bytes.get(bit / 8..).unwrap_or(&[]);
     let n = from.len().min(16);

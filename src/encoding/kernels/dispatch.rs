@@ -1,8 +1,7 @@
-//! Plain loops compiled twice: for every processor of the kind, and for registers of 32 bytes where
-//! it has them, which is found out as the program runs.
+//! Plain loops compiled twice: for the baseline processor, and for AVX2, chosen at run time.
 
-/// Runs `body` compiled for the widest registers of this processor. It and what it calls take part
-/// as far as they are `inline(always)`: a closure is written `simd(#[inline(always)] || …)`.
+/// Runs `body` compiled for the widest registers of this processor. Only code that is
+/// `inline(always)` takes part, so closures are written `simd(#[inline(always)] || …)`.
 #[inline(always)]
 pub(crate) fn simd<R>(body: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,7 @@
-//! Where a byte occurs among 64, as a bit mask: the scan of delimiters and quotes in text.
+//! Finds a byte among 64, as a bit mask: the scan for delimiters and quotes in text.
 //!
-//! Plain Rust has no way to say "the top bit of each lane": the compiler makes of it a
-//! multiplication that SSE2 does not have, and splitting the rows of a CSV file took about a fifth
-//! longer.
+//! Plain Rust cannot express "the top bit of each lane": the compiler emits a multiplication that
+//! SSE2 does not have, and splitting the rows of a CSV file took about a fifth longer.
 
 /// Bit `i` is set if byte `i` equals `wanted`.
 #[inline]
@@ -43,7 +42,7 @@ fn portable(block: &[u8; 64], wanted: u8) -> u64 {
     let (words, _) = equal.as_chunks::<8>();
     let mut mask = 0;
     for (i, word) in words.iter().enumerate() {
-        // One bit of each byte, brought together in the top byte by the multiplication.
+        // The multiplication collects one bit of each byte in the top byte.
         let bits = u64::from_le_bytes(*word) & 0x8040_2010_0804_0201;
         mask |= (bits.wrapping_mul(0x0101_0101_0101_0101) >> 56) << (8 * i);
     }
@@ -56,9 +55,13 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn masks_name_the_bytes(bytes in proptest::collection::vec(0_u8..4, 64), wanted in 0_u8..4) {
+        fn masks_name_the_bytes(
+            bytes in proptest::collection::vec(0_u8..4, 64),
+            wanted in 0_u8..4,
+        ) {
             let block = *bytes.first_chunk::<64>().unwrap();
-            let expected = (0..64).filter(|i| block[*i] == wanted).fold(0, |mask, i| mask | 1_u64 << i);
+            let expected =
+                (0..64).filter(|i| block[*i] == wanted).fold(0, |mask, i| mask | 1_u64 << i);
             proptest::prop_assert_eq!(find_byte(&block, wanted), expected);
             proptest::prop_assert_eq!(portable(&block, wanted), expected);
         }

@@ -1,24 +1,24 @@
-//! Decompression of FSST codes: the one place where the `fsst-rs` decompressor, which trusts its
-//! table and its output buffer, meets bytes that nobody vouches for.
+//! Decompression of FSST codes: the only place where the `fsst-rs` decompressor, which trusts its
+//! table and its output buffer, gets untrusted bytes.
 
 use fsst::{Decompressor, Symbol};
 
-/// The code that says: the next byte stands for itself.
+/// The code after which a literal byte follows.
 const ESCAPE: u8 = 255;
-/// Codes decompressed in one go, which bounds the room reserved beyond the output.
+/// Codes decompressed at a time, which bounds the memory reserved beyond the output.
 const PIECE: usize = 64 << 10;
 
 /// A symbol table that the decompressor may trust: 255 symbols of 0 (unused) to 8 bytes.
-pub(crate) struct Table {
+pub(crate) struct SymbolTable {
     symbols: [Symbol; 255],
     lengths: [u8; 255],
 }
 
-impl Table {
-    /// A table of up to 255 symbols, their lengths and their bytes back to back; `None` unless
-    /// lengths are 1 to 8 and add up to the bytes.
+impl SymbolTable {
+    /// A table of up to 255 symbols, given their lengths and their concatenated bytes; `None`
+    /// unless lengths are 1 to 8 and add up to the number of bytes.
     pub(crate) fn new(lengths: &[u8], mut bytes: &[u8]) -> Option<Self> {
-        let mut table = Table { symbols: [Symbol::ZERO; 255], lengths: [0; 255] };
+        let mut table = SymbolTable { symbols: [Symbol::ZERO; 255], lengths: [0; 255] };
         table.lengths.get_mut(..lengths.len())?.copy_from_slice(lengths);
         for (symbol, &length) in table.symbols.iter_mut().zip(lengths) {
             let length = usize::from(length);
@@ -33,8 +33,8 @@ impl Table {
         bytes.is_empty().then_some(table)
     }
 
-    /// Appends what `codes` stand for until they, or `enough` bytes, are reached. `None` if the
-    /// codes end in an escape without its byte.
+    /// Appends the decompressed `codes`, and stops early once there are at least `enough` bytes.
+    /// `None` if the codes end in an escape without its byte.
     pub(crate) fn decompress(
         &self,
         mut codes: &[u8],
@@ -51,22 +51,21 @@ impl Table {
             if piece > codes.len() {
                 return None;
             }
-            let (now, later) = codes.split_at(piece);
-            // A code writes at most 8 bytes, and the decompressor stores 8 whatever the symbol's
-            // length.
-            out.reserve(8 * (now.len() + 1));
-            let written = decompressor.decompress_into(now, out.spare_capacity_mut());
-            // SAFETY: the spare capacity holds 8 bytes for each code and no symbol is longer (`Table::new` checked
-            // the lengths), so the decompressor initialised `written` bytes of it.
+            let (head, tail) = codes.split_at(piece);
+            // A code yields at most 8 bytes, but the decompressor always stores 8.
+            out.reserve(8 * (head.len() + 1));
+            let written = decompressor.decompress_into(head, out.spare_capacity_mut());
+            // SAFETY: the spare capacity holds 8 bytes for each code and no symbol is longer
+            // (`SymbolTable::new` checked the lengths), so `written` bytes were initialised.
             unsafe { out.set_len(out.len() + written) };
-            codes = later;
+            codes = tail;
         }
         Some(())
     }
 }
 
-/// Whether the last code lacks its byte: escapes pair up with what follows, so a run of an odd
-/// number of them at the end leaves one open.
+/// Whether the last code is an escape whose byte is missing: escapes pair up with what follows, so
+/// an odd number of them at the end leaves one open.
 fn ends_in_escape(codes: &[u8]) -> bool {
     codes.iter().rev().take_while(|&&code| code == ESCAPE).count() % 2 == 1
 }
@@ -77,12 +76,12 @@ mod tests {
 
     #[test]
     fn tables_and_codes_are_checked() {
-        assert!(Table::new(&[9], &[0; 9]).is_none());
-        assert!(Table::new(&[0], &[]).is_none());
-        assert!(Table::new(&[2, 2], b"abc").is_none());
-        assert!(Table::new(&[2], b"abc").is_none());
-        assert!(Table::new(&[1; 256], &[0; 256]).is_none());
-        let table = Table::new(&[2, 1], b"abc").unwrap();
+        assert!(SymbolTable::new(&[9], &[0; 9]).is_none());
+        assert!(SymbolTable::new(&[0], &[]).is_none());
+        assert!(SymbolTable::new(&[2, 2], b"abc").is_none());
+        assert!(SymbolTable::new(&[2], b"abc").is_none());
+        assert!(SymbolTable::new(&[1; 256], &[0; 256]).is_none());
+        let table = SymbolTable::new(&[2, 1], b"abc").unwrap();
         let mut out = Vec::new();
         table.decompress(&[0, 1, 255, 255, 7, 255, b'x'], usize::MAX, &mut out).unwrap();
         assert_eq!(out, b"abc\xffx");
@@ -91,8 +90,8 @@ mod tests {
     }
 
     #[test]
-    fn pieces_do_not_part_an_escape_from_its_byte() {
-        let table = Table::new(&[8], b"abcdefgh").unwrap();
+    fn pieces_do_not_separate_an_escape_from_its_byte() {
+        let table = SymbolTable::new(&[8], b"abcdefgh").unwrap();
         for shift in 0..3 {
             let mut codes = vec![0u8; PIECE - shift];
             codes.extend([255; 20]);

@@ -1,9 +1,9 @@
-//! Unpacking full vectors of 1,024 codes with registers of 32 bytes. The library that packs them
-//! compiles its loops for the least processor only.
+//! Unpacking full vectors of 1,024 codes with AVX2. The `fastlanes` crate compiles its loops only
+//! for the baseline processor.
 //!
-//! In the FastLanes order a row of 128 bytes of packed words holds a row of codes, or the low parts
-//! of these with the rest at the bottom of the next row. All codes of a row are shifted by the same
-//! distance, and lie together once unpacked.
+//! In the FastLanes order a row of 128 bytes of packed words holds a row of codes, or their low
+//! parts, with the high parts at the bottom of the next row. All codes of a row are shifted by the
+//! same distance, and are contiguous once unpacked.
 
 use std::borrow::Cow;
 
@@ -13,8 +13,8 @@ use crate::limits::VECTOR;
 
 /// A word in whose lanes codes are packed.
 pub trait Lane: BitPacking + bytemuck::Pod {
-    /// Unpacks the codes of a full vector, of 1 to so many bits as the word has. False, with some
-    /// left out, where there are not as many bytes as they take.
+    /// Unpacks the codes of a full vector; `width` is 1 to the bits of the word. Returns false,
+    /// with `codes` partly written, if the number of bytes is wrong.
     #[must_use]
     fn unpack_vector(bytes: &[u8], width: usize, codes: &mut [Self; VECTOR]) -> bool;
 }
@@ -40,7 +40,7 @@ lane!(u32, avx2::words);
 lane!(u64, avx2::longs);
 
 fn portable<L: Lane>(bytes: &[u8], width: usize, codes: &mut [L; VECTOR]) -> bool {
-    // In place where aligned, else a copy.
+    // In place if aligned, else a copy.
     let words: Cow<'_, [L]> = match bytemuck::try_cast_slice(bytes) {
         Ok(words) => Cow::Borrowed(words),
         Err(_) => Cow::Owned(bytemuck::pod_collect_to_vec(bytes)),
@@ -49,8 +49,8 @@ fn portable<L: Lane>(bytes: &[u8], width: usize, codes: &mut [L; VECTOR]) -> boo
     if !(1..=bits).contains(&width) || words.len() != VECTOR * width / bits {
         return false;
     }
-    // SAFETY: the width fits the lane and the input has exactly 1,024 · width / bits words, both just checked; the output
-    // is an array of 1,024.
+    // SAFETY: the width fits the lane and the input has exactly 1,024 · width / bits words, both
+    // just checked; the output is an array of 1,024.
     unsafe { L::unchecked_unpack(width, &words, codes) };
     true
 }
@@ -71,8 +71,8 @@ mod avx2 {
     /// The registers that a row fills.
     type Row = [__m256i; ROW / size_of::<__m256i>()];
 
-    /// `$all` fills a register with one word, `$right` and `$left` shift its words: bytes, which no
-    /// instruction shifts, two by two.
+    /// `$all` fills a register with one word; `$right` and `$left` shift its words. No instruction
+    /// shifts bytes, so they are shifted in pairs.
     macro_rules! unpack {
         ($name:ident, $word:ty, $all:ident, $right:ident, $left:ident) => {
             #[target_feature(enable = "avx2")]
@@ -91,7 +91,7 @@ mod avx2 {
                         return false;
                     };
                     let right = _mm_cvtsi32_si128(shift as i32);
-                    // What comes in from a neighbour in the same register is not of the code.
+                    // Shifting pairs of bytes brings in bits of a neighbour, which are masked out.
                     let of_low = $all((mask & (<$word>::MAX >> shift)) as _);
                     let mut row: Row = bytemuck::must_cast(*low);
                     row.iter_mut()

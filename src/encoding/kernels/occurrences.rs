@@ -1,10 +1,10 @@
-//! How often a byte occurs: counting by a key of few values, one comparison of a register of rows
-//! at a time.
+//! Counts how often a byte occurs, for counting by a key of few values: one comparison per register
+//! of rows.
 //!
-//! The compiler widens the lanes of a plain loop to eight bytes before it adds them, which takes
+//! In a plain loop the compiler widens the lanes to eight bytes before it adds them, which takes
 //! ten times as long.
 
-/// Rows of a register of the widest kind.
+/// Rows of an AVX2 register.
 const LANES: usize = 32;
 
 /// How many of `bytes` equal `wanted`.
@@ -39,7 +39,7 @@ fn avx2(lanes: &[[u8; LANES]], wanted: u8) -> u64 {
 
     let needle = _mm256_set1_epi8(wanted as i8);
     let mut sum = _mm256_setzero_si256();
-    // A byte counts up to 255.
+    // A byte can count to 255.
     for some in lanes.chunks(255) {
         let mut counts = _mm256_setzero_si256();
         for lane in some {

@@ -1,9 +1,9 @@
-//! Sums of doubles with what rounding has lost of them (Knuth's two-sum), many additions at a time.
+//! Sums of doubles with their rounding errors (Knuth's two-sum), many additions at a time.
 
-/// Sums that take turns, so that one addition does not wait for the last.
+/// Independent partial sums, so that an addition does not wait for the previous one.
 const LANES: usize = 16;
 
-/// The sum of some values, and what was lost of it.
+/// The sum of some values, and its rounding error.
 pub(crate) fn sum(values: &[f64]) -> (f64, f64) {
     let (some, rest) = values.as_chunks::<LANES>();
     let (sums, losses) = lanes(some);
@@ -12,7 +12,7 @@ pub(crate) fn sum(values: &[f64]) -> (f64, f64) {
     (all, all_lost)
 }
 
-/// The sum of each lane, and what was lost of it.
+/// The sum of each lane, and its rounding error.
 fn lanes(values: &[[f64; LANES]]) -> ([f64; LANES], [f64; LANES]) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
@@ -22,7 +22,7 @@ fn lanes(values: &[[f64; LANES]]) -> ([f64; LANES], [f64; LANES]) {
     portable(values)
 }
 
-/// The same loop with four doubles a register. The compiler would take them one by one.
+/// The same loop with four doubles per register. The compiler would process them one by one.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn avx2(values: &[[f64; LANES]]) -> ([f64; LANES], [f64; LANES]) {
@@ -53,7 +53,7 @@ fn portable(values: &[[f64; LANES]]) -> ([f64; LANES], [f64; LANES]) {
     (sums, losses)
 }
 
-/// Adds a value, and what is lost by that.
+/// Adds a value to `sum`, and the rounding error of that addition to `lost`.
 #[inline(always)]
 pub(crate) fn add(sum: &mut f64, lost: &mut f64, value: f64) {
     let new = *sum + value;
@@ -68,7 +68,10 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn nothing_is_lost(ints in proptest::collection::vec(-1_000_000i64..1_000_000, 0..200), power in 0i32..60) {
+        fn nothing_is_lost(
+            ints in proptest::collection::vec(-1_000_000i64..1_000_000, 0..200),
+            power in 0i32..60,
+        ) {
             // The large value makes each single addition lose something.
             let large = 2f64.powi(power + 40);
             let mut values: Vec<f64> = ints.iter().map(|int| *int as f64 / 1024.0).collect();

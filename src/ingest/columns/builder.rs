@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 
 use super::layouts::{value_bytes, widened};
 use super::matching::{join, stored_type};
-use crate::block::nothing;
+use crate::block::null_array;
 use crate::error::Result;
 use crate::model::{ColumnId, DataType};
 use crate::segment::writer::{InputColumn, SegmentInput};
@@ -144,7 +144,7 @@ impl ColumnParts {
     /// Appends nulls for rows up to `to` that came without this column.
     fn pad(&mut self, to: usize) {
         if self.rows < to {
-            self.arrays.push(nothing(to - self.rows, &DataType::Null));
+            self.arrays.push(null_array(to - self.rows, &DataType::Null));
             self.rows = to;
         }
     }

@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, Field, Schema as ArrowSchema};
 use arrow_select::take::take;
 
 use super::matching::stored_type;
-use crate::block::{canonical, nothing};
+use crate::block::{canonical, null_array};
 use crate::error::{Error, Result};
 use crate::ingest::text::number::MAX_EXACT_IN_F64;
 use crate::model::DataType;
@@ -100,7 +100,7 @@ pub(in crate::ingest) fn widened(
     data_type: &DataType,
 ) -> Result<ArrayRef> {
     if *array.data_type() == arrow_schema::DataType::Null {
-        return Ok(nothing(array.len(), data_type));
+        return Ok(null_array(array.len(), data_type));
     }
     match canonical(array.data_type(), data_type) {
         Some(readable) => widen(name, array, data_type, &readable),

@@ -32,7 +32,7 @@ use crate::ingest::load::{LoadOptions, pipeline_options, store_segment, thread_p
 use crate::ingest::pipeline::{self, PipelineOptions, Task};
 use crate::ingest::rewrite;
 use crate::ingest::tiers::LARGE_BYTES;
-use crate::manifest::Traffic;
+use crate::manifest::WriteVolume;
 use crate::model::{Arrangement, Schema, SortKey};
 use crate::segment::writer::EncodedSegment;
 use crate::store::{Changes, Edit, NewSegment, Table, TableWriter};
@@ -81,14 +81,14 @@ pub struct CompactReport {
     /// Bytes written: new segments, temporary ones, manifest files.
     pub bytes_written: u64,
     /// Bytes loaded and written over the life of the table.
-    pub traffic: Traffic,
+    pub write_volume: WriteVolume,
 }
 
 /// Compacts a table.
 pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport> {
     let mut writer = table.writer(None)?;
     let arrangement = arrangement(&writer, options)?;
-    let traffic = writer.base().map(|root| root.traffic).unwrap_or_default();
+    let write_volume = writer.base().map(|root| root.write_volume).unwrap_or_default();
     let sorted_anew = arrangement.sort_by != writer.arrangement().sort_by;
     let rewrite_all = options.all || options.profile.is_some() || sorted_anew;
     let load = LoadOptions {
@@ -104,7 +104,7 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
         rewrite_all,
         cancelled: Arc::clone(&options.cancelled),
         done: Arc::clone(&options.done),
-        report: CompactReport { traffic, ..CompactReport::default() },
+        report: CompactReport { write_volume, ..CompactReport::default() },
     };
     let mut paths: Vec<Arc<str>> =
         writer.segments()?.into_iter().map(|entry| entry.partition).collect();
@@ -195,7 +195,7 @@ impl Compaction {
     fn commit(&mut self, writer: &mut TableWriter, changes: Changes) -> Result<()> {
         let commit = writer.commit_changes(changes)?;
         self.report.bytes_written += commit.written_bytes;
-        self.report.traffic = commit.traffic;
+        self.report.write_volume = commit.write_volume;
         Ok(())
     }
 
@@ -329,7 +329,7 @@ impl Compaction {
         let sorted = self.write(tasks, &keys, pipeline, writer.schema(), done_with, |segment| {
             let mut file = files.create_in(path)?;
             write_parts(&mut file, segment.parts)?;
-            writer.open_nameless(file, segment.len)
+            writer.open_unlinked(file, segment.len)
         })?;
         for new in sorted {
             let run = SortedRun::open(new, order, runs.len())?;

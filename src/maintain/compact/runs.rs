@@ -6,7 +6,7 @@ use arrow_array::ArrayRef;
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::SortOptions;
 
-use crate::block::nothing;
+use crate::block::null_array;
 use crate::error::{Error, Result};
 use crate::ingest::rewrite;
 use crate::limits::VECTOR;
@@ -82,7 +82,7 @@ impl KeyOrder {
         for column in &self.columns {
             arrays.push(match segment.column(column.id)? {
                 Some(stored) => stored.block(block)?.decode_as(rows.clone(), &column.data_type)?,
-                None => nothing(rows.len(), &column.data_type),
+                None => null_array(rows.len(), &column.data_type),
             });
         }
         self.converter.convert_columns(&arrays).map_err(failed)

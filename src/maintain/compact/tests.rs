@@ -28,7 +28,7 @@ fn segment(keys: &[i64]) -> Arc<Segment> {
     let encoded = encode(&input, &Options::new(Profile::Fast)).unwrap();
     let bytes: Vec<u8> = encoded.parts.concat();
     let length = bytes.len() as u64;
-    Arc::new(Segment::open(Arc::new(Mapped::of_bytes(&bytes)), "x", 0, length).unwrap())
+    Arc::new(Segment::open(Arc::new(Mapped::from_bytes(&bytes)), "x", 0, length).unwrap())
 }
 
 fn run(keys: &[i64], number: usize) -> SortedRun {

@@ -9,7 +9,7 @@ use arrow_schema::DataType as ArrowType;
 
 use super::float_sum::Decimals;
 use crate::block::{Reader, Stream, Validity};
-use crate::encoding::bools::of_marks;
+use crate::encoding::bools::from_mask;
 use crate::encoding::floats::{Corrected, Floats};
 use crate::encoding::kernels::dispatch::simd;
 use crate::encoding::scaled::ScaledInts;
@@ -88,7 +88,7 @@ impl Fetched {
 
 /// Rows that are marked by 1.
 pub(crate) fn marked(marks: &[u8]) -> NullBuffer {
-    NullBuffer::new(of_marks(marks))
+    NullBuffer::new(from_mask(marks))
 }
 
 /// The values, 0 where there is no mark or null.

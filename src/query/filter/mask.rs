@@ -247,8 +247,8 @@ impl MaskBuilder {
                     marks.fill(0);
                 }
             })?,
-            Validity::Nothing => self.nulls(slice, false)?,
-            Validity::All | Validity::ByCode => {}
+            Validity::AllNull => self.nulls(slice, false)?,
+            Validity::AllValid | Validity::ByCode => {}
         }
         Ok(())
     }
@@ -276,7 +276,7 @@ impl MaskBuilder {
                 .map_or(usize::MAX, |bits| rows.len() * bits.div_ceil(8) as usize);
             if self.rows.len() * FETCH > all {
                 self.marks.resize(rows.len(), 0);
-                if ints.mark_within(rows, bounds, signed, false, &mut self.marks)? {
+                if ints.select_range(rows, bounds, signed, false, &mut self.marks)? {
                     let marks = &self.marks;
                     self.rows.retain(|row| marks.get(*row as usize).is_some_and(|mark| *mark != 0));
                     return Ok(());
@@ -292,7 +292,7 @@ impl MaskBuilder {
         }
         let of_marked = self.state == State::MaskBuilder;
         self.marks.resize(rows.len(), 0);
-        if ints.mark_within(rows.clone(), bounds, signed, of_marked, &mut self.marks)? {
+        if ints.select_range(rows.clone(), bounds, signed, of_marked, &mut self.marks)? {
             self.state = State::MaskBuilder;
             return Ok(());
         }
@@ -327,7 +327,7 @@ impl MaskBuilder {
         let MaskBuilder { state, marks, rows, .. } = self;
         let low = W::from_u64((range.base as u64).wrapping_add(range.low));
         rows.clear();
-        ints.outliers_within(
+        ints.outliers_in_range(
             slice.range.clone(),
             low,
             W::from_u64(range.high - range.low),

@@ -73,7 +73,7 @@ impl Spill {
 
     /// Reads a part of the kind of `like`.
     pub(crate) fn read<'a>(&self, place: &Place, like: &Part<'a>) -> Result<Part<'a>> {
-        let damaged = |what: &str| Error::corrupt(place.start, what).at(&self.directory, 0);
+        let damaged = |what: &str| Error::corrupt(place.start, what).in_file(&self.directory, 0);
         let mut bytes = vec![0; place.len];
         self.file()?.read(place.start, &mut bytes)?;
         if !checksum_holds(crc32fast::hash(&bytes), place.checksum) {
@@ -81,6 +81,7 @@ impl Spill {
         }
         let plain = lz4_flex::block::decompress_size_prepended(&bytes)
             .map_err(|error| damaged(&error.to_string()))?;
-        like.read(&mut Cursor::new(&plain)).map_err(|error| error.at(&self.directory, place.start))
+        like.read(&mut Cursor::new(&plain))
+            .map_err(|error| error.in_file(&self.directory, place.start))
     }
 }

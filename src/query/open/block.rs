@@ -101,8 +101,8 @@ impl<'a> OpenBlock<'a> {
     }
 
     /// How many rows of a column are decoded in the time that fetching one takes, about.
-    pub(crate) fn rows_a_fetch(&self, at: usize) -> Result<usize> {
-        Ok(self.column(at)?.map_or(1, |block| block.reader().rows_a_fetch()))
+    pub(crate) fn rows_per_fetch(&self, at: usize) -> Result<usize> {
+        Ok(self.column(at)?.map_or(1, |block| block.reader().rows_per_fetch()))
     }
 
     /// Single rows of a column in the table's type.

@@ -34,7 +34,7 @@ impl OpenSegment {
     pub(crate) fn open(segment: Arc<Segment>, number: usize, columns: &[Column]) -> Result<Self> {
         let columns: Vec<_> =
             columns.iter().map(|column| segment.column(column.id)).collect::<Result<_>>()?;
-        columns.iter().flatten().for_each(|column| column.ask_dictionary());
+        columns.iter().flatten().for_each(|column| column.prefetch_dictionary());
         Ok(OpenSegment {
             counted: (0..=columns.len() * (segment.blocks() + 1))
                 .map(|_| AtomicBool::new(false))
@@ -48,7 +48,7 @@ impl OpenSegment {
     /// Asks the disk for blocks of a column.
     pub(crate) fn prefetch(&self, at: usize, blocks: impl Iterator<Item = usize>) {
         if let Some(column) = self.columns.get(at).and_then(Option::as_deref) {
-            column.ask(blocks);
+            column.prefetch(blocks);
         }
     }
 

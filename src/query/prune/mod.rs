@@ -112,7 +112,7 @@ pub fn outcomes<'a>(
     evidence: &mut dyn FnMut(ColumnId) -> Option<Evidence<'a>>,
 ) -> Outcomes {
     match predicate {
-        Predicate::Constant(outcome) => Outcomes::only(*outcome),
+        Predicate::Constant(outcome) => Outcomes::single(*outcome),
         Predicate::Unknown => Outcomes::ANY,
         Predicate::Compare { operand, comparison, value } => {
             of_values(operand, evidence, |range| range.compare(*comparison, value))
@@ -128,7 +128,7 @@ pub fn outcomes<'a>(
                 if all {
                     starts
                 } else {
-                    starts.and(Outcomes::only(Outcome::True).with(Outcome::False, true))
+                    starts.and(Outcomes::single(Outcome::True).with(Outcome::False, true))
                 }
             })
         }
@@ -140,12 +140,12 @@ pub fn outcomes<'a>(
         },
         Predicate::Is(inner, expected) => outcomes(inner, evidence).is(*expected),
         Predicate::Not(inner) => outcomes(inner, evidence).negated(),
-        Predicate::And(all) => {
-            all.iter().fold(Outcomes::only(Outcome::True), |sum, p| sum.and(outcomes(p, evidence)))
-        }
-        Predicate::Or(all) => {
-            all.iter().fold(Outcomes::only(Outcome::False), |sum, p| sum.or(outcomes(p, evidence)))
-        }
+        Predicate::And(all) => all
+            .iter()
+            .fold(Outcomes::single(Outcome::True), |sum, p| sum.and(outcomes(p, evidence))),
+        Predicate::Or(all) => all
+            .iter()
+            .fold(Outcomes::single(Outcome::False), |sum, p| sum.or(outcomes(p, evidence))),
     }
 }
 

@@ -4,7 +4,7 @@ use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator as Theirs};
 use datafusion::scalar::ScalarValue;
 
-use crate::expr::arithmetic::{Arithmetic, Number, Operator, Source, Steps};
+use crate::expr::arithmetic::{Argument, Arithmetic, Number, Operator, Steps};
 use crate::model::{DataType, Schema};
 
 /// The most nodes down that are looked at.
@@ -57,12 +57,12 @@ impl Inputs<'_> {
         data_type: &DataType,
         literal: fn(&ScalarValue) -> Option<T>,
         depth: usize,
-    ) -> Option<Source<T>> {
+    ) -> Option<Argument<T>> {
         if depth > MAX_DEPTH || steps.len() > MAX_STEPS {
             return None;
         }
         match plain(expr) {
-            Expr::Literal(value, _) => literal(value).map(Source::Literal),
+            Expr::Literal(value, _) => literal(value).map(Argument::Literal),
             Expr::Column(name) => self.input(&name.name, |stored| stored == data_type),
             Expr::Cast(Cast { expr, field })
                 if DataType::from_arrow(field.data_type()).as_ref() == Some(data_type) =>
@@ -94,11 +94,11 @@ impl Inputs<'_> {
         }
     }
 
-    fn input<T>(&self, name: &str, fits: impl Fn(&DataType) -> bool) -> Option<Source<T>> {
+    fn input<T>(&self, name: &str, fits: impl Fn(&DataType) -> bool) -> Option<Argument<T>> {
         let position = self.schema.position(name)?;
         let column = self.schema.columns().get(position)?;
         let input = self.inputs.iter().position(|input| *input == position)?;
-        fits(&column.data_type).then_some(Source::Input(input))
+        fits(&column.data_type).then_some(Argument::Input(input))
     }
 }
 

@@ -231,7 +231,7 @@ impl Queue {
         let open = Open { segment, blocks, prefetched: 0, on_dictionaries };
         self.open.insert(lane, open);
         if let Some(next) = segments.last().and_then(|number| entries.get(*number)) {
-            snapshot.ask_for(next);
+            snapshot.prefetch(next);
         }
         Ok(true)
     }

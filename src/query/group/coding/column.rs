@@ -163,7 +163,7 @@ impl CodedColumn {
     /// The code of all rows of a block that is stored as one value.
     pub(super) fn constant(&self, block: &OpenBlock<'_>) -> Result<Option<u64>> {
         let reader = match block.column(self.at)? {
-            Some(column) if !matches!(column.reader().validity(), Validity::Nothing) => {
+            Some(column) if !matches!(column.reader().validity(), Validity::AllNull) => {
                 column.reader()
             }
             _ => return Ok(Some(0)),
@@ -240,7 +240,7 @@ impl CodedColumn {
     ) -> Result<()> {
         let len = rows.len();
         let reader = match block.column(self.at)? {
-            Some(column) if !matches!(column.reader().validity(), Validity::Nothing) => {
+            Some(column) if !matches!(column.reader().validity(), Validity::AllNull) => {
                 column.reader()
             }
             _ => {

@@ -144,7 +144,7 @@ fn exponent_of(
     }
     let block = stored.block(block)?;
     let reader = block.reader();
-    if matches!(reader.validity(), Validity::Nothing) {
+    if matches!(reader.validity(), Validity::AllNull) {
         return Ok(Some(0));
     }
     match reader.stream() {

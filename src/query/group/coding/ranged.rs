@@ -246,7 +246,7 @@ fn fold(key: &Expression, at: usize, bias: i64, block: &OpenBlock<'_>) -> Option
             Scalar::Int(value) if stored_as(block, at) => i64::try_from(value).ok(),
             _ => None,
         };
-        let steady = key.function.as_ref()?.steady(word(&stats.min)?, word(&stats.max)?)?;
+        let steady = key.function.as_ref()?.constant_over(word(&stats.min)?, word(&stats.max)?)?;
         return Some(steady.wrapping_sub(bias) as u64);
     }
     let (min, max) = at_bounds(key, stats, column.data_type(), column.data_type())?;

@@ -112,7 +112,7 @@ impl<'a> Compiler<'a> {
                 let [Expr::Literal(part, _), Expr::Column(name)] = call.args.as_slice() else {
                     return None;
                 };
-                (Part::of(part.try_as_str()??)?, name)
+                (Part::from_name(part.try_as_str()??)?, name)
             }
             Expr::Cast(cast) if *cast.field.data_type() == DataType::Date32 => match &*cast.expr {
                 Expr::Column(name) => (Part::Date, name),

@@ -299,7 +299,8 @@ fn parts_of_dates_are_arrows() {
         );
         for data_type in types {
             let arrows: Arc<dyn Function> = Arc::new(Arrows(part));
-            let Some(own) = DatePart::new(Part::of(name).unwrap(), &data_type, Arc::clone(&arrows))
+            let Some(own) =
+                DatePart::new(Part::from_name(name).unwrap(), &data_type, Arc::clone(&arrows))
             else {
                 assert_eq!(data_type, ArrowType::Date32, "{name}");
                 continue;
@@ -326,7 +327,7 @@ fn parts_of_dates_are_arrows() {
                     ArrowType::Date32 => (i64::from(least as i32), i64::from(least as i32) + 3),
                     _ => (least, greatest.min(least.saturating_add(1 << 40))),
                 };
-                if let Some(steady) = own.steady(least, greatest) {
+                if let Some(steady) = own.constant_over(least, greatest) {
                     let ends = arrows
                         .evaluate(&[array(&[least, least.midpoint(greatest), greatest])], 3)
                         .unwrap();

@@ -43,7 +43,7 @@ fn bounds(expr: &Expr, schema: &Schema) -> Option<(i64, i64)> {
                         column.data_type.to_arrow(),
                         DataType::Date32 | DataType::Timestamp(_, None)
                     )
-                    .then(|| Part::of(part.try_as_str()??)?.bounds())?
+                    .then(|| Part::from_name(part.try_as_str()??)?.bounds())?
                 }
                 _ => None,
             }

@@ -1,4 +1,6 @@
-//! Tables on the real disk and on one that fails at every call.
+//! Tables on the real disk; `faults.rs` has those on a simulated disk that fails at every call.
+
+mod faults;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,7 +8,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::block::{Bound, Stats};
-use crate::disk::simulated::{Fault, PowerLoss, SimulatedDisk};
+use crate::disk::simulated::SimulatedDisk;
 use crate::disk::{Disk, RealDisk};
 use crate::encoding::{Options, Profile};
 use crate::error::{Error, Result};
@@ -21,7 +23,7 @@ fn created() -> Option<(Schema, TableOptions)> {
     Some((schema(), TableOptions::default()))
 }
 
-/// Writes a data file whose bytes and statistics follow from `seed`.
+/// Writes a data file whose bytes and statistics are derived from `seed`.
 fn segment(writer: &TableWriter, seed: u8, sync: bool) -> Result<NewSegment> {
     segment_in("", writer, seed, sync)
 }
@@ -45,7 +47,7 @@ fn segment_in(partition: &str, writer: &TableWriter, seed: u8, sync: bool) -> Re
     })
 }
 
-/// One append of one segment by a writer of its own.
+/// Appends one segment with a new writer.
 fn append(table: &Table, seed: u8) -> Result<Commit> {
     let mut writer = table.writer(created())?;
     let new = segment(&writer, seed, seed.is_multiple_of(2))?;
@@ -137,7 +139,7 @@ fn a_reader_keeps_its_generation() {
     for seed in 2..12 {
         append(&table, seed).unwrap();
     }
-    // Nothing of it was opened until now, and its chunk has been merged away since.
+    // Nothing of it was opened before, and its chunk has been merged away since.
     assert_eq!((old.generation(), seeds(&old)), (1, vec![1]));
     let roots = |table: &Table| files(table).iter().filter(|name| name.ends_with(".root")).count();
     assert_eq!(roots(&table), 2);
@@ -162,7 +164,7 @@ fn readers_and_a_writer_at_once() {
         });
         let mut last = 0;
         while !writing.is_finished() {
-            // A store of its own each time: nothing comes from a cache.
+            // A new store each time, so that nothing comes from a cache.
             let snapshot = Store::open(dir.path()).table("t").unwrap().snapshot().unwrap();
             let found = seeds(&snapshot);
             assert_eq!(found, (1..=snapshot.generation() as u8).collect::<Vec<_>>());
@@ -185,7 +187,7 @@ fn a_lost_current_is_an_error_and_nothing_is_swept() {
         let refusal = table.writer(created()).unwrap_err();
         assert!(matches!(refusal, Error::Corrupt { .. }), "{refusal}");
         assert_eq!(files(&table), before);
-        // The message holds the way out.
+        // The message says how to recover.
         let line = refusal.to_string().split('\'').nth(1).unwrap().to_owned() + "\n";
         assert_eq!(line.as_bytes(), contents);
         RealDisk.create(&current).unwrap().write_all(line.as_bytes()).unwrap();
@@ -210,7 +212,7 @@ fn an_unfinished_first_commit_is_swept() {
         1,
         "the root's name"
     );
-    // Beside CURRENT the mark means nothing.
+    // The marker has no meaning if there is a CURRENT.
     RealDisk.create(&table.path().join("CREATING")).unwrap();
     append(&table, 3).unwrap();
     assert_eq!(seeds(&table.snapshot().unwrap()), [2, 3]);
@@ -268,7 +270,7 @@ fn verify_finds_damage_in_segments() {
     let problems = |bytes: &[u8]| {
         RealDisk.remove(&path).unwrap();
         RealDisk.create(&path).unwrap().write_all(bytes).unwrap();
-        // A store of its own, for a cache would still have the old mapping.
+        // A new store, because a cache would still have the old mapping.
         let snapshot = Store::open(dir.path()).table("t").unwrap().snapshot().unwrap();
         let segments = snapshot.segments().unwrap();
         let report = verify::verify(&snapshot);
@@ -287,12 +289,12 @@ fn verify_finds_damage_in_segments() {
 }
 
 #[test]
-fn random_edits_give_the_list_that_they_say() {
+fn random_edits_give_the_expected_list() {
     let disk = SimulatedDisk::new(Path::new("/"));
     let store = Store::open_with(Arc::new(disk.clone()), "/s");
     let table = store.table("t").unwrap();
     let mut writer = table.writer(created()).unwrap();
-    // Wide rows of the manifest, so that chunks are many.
+    // Many columns, so that segments are large in the manifest and there are many chunks.
     let wide = |seed: u8| {
         let mut new = segment(&writer, seed, false).unwrap();
         let stats = new.stats[0].2.clone();
@@ -337,7 +339,7 @@ fn random_edits_give_the_list_that_they_say() {
             .into_keys()
             .filter(|path| path.extension().is_some_and(|e| e == "sty"))
             .count();
-        // What the commit before the last needed may still be there.
+        // Files of the previous generation may still exist.
         assert!(data <= model.len() + 60, "{data} files of {} segments", model.len());
     }
     assert!(most_chunks > 3 && most_chunks < 60, "{most_chunks}");
@@ -370,135 +372,4 @@ fn generations_are_kept_for_a_time() {
     drop(held);
     assert_eq!(writer.free(0).unwrap().generations, 1);
     assert_eq!(table.generations().unwrap(), [3]);
-}
-
-const ROOT: &str = "/store";
-
-/// Creates a table and appends three times, the last time several files at once; the sweep after
-/// each commit is the garbage collection. Returns the seeds after each report, as far as it came.
-fn scenario(disk: &SimulatedDisk, reported: &mut usize) -> Result<()> {
-    let table = Store::open_with(Arc::new(disk.clone()), ROOT).table("t")?;
-    append(&table, 1)?;
-    *reported = 1;
-    let mut writer = table.writer(None)?;
-    let reader = table.snapshot()?;
-    let new = segment(&writer, 2, false)?;
-    writer.commit(schema(), vec![new])?;
-    *reported = 2;
-    let new = segment(&writer, 3, false)?;
-    writer.commit(schema(), vec![new])?;
-    *reported = 3;
-    drop(reader);
-    let many = (4..24).map(|seed| segment(&writer, seed, false)).collect::<Result<Vec<_>>>()?;
-    writer.commit(schema(), many)?;
-    *reported = 4;
-    // The first three become one, five in the middle go, and so many sources are noted that they
-    // need a file.
-    let insert = vec![segment_in("k=1/l=2", &writer, 40, false)?];
-    let edits = vec![Edit { at: 0, remove: 3, insert }, Edit { at: 10, remove: 5, insert: vec![] }];
-    let sources = (0..200)
-        .map(|i| Source { path: i.to_string().into(), done: true, ..Source::default() })
-        .collect();
-    // What is made and not named is not kept.
-    segment_in("k=2", &writer, 41, false)?;
-    writer.commit_changes(Changes { edits, sources, ..writer.changes() })?;
-    *reported = 5;
-    Ok(())
-}
-
-/// All commits of the scenario.
-const COMMITS: usize = 5;
-
-fn expected(commits: usize) -> Vec<u8> {
-    match commits {
-        COMMITS => [40].into_iter().chain(4..11).chain(16..24).collect(),
-        _ => (1..[1, 2, 3, 4, 24][commits]).collect(),
-    }
-}
-
-/// After whatever happened: the table is at the last reported generation or at the one in flight,
-/// whole; the next writer can append, and leaves nothing that the table does not need.
-fn check(disk: &SimulatedDisk, reported: usize, what: &str) {
-    let table = Store::open_with(Arc::new(disk.clone()), ROOT).table("t").unwrap();
-    let before = match table.snapshot() {
-        Ok(snapshot) => seeds(&snapshot),
-        Err(Error::NotFound(_)) => vec![],
-        Err(error) => panic!("{what}: {error}"),
-    };
-    let in_flight = expected((reported + 1).min(COMMITS));
-    assert!(
-        before == expected(reported) || before == in_flight,
-        "{what}: {reported} reported, found {before:?}"
-    );
-    append(&table, 99).unwrap_or_else(|error| panic!("{what}: {error}"));
-    // Power goes once more: what the sweep and the append built on must itself be durable.
-    disk.lose_power(PowerLoss::Nothing);
-    drop(table.writer(None).unwrap());
-    let snapshot = table.snapshot().unwrap();
-    assert_eq!(seeds(&snapshot), [before, vec![99]].concat(), "{what}");
-    let mut needed: BTreeSet<_> =
-        snapshot.segments().unwrap().iter().map(|segment| snapshot.path(segment)).collect();
-    let dir = snapshot.dir();
-    needed.extend(snapshot.chunks().iter().map(|chunk| dir.chunk(&chunk.id)));
-    needed.extend(snapshot.root().ledger.files.iter().map(|file| dir.ledger(&file.id)));
-    needed.extend([dir.root(snapshot.generation()), dir.current(), dir.lock()]);
-    assert_eq!(disk.files().into_keys().collect::<BTreeSet<_>>(), needed, "{what}");
-    // Whatever happened before: a table that loses its CURRENT now loses nothing else.
-    disk.remove(&snapshot.dir().current()).unwrap();
-    drop(snapshot);
-    let left = disk.files().into_keys().collect::<Vec<_>>();
-    assert!(matches!(table.writer(created()), Err(Error::Corrupt { .. })), "{what}");
-    assert_eq!(disk.files().into_keys().collect::<Vec<_>>(), left, "{what}");
-}
-
-fn fresh() -> SimulatedDisk {
-    let disk = SimulatedDisk::new(Path::new("/"));
-    disk.set_fault(None);
-    disk
-}
-
-fn calls_of_scenario() -> u64 {
-    let disk = fresh();
-    scenario(&disk, &mut 0).unwrap();
-    disk.calls()
-}
-
-#[test]
-fn every_call_may_fail() {
-    for at in 1..=calls_of_scenario() {
-        for (forever, after_effect) in [(false, false), (false, true), (true, false), (true, true)]
-        {
-            let (disk, mut reported) = (fresh(), 0);
-            disk.set_fault(Some(Fault { at, forever, after_effect }));
-            let done = scenario(&disk, &mut reported);
-            disk.set_fault(None);
-            assert!(done.is_err() || reported == COMMITS);
-            check(
-                &disk,
-                reported,
-                &format!("call {at} failed (forever {forever}, after effect {after_effect})"),
-            );
-        }
-    }
-}
-
-#[test]
-fn power_may_go_after_every_call() {
-    let outcomes =
-        [PowerLoss::Nothing, PowerLoss::Everything].into_iter().chain((0..6).map(PowerLoss::Some));
-    let outcomes: Vec<PowerLoss> = outcomes.collect();
-    for at in 1..=calls_of_scenario() + 1 {
-        for outcome in &outcomes {
-            // Seeds differ from call to call, so that together they reach many subsets.
-            let outcome = match outcome {
-                PowerLoss::Some(seed) => PowerLoss::Some(seed + 1000 * at),
-                other => *other,
-            };
-            let (disk, mut reported) = (fresh(), 0);
-            disk.set_fault(Some(Fault { at, forever: true, after_effect: true }));
-            let _ = scenario(&disk, &mut reported);
-            disk.lose_power(outcome);
-            check(&disk, reported, &format!("power lost after call {at} ({outcome:?})"));
-        }
-    }
 }

@@ -1,5 +1,5 @@
-//! Which rows of a frame have a value in a range, found on the packed codes: neither base nor
-//! factor is applied, and codes are never made wider.
+//! Range predicates evaluated on packed codes: neither base nor factor is applied to them, and they
+//! are not widened.
 
 use std::ops::Range;
 
@@ -10,27 +10,28 @@ use crate::encoding::kernels::dispatch::simd;
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
-/// Fetching the code of a patch takes as long as unpacking so many.
-const FEW_PATCHES: usize = 64;
+/// Reading the code of one patched row takes as long as unpacking this many codes.
+const CODES_PER_PATCH: usize = 64;
 
-/// Values from one to another, as numbers that may be signed, and as words.
+/// A range of values, as words and as codes.
 #[derive(Clone, Copy, Debug)]
-struct Wanted<W> {
+struct ValueRange<W> {
     low: W,
+    /// The highest value minus the lowest, so that signed ranges need one unsigned comparison.
     span: W,
-    /// Codes without a patch that have such values: from the first to the last, if there are any.
+    /// The first and the last code that stand for such values without a patch, if there are any.
     codes: Option<(u64, u64)>,
 }
 
-impl<W: Word> Wanted<W> {
-    fn holds(&self, value: W) -> bool {
+impl<W: Word> ValueRange<W> {
+    fn contains(&self, value: W) -> bool {
         Word::sub(value, self.low) <= self.span
     }
 }
 
 impl<W: Word> Frame<'_, W> {
-    /// The least and the greatest value that a code may stand for without a patch; `None` if some
-    /// count beyond the word.
+    /// The least and the greatest value that a code may stand for without a patch; `None` if the
+    /// greatest overflows the word.
     fn bounds(&self, signed: bool) -> Option<(i128, i128)> {
         let base = if signed {
             i128::from(Word::to_i64(self.base))
@@ -44,16 +45,16 @@ impl<W: Word> Frame<'_, W> {
         (top <= most).then_some((base, top))
     }
 
-    /// Marks by 1 the rows whose value lies from `low` to `high`, by 0 the others: of all rows, or
-    /// of those that are marked. `signed` says how values count. False, with nothing done, where
-    /// codes say nothing about the order of values.
-    pub(in crate::encoding) fn mark_within(
+    /// Sets the mask to 1 for rows whose value lies from `low` to `high`, and to 0 for the others;
+    /// with `refine`, only rows whose mask is 1 are tested. `signed` says how values compare.
+    /// Returns false, and leaves the mask alone, where codes do not sort as values do.
+    pub(in crate::encoding) fn select_range(
         &self,
         rows: Range<usize>,
         (low, high): (i128, i128),
         signed: bool,
-        of_marked: bool,
-        marks: &mut [u8],
+        refine: bool,
+        mask: &mut [u8],
     ) -> Result<bool> {
         let (Some((base, top)), factor) =
             (self.bounds(signed), i128::from(Word::to_u64(self.factor)))
@@ -73,28 +74,27 @@ impl<W: Word> Frame<'_, W> {
             let last = (high.min(top) - base) as u64;
             (first.div_ceil(factor as u64), last / factor as u64)
         });
-        let wanted = Wanted {
+        let wanted = ValueRange {
             low: W::from_u64(low as u64),
             span: W::from_u64((high - low) as u64),
             codes: codes.filter(|(first, last)| first <= last),
         };
-        by_lane!(self.width, mark_vectors::<W>(self, rows, &wanted, of_marked, marks))
-            .map(|()| true)
+        by_lane!(self.width, select_vectors::<W>(self, rows, &wanted, refine, mask)).map(|()| true)
     }
 
-    /// Whether none but patched rows may have a value from `low` to `high`, and those are so few
-    /// that looking at each is quicker than unpacking all. `signed` says how values count.
+    /// Whether only patched rows may have a value from `low` to `high`, and they are so few that
+    /// testing each is faster than unpacking all codes. `signed` says how values compare.
     pub(in crate::encoding) fn only_patched(&self, low: i128, high: i128, signed: bool) -> bool {
-        if self.patch_count() * FEW_PATCHES > self.rows {
+        if self.patch_count() * CODES_PER_PATCH > self.rows {
             return false;
         }
         let Some((base, top)) = self.bounds(signed) else { return false };
         high < base || low > top
     }
 
-    /// Calls `found` with the place in `rows` of each patched row whose value lies from `low` to
+    /// Calls `found` with the index in `rows` of each patched row whose value lies from `low` to
     /// `low + span`.
-    pub(in crate::encoding) fn patched_within(
+    pub(in crate::encoding) fn patched_in_range(
         &self,
         rows: Range<usize>,
         low: W,
@@ -110,15 +110,14 @@ impl<W: Word> Frame<'_, W> {
         let mut sound = true;
         let mut open: Option<(usize, std::borrow::Cow<'_, [u8]>)> = None;
         patches.each(rows.clone(), |at, high| {
-            // The value is this far above `low`, and at most `above` more; modulo 2^BITS, as values
-            // are.
+            // The value is `distance` above `low` plus at most `above`, all modulo 2^BITS.
             let distance = Word::sub(Word::add(self.base, self.scaled(high)), low);
             if fits && distance > span && Word::sub(W::default(), distance) > above {
                 return;
             }
             let row = rows.start + at;
             let start = row / VECTOR * vector;
-            if open.as_ref().is_none_or(|(known, _)| *known != start) {
+            if open.as_ref().is_none_or(|(opened, _)| *opened != start) {
                 open = self
                     .codes
                     .range(start..(start + vector).min(self.codes.len()))
@@ -138,47 +137,47 @@ impl<W: Word> Frame<'_, W> {
     }
 }
 
-/// [`Frame::mark_within`] for codes that fit a lane.
-fn mark_vectors<W: Word, L: Word>(
+/// [`Frame::select_range`] for codes that fit lanes of type `L`.
+fn select_vectors<W: Word, L: Word>(
     frame: &Frame<'_, W>,
     rows: Range<usize>,
-    wanted: &Wanted<W>,
-    of_marked: bool,
-    marks: &mut [u8],
+    wanted: &ValueRange<W>,
+    refine: bool,
+    mask: &mut [u8],
 ) -> Result<()> {
     let vector = bitpack::vector_len(frame.width);
     let mut lanes = [L::default(); VECTOR];
     let mut patches = frame.patches.as_ref().map(Patches::cursor).transpose()?;
     let mut patched: Vec<(usize, u8)> = Vec::new();
-    for (start, marks) in rows.clone().step_by(VECTOR).zip(marks.chunks_mut(VECTOR)) {
+    for (start, mask) in rows.clone().step_by(VECTOR).zip(mask.chunks_mut(VECTOR)) {
         let from = start / VECTOR * vector;
         let bytes = frame.codes.range(from..(from + vector).min(frame.codes.len()))?;
         if !bitpack::unpack_vector(&bytes, frame.width, frame.rows - start, &mut lanes) {
             return Err(Error::corrupt(0, "packed codes are too short"));
         }
-        // What a patched row holds, whose code says something else.
-        let rows = start as u32..(start + marks.len()) as u32;
+        // Patched rows are tested by their values, since their codes are incomplete.
+        let rows = start as u32..(start + mask.len()) as u32;
         let holds = |row: u32, high: W| {
             let code = lanes.get(row as usize - start).map_or(0, |code| Word::to_u64(*code));
             let value = Word::add(frame.base, Word::mul(frame.factor, W::from_u64(code)));
-            u8::from(wanted.holds(Word::add(value, frame.scaled(high))))
+            u8::from(wanted.contains(Word::add(value, frame.scaled(high))))
         };
         patched.clear();
-        if let Some(patches) = patches.as_mut().filter(|_| of_marked) {
+        if let Some(patches) = patches.as_mut().filter(|_| refine) {
             patches.each(rows.clone(), |row, high| {
                 let at = row as usize - start;
-                patched.push((at, holds(row, high) & marks.get(at).copied().unwrap_or(0)));
+                patched.push((at, holds(row, high) & mask.get(at).copied().unwrap_or(0)));
             });
         }
-        mark_codes(&lanes, wanted.codes, of_marked, marks);
-        for (at, mark) in &patched {
-            if let Some(slot) = marks.get_mut(*at) {
-                *slot = *mark;
+        select_codes(&lanes, wanted.codes, refine, mask);
+        for (at, selected) in &patched {
+            if let Some(slot) = mask.get_mut(*at) {
+                *slot = *selected;
             }
         }
-        if let Some(patches) = patches.as_mut().filter(|_| !of_marked) {
+        if let Some(patches) = patches.as_mut().filter(|_| !refine) {
             patches.each(rows, |row, high| {
-                if let Some(slot) = marks.get_mut(row as usize - start) {
+                if let Some(slot) = mask.get_mut(row as usize - start) {
                     *slot = holds(row, high);
                 }
             });
@@ -187,21 +186,21 @@ fn mark_vectors<W: Word, L: Word>(
     Ok(())
 }
 
-/// Marks the rows whose codes lie from the first to the last of `wanted`, if there are any such.
-fn mark_codes<L: Word>(
+/// Selects the rows whose codes lie from the first to the last of `wanted`; no row if it is `None`.
+fn select_codes<L: Word>(
     codes: &[L; VECTOR],
     wanted: Option<(u64, u64)>,
-    of_marked: bool,
-    marks: &mut [u8],
+    refine: bool,
+    mask: &mut [u8],
 ) {
-    let Some((first, last)) = wanted else { return marks.fill(0) };
+    let Some((first, last)) = wanted else { return mask.fill(0) };
     let (first, span) = (L::from_u64(first), L::from_u64(last - first));
     let passes = |code: &L| u8::from(Word::sub(*code, first) <= span);
     simd(
         #[inline(always)]
-        || match of_marked {
-            true => marks.iter_mut().zip(codes).for_each(|(mark, code)| *mark &= passes(code)),
-            false => marks.iter_mut().zip(codes).for_each(|(mark, code)| *mark = passes(code)),
+        || match refine {
+            true => mask.iter_mut().zip(codes).for_each(|(slot, code)| *slot &= passes(code)),
+            false => mask.iter_mut().zip(codes).for_each(|(slot, code)| *slot = passes(code)),
         },
     );
 }

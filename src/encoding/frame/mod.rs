@@ -2,16 +2,17 @@
 //! patched.
 //!
 //! ```text
-//! head: │ base u64 │ factor u64 │ width u8 │ buffer: packed codes │ n u32 │ n > 0: positions, highs │
+//! head: │ base u64 │ factor u64 │ width u8 │ buffer: packed codes │ n u32 │
+//!       │ n > 0: positions, highs │
 //! ```
 //!
 //! The factor is the greatest common divisor of the distances from the minimum, so that
-//! microseconds that are whole seconds cost no more than seconds. The window of 2^width codes lies
-//! where the bulk of the values is; a value outside keeps its low `width` bits in place and its
+//! microseconds that are whole seconds cost no more than seconds. The window of 2^width codes is
+//! placed where most values are; a value outside keeps its low `width` bits in place and its
 //! remaining bits (arithmetically shifted, so that values just below the window stay small) in a
 //! list of patches, sorted by row.
 
-mod within;
+mod select;
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -24,23 +25,23 @@ use super::{Buffer, Compression, Cuts, Encoding, Ints, Sink, Source, Word};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
-/// So many rows of a vector are fetched by decoding all of it: patches are put in without a look at
-/// who wants them.
-const MANY: usize = 32;
-/// The next patch that is wanted is looked for among so many first.
-const NEAR: usize = 64;
+/// From this many rows of a vector on, gathering decodes the whole vector, because its patches are
+/// then applied without matching them to rows.
+const DECODE_ROWS: usize = 32;
+/// A patch cursor looks for its next patch among this many before it searches all the rest.
+const SEARCH_AHEAD: usize = 64;
 /// Bits that a patch costs besides the bits above the width: its position and some overhead.
 const PATCH_BITS: f64 = 13.0;
 /// Bits of a frame's head, and of the heads of its patches.
 const HEAD_BITS: f64 = 8.0 * 60.0;
 const PATCH_HEAD_BITS: f64 = 8.0 * 100.0;
 
-/// Bits of the largest of `n` codes.
-fn bits_of(code: u64) -> u32 {
+/// Bits that a code needs.
+fn bit_width(code: u64) -> u32 {
     64 - code.leading_zeros()
 }
 
-/// The window of codes that costs least per value, outside values patched.
+/// The window of codes that costs the fewest bits per value, with values outside it patched.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     /// First code of the window.
@@ -51,8 +52,9 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Over sorted words whose distances from the first share a factor.
-    pub(super) fn of_sorted<W: Word>(sorted: &[W]) -> Self {
+    /// The best window for sorted words, whose distances from the first are divided by their
+    /// common factor.
+    pub(super) fn from_sorted_words<W: Word>(sorted: &[W]) -> Self {
         let first = sorted.first().copied().unwrap_or_default();
         let offset = |v: W| Word::to_u64(v) - Word::to_u64(first);
         let common = sorted.iter().try_fold(0, |g, &v| match factor::gcd(g, offset(v)) {
@@ -61,18 +63,18 @@ impl Window {
         });
         let factor = common.unwrap_or_else(|g| g).max(1);
         let codes: Vec<u64> = sorted.iter().map(|&v| offset(v) / factor).collect();
-        Self::of_codes(&codes, bits_of(codes.last().copied().unwrap_or(0)), true)
+        Self::from_sorted_codes(&codes, bit_width(codes.last().copied().unwrap_or(0)), true)
     }
 
-    /// Over sorted sampled codes, of which the largest in the whole stream has `full` bits.
-    /// `patches` says whether there may be any.
-    fn of_codes(codes: &[u64], full: u32, patches: bool) -> Self {
+    /// The best window for a sorted sample of codes; `full` is the bit width of the largest code
+    /// of the whole stream. `patches` says whether patches are allowed.
+    fn from_sorted_codes(codes: &[u64], full: u32, patches: bool) -> Self {
         let mut best = Window { start: 0, width: full, bits: f64::from(full) };
         if !patches {
             return best;
         }
         for width in (0..full).rev() {
-            let (inside, start) = most_inside(codes, width);
+            let (inside, start) = densest_window(codes, width);
             let outside = codes.len() - inside;
             if outside * 4 > codes.len() {
                 break;
@@ -87,8 +89,8 @@ impl Window {
     }
 }
 
-/// The most sorted codes that a window of 2^width holds (width < 64), and the first of them.
-fn most_inside(codes: &[u64], width: u32) -> (usize, u64) {
+/// The most sorted codes that a window of 2^width (width < 64) can hold, and the first of them.
+fn densest_window(codes: &[u64], width: u32) -> (usize, u64) {
     let (mut best, mut end) = ((0, 0), 0);
     for (i, &start) in codes.iter().enumerate() {
         while codes.get(end).is_some_and(|&code| (code - start) >> width == 0) {
@@ -104,20 +106,20 @@ fn most_inside(codes: &[u64], width: u32) -> (usize, u64) {
     best
 }
 
-/// How a stream will be framed.
+/// The parameters under which a stream will be encoded, and their estimated cost.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan<W> {
+pub(super) struct FramePlan<W> {
     min: W,
     factor: Factor<W>,
     window: Window,
     /// Bits of the largest code counted from the minimum: the width that needs no patches.
     pub(super) full: u32,
-    /// Estimated bits in all.
+    /// Estimated bits of the whole stream.
     pub(super) bits: f64,
 }
 
-impl<W: Word> Plan<W> {
-    /// From the facts and a sample; `patches` says whether there may be any.
+impl<W: Word> FramePlan<W> {
+    /// A plan from the facts and a sample; `patches` says whether patches are allowed.
     pub(super) fn new(values: &[W], facts: &Facts<W>, patches: bool) -> Self {
         let mut offsets: Vec<W> =
             choose::sample(values.len()).map(|i| Word::sub(values[i], facts.min)).collect();
@@ -125,15 +127,15 @@ impl<W: Word> Plan<W> {
         offsets.sort_unstable();
         let codes: Vec<u64> =
             offsets.iter().map(|&offset| Word::to_u64(factor.divide(offset))).collect();
-        let full = bits_of(Word::to_u64(factor.divide(Word::sub(facts.max, facts.min))));
-        let window = Window::of_codes(&codes, full, patches);
+        let full = bit_width(Word::to_u64(factor.divide(Word::sub(facts.max, facts.min))));
+        let window = Window::from_sorted_codes(&codes, full, patches);
         let rows = values.len() as f64;
         let plain = f64::from(full) * rows + HEAD_BITS;
         let patched = window.bits * rows + HEAD_BITS + PATCH_HEAD_BITS;
         if window.width < full && patched < plain {
-            return Plan { min: facts.min, factor, window, full, bits: patched };
+            return FramePlan { min: facts.min, factor, window, full, bits: patched };
         }
-        Plan {
+        FramePlan {
             min: facts.min,
             factor,
             window: Window { start: 0, width: full, bits: f64::from(full) },
@@ -143,7 +145,10 @@ impl<W: Word> Plan<W> {
     }
 
     fn unpatched(self) -> Self {
-        Plan { window: Window { start: 0, width: self.full, bits: f64::from(self.full) }, ..self }
+        FramePlan {
+            window: Window { start: 0, width: self.full, bits: f64::from(self.full) },
+            ..self
+        }
     }
 
     fn base(&self) -> W {
@@ -158,8 +163,8 @@ struct Packed<W> {
     highs: Vec<W>,
 }
 
-/// Appends a framed stream.
-pub(super) fn encode<W: Word>(values: &[W], plan: Plan<W>, scope: Scope, sink: &mut Sink) {
+/// Appends a frame-of-reference stream.
+pub(super) fn encode<W: Word>(values: &[W], plan: FramePlan<W>, scope: Scope, sink: &mut Sink) {
     let (mut plan, mut packed) = (plan, pack(values, &plan));
     let saved = values.len() as f64 * f64::from(plan.full - plan.window.width);
     if packed.highs.len() as f64 * PATCH_BITS > saved {
@@ -186,7 +191,7 @@ pub(super) fn encode<W: Word>(values: &[W], plan: Plan<W>, scope: Scope, sink: &
     }
 }
 
-fn pack<W: Word>(values: &[W], plan: &Plan<W>) -> Packed<W> {
+fn pack<W: Word>(values: &[W], plan: &FramePlan<W>) -> Packed<W> {
     let width = plan.window.width;
     let start = W::from_u64(plan.window.start);
     let mask = W::from_u64(if width == 0 { 0 } else { u64::MAX >> (64 - width) });
@@ -217,7 +222,7 @@ fn pack<W: Word>(values: &[W], plan: &Plan<W>) -> Packed<W> {
     out
 }
 
-/// A framed stream.
+/// A frame-of-reference stream.
 #[derive(Debug)]
 pub struct Frame<'a, W: Word> {
     rows: usize,
@@ -265,7 +270,7 @@ impl<'a, W: Word> Frame<'a, W> {
         self.width
     }
 
-    /// How many values lie outside the window.
+    /// The number of values outside the window.
     pub fn patch_count(&self) -> usize {
         self.patches.as_ref().map_or(0, |patches| patches.positions.rows())
     }
@@ -315,26 +320,27 @@ impl<'a, W: Word> Frame<'a, W> {
         }
     }
 
-    /// Appends the values of single rows, which rise.
+    /// Appends the values of single rows, in ascending order.
     pub(super) fn gather(&self, rows: &[u32], out: &mut Vec<W>) -> Result<()> {
-        let mut room = Vec::new();
+        let mut scratch = Vec::new();
         let mut patches = self.patches.as_ref().map(Patches::cursor).transpose()?;
         for near in rows.chunk_by(|a, b| *a as usize / VECTOR == *b as usize / VECTOR) {
             let start = near.first().map_or(0, |row| *row as usize / VECTOR * VECTOR);
-            if near.len() < MANY {
+            if near.len() < DECODE_ROWS {
                 self.gather_few(start, near, patches.as_mut(), out)?;
                 continue;
             }
-            room.clear();
-            self.decode(start..self.rows.min(start + VECTOR), &mut room)?;
-            let value = |row: &u32| room.get(*row as usize % VECTOR).copied().unwrap_or_default();
+            scratch.clear();
+            self.decode(start..self.rows.min(start + VECTOR), &mut scratch)?;
+            let value =
+                |row: &u32| scratch.get(*row as usize % VECTOR).copied().unwrap_or_default();
             out.extend(near.iter().map(value));
         }
         Ok(())
     }
 
-    /// Appends the values of some rows of the vector that begins at `start`; `patches` stands
-    /// before them.
+    /// Appends the values of some rows of the vector that begins at `start`; `patches` has not
+    /// passed them yet.
     fn gather_few(
         &self,
         start: usize,
@@ -369,7 +375,7 @@ impl<'a, W: Word> Frame<'a, W> {
     }
 }
 
-/// Patches that are taken in the order of their rows.
+/// Visits patches in the order of their rows.
 struct PatchCursor<'p, W> {
     positions: &'p [u32],
     highs: &'p [W],
@@ -377,14 +383,15 @@ struct PatchCursor<'p, W> {
 }
 
 impl<W: Word> PatchCursor<'_, W> {
-    /// Calls `put` with the row and the high part of each patch in `rows`, which lie behind those
-    /// asked for before.
+    /// Calls `put` with the row and the high part of each patch in `rows`, which must come after
+    /// those of earlier calls.
     #[inline(always)]
     fn each(&mut self, rows: Range<u32>, mut put: impl FnMut(u32, W)) {
         let rest = self.positions.get(self.next..).unwrap_or_default();
-        // Mostly the next one is near.
-        let near =
-            rest.get(..NEAR).filter(|near| near.last().is_some_and(|last| *last >= rows.start));
+        // The next one is usually near.
+        let near = rest
+            .get(..SEARCH_AHEAD)
+            .filter(|near| near.last().is_some_and(|last| *last >= rows.start));
         self.next += near.unwrap_or(rest).partition_point(|row| *row < rows.start);
         while let (Some(row), Some(high)) =
             (self.positions.get(self.next), self.highs.get(self.next))
@@ -406,7 +413,7 @@ impl<'a, W: Word> Patches<'a, W> {
     }
 
     /// All positions and high parts, decoded once.
-    fn all(&self) -> Result<(&[u32], &[W])> {
+    fn decoded(&self) -> Result<(&[u32], &[W])> {
         if self.decoded.get().is_none() {
             let (mut positions, mut highs) = (Vec::new(), Vec::new());
             self.positions.decode(0..self.positions.rows(), &mut positions)?;
@@ -421,20 +428,20 @@ impl<'a, W: Word> Patches<'a, W> {
                 },
             );
             if !rises {
-                return Err(Error::corrupt(0, "positions of patches do not rise"));
+                return Err(Error::corrupt(0, "positions of patches are not ascending"));
             }
             let _ = self.decoded.set((positions, highs));
         }
         Ok(self.decoded.get().map_or((&[], &[]), |(positions, highs)| (positions, highs)))
     }
 
-    /// Before the first patch.
+    /// A cursor before the first patch.
     fn cursor(&self) -> Result<PatchCursor<'_, W>> {
-        let (positions, highs) = self.all()?;
+        let (positions, highs) = self.decoded()?;
         Ok(PatchCursor { positions, highs, next: 0 })
     }
 
-    /// Calls `put` with the place in `rows` and the high part of each patch there.
+    /// Calls `put` with the index in `rows` and the high part of each patch there.
     fn each(&self, rows: Range<usize>, mut put: impl FnMut(usize, W)) -> Result<()> {
         self.cursor()?.each(rows.start as u32..rows.end as u32, |row, high| {
             put(row as usize - rows.start, high)
@@ -442,9 +449,9 @@ impl<'a, W: Word> Patches<'a, W> {
         Ok(())
     }
 
-    /// The patch of a row, or zero. The patches are few, and decoded at the first call.
+    /// The high part of a row, or zero if it has no patch.
     fn high_of(&self, row: usize) -> Result<W> {
-        let (positions, highs) = self.all()?;
+        let (positions, highs) = self.decoded()?;
         let found = positions.binary_search_by_key(&row, |&position| position as usize);
         Ok(found.ok().and_then(|i| highs.get(i)).copied().unwrap_or_default())
     }

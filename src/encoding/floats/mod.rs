@@ -1,7 +1,7 @@
 //! Streams of f32 and f64: the closed set of their encodings, and the choice among them.
 //!
-//! `ingest` hands a block's values to [`encode`]; every bit comes back, −0.0 and NaN payloads too.
-//! Each encoding turns floats into streams of whole numbers, which `ints` packs.
+//! `ingest` hands a block's values to [`encode`]; every bit round-trips, including −0.0 and NaN
+//! payloads. Each encoding turns floats into streams of integers, which `ints` packs.
 
 use std::ops::Range;
 
@@ -14,8 +14,8 @@ pub use super::float::Float;
 use super::{Encoding, Options, Sink, Source, Word, alp, alp_rd, bits, dyadic};
 use crate::error::{Error, Result};
 
-/// The sample on which encodings compete: so many stretches of neighbours, that runs and
-/// differences show.
+/// The sample on which encodings compete is this many stretches of neighbouring values, so that
+/// runs and differences show.
 const STRETCHES: usize = 8;
 /// Values of a stretch.
 const STRETCH: usize = 256;
@@ -23,18 +23,18 @@ const STRETCH: usize = 256;
 /// An encoded stream of floats, borrowing the block's bytes.
 #[derive(Debug)]
 pub enum Floats<'a, F: Float> {
-    /// Their bits as whole numbers.
+    /// Their bits as integers.
     Bits(Bits<'a, F>),
-    /// Decimals as whole numbers.
+    /// Decimals as integers.
     Alp(Alp<'a, F>),
-    /// Decimals and multiples of a power of two as whole numbers.
+    /// Decimals and multiples of a power of two as integers.
     Dyadic(Dyadic<'a, F>),
-    /// Left and right bits apart.
+    /// Left and right bits in separate streams.
     AlpRd(AlpRd<'a, F>),
 }
 
-/// What to encode with.
-enum Choice {
+/// An encoding and its parameters.
+enum FloatEncoder {
     Bits,
     Alp(Option<alp::Scale>),
     Dyadic(dyadic::Grid),
@@ -46,56 +46,58 @@ pub fn encode<F: Float>(values: &[F], options: &Options, sink: &mut Sink) {
     let child = options.child();
     match options.force {
         Some(Encoding::Bits) => bits::encode(values, &child, sink),
-        Some(Encoding::Alp) => apply(&Choice::Alp(alp::fit(values)), values, &child, sink),
-        Some(Encoding::Dyadic) => match dyadic::any(values) {
-            Some(grid) => apply(&Choice::Dyadic(grid), values, &child, sink),
+        Some(Encoding::Alp) => apply(&FloatEncoder::Alp(alp::fit(values)), values, &child, sink),
+        Some(Encoding::Dyadic) => match dyadic::fit_any(values) {
+            Some(grid) => apply(&FloatEncoder::Dyadic(grid), values, &child, sink),
             None => bits::encode(values, &child, sink),
         },
-        Some(Encoding::AlpRd) => apply(&Choice::AlpRd(alp_rd::fit(values)), values, &child, sink),
-        // An encoding of whole numbers: the bits under it.
+        Some(Encoding::AlpRd) => {
+            apply(&FloatEncoder::AlpRd(alp_rd::fit(values)), values, &child, sink)
+        }
+        // An encoding of integers is applied to the bits.
         Some(_) => bits::encode(values, options, sink),
         None => apply(&choose(values, &child), values, &child, sink),
     }
 }
 
-fn apply<F: Float>(choice: &Choice, values: &[F], child: &Options, sink: &mut Sink) {
+fn apply<F: Float>(choice: &FloatEncoder, values: &[F], child: &Options, sink: &mut Sink) {
     match choice {
-        Choice::Bits => bits::encode(values, child, sink),
-        Choice::Alp(scale) => alp::encode(values, *scale, child, sink),
-        Choice::Dyadic(grid) => dyadic::encode(values, *grid, child, sink),
-        Choice::AlpRd(cut) => alp_rd::encode(values, cut, child, sink),
+        FloatEncoder::Bits => bits::encode(values, child, sink),
+        FloatEncoder::Alp(scale) => alp::encode(values, *scale, child, sink),
+        FloatEncoder::Dyadic(grid) => dyadic::encode(values, *grid, child, sink),
+        FloatEncoder::AlpRd(cut) => alp_rd::encode(values, cut, child, sink),
     }
 }
 
-/// Encodes a sample each way and takes the smallest; the simpler one where they are equal.
-fn choose<F: Float>(values: &[F], child: &Options) -> Choice {
+/// Encodes a sample with each encoding and takes the smallest, or the simplest of equal ones.
+fn choose<F: Float>(values: &[F], child: &Options) -> FloatEncoder {
     let sample = sample(values);
-    let size = |choice: &Choice| {
+    let size = |choice: &FloatEncoder| {
         let mut sink = Sink::new();
         apply(choice, &sample, child, &mut sink);
         sink.len()
     };
-    let mut best = (size(&Choice::Bits), Choice::Bits);
+    let mut best = (size(&FloatEncoder::Bits), FloatEncoder::Bits);
     if let Some(scale) = alp::fit(values) {
-        let alp = Choice::Alp(Some(scale));
+        let alp = FloatEncoder::Alp(Some(scale));
         let bytes = size(&alp);
         if bytes < best.0 {
             best = (bytes, alp);
         }
         if let Some(grid) = dyadic::fit(values, scale) {
-            let dyadic = Choice::Dyadic(grid);
+            let dyadic = FloatEncoder::Dyadic(grid);
             let bytes = size(&dyadic);
-            // Exceptions cost more to decode than it does.
+            // On a tie it wins, because exceptions cost more to decode.
             if bytes <= best.0 {
                 best = (bytes, dyadic);
             }
         }
     }
-    // The right bits alone take this much, so that decimals never pay for the attempt.
+    // ALP-RD takes at least this much for the right bits, so it is not tried on decimals.
     let least = sample.len() * (F::Bits::BITS - alp_rd::MAX_LEFT) as usize / 8;
     if best.0 > least {
-        let cut = Choice::AlpRd(alp_rd::fit(values));
-        // Decoding costs twice as much: it must save something.
+        let cut = FloatEncoder::AlpRd(alp_rd::fit(values));
+        // It decodes at half the speed, so it must save something.
         if size(&cut) < best.0 - best.0 / 32 {
             return cut;
         }
@@ -103,7 +105,7 @@ fn choose<F: Float>(values: &[F], child: &Options) -> Choice {
     best.1
 }
 
-/// Stretches spread evenly over `values`, or all of them when they are few.
+/// Stretches spread evenly over `values`, or all values if they are few.
 fn sample<F: Float>(values: &[F]) -> Vec<F> {
     if values.len() <= STRETCHES * STRETCH {
         return values.to_vec();
@@ -112,8 +114,8 @@ fn sample<F: Float>(values: &[F]) -> Vec<F> {
     (0..STRETCHES).flat_map(|i| values[i * step..][..STRETCH].iter().copied()).collect()
 }
 
-/// About `n` values, one from each of as many equal parts, at places that no period of the data can
-/// follow.
+/// About `n` values, one from each of `n` equal parts, at pseudo-random positions so that periodic
+/// data is sampled fairly.
 pub(super) fn scattered<F: Float>(values: &[F], n: usize) -> Vec<F> {
     let step = values.len().div_ceil(n).max(1);
     let hash = |part: usize| (part as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
@@ -156,8 +158,8 @@ impl<'a, F: Float> Floats<'a, F> {
         }
     }
 
-    /// Whole numbers that sort as the values do, and the rows that have a value of their own, where
-    /// it is stored so.
+    /// The stored integers and exceptions of an encoding whose integers sort in the order of the
+    /// values.
     pub(crate) fn ordered_ints(&self) -> Option<&Corrected<'a, F>> {
         match self {
             Floats::Alp(alp) => Some(&alp.stored),
@@ -189,7 +191,7 @@ impl<'a, F: Float> Floats<'a, F> {
         }
     }
 
-    /// Appends the values of single rows, which rise.
+    /// Appends the values of single rows, in ascending order.
     pub fn gather(&self, rows: &[u32], out: &mut Vec<F>) -> Result<()> {
         let end = rows.last().map_or(0, |row| *row as usize + 1);
         check(&(0..end), self.rows())?;
@@ -206,8 +208,7 @@ impl<'a, F: Float> Floats<'a, F> {
         }
     }
 
-    /// Whether rows of a vector of which many are wanted are fetched about as fast as the vector is
-    /// decoded.
+    /// Whether gathering many rows of a vector is about as fast as decoding the vector.
     pub fn gathers_by_vector(&self) -> bool {
         match self {
             Floats::Bits(bits) => bits.words.gathers_by_vector(),
@@ -217,7 +218,7 @@ impl<'a, F: Float> Floats<'a, F> {
         }
     }
 
-    /// Whether a value is fetched without those before it.
+    /// Whether a value can be read without decoding those before it.
     pub fn is_light(&self) -> bool {
         match self {
             Floats::Bits(bits) => bits.words.is_light(),

@@ -1,0 +1,122 @@
+//! Makes Arrow arrays of decoded values and dictionary codes.
+
+use std::sync::Arc;
+
+use arrow_array::{
+    Array, ArrayRef, BinaryViewArray, NullArray, StringViewArray, UInt32Array, make_array,
+};
+use arrow_buffer::{Buffer as ArrowBuffer, NullBuffer, ScalarBuffer};
+use arrow_data::{ArrayData, ByteView};
+
+use super::Dictionary;
+use crate::encoding::bools::from_mask;
+use crate::encoding::kernels::dispatch::simd;
+use crate::error::{Error, Result};
+use crate::model::DataType;
+
+/// An array of `rows` nulls.
+pub fn null_array(rows: usize, data_type: &DataType) -> ArrayRef {
+    match data_type {
+        DataType::Null => Arc::new(NullArray::new(rows)),
+        other => arrow_array::new_null_array(&other.to_arrow(), rows),
+    }
+}
+
+/// A fixed-width array over a buffer of values.
+pub(super) fn fixed(
+    values: ArrowBuffer,
+    data_type: &DataType,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let arrow = data_type.to_arrow();
+    let width = arrow.primitive_width().unwrap_or(1);
+    let rows = values.len() / width;
+    let data = ArrayData::builder(arrow).len(rows).add_buffer(values).nulls(nulls).build();
+    Ok(make_array(data.map_err(|e| Error::corrupt(0, e.to_string()))?))
+}
+
+/// Text or binary views over concatenated values with the given ends. Text is checked to be UTF-8,
+/// because mapped bytes are not trusted.
+pub(super) fn views(
+    ends: &[u32],
+    data: Vec<u8>,
+    data_type: &DataType,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let bad = |what: &str| Error::corrupt(0, what.to_string());
+    let mut views: Vec<u128> = Vec::with_capacity(ends.len());
+    let mut start = 0usize;
+    for &end in ends {
+        let value =
+            data.get(start..end as usize).ok_or_else(|| bad("string ends outside its data"))?;
+        views.push(view(value, start as u32));
+        start = end as usize;
+    }
+    let buffers = vec![ArrowBuffer::from_vec(data)];
+    let (views, failed) = (views.into(), |e: arrow_schema::ArrowError| bad(&e.to_string()));
+    Ok(match data_type {
+        DataType::Utf8 => {
+            Arc::new(StringViewArray::try_new(views, buffers, nulls).map_err(failed)?) as ArrayRef
+        }
+        _ => Arc::new(BinaryViewArray::try_new(views, buffers, nulls).map_err(failed)?),
+    })
+}
+
+/// Arrow's 16-byte view of a value at `offset` of the only buffer: short values are inline, long
+/// ones are references.
+fn view(value: &[u8], offset: u32) -> u128 {
+    let len = value.len() as u32;
+    if value.len() <= 12 {
+        let mut bytes = [0u8; 16];
+        bytes[..4].copy_from_slice(&len.to_le_bytes());
+        bytes[4..4 + value.len()].copy_from_slice(value);
+        return u128::from_le_bytes(bytes);
+    }
+    let prefix = value.first_chunk::<4>().map_or(0, |p| u32::from_le_bytes(*p));
+    ByteView { length: len, prefix, buffer_index: 0, offset }.as_u128()
+}
+
+/// The dictionary's values at `codes`.
+pub(super) fn look_up(codes: Vec<u32>, dictionary: &Dictionary) -> Result<ArrayRef> {
+    let greatest = simd(
+        #[inline(always)]
+        || codes.iter().fold(0, |most, code| most.max(*code)),
+    );
+    if greatest as usize >= dictionary.len() {
+        let what = format!("code {greatest} in a dictionary of {} values", dictionary.len());
+        return Err(Error::corrupt(0, what));
+    }
+    if let Some(array) = look_up_words(&codes, dictionary) {
+        return Ok(array);
+    }
+    take(dictionary, UInt32Array::from(codes))
+}
+
+/// [`look_up`] for values of 8 bytes where only code 0 is null; `None` for other dictionaries.
+fn look_up_words(codes: &[u32], dictionary: &Dictionary) -> Option<ArrayRef> {
+    let null = dictionary.nulls().is_some_and(|nulls| nulls.is_null(0) && nulls.null_count() == 1);
+    if dictionary.data_type().primitive_width() != Some(8) || !null {
+        return None;
+    }
+    let data = dictionary.to_data();
+    let values =
+        ScalarBuffer::<u64>::new(data.buffers().first()?.clone(), data.offset(), data.len());
+    let words: Vec<u64> =
+        codes.iter().map(|code| values.get(*code as usize).copied().unwrap_or_default()).collect();
+    let has_null = codes.iter().copied().min() == Some(0);
+    let nulls = has_null.then(|| {
+        let valid: Vec<u8> = codes.iter().map(|code| u8::from(*code != 0)).collect();
+        NullBuffer::new(from_mask(&valid))
+    });
+    let built = ArrayData::builder(dictionary.data_type().clone())
+        .len(words.len())
+        .add_buffer(ArrowBuffer::from_vec(words))
+        .nulls(nulls)
+        .build();
+    built.ok().map(make_array)
+}
+
+/// The values at these indices; string views share the bytes.
+pub(super) fn take(values: &ArrayRef, indices: UInt32Array) -> Result<ArrayRef> {
+    arrow_select::take::take(values, &indices, None).map_err(|e| Error::corrupt(0, e.to_string()))
+}

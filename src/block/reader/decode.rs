@@ -1,0 +1,86 @@
+//! Decodes a range of rows.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, UInt32Array};
+use arrow_buffer::{ArrowNativeType, Buffer as ArrowBuffer, NullBuffer};
+
+use super::arrays::{fixed, look_up, null_array, take, views};
+use super::{Dictionary, Reader, Stream, Validity};
+use crate::encoding::Word;
+use crate::encoding::ints::Ints;
+use crate::encoding::strings::{Strings, StringsOut};
+use crate::error::{Error, Result};
+use crate::model::DataType;
+
+impl Reader<'_> {
+    /// The rows `rows` (starting at a multiple of 1,024) as an Arrow array of the stored type.
+    pub fn decode(
+        &self,
+        rows: Range<usize>,
+        data_type: &DataType,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<ArrayRef> {
+        if rows.start > rows.end || rows.end > self.rows {
+            return Err(Error::InvalidInput(format!("rows {rows:?} of a block of {}", self.rows)));
+        }
+        let nulls = match &self.validity {
+            Validity::AllValid | Validity::ByCode => None,
+            Validity::AllNull => return Ok(null_array(rows.len(), data_type)),
+            Validity::Stream(bools) => Some(NullBuffer::new(bools.decode(rows.clone())?)),
+        };
+        match &self.stream {
+            Stream::Null => Ok(null_array(rows.len(), data_type)),
+            Stream::Bool(s) => Ok(Arc::new(BooleanArray::new(s.decode(rows)?, nulls))),
+            Stream::W8(s) => words(s, rows, data_type, nulls),
+            Stream::W16(s) => words(s, rows, data_type, nulls),
+            Stream::W32(s) => words(s, rows, data_type, nulls),
+            Stream::W64(s) => words(s, rows, data_type, nulls),
+            Stream::F32(s) => {
+                let mut out = Vec::with_capacity(rows.len());
+                s.decode(rows, &mut out)?;
+                fixed(ArrowBuffer::from_vec(out), data_type, nulls)
+            }
+            Stream::F64(s) => {
+                let mut out = Vec::with_capacity(rows.len());
+                s.decode(rows, &mut out)?;
+                fixed(ArrowBuffer::from_vec(out), data_type, nulls)
+            }
+            Stream::Wide(s) => {
+                let mut out = Vec::with_capacity(rows.len());
+                s.decode(rows, &mut out)?;
+                fixed(ArrowBuffer::from_vec(out), data_type, nulls)
+            }
+            Stream::Bytes(Strings::Constant { value, .. }) => {
+                // All rows share one copy of the value.
+                let value = views(&[value.len() as u32], value.to_vec(), data_type, None)?;
+                take(&value, UInt32Array::new(vec![0; rows.len()].into(), nulls))
+            }
+            Stream::Bytes(s) => {
+                let mut out = StringsOut::with_limit(self.max_bytes);
+                s.decode(rows, &mut out)?;
+                views(&out.ends, out.data, data_type, nulls)
+            }
+            Stream::Codes(s) => {
+                let mut codes = Vec::with_capacity(rows.len());
+                s.decode(rows, &mut codes)?;
+                let dictionary = dictionary.ok_or_else(|| {
+                    Error::corrupt(0, "dictionary codes in a column without a dictionary")
+                })?;
+                look_up(codes, dictionary)
+            }
+        }
+    }
+}
+
+fn words<W: Word + ArrowNativeType>(
+    stream: &Ints<'_, W>,
+    rows: Range<usize>,
+    data_type: &DataType,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let mut out: Vec<W> = Vec::with_capacity(rows.len());
+    stream.decode(rows, &mut out)?;
+    fixed(ArrowBuffer::from_vec(out), data_type, nulls)
+}

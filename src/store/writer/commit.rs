@@ -1,0 +1,138 @@
+//! Commits: checks changes, makes data files durable, and puts the changes in force.
+
+use std::collections::HashSet;
+
+use super::{Changes, Commit, CommitState, NewSegment, TableWriter, unix_millis};
+use crate::error::{Error, Result};
+use crate::manifest::commit::{self, Change, Edit};
+use crate::manifest::recover::Scope;
+use crate::manifest::{ColumnStats, History, Id, Root, SegmentEntry, WriteVolume};
+use crate::model::{Column, ColumnId, Schema};
+
+impl TableWriter {
+    /// Adds segments and puts `schema` in force, all or nothing; see
+    /// [`TableWriter::commit_changes`].
+    pub fn commit(&mut self, schema: Schema, segments: Vec<NewSegment>) -> Result<Commit> {
+        let mut changes = Changes { schema, ..self.changes() };
+        if !segments.is_empty() {
+            changes.edits.push(Edit { at: self.count(), remove: 0, insert: segments });
+        }
+        self.commit_changes(changes)
+    }
+
+    /// Puts changes in force, all or nothing. When it returns, they survive a loss of power. New
+    /// files that no edit names are removed.
+    ///
+    /// After an error the old generation is in force or, if the disk failed at the very end, the
+    /// new one. The next writer finds out; this one cannot write any more.
+    pub fn commit_changes(&mut self, changes: Changes) -> Result<Commit> {
+        if self.state == CommitState::Unknown {
+            return Err(Error::InvalidInput(
+                "a commit failed before; open the table for writing again".into(),
+            ));
+        }
+        let Changes { schema, arrangement, keep, edits, sources, loaded } = changes;
+        self.check_schema(&schema)?;
+        let unchanged = edits.is_empty() && sources.is_empty();
+        let is_same = |base: &&Root| {
+            unchanged
+                && base.schema == schema
+                && base.arrangement == arrangement
+                && base.history.keep == keep
+        };
+        if let Some(base) = self.base.as_ref().filter(is_same) {
+            let (generation, write_volume) = (base.generation, base.write_volume);
+            return Ok(Commit { generation, metadata_bytes: 0, written_bytes: 0, write_volume });
+        }
+        let new = || edits.iter().flat_map(|edit| &edit.insert);
+        new().try_for_each(|segment| check_required(&schema, segment))?;
+        let named: HashSet<Id> = new().map(|segment| segment.file).collect();
+        self.remove_new_files_except(&named);
+        let to_entries = |edit: Edit<NewSegment>| {
+            let insert = edit
+                .insert
+                .into_iter()
+                .map(|segment| self.entry(segment, &schema))
+                .collect::<Result<_>>()?;
+            Ok(Edit { at: edit.at, remove: edit.remove, insert })
+        };
+        let edits = edits.into_iter().map(to_entries).collect::<Result<Vec<_>>>()?;
+        self.state = CommitState::Unknown;
+        self.files.sync()?;
+        let written = std::mem::take(&mut self.files.lock().bytes);
+        let change = Change {
+            base: self.base.as_ref(),
+            schema,
+            options: self.options,
+            arrangement,
+            history: History { committed: unix_millis(), keep },
+            edits,
+            sources,
+            write_volume: WriteVolume { loaded, written },
+        };
+        let done = commit::commit(&*self.disk, &self.dir, change)?;
+        self.state = CommitState::Known;
+        self.files.lock().made.clear();
+        let before = done.root.generation.saturating_sub(1);
+        self.retire(before, &done.removed);
+        self.schema = done.root.schema.clone();
+        let (generation, write_volume) = (done.root.generation, done.root.write_volume);
+        self.base = Some(done.root);
+        // Best effort: the next commit or the next writer removes what is left.
+        let _ = self.sweep(Scope::Manifest, keep);
+        Ok(Commit {
+            generation,
+            metadata_bytes: done.bytes,
+            written_bytes: written + done.bytes,
+            write_volume,
+        })
+    }
+
+    /// Checks that column ids are permanent: the ids of dropped columns are not used again.
+    fn check_schema(&self, schema: &Schema) -> Result<()> {
+        let next = self.base.as_ref().map_or(0, |root| root.schema.next_id());
+        let old: Vec<u32> =
+            self.base.iter().flat_map(|root| root.schema.columns()).map(|c| c.id.0).collect();
+        let reused = schema.columns().iter().find(|c| c.id.0 < next && !old.contains(&c.id.0));
+        if schema.next_id() < next || reused.is_some() {
+            return Err(Error::InvalidInput(
+                "column ids are permanent: a dropped one cannot come back".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The manifest entry of a new segment.
+    fn entry(&self, segment: NewSegment, schema: &Schema) -> Result<commit::SegmentWithStats> {
+        let Some(partition) = self.files.lock().made.get(&segment.file).cloned() else {
+            return Err(Error::InvalidInput(
+                "a segment is in a file that this writer did not make".into(),
+            ));
+        };
+        let known = |id: &ColumnId| schema.columns().iter().any(|column| column.id == *id);
+        let stats = segment.stats.into_iter().filter(|(id, ..)| known(id));
+        let stats =
+            stats.map(|(id, data_type, stats)| (id, ColumnStats { data_type, stats })).collect();
+        let NewSegment { file, offset, length, uuid, footer_crc, rows, .. } = segment;
+        Ok((SegmentEntry { file, partition, offset, length, uuid, footer_crc, rows }, stats))
+    }
+}
+
+/// Refuses nulls in NOT NULL columns.
+fn check_required(schema: &Schema, segment: &NewSegment) -> Result<()> {
+    // A segment without the column has no value in any row.
+    let complete: HashSet<ColumnId> =
+        segment.stats.iter().filter(|(.., stats)| stats.nulls == 0).map(|(id, ..)| *id).collect();
+    let lacks = |column: &&Column| !column.nullable && !complete.contains(&column.id);
+    match schema.columns().iter().find(lacks).filter(|_| segment.rows > 0) {
+        Some(column) => Err(missing_value(&column.name)),
+        None => Ok(()),
+    }
+}
+
+/// The error for a null in a NOT NULL column.
+pub(crate) fn missing_value(column: &str) -> Error {
+    Error::InvalidInput(format!(
+        "column '{column}' is NOT NULL, but a row has no value in it; nothing was stored"
+    ))
+}
