@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
@@ -18,6 +18,7 @@ use datafusion::sql::parser::Statement;
 use crate::error::{Error, Result};
 use crate::sql::convert::{external, listed, suggestion};
 use crate::sql::names::files;
+use crate::sql::names::lock;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::names::views::{Definition, scans_newest, without_plan};
 use crate::sql::run::provider::StoreProvider;
@@ -367,9 +368,4 @@ impl SchemaProvider for Tables {
         lock(&self.session).contains_key(name)
             || self.stored_name(name).is_ok_and(|found| found.is_some())
     }
-}
-
-/// A panic elsewhere leaves the maps usable.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

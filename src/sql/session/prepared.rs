@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::execution::SessionState;
@@ -21,6 +21,7 @@ use datafusion::sql::sqlparser::ast::{
 use crate::error::{Error, Result};
 use crate::sql::convert::{from_datafusion, listed};
 use crate::sql::keys::expressions;
+use crate::sql::names::lock;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::syntax::folded;
 use crate::sql::walks::visit_expressions;
@@ -73,17 +74,17 @@ impl Prepared {
             SqlStatement::Prepare { name, data_types, statement } => {
                 let template =
                     Template { types: data_types.clone(), statement: statement.as_ref().clone() };
-                self.lock().insert(folded(name), template);
+                lock(&self.statements).insert(folded(name), template);
                 Ok(Some(Step::Done))
             }
             SqlStatement::Deallocate { name, .. }
                 if name.quote_style.is_none() && folded(name) == "all" =>
             {
-                self.lock().clear();
+                lock(&self.statements).clear();
                 Ok(Some(Step::Done))
             }
             SqlStatement::Deallocate { name, .. } => {
-                let mut statements = self.lock();
+                let mut statements = lock(&self.statements);
                 match statements.remove(&folded(name)) {
                     Some(_) => Ok(Some(Step::Done)),
                     None => Err(missing(&folded(name), &statements)),
@@ -115,15 +116,11 @@ impl Prepared {
             .map(folded)
             .collect::<Vec<_>>()
             .join(".");
-        let statements = self.lock();
+        let statements = lock(&self.statements);
         let template = statements.get(&name).ok_or_else(|| missing(&name, &statements))?;
         let values = parameters.iter().chain(using.iter().map(|ExprWithAlias { expr, .. }| expr));
         let parameters = template.parameters(&name, values, given, state)?;
         Ok(Some((Statement::Statement(Box::new(template.statement.clone())), parameters)))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Template>> {
-        self.statements.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

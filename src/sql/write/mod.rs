@@ -9,6 +9,7 @@ pub(in crate::sql) mod assignments;
 pub(in crate::sql) mod modify;
 pub(in crate::sql) mod row_answers;
 pub(in crate::sql) mod subqueries;
+pub(in crate::sql) mod value_set;
 
 use std::sync::Arc;
 

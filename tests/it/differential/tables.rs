@@ -10,7 +10,6 @@ use stylobate::store::{NewSegment, Store, TableOptions};
 
 use super::random::Random;
 use super::values::array;
-use super::{one_table, several_tables};
 
 /// Tables in a store of their own.
 pub(crate) struct Database {
@@ -51,12 +50,6 @@ pub(crate) struct Part {
     pub(crate) options: Options,
     /// Whether it is the last of a commit.
     pub(crate) commits: bool,
-}
-
-/// The tables of a seed: one, or several that share names of columns.
-pub(crate) fn generate(seed: u64) -> Database {
-    let r = &mut Random::new(seed);
-    if r.chance(45) { one_table::generate(r) } else { several_tables::generate(r) }
 }
 
 /// Stores the segments as table `t`.

@@ -19,10 +19,11 @@ use datafusion::physical_plan::{
 };
 
 use super::formats::{Chunk, Chunks, TextSchema, chunks};
-use super::{Layout, Source, TextInput, lock};
+use super::inputs::{Layout, Source, TextInput};
 use crate::error::{Error, Result};
 use crate::ingest::sources::Input;
 use crate::model::DataType;
+use crate::sql::names::lock;
 use crate::sql::run::generate::generate;
 use crate::sql::run::runs::Runs;
 

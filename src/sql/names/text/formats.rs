@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
 
-use super::lock;
 use crate::error::{Error, Result};
 use crate::ingest::sources::json::{
     self, JsonChunk, JsonChunks, JsonColumn, JsonOptions, JsonSchema,
@@ -17,6 +16,7 @@ use crate::ingest::sources::{
     parse_columns,
 };
 use crate::model::DataType;
+use crate::sql::names::lock;
 
 /// Names and types of columns, in order.
 pub(super) type Columns = Vec<(Arc<str>, DataType)>;

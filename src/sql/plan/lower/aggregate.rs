@@ -7,9 +7,8 @@ use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::expr::{AggregateFunction as Call, Case};
 use datafusion::logical_expr::{Expr, LogicalPlan, logical_plan};
 
-use super::Refusal;
 use super::expression::Compiler;
-use super::source::{Source, without_alias};
+use super::source::{Refusal, Source, without_alias};
 use crate::expr::Expression;
 use crate::query::{Aggregate, AggregateFunction, Fragment, Output};
 use crate::sql::run::node::FragmentNode;

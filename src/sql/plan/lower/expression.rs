@@ -16,8 +16,7 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::physical_expr::create_physical_expr;
 use datafusion::scalar::ScalarValue;
 
-use super::Refusal;
-use super::source::Source;
+use super::source::{Refusal, Source};
 use super::traits::traits;
 use crate::expr::{Choice, DatePart, Expression, Function, Part, Traits};
 use crate::model::Column;

@@ -8,10 +8,12 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, Projection, TableScan, Volatility};
 
-use super::Refusal;
 use crate::sql::run::provider::store_provider;
 use crate::sql::run::table::StoreTable;
 use crate::sql::walks::{rewrite_down, rewrite_up};
+
+/// Why a candidate is not taken, for EXPLAIN.
+pub(super) type Refusal = String;
 
 /// Plan nodes between a candidate and its scan that are looked through.
 const MAX_DEPTH: usize = 64;

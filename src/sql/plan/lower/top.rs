@@ -5,10 +5,9 @@ use std::sync::Arc;
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::{Expr, LogicalPlan, Sort};
 
-use super::Refusal;
 use super::aggregate::is_comparable;
 use super::expression::Compiler;
-use super::source::Source;
+use super::source::{Refusal, Source};
 use crate::query::{Fragment, OrderBy, Output};
 use crate::sql::run::node::FragmentNode;
 

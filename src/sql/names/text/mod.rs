@@ -9,10 +9,11 @@
 
 mod exec;
 mod formats;
+mod inputs;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use async_trait::async_trait;
@@ -22,7 +23,8 @@ use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use self::exec::TextExec;
-use self::formats::{Chunks, Columns, TextSchema, is_packed, join, sample};
+use self::formats::{Columns, TextSchema, is_packed, join, sample};
+use self::inputs::{Source, TextInput};
 use crate::error::{Error, Result};
 use crate::ingest::sources::Input;
 
@@ -34,29 +36,6 @@ pub(crate) struct TextTable {
     inputs: Vec<TextInput>,
     schema: SchemaRef,
 }
-
-#[derive(Clone)]
-struct TextInput {
-    source: Source,
-    layout: Arc<Layout>,
-}
-
-/// How an input is read.
-struct Layout {
-    schema: TextSchema,
-    /// Of each column of the table, its position in the input.
-    places: Vec<Option<usize>>,
-}
-
-#[derive(Clone)]
-enum Source {
-    File(PathBuf),
-    /// The standard input, which is read once: the chunks that are left, the sample first.
-    Stdin(Stdin),
-}
-
-/// The standard input until somebody reads it.
-type Stdin = Arc<Mutex<Option<Chunks>>>;
 
 impl TextTable {
     /// Opens files that exist, or with `None` the standard input, and finds their types. What is
@@ -105,21 +84,6 @@ impl TextTable {
     }
 }
 
-impl TextInput {
-    /// An input of a table with these columns, all in their types.
-    fn new(source: Source, mut schema: TextSchema, columns: &Columns) -> Self {
-        let own = schema.columns();
-        let place = |name: &Arc<str>| own.iter().position(|(known, _)| known == name);
-        let places: Vec<Option<usize>> = columns.iter().map(|(name, _)| place(name)).collect();
-        for (place, (_, data_type)) in places.iter().zip(columns) {
-            if let Some(at) = place {
-                schema.set_type(*at, data_type);
-            }
-        }
-        TextInput { source, layout: Arc::new(Layout { schema, places }) }
-    }
-}
-
 /// Adds what an input has to the columns of the table: new names behind, types joined.
 fn add_columns(columns: &mut Columns, schema: &TextSchema) -> Result<()> {
     for (name, found) in schema.columns() {
@@ -142,15 +106,6 @@ fn is_small(path: &Path) -> Result<bool> {
     let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
     let most = if is_packed(path) { WHOLE_FILE_BYTES / 16 } else { WHOLE_FILE_BYTES };
     Ok(metadata.is_file() && metadata.len() <= most)
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Source::File(path) => path.display().fmt(f),
-            Source::Stdin(_) => f.write_str("standard input"),
-        }
-    }
 }
 
 impl fmt::Debug for TextTable {
@@ -185,8 +140,4 @@ impl TableProvider for TextTable {
         let complete = (0..all).all(|at| columns.contains(&at));
         Ok(Arc::new(TextExec::new(self.inputs.clone(), columns, complete, schema, partitions)))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

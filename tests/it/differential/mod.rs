@@ -122,7 +122,7 @@ fn random_statements_have_the_same_answers_three_ways() {
     while done < cases.unwrap_or(CASES) && (failures.len() as u64) < allowed {
         let table_seed = Random::of(seed, number).next() >> 16;
         number += 1;
-        let database = tables::generate(table_seed);
+        let database = random_database(table_seed);
         let ways = Ways::over(&database);
         for at in 0..STATEMENTS {
             let statement = statements::generate(table_seed, at, &database, Spelling::default());
@@ -155,6 +155,12 @@ fn report(what: &str, seed: u64, database: &Database, statement: &Statement) -> 
     format!("=== STY_DIFFERENTIAL_TABLE={seed}\n{}\n{}\n{what}\n", database.text, statement.sql)
 }
 
+/// The tables of a seed: one, or several that share names of columns.
+fn random_database(seed: u64) -> Database {
+    let r = &mut Random::new(seed);
+    if r.chance(45) { one_table::generate(r) } else { several_tables::generate(r) }
+}
+
 /// A relation beside every fourth statement.
 fn related(
     ways: &Ways,
@@ -174,7 +180,7 @@ fn related(
 
 /// Asks one table one thing, and shows all answers.
 fn one(seed: u64, sql: &str) {
-    let database = tables::generate(seed);
+    let database = random_database(seed);
     let ways = Ways::over(&database);
     eprintln!("{}", database.text);
     eprintln!("{}", shown("explained", &ask(&ways.native, &format!("EXPLAIN {sql}")).0));

@@ -34,10 +34,7 @@ use crate::sql::run::provider::store_provider;
 use crate::sql::run::settings::Settings;
 use crate::sql::types::zeros;
 use expression::Compiler;
-use source::Source;
-
-/// Why a candidate is not taken, for EXPLAIN.
-type Refusal = String;
+use source::{Refusal, Source};
 
 /// An optimized plan with fragments in it; that of EXPLAIN has them in the plan explained.
 pub(crate) fn lower(plan: LogicalPlan, session: &dyn Session) -> DataFusionResult<LogicalPlan> {
