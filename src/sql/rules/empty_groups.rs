@@ -12,53 +12,39 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::GroupingSet;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
 
-/// The rule, for other conditions.
-#[derive(Debug)]
-pub(in crate::sql) struct AboveEmptyGroups(Arc<dyn OptimizerRule + Send + Sync>);
+use crate::sql::rules::wrapped::{self, LogicalRule};
 
-impl AboveEmptyGroups {
-    /// In place of the rule that needs it; other rules as they are.
-    pub(in crate::sql) fn around(
-        rule: Arc<dyn OptimizerRule + Send + Sync>,
-    ) -> Arc<dyn OptimizerRule + Send + Sync> {
-        if rule.name() == "push_down_filter" { Arc::new(AboveEmptyGroups(rule)) } else { rule }
+/// Wraps the rule that needs it; returns other rules as they are.
+pub(in crate::sql) fn keep_above_empty_groups(rule: LogicalRule) -> LogicalRule {
+    match rule.name() {
+        "push_down_filter" => wrapped::logical(rule, rewrite),
+        _ => rule,
     }
 }
 
-impl OptimizerRule for AboveEmptyGroups {
-    fn name(&self) -> &str {
-        self.0.name()
+fn rewrite(
+    rule: &LogicalRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> DataFusionResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Filter(filter) = &plan else { return rule.rewrite(plan, config) };
+    if !has_row_for_none(below_filters(&filter.input)) {
+        return rule.rewrite(plan, config);
     }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> DataFusionResult<Transformed<LogicalPlan>> {
-        if !matches!(&plan, LogicalPlan::Filter(filter) if has_row_for_none(below_filters(&filter.input)))
-        {
-            return self.0.rewrite(plan, config);
-        }
-        let Some((conditions, input)) = filtered(&plan) else {
-            return self.0.rewrite(plan, config);
-        };
-        let (constant, others): (Vec<Expr>, Vec<Expr>) =
-            conditions.into_iter().partition(|condition| condition.column_refs().is_empty());
-        match (conjunction(constant), conjunction(others)) {
-            (None, _) => self.0.rewrite(plan, config),
-            (Some(_), None) => Ok(Transformed::no(plan)),
-            (Some(constant), Some(others)) => {
-                let below = LogicalPlan::Filter(Filter::try_new(others, Arc::clone(input))?);
-                self.0.rewrite(below, config)?.map_data(|below| {
-                    Filter::try_new(constant, below.into()).map(LogicalPlan::Filter)
-                })
-            }
+    let Some((conditions, input)) = filtered(&plan) else {
+        return rule.rewrite(plan, config);
+    };
+    let (constant, others): (Vec<Expr>, Vec<Expr>) =
+        conditions.into_iter().partition(|condition| condition.column_refs().is_empty());
+    match (conjunction(constant), conjunction(others)) {
+        (None, _) => rule.rewrite(plan, config),
+        (Some(_), None) => Ok(Transformed::no(plan)),
+        (Some(constant), Some(others)) => {
+            let below = LogicalPlan::Filter(Filter::try_new(others, Arc::clone(input))?);
+            rule.rewrite(below, config)?
+                .map_data(|below| Filter::try_new(constant, below.into()).map(LogicalPlan::Filter))
         }
     }
 }

@@ -13,7 +13,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::output_requirements::OutputRequirementExec;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -21,6 +20,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
 use crate::sql::rules::null_rows::NullRowsExec;
+use crate::sql::rules::wrapped::{self, PhysicalRule};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -29,33 +29,22 @@ type Plan = Arc<dyn ExecutionPlan>;
 #[derive(Default)]
 struct Limits(HashMap<(usize, usize), usize>);
 
-/// The rule, by which no limit is lost.
-#[derive(Debug)]
-pub(in crate::sql) struct KeepLimits(
-    pub(in crate::sql) Arc<dyn PhysicalOptimizerRule + Send + Sync>,
-);
+/// Wraps the rule, so that it loses no limit.
+pub(in crate::sql) fn keep_limits(rule: PhysicalRule) -> PhysicalRule {
+    wrapped::physical(rule, optimize)
+}
 
-impl PhysicalOptimizerRule for KeepLimits {
-    fn optimize(&self, plan: Plan, config: &ConfigOptions) -> DataFusionResult<Plan> {
-        let limits = Limits::of(&plan);
-        let arranged = self.0.optimize(Arc::clone(&plan), config)?;
-        if limits.are_all_in(&arranged) {
-            return Ok(arranged);
-        }
-        let arranged = self.0.optimize(plan.transform_up(over_no_order)?.data, config)?;
-        if limits.are_all_in(&arranged) {
-            return Ok(arranged);
-        }
-        internal_err!("a limit over window functions is lost in the plan")
+fn optimize(rule: &PhysicalRule, plan: Plan, config: &ConfigOptions) -> DataFusionResult<Plan> {
+    let limits = Limits::of(&plan);
+    let arranged = rule.optimize(Arc::clone(&plan), config)?;
+    if limits.are_all_in(&arranged) {
+        return Ok(arranged);
     }
-
-    fn name(&self) -> &str {
-        self.0.name()
+    let arranged = rule.optimize(plan.transform_up(over_no_order)?.data, config)?;
+    if limits.are_all_in(&arranged) {
+        return Ok(arranged);
     }
-
-    fn schema_check(&self) -> bool {
-        self.0.schema_check()
-    }
+    internal_err!("a limit over window functions is lost in the plan")
 }
 
 impl Limits {

@@ -16,6 +16,7 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::sql::rules::literal_sides::with_one_zero;
 use crate::sql::walks::{any_expression, rewrite_down, rewrite_plan, rewrite_where};
 
 /// The rule.
@@ -129,7 +130,7 @@ fn meet(op: Operator, parts: Vec<Expr>) -> Vec<Expr> {
 impl Lists {
     fn add(&mut self, op: Operator, list: InList) {
         self.count += 1;
-        let members = list.list.into_iter().map(one_zero).collect::<Vec<_>>();
+        let members = list.list.into_iter().map(with_one_zero).collect::<Vec<_>>();
         let known = if list.negated { &mut self.without } else { &mut self.within };
         // Of an AND of lists all must hold it, of lists that must not hold it none may; of an OR it
         // is the other way round.
@@ -228,19 +229,6 @@ fn is_united(list: &InList) -> bool {
     });
     let Some(Some(first)) = kinds.next() else { return false };
     !list.expr.is_volatile() && kinds.all(|kind| kind.as_ref() == Some(&first))
-}
-
-/// There is one zero.
-fn one_zero(member: Expr) -> Expr {
-    match member {
-        Expr::Literal(ScalarValue::Float64(Some(value)), meta) => {
-            Expr::Literal(ScalarValue::Float64(Some(value + 0.0)), meta)
-        }
-        Expr::Literal(ScalarValue::Float32(Some(value)), meta) => {
-            Expr::Literal(ScalarValue::Float32(Some(value + 0.0)), meta)
-        }
-        other => other,
-    }
 }
 
 /// The parts of a chain of one operator, in their order.

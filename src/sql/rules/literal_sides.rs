@@ -75,7 +75,8 @@ fn is_negative_zero(value: &ScalarValue) -> bool {
     }
 }
 
-fn with_one_zero(expr: Expr) -> Expr {
+/// A literal with 0.0 in place of -0.0.
+pub(in crate::sql) fn with_one_zero(expr: Expr) -> Expr {
     match expr {
         Expr::Literal(ScalarValue::Float64(Some(value)), of) => {
             Expr::Literal(ScalarValue::Float64(Some(value + 0.0)), of)

@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::sql::rules::column_names::unique_name;
 use crate::sql::walks::{any_node, rewrite_up};
 
 /// The rule.
@@ -208,7 +209,7 @@ fn merging(join: Join, original: &[(Expr, Expr)]) -> DataFusionResult<(LogicalPl
             JoinType::Right => right.clone(),
             _ => when(left.clone().is_not_null(), left.clone()).otherwise(right.clone())?,
         };
-        let name = crate::sql::rules::decorrelate::fresh("both");
+        let name = unique_name("both");
         outputs.push(both.alias(&name));
         merged.push(Merged {
             left: left_column,

@@ -8,22 +8,23 @@ use std::sync::Arc;
 use crate::sql::plan::semi_joins::EachKeyOnce;
 use crate::sql::rules::decorrelate::Decorrelate;
 use crate::sql::rules::dependencies::{ForgetDependencies, MISLED, OwnKeys};
-use crate::sql::rules::empty_groups::AboveEmptyGroups;
+use crate::sql::rules::empty_groups::keep_above_empty_groups;
 use crate::sql::rules::filter_projections::SelectAboveFilters;
 use crate::sql::rules::frames::FramesOfPeers;
-use crate::sql::rules::kept_limits::KeepLimits;
+use crate::sql::rules::kept_limits::keep_limits;
 use crate::sql::rules::lists::UniteLists;
 use crate::sql::rules::literal_sides::{self, LiteralsRight};
-use crate::sql::rules::null_joins::UnlessNullsAreEqual;
+use crate::sql::rules::null_joins::keep_null_equal_joins;
 use crate::sql::rules::null_keys::TypedNullKeys;
 use crate::sql::rules::null_rows::ForgetAtNullRows;
 use crate::sql::rules::opaque::HideFromRules;
 use crate::sql::rules::orders::SortWhatIsNot;
 use crate::sql::rules::pushdown::PositionalFilterPushdown;
-use crate::sql::rules::resting::Resting;
 use crate::sql::rules::set_operations::CountEqualRows;
-use crate::sql::rules::top_keys::TopKOfExactKeys;
+use crate::sql::rules::skipped::skip_idle;
+use crate::sql::rules::top_keys::limit_exact_keys;
 use crate::sql::rules::using::UsingBoth;
+use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule};
 use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, OwnCasts};
 use crate::sql::types::integer_means::ExactMeans;
 use crate::sql::types::intervals::Intervals;
@@ -31,8 +32,7 @@ use crate::sql::types::rounding::{MarkCasts, RoundCasts};
 use crate::sql::types::times::Times;
 use crate::sql::types::zeros::{BothZeros, OneZero};
 use crate::sql::types::zones::LocalTimes;
-use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 
@@ -64,10 +64,9 @@ pub(in crate::sql) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync
 
 /// DataFusion's and that of zeros, but for the one that hides count(DISTINCT …) from `lower`, which
 /// applies it to what it leaves.
-pub(in crate::sql) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+pub(in crate::sql) fn logical_rules() -> Vec<LogicalRule> {
     let rules = Optimizer::new().rules.into_iter();
-    let rules =
-        rules.map(UnlessNullsAreEqual::around).map(AboveEmptyGroups::around).map(Resting::around);
+    let rules = rules.map(keep_null_equal_joins).map(keep_above_empty_groups).map(skip_idle);
     let mut rules: Vec<_> = rules.collect();
     // Of the second, `decorrelate` leaves nothing.
     let left_out = ["single_distinct_aggregation_to_group_by", "rewrite_set_comparison"];
@@ -88,22 +87,22 @@ pub(in crate::sql) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync
 }
 
 /// DataFusion's, with filters pushed down by position in place of by name.
-pub(in crate::sql) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+pub(in crate::sql) fn physical_rules() -> Vec<PhysicalRule> {
     let mut rules = PhysicalOptimizer::new().rules;
     for rule in &mut rules {
         match rule.name() {
             "FilterPushdown" => {
                 *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Pre))
             }
-            "EnsureRequirements" => *rule = Arc::new(KeepLimits(Arc::clone(rule))),
-            "LimitAggregation" => *rule = Arc::new(TopKOfExactKeys(Arc::clone(rule))),
+            "EnsureRequirements" => *rule = keep_limits(Arc::clone(rule)),
+            "LimitAggregation" => *rule = limit_exact_keys(Arc::clone(rule)),
             "FilterPushdown(Post)" => {
                 *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Post))
             }
             _ => {}
         }
     }
-    let before = |rules: &[Arc<dyn PhysicalOptimizerRule + Send + Sync>], name: &str| {
+    let before = |rules: &[PhysicalRule], name: &str| {
         rules.iter().position(|rule| rule.name() == name).unwrap_or(rules.len())
     };
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(ForgetAtNullRows));

@@ -13,32 +13,34 @@
 //! - what looks at the outer row in another way than by equality is computed once for each distinct
 //!   outer value (`dependent`), and joined (Neumann and Kemper, Unnesting Arbitrary Queries, 2015).
 
+mod counts;
 mod dependent;
+mod domain;
 mod only_value;
 mod outer;
+mod push_down;
+mod shape;
 mod truth;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, JoinType};
+use datafusion::common::{Column, JoinType};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::functions_aggregate::count::count_all;
-use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Distinct, Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection,
-    Subquery, check_subquery_expr, lit,
+    Distinct, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection,
 };
-use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 use datafusion::optimizer::rewrite_set_comparison::RewriteSetComparison;
 use datafusion::optimizer::{AnalyzerRule, OptimizerContext, OptimizerRule};
 
+use self::counts::counted;
+use self::outer::is_correlated;
+use self::shape::hands_on_outer_columns;
+use crate::sql::rules::column_names::{unique_name, with_name};
 use crate::sql::walks::{
     any_expression, any_node, has_part, map_expressions, node_has_part, rewrite_down, rewrite_plan,
     rewrite_up,
 };
-pub(in crate::sql) use outer::fresh;
-use outer::{as_subquery, is_correlated, outer_columns};
 
 /// The rule.
 #[derive(Debug)]
@@ -177,7 +179,7 @@ fn projected(projection: Projection) -> DataFusionResult<Transformed<LogicalPlan
     let mut outputs = Vec::with_capacity(expr.len());
     for (expr, (qualifier, field)) in expr.into_iter().zip(schema.iter()) {
         outputs.push(match has_subquery(&expr) {
-            true => named(
+            true => with_name(
                 counted(truth::value(expr, &input)?, input.schema())?,
                 qualifier,
                 field.name(),
@@ -188,7 +190,7 @@ fn projected(projection: Projection) -> DataFusionResult<Transformed<LogicalPlan
     let (joined, outputs) = dependent::joined(&input, outputs)?;
     let names = outputs.into_iter().zip(schema.iter());
     let outputs =
-        names.map(|(expr, (qualifier, field))| named(expr, qualifier, field.name())).collect();
+        names.map(|(expr, (qualifier, field))| with_name(expr, qualifier, field.name())).collect();
     let projection = Projection::try_new(outputs, joined.into())?;
     Ok(Transformed::yes(LogicalPlan::Projection(projection)))
 }
@@ -223,7 +225,7 @@ fn computed_below(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan
         let column = match known.iter().find(|(known, _)| *known == expr) {
             Some((_, column)) => column.clone(),
             None => {
-                let column = Column::new_unqualified(outer::fresh("subquery"));
+                let column = Column::new_unqualified(unique_name("subquery"));
                 known.push((expr, column.clone()));
                 column
             }
@@ -260,8 +262,9 @@ fn computed_below(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan
         _ => names.columns(),
     };
     let outputs = restored.into_iter().zip(names.iter());
-    let outputs = outputs
-        .map(|(column, (qualifier, field))| named(Expr::Column(column), qualifier, field.name()));
+    let outputs = outputs.map(|(column, (qualifier, field))| {
+        with_name(Expr::Column(column), qualifier, field.name())
+    });
     let projection = Projection::try_new(outputs.collect(), over.into())?;
     Ok(Transformed::yes(LogicalPlan::Projection(projection)))
 }
@@ -283,146 +286,6 @@ fn resolves(expr: &Expr, input: &LogicalPlan, inputs: &[LogicalPlan]) -> bool {
             .all(|(_, column)| here(column) || !elsewhere(column))
 }
 
-/// The expression with an alias, unless it has that name already.
-fn named(expr: Expr, qualifier: Option<&datafusion::common::TableReference>, name: &str) -> Expr {
-    match &expr {
-        Expr::Column(column) if column.relation.as_ref() == qualifier && column.name == name => {
-            expr
-        }
-        Expr::Alias(alias) if alias.relation.as_ref() == qualifier && alias.name == name => expr,
-        _ => expr.alias_qualified(qualifier.cloned(), name),
-    }
-}
-
-/// Tests as counts, which may stand anywhere: `EXISTS (S)` is `(SELECT count(*) FROM S) > 0`.
-fn counted(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
-    let count = |expr: Expr| {
-        match expr {
-            Expr::Exists(Exists { subquery, negated }) => {
-                count_of(&subquery.subquery, None, negated)
-            }
-            Expr::InSubquery(test) => count_in(test, schema),
-            other => return Ok(Transformed::no(other)),
-        }
-        .map(Transformed::yes)
-    };
-    Ok(rewrite_down(expr, count)?.data)
-}
-
-/// Whether a value is among those of a subquery, as a count; null is not.
-fn count_in(test: InSubquery, schema: &DFSchema) -> DataFusionResult<Expr> {
-    let InSubquery { expr, subquery, negated } = test;
-    let Some((qualifier, field)) = subquery.subquery.schema().iter().next() else {
-        return Ok(Expr::InSubquery(InSubquery { expr, subquery, negated }));
-    };
-    let value = outer::as_outer(*expr, schema)?;
-    count_of(&subquery.subquery, Some(Expr::from((qualifier, field)).eq(value)), negated)
-}
-
-/// Whether there are rows that meet a condition; whether not, if `negated`.
-fn count_of(plan: &LogicalPlan, condition: Option<Expr>, negated: bool) -> DataFusionResult<Expr> {
-    let rows = LogicalPlanBuilder::from(plan.clone());
-    let rows = match condition {
-        Some(condition) => rows.filter(condition)?,
-        None => rows,
-    };
-    // One row decides, where all outer rows see the same.
-    let plan = rows.clone().build()?;
-    let rows = if outer_columns(&plan).is_empty() { rows.limit(0, Some(1))? } else { rows };
-    let count = rows.aggregate(Vec::<Expr>::new(), vec![count_all()])?.build()?;
-    let count = Expr::ScalarSubquery(as_subquery(count));
-    Ok(if negated { count.eq(lit(0_i64)) } else { count.gt(lit(0_i64)) })
-}
-
-/// Whether DataFusion's rules make the right join of a correlated subquery of `plan`.
-fn suits_datafusion(plan: &LogicalPlan, expr: &Expr, subquery: &Subquery) -> bool {
-    let resolved = |(_, column): &(_, Column)| {
-        plan.inputs().iter().any(|input| input.schema().has_column(column))
-    };
-    if !outer_columns(&subquery.subquery).iter().all(resolved)
-        || !has_plain_shape(&subquery.subquery)
-    {
-        return false;
-    }
-    // DataFusion gives a row for no rows to a scalar subquery that is such an aggregate itself.
-    let within = match expr {
-        Expr::ScalarSubquery(_) => below_aggregate(&subquery.subquery),
-        _ => &subquery.subquery,
-    };
-    if has_row_of_nothing(within) {
-        return false;
-    }
-    let mut pull_up = PullUpCorrelatedExpr::new();
-    pull_up = match expr {
-        Expr::Exists(_) => pull_up.with_exists_sub_query(true),
-        Expr::ScalarSubquery(_) => pull_up.with_need_handle_count_bug(true),
-        _ => pull_up,
-    };
-    check_subquery_expr(plan, &subquery.subquery, expr).is_ok()
-        && subquery.subquery.as_ref().clone().rewrite(&mut pull_up).is_ok()
-        && pull_up.can_pull_up
-}
-
-/// Whether a subquery consists of what conditions can be pulled through without a second thought.
-fn has_plain_shape(plan: &LogicalPlan) -> bool {
-    let mut plain = true;
-    let visited = plan.apply(|node| {
-        plain &= match node {
-            LogicalPlan::Join(join) => join.join_type == JoinType::Inner,
-            LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
-            // Below an alias, columns may have other names: what looks at outer rows there cannot
-            // be pulled through.
-            LogicalPlan::Projection(_)
-            | LogicalPlan::Filter(_)
-            | LogicalPlan::TableScan(_)
-            | LogicalPlan::EmptyRelation(_)
-            | LogicalPlan::Values(_) => true,
-            _ => outer_columns(node).is_empty(),
-        };
-        // Conditions that are pulled up leave those of subqueries behind.
-        plain &= !hands_on_outer_columns(node);
-        Ok(if plain && !outer_columns(node).is_empty() {
-            TreeNodeRecursion::Continue
-        } else {
-            TreeNodeRecursion::Jump
-        })
-    });
-    plain && visited.is_ok()
-}
-
-/// Whether a node has a subquery that reads rows further out than the node's own.
-fn hands_on_outer_columns(node: &LogicalPlan) -> bool {
-    let inputs = node.inputs();
-    let is_own = |column: &Column| inputs.iter().any(|input| input.schema().has_column(column));
-    node_has_part(node, |expr| {
-        let outer = outer::subquery_of(expr).map(|subquery| outer_columns(&subquery.subquery));
-        outer.is_some_and(|outer| outer.iter().any(|(_, column)| !is_own(column)))
-    })
-}
-
-/// The input of an aggregate without keys whose values a plan gives; the plan itself if it is no
-/// such.
-fn below_aggregate(plan: &LogicalPlan) -> &LogicalPlan {
-    let mut above = plan;
-    while let LogicalPlan::Projection(projection) = above {
-        above = &projection.input;
-    }
-    match above {
-        LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => &aggregate.input,
-        _ => plan,
-    }
-}
-
-/// Whether a subquery has a row where nothing meets the condition on the outer row: an aggregate
-/// without keys, above it.
-fn has_row_of_nothing(plan: &LogicalPlan) -> bool {
-    plan.exists(|node| {
-        Ok(matches!(node, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty())
-            && !outer_columns(node).is_empty())
-    })
-    .unwrap_or(true)
-}
-
 fn is_subquery(expr: &Expr) -> bool {
     matches!(expr, Expr::InSubquery(_) | Expr::Exists(_) | Expr::ScalarSubquery(_))
 }
@@ -438,8 +301,4 @@ fn asks(expr: &Expr) -> bool {
         Expr::ScalarSubquery(_) => is_correlated(expr),
         _ => false,
     }
-}
-
-fn can_be_null(expr: &Expr, schema: &DFSchema) -> bool {
-    expr.nullable(schema).unwrap_or(true)
 }

@@ -1,7 +1,6 @@
 //! Columns of outer queries: which ones a plan looks at, and other columns in their place.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_schema::FieldRef;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -11,12 +10,6 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
 
 use crate::sql::walks::{has_part, map_expressions, rewrite_nodes, rewrite_up, visit_parts};
-
-/// A name that no statement has.
-pub(in crate::sql) fn fresh(what: &str) -> String {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    format!("__{what}_{}", NUMBER.fetch_add(1, Ordering::Relaxed))
-}
 
 /// A plan as a subquery.
 pub(super) fn as_subquery(plan: LogicalPlan) -> Subquery {

@@ -5,16 +5,17 @@
 //! (a condition of a WHERE, and below AND and OR of such), the mark will do. Elsewhere S is asked
 //! two more things: whether it has rows, and whether it has a null.
 
-use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Case, Exists, InSubquery};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit, not,
+    BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit, not,
 };
 
-use super::outer::{as_subquery, fresh, is_correlated};
-use super::{can_be_null, count_of};
+use super::counts::{count_in, count_of};
+use super::outer::{as_subquery, is_correlated};
+use crate::sql::rules::column_names::unique_name;
 use crate::sql::walks::rewrite_up;
 
 /// A condition of a WHERE, of which only the truth counts.
@@ -80,8 +81,7 @@ fn in_value(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
         (Expr::from((qualifier, field)), can_be_null(&expr, input.schema()), field.is_nullable());
     let reads_row = !expr.column_refs().is_empty();
     let mark = InSubquery { expr: expr.clone(), subquery: renamed(&subquery)?, negated: false };
-    let mark =
-        if reads_row { Expr::InSubquery(mark) } else { super::count_in(mark, input.schema())? };
+    let mark = if reads_row { Expr::InSubquery(mark) } else { count_in(mark, input.schema())? };
     let mut known = Case { expr: None, when_then_expr: vec![], else_expr: Some(lit(false).into()) };
     let mut when =
         |condition: Expr, then: Expr| known.when_then_expr.push((condition.into(), then.into()));
@@ -107,7 +107,7 @@ pub(super) fn renamed(subquery: &Subquery) -> DataFusionResult<Subquery> {
         .schema()
         .columns()
         .into_iter()
-        .map(|column| Expr::Column(column).alias(fresh("member")));
+        .map(|column| Expr::Column(column).alias(unique_name("member")));
     let columns: Vec<Expr> = columns.collect();
     Ok(as_subquery(LogicalPlanBuilder::from(plan).project(columns)?.build()?))
 }
@@ -122,4 +122,8 @@ fn exists(test: Exists) -> DataFusionResult<Expr> {
 
 fn exists_in(plan: &LogicalPlan, negated: bool) -> DataFusionResult<Expr> {
     exists(Exists { subquery: as_subquery(plan.clone()), negated })
+}
+
+fn can_be_null(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.nullable(schema).unwrap_or(true)
 }

@@ -5,61 +5,32 @@
 //! few rows is planned for longer than it runs, and a third of that time goes to rules. Those that
 //! cost most are asked only where they could change something.
 
-use std::sync::Arc;
-
 use datafusion::common::cse::NormalizeEq;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Expr, ExpressionPlacement, LogicalPlan};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use crate::sql::rules::wrapped::{self, LogicalRule};
 use crate::sql::walks::{any_node, node_has_part, visit_parts};
 
-/// A rule, and what a node must have for it to find something to do.
-#[derive(Debug)]
-pub(in crate::sql) struct Resting {
-    rule: Arc<dyn OptimizerRule + Send + Sync>,
-    concerns: fn(&LogicalPlan) -> bool,
-}
-
-impl Resting {
-    /// In place of a rule that may rest; other rules as they are.
-    pub(in crate::sql) fn around(
-        rule: Arc<dyn OptimizerRule + Send + Sync>,
-    ) -> Arc<dyn OptimizerRule + Send + Sync> {
-        let concerns: fn(&LogicalPlan) -> bool = match rule.name() {
-            "simplify_expressions" => computes,
-            "common_sub_expression_eliminate" => may_compute_twice,
-            "eliminate_duplicated_expr" => has_several_keys,
-            "eliminate_join" => |node| matches!(node, LogicalPlan::Join(_)),
-            "extract_leaf_expressions" | "push_down_leaf_projections" => reads_fields,
-            _ => return rule,
-        };
-        Arc::new(Resting { rule, concerns })
-    }
-}
-
-impl OptimizerRule for Resting {
-    fn name(&self) -> &str {
-        self.rule.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.rule.apply_order()
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> DataFusionResult<Transformed<LogicalPlan>> {
-        let concerned = match self.apply_order() {
+/// Wraps a rule that often has nothing to do; returns other rules as they are.
+pub(in crate::sql) fn skip_idle(rule: LogicalRule) -> LogicalRule {
+    // Whether the rule may find something to do at a node.
+    let concerns: fn(&LogicalPlan) -> bool = match rule.name() {
+        "simplify_expressions" => computes,
+        "common_sub_expression_eliminate" => may_compute_twice,
+        "eliminate_duplicated_expr" => has_several_keys,
+        "eliminate_join" => |node| matches!(node, LogicalPlan::Join(_)),
+        "extract_leaf_expressions" | "push_down_leaf_projections" => reads_fields,
+        _ => return rule,
+    };
+    wrapped::logical(rule, move |rule, plan, config| {
+        let concerned = match rule.apply_order() {
             // The rule sees this node alone.
-            Some(_) => (self.concerns)(&plan),
-            None => any_node(&plan, self.concerns),
+            Some(_) => concerns(&plan),
+            None => any_node(&plan, concerns),
         };
-        if concerned { self.rule.rewrite(plan, config) } else { Ok(Transformed::no(plan)) }
-    }
+        if concerned { rule.rewrite(plan, config) } else { Ok(Transformed::no(plan)) }
+    })
 }
 
 /// Whether an expression of a node is more than a column.
