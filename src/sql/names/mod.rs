@@ -1,4 +1,5 @@
-//! What names in a statement are: tables of the store, views and parameters of the session, files.
+//! What the names in a statement mean: tables of the store, views and parameters of the session,
+//! files.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,9 +1,9 @@
-//! Conditions that read no column stay above an aggregate which has a row for no rows.
+//! Keeps conditions that read no column above an aggregate that has a row even for no input.
 //!
-//! DataFusion's logical rule `push_down_filter` (55.2) takes every condition below an aggregate
-//! whose columns are all group keys, and so those without columns too: `(SELECT count(*) FROM t
-//! HAVING (SELECT false))` then counts nothing, and has a row where it should have none. Of an
-//! aggregate without keys, or with an empty grouping set, such conditions are kept.
+//! DataFusion's logical rule `push_down_filter` (55.2) pushes a condition below an aggregate if all
+//! of its columns are group keys, and so also if it has no columns: `(SELECT count(*) FROM t HAVING
+//! (SELECT false))` then counts nothing, and has a row where it should have none. Such conditions
+//! stay above an aggregate without keys, or with an empty grouping set.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ fn below_filters(plan: &LogicalPlan) -> &LogicalPlan {
     if let LogicalPlan::Filter(filter) = plan { below_filters(&filter.input) } else { plan }
 }
 
-/// The conditions of filters over each other, which the rule unites, and what they filter.
+/// The conditions of filters above each other, which the rule unites, and their input.
 fn filtered(plan: &LogicalPlan) -> Option<(Vec<Expr>, &Arc<LogicalPlan>)> {
     let LogicalPlan::Filter(Filter { predicate, input, .. }) = plan else { return None };
     let own = split_conjunction_owned(predicate.clone());

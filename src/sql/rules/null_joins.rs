@@ -1,14 +1,14 @@
-//! Joins in which nulls are equal, left as they are by rules that would take nulls for equal in
-//! other conditions too.
+//! Protects joins in which nulls are equal from rules that would make nulls equal in other
+//! conditions too.
 //!
 //! `a IS NOT DISTINCT FROM b` becomes a join in which nulls are equal, for all of its keys.
-//! DataFusion's logical rules `extract_equijoin_predicate` and `eliminate_cross_join` (55.2) make
-//! keys of further equalities, of the WHERE above or of a join beside it, and these would then hold
+//! DataFusion's logical rules `extract_equijoin_predicate` and `eliminate_cross_join` (55.2) add
+//! keys from other equalities, in the WHERE above or in a join beside it, and these would then hold
 //! for nulls.
 //!
-//! `eliminate_cross_join` also forgets a key that is computed of several tables: in `a JOIN (b JOIN
-//! c …) ON a.x = b.y + c.z` it joins the tables one after the other, and finds none for which the
-//! key would do.
+//! `eliminate_cross_join` also loses a key that is computed from several tables: in `a JOIN (b JOIN
+//! c …) ON a.x = b.y + c.z` it joins the tables one after the other, and finds no pair to which the
+//! key applies.
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinType, NullEquality};
@@ -49,13 +49,13 @@ fn takes_nulls_for_equal(plan: &LogicalPlan) -> bool {
 /// Whether a side of a key may need columns of several tables.
 fn has_key_of_several_tables(plan: &LogicalPlan) -> bool {
     let LogicalPlan::Join(join) = plan else { return false };
-    let of_several = |key: &Expr| {
+    let reads_several = |key: &Expr| {
         let columns = key.column_refs();
         let first = columns.iter().next().and_then(|column| column.relation.as_ref());
         columns.len() > 1
             && (first.is_none() || columns.iter().any(|column| column.relation.as_ref() != first))
     };
-    join.on.iter().any(|(left, right)| of_several(left) || of_several(right))
+    join.on.iter().any(|(left, right)| reads_several(left) || reads_several(right))
 }
 
 fn is_inner(plan: &LogicalPlan) -> bool {

@@ -1,9 +1,9 @@
-//! Logical rules that rest where a plan has nothing of their concern.
+//! Skips logical rules on plans in which they have nothing to do.
 //!
-//! DataFusion gives every plan to all of its logical rules, two or three times. Most find nothing
-//! to do, but some take each node apart and build it again before they know. A statement that reads
-//! few rows is planned for longer than it runs, and a third of that time goes to rules. Those that
-//! cost most are asked only where they could change something.
+//! DataFusion runs all of its logical rules two or three times over every plan. Most find nothing
+//! to do, but some take each node apart and rebuild it before they know. Planning a statement that
+//! reads few rows takes longer than running it, and rules are a third of that time. The most
+//! expensive ones therefore run only where they could change something.
 
 use datafusion::common::cse::NormalizeEq;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, ExpressionPlacement, LogicalPlan};
 use crate::sql::rules::wrapped::{self, LogicalRule};
 use crate::sql::walks::{any_node, node_has_part, visit_parts};
 
-/// Wraps a rule that often has nothing to do; returns other rules as they are.
+/// Wraps a rule that is expensive and often has nothing to do; returns other rules as they are.
 pub(in crate::sql) fn skip_idle(rule: LogicalRule) -> LogicalRule {
     // Whether the rule may find something to do at a node.
     let concerns: fn(&LogicalPlan) -> bool = match rule.name() {
@@ -49,8 +49,8 @@ fn computes(node: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether something that a node computes comes twice in it. Windows over each other count as one
-/// node, and of a node of many parts nothing is said.
+/// Whether a node may compute something twice. Windows over each other count as one node; a node of
+/// many parts is not searched, and may.
 fn may_compute_twice(node: &LogicalPlan) -> bool {
     match node {
         LogicalPlan::Projection(projection) => has_equal_parts(projection.expr.iter()),
@@ -74,7 +74,7 @@ fn has_equal_parts<'a>(mut exprs: impl Iterator<Item = &'a Expr>) -> bool {
         visit_parts(expr, |part| {
             if !matches!(part, Expr::Column(_) | Expr::Literal(..) | Expr::Alias(_)) {
                 found = found
-                    || parts.len() == COMPARED
+                    || parts.len() == MOST_COMPARED
                     || parts.iter().any(|known| known.normalize_eq(part));
                 parts.push(part);
             }
@@ -85,8 +85,8 @@ fn has_equal_parts<'a>(mut exprs: impl Iterator<Item = &'a Expr>) -> bool {
     exprs.any(search)
 }
 
-/// How many parts of a node are compared with each other, at most.
-const COMPARED: usize = 16;
+/// The most parts of a node that are compared with each other.
+const MOST_COMPARED: usize = 16;
 
 /// Whether a node sorts or groups by several keys: two of them may be equal.
 fn has_several_keys(node: &LogicalPlan) -> bool {
@@ -97,7 +97,7 @@ fn has_several_keys(node: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether a node takes a field of a struct, or something as cheap.
+/// Whether a node reads a field of a struct, or calls a function that is as cheap.
 fn reads_fields(node: &LogicalPlan) -> bool {
     node_has_part(node, |part| {
         matches!(part, Expr::ScalarFunction(_))

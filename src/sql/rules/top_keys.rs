@@ -1,8 +1,8 @@
-//! First groups by their key, kept while grouping, where keys are equal to themselves.
+//! Keeps the first groups of an order while grouping, unless keys may differ from themselves.
 //!
-//! DataFusion's physical rule `LimitAggregation` (55.2) makes an aggregate keep the groups that a
-//! limit above it will let through. It looks groups up by `==`, so that a NaN is never found again,
-//! and a thread panics. Where a float takes part, the aggregate keeps all groups.
+//! DataFusion's physical rule `LimitAggregation` (55.2) makes an aggregate keep only the groups
+//! that a limit above it lets through. It looks groups up with `==`, so that a NaN is never found
+//! again and a thread panics. Where floats are involved, the aggregate keeps all groups.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 
 use crate::sql::rules::wrapped::{self, PhysicalRule};
 
-/// Wraps the rule, so that it applies only where no float takes part.
+/// Wraps the rule, so that it applies only where no floats are involved.
 pub(in crate::sql) fn limit_exact_keys(rule: PhysicalRule) -> PhysicalRule {
     wrapped::physical(rule, |rule, plan, config| {
         let limited = rule.optimize(Arc::clone(&plan), config)?;

@@ -1,7 +1,7 @@
 //! Which rules a plan goes through, and in what order.
 //!
-//! Where this stands on the road of a query: a session is made with these lists. Rules of ours
-//! stand among DataFusion's or in place of one, by its name.
+//! Where this stands on the road of a query: a session is made with these lists. Our rules are
+//! inserted among DataFusion's, or replace the one of a given name.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::sql::rules::null_joins::keep_null_equal_joins;
 use crate::sql::rules::null_keys::TypedNullKeys;
 use crate::sql::rules::null_rows::ForgetAtNullRows;
 use crate::sql::rules::opaque::HideFromRules;
-use crate::sql::rules::orders::SortWhatIsNot;
+use crate::sql::rules::orders::SortUnsortedInputs;
 use crate::sql::rules::pushdown::PositionalFilterPushdown;
 use crate::sql::rules::set_operations::CountEqualRows;
 use crate::sql::rules::skipped::skip_idle;
@@ -36,7 +36,7 @@ use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 
-/// DataFusion's, and what makes subqueries such that its logical rules answer them rightly.
+/// DataFusion's analyzer rules, with ours before and after them.
 pub(in crate::sql) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let before: [Arc<dyn AnalyzerRule + Send + Sync>; 8] = [
         Arc::new(OwnKeys),
@@ -62,13 +62,13 @@ pub(in crate::sql) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync
     rules
 }
 
-/// DataFusion's and that of zeros, but for the one that hides count(DISTINCT …) from `lower`, which
-/// applies it to what it leaves.
+/// DataFusion's logical rules and ours, without the one that hides count(DISTINCT …) from `lower`,
+/// which applies that rule itself to what it leaves.
 pub(in crate::sql) fn logical_rules() -> Vec<LogicalRule> {
     let rules = Optimizer::new().rules.into_iter();
     let rules = rules.map(keep_null_equal_joins).map(keep_above_empty_groups).map(skip_idle);
     let mut rules: Vec<_> = rules.collect();
-    // Of the second, `decorrelate` leaves nothing.
+    // `decorrelate` has done the work of the second one.
     let left_out = ["single_distinct_aggregation_to_group_by", "rewrite_set_comparison"];
     rules.retain(|rule| !left_out.contains(&rule.name()));
     for misled in MISLED {
@@ -77,16 +77,16 @@ pub(in crate::sql) fn logical_rules() -> Vec<LogicalRule> {
     }
     let place = rules
         .iter()
-        .position(|rule| rule.name() == literal_sides::BEFORE)
+        .position(|rule| rule.name() == literal_sides::RUNS_AFTER)
         .map_or(0, |before| before + 1);
     rules.insert(place, Arc::new(LiteralsRight));
     rules.push(Arc::new(EachKeyOnce));
-    // Last: literals have the type of their column by then.
+    // The last one: by now, literals have the type of their column.
     rules.push(Arc::new(BothZeros));
     rules
 }
 
-/// DataFusion's, with filters pushed down by position in place of by name.
+/// DataFusion's physical rules and ours, with filters pushed down by position instead of by name.
 pub(in crate::sql) fn physical_rules() -> Vec<PhysicalRule> {
     let mut rules = PhysicalOptimizer::new().rules;
     for rule in &mut rules {
@@ -108,6 +108,6 @@ pub(in crate::sql) fn physical_rules() -> Vec<PhysicalRule> {
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(ForgetAtNullRows));
     let last = rules.iter().rposition(|rule| rule.name() == "ProjectionPushdown");
     rules.insert(last.unwrap_or(rules.len()), Arc::new(SelectAboveFilters));
-    rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortWhatIsNot));
+    rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortUnsortedInputs));
     rules
 }

@@ -1,10 +1,10 @@
-//! Subqueries of DELETE and UPDATE: answered first, and put into the expressions as what they have
-//! answered.
+//! Subqueries of DELETE and UPDATE: they run first, and their answers replace them in the
+//! expressions.
 //!
-//! `id IN (SELECT …)` becomes a list of values or a look into a set of them, `EXISTS` a truth, a
-//! subquery in the place of a value this value, and `(a, b) IN (SELECT …)` a list of comparisons
-//! (`row_answers`). So statistics rule segments out by the answers as they do by constants. A
-//! subquery that looks at the row which is to be changed has no answer of its own, and is refused.
+//! `id IN (SELECT …)` becomes a list of values or a lookup in a set of them, `EXISTS` becomes true
+//! or false, a scalar subquery its value, and `(a, b) IN (SELECT …)` a list of comparisons
+//! (`row_answers`). So statistics prune segments by the answers as they do by constants. A subquery
+//! that reads the row to be changed has no single answer, and is refused.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(in crate::sql) fn depends_on(expression: &Expr, table: &str) -> Result<bool>
     for subquery in subqueries(expression)? {
         let visited = subquery.subquery.apply_with_subqueries(|node| {
             if let LogicalPlan::TableScan(scan) = node {
-                // A view may look at any table.
+                // A view may read any table.
                 depends |= scan.source.get_logical_plan().is_some();
                 let provider = source_as_provider(&scan.source)?;
                 depends |= provider
@@ -51,9 +51,9 @@ pub(in crate::sql) fn depends_on(expression: &Expr, table: &str) -> Result<bool>
     Ok(depends)
 }
 
-/// The expression with its subqueries answered. `schema` is that of the rows it looks at; `memory`
-/// is grown by what sets take.
-pub(in crate::sql) async fn answered(
+/// Replaces the subqueries of an expression by their answers. `schema` is that of the rows that the
+/// expression reads; `memory` grows by the size of the sets.
+pub(in crate::sql) async fn with_answers(
     expression: &Expr,
     schema: &DFSchema,
     state: &SessionState,
@@ -61,13 +61,15 @@ pub(in crate::sql) async fn answered(
 ) -> Result<Expr> {
     let mut answers = HashMap::new();
     for subquery in subqueries(expression)? {
-        let answer = match subquery.of {
-            Asked::Value => Answer::Value(value(subquery.subquery, state).await?),
-            Asked::Rows => Answer::Rows(has_rows(subquery.subquery, state).await?),
-            Asked::RowsWith(compared) => Answer::Any(compared.answer(LISTED, state).await?),
-            Asked::SetFor(expr) => {
-                let of = expr.get_type(schema).map_err(from_datafusion)?;
-                Answer::Set(Arc::new(value_set(subquery.subquery, &of, state, memory).await?))
+        let answer = match subquery.question {
+            Question::Value => Answer::Value(value(subquery.subquery, state).await?),
+            Question::Rows => Answer::Rows(has_rows(subquery.subquery, state).await?),
+            Question::RowsWith(compared) => Answer::Any(compared.answer(LISTED, state).await?),
+            Question::SetFor(expr) => {
+                let data_type = expr.get_type(schema).map_err(from_datafusion)?;
+                Answer::Set(Arc::new(
+                    value_set(subquery.subquery, &data_type, state, memory).await?,
+                ))
             }
         };
         answers.insert(Arc::as_ptr(subquery.subquery), answer);
@@ -76,7 +78,7 @@ pub(in crate::sql) async fn answered(
         return Ok(expression.clone());
     }
     let answer_of = |subquery: &Subquery| answers.get(&Arc::as_ptr(&subquery.subquery));
-    let put_in = |expr: Expr| match &expr {
+    let replace = |expr: Expr| match &expr {
         Expr::ScalarSubquery(subquery) => match answer_of(subquery) {
             Some(Answer::Value(value)) => Ok(Transformed::yes(lit(value.clone()))),
             _ => internal_err!("a subquery was not answered"),
@@ -96,28 +98,28 @@ pub(in crate::sql) async fn answered(
         },
         _ => Ok(Transformed::no(expr)),
     };
-    rewrite_up(expression.clone(), put_in).map(|changed| changed.data).map_err(from_datafusion)
+    rewrite_up(expression.clone(), replace).map(|changed| changed.data).map_err(from_datafusion)
 }
 
 /// A subquery of an expression.
 struct Found<'a> {
     subquery: &'a Arc<LogicalPlan>,
-    of: Asked<'a>,
+    question: Question<'a>,
 }
 
-/// What is asked of it.
-enum Asked<'a> {
-    /// One value.
+/// What the expression needs to know of a subquery.
+enum Question<'a> {
+    /// Its value.
     Value,
-    /// Whether there is a row.
+    /// Whether it has a row.
     Rows,
-    /// Whether one of its rows is equal to that to be changed.
+    /// Whether one of its rows equals the row to be changed.
     RowsWith(Compared<'a>),
-    /// Its distinct values, to look for those of an expression among them.
+    /// Its distinct values, among which those of the expression are looked up.
     SetFor(&'a Expr),
 }
 
-/// What it answers.
+/// The answer to such a question.
 enum Answer {
     Value(ScalarValue),
     Rows(bool),
@@ -129,19 +131,21 @@ enum Answer {
 fn subqueries(expression: &Expr) -> Result<Vec<Found<'_>>> {
     let (mut found, mut refused) = (Vec::new(), None);
     let visited = expression.apply(|node| {
-        let (subquery, of) = match node {
-            Expr::ScalarSubquery(subquery) => (subquery, Asked::Value),
-            Expr::Exists(exists) => match Compared::of(&exists.subquery.subquery) {
+        let (subquery, question) = match node {
+            Expr::ScalarSubquery(subquery) => (subquery, Question::Value),
+            Expr::Exists(exists) => match Compared::from_subquery(&exists.subquery.subquery) {
                 Some(compared) => {
-                    found.push(Found { subquery: &exists.subquery.subquery, of: Asked::RowsWith(compared) });
+                    let question = Question::RowsWith(compared);
+                    found.push(Found { subquery: &exists.subquery.subquery, question });
                     return Ok(TreeNodeRecursion::Continue);
                 }
-                None => (&exists.subquery, Asked::Rows),
+                None => (&exists.subquery, Question::Rows),
             },
-            Expr::InSubquery(is_in) => (&is_in.subquery, Asked::SetFor(&is_in.expr)),
+            Expr::InSubquery(is_in) => (&is_in.subquery, Question::SetFor(&is_in.expr)),
             Expr::SetComparison(_) => {
                 refused = Some(
-                    "a comparison with ANY or ALL rows of a subquery in DELETE or UPDATE; IN, or min() and max() in \
+                    "a comparison with ANY or ALL rows of a subquery in DELETE or UPDATE; IN, or \
+                     min() and max() in \
                      the subquery, do the same",
                 );
                 return Ok(TreeNodeRecursion::Continue);
@@ -150,11 +154,12 @@ fn subqueries(expression: &Expr) -> Result<Vec<Found<'_>>> {
         };
         if !subquery.outer_ref_columns.is_empty() {
             refused = Some(
-                "a subquery in DELETE or UPDATE that looks at the row to be changed; IN (SELECT …) compares with it \
+                "a subquery in DELETE or UPDATE that looks at the row to be changed; IN (SELECT \
+                 …) compares with it \
                  from outside",
             );
         }
-        found.push(Found { subquery: &subquery.subquery, of });
+        found.push(Found { subquery: &subquery.subquery, question });
         Ok(TreeNodeRecursion::Continue)
     });
     visited.map_err(from_datafusion)?;
@@ -164,7 +169,7 @@ fn subqueries(expression: &Expr) -> Result<Vec<Found<'_>>> {
     }
 }
 
-/// The first column of what a plan gives, batch by batch.
+/// Runs a plan, and calls `each` with the first column of each batch.
 async fn for_each(
     plan: LogicalPlan,
     state: &SessionState,
@@ -195,7 +200,7 @@ async fn has_rows(plan: &LogicalPlan, state: &SessionState) -> Result<bool> {
     Ok(rows > 0)
 }
 
-/// The value that a subquery stands for; null where it has no row.
+/// The value of a scalar subquery; null if it has no row.
 async fn value(plan: &LogicalPlan, state: &SessionState) -> Result<ScalarValue> {
     let none = plan.schema().fields().first().map_or(&DataType::Null, |field| field.data_type());
     let mut values = Vec::new();
@@ -205,7 +210,7 @@ async fn value(plan: &LogicalPlan, state: &SessionState) -> Result<ScalarValue> 
         }
         Ok(())
     };
-    // One more than there may be.
+    // One row more than there may be, to see whether there is.
     for_each(limited(plan, 2)?, state, keep).await?;
     match (values.pop(), values.pop()) {
         (Some(_), Some(_)) => {

@@ -104,8 +104,8 @@ impl ValueSet {
         }
     }
 
-    /// For each value, whether it is in the set. The result is null for a null, and also for a value
-    /// that is not found if the set has a null.
+    /// For each value, whether it is in the set. The result is null for a null, and also for a
+    /// value that is not found if the set has a null.
     fn find(&self, values: &ArrayRef) -> DataFusionResult<BooleanArray> {
         let rows = self.converter.convert_columns(&[zeros::one_zero(values)])?;
         let nulls = values.logical_nulls();

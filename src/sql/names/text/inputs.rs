@@ -8,47 +8,47 @@ use super::formats::{Chunks, Columns, TextSchema};
 
 #[derive(Clone)]
 pub(super) struct TextInput {
-    pub(super) source: Source,
+    pub(super) source: TextSource,
     pub(super) layout: Arc<Layout>,
 }
 
-/// How an input is read.
+/// How the rows of an input are read.
 pub(super) struct Layout {
     pub(super) schema: TextSchema,
-    /// Of each column of the table, its position in the input.
-    pub(super) places: Vec<Option<usize>>,
+    /// The position in the input of each column of the table.
+    pub(super) positions: Vec<Option<usize>>,
 }
 
 #[derive(Clone)]
-pub(super) enum Source {
+pub(super) enum TextSource {
     File(PathBuf),
-    /// The standard input, which is read once: the chunks that are left, the sample first.
+    /// The standard input, which is read once: the chunks that are left, beginning with the sample.
     Stdin(Stdin),
 }
 
-/// The standard input until somebody reads it.
+/// The chunks of the standard input, until they are read.
 pub(super) type Stdin = Arc<Mutex<Option<Chunks>>>;
 
 impl TextInput {
-    /// An input of a table with these columns, all in their types.
-    pub(super) fn new(source: Source, mut schema: TextSchema, columns: &Columns) -> Self {
+    /// An input of a table with these columns, read in the table's types.
+    pub(super) fn new(source: TextSource, mut schema: TextSchema, columns: &Columns) -> Self {
         let own = schema.columns();
         let place = |name: &Arc<str>| own.iter().position(|(known, _)| known == name);
-        let places: Vec<Option<usize>> = columns.iter().map(|(name, _)| place(name)).collect();
-        for (place, (_, data_type)) in places.iter().zip(columns) {
+        let positions: Vec<Option<usize>> = columns.iter().map(|(name, _)| place(name)).collect();
+        for (place, (_, data_type)) in positions.iter().zip(columns) {
             if let Some(at) = place {
                 schema.set_type(*at, data_type);
             }
         }
-        TextInput { source, layout: Arc::new(Layout { schema, places }) }
+        TextInput { source, layout: Arc::new(Layout { schema, positions }) }
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for TextSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::File(path) => path.display().fmt(f),
-            Source::Stdin(_) => f.write_str("standard input"),
+            TextSource::File(path) => path.display().fmt(f),
+            TextSource::Stdin(_) => f.write_str("standard input"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Tests for rows as counts.
+//! Turns IN and EXISTS tests into counts.
 
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
@@ -10,7 +10,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use super::outer::{as_outer, as_subquery, outer_columns};
 use crate::sql::walks::rewrite_down;
 
-/// Tests as counts, which may stand anywhere: `EXISTS (S)` is `(SELECT count(*) FROM S) > 0`.
+/// Turns tests into counts, which may stand anywhere: `EXISTS (S)` is `(SELECT count(*) FROM S) >
+/// 0`.
 pub(super) fn counted(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
     let count = |expr: Expr| {
         match expr {
@@ -25,7 +26,7 @@ pub(super) fn counted(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
     Ok(rewrite_down(expr, count)?.data)
 }
 
-/// Whether a value is among those of a subquery, as a count; null is not.
+/// Whether a value is among those of a subquery, as a count. A null never is.
 pub(super) fn count_in(test: InSubquery, schema: &DFSchema) -> DataFusionResult<Expr> {
     let InSubquery { expr, subquery, negated } = test;
     let Some((qualifier, field)) = subquery.subquery.schema().iter().next() else {
@@ -35,7 +36,7 @@ pub(super) fn count_in(test: InSubquery, schema: &DFSchema) -> DataFusionResult<
     count_of(&subquery.subquery, Some(Expr::from((qualifier, field)).eq(value)), negated)
 }
 
-/// Whether there are rows that meet a condition; whether not, if `negated`.
+/// Whether a plan has rows that meet a condition, or has none if `negated`.
 pub(super) fn count_of(
     plan: &LogicalPlan,
     condition: Option<Expr>,
@@ -46,7 +47,7 @@ pub(super) fn count_of(
         Some(condition) => rows.filter(condition)?,
         None => rows,
     };
-    // One row decides, where all outer rows see the same.
+    // If no outer row is read, the first row decides.
     let plan = rows.clone().build()?;
     let rows = if outer_columns(&plan).is_empty() { rows.limit(0, Some(1))? } else { rows };
     let count = rows.aggregate(Vec::<Expr>::new(), vec![count_all()])?.build()?;

@@ -1,10 +1,11 @@
-//! Subqueries that look at the outer row in any way: computed for all distinct outer values at
-//! once, then joined.
+//! Computes correlated subqueries of any shape for all distinct outer values at once, and joins the
+//! answers.
 //!
-//! The *domain* is the distinct values of the outer columns that a subquery reads. It is joined to
-//! the subquery's plan where no outer column is read below, and carried up through each operator: a
-//! filter sees its columns in place of the outer ones, an aggregate groups by them, a limit counts
-//! rows for each of its values. What comes out has the answer for each value of the domain.
+//! The *domain* is the set of distinct values of the outer columns that a subquery reads. It is
+//! joined to the subquery's plan where no outer column is read below, and carried up through each
+//! operator: a filter sees its columns in place of the outer ones, an aggregate groups by them, a
+//! limit counts rows for each of its values. The result has the answer for each value of the
+//! domain.
 
 use std::sync::Arc;
 
@@ -25,8 +26,8 @@ use super::shape::suits_datafusion;
 use crate::sql::rules::column_names::unique_name;
 use crate::sql::walks::rewrite_down;
 
-/// The input of a filter or projection, joined to the answers of those subqueries in its
-/// expressions that DataFusion cannot make joins of; and the expressions over it.
+/// Joins the input of a filter or projection to the answers of those subqueries in its expressions
+/// that DataFusion cannot turn into joins. Returns the wider plan, and the expressions over it.
 pub(super) fn joined(
     input: &Arc<LogicalPlan>,
     exprs: Vec<Expr>,
@@ -49,7 +50,8 @@ pub(super) fn joined(
     Ok((plan, rewritten))
 }
 
-/// What stands for a subquery over a wider `plan`; `None` where it can stay.
+/// Adds the answer of a subquery to `plan`, and returns what stands for the subquery; `None` if it
+/// can stay.
 fn answer(
     plan: &mut LogicalPlan,
     input: &Arc<LogicalPlan>,
@@ -57,7 +59,7 @@ fn answer(
 ) -> DataFusionResult<Option<Expr>> {
     let Some(subquery) = subquery_of(expr) else { return Ok(None) };
     if outer_columns(&subquery.subquery).is_empty()
-        || suits_datafusion(&above(input), expr, subquery)
+        || suits_datafusion(&projection_over(input), expr, subquery)
     {
         return Ok(None);
     }
@@ -82,8 +84,8 @@ fn answer(
     Ok(found.then_some(replaced))
 }
 
-/// A node that DataFusion would see a subquery in.
-fn above(input: &Arc<LogicalPlan>) -> LogicalPlan {
+/// A node in which DataFusion would see a subquery over `input`.
+fn projection_over(input: &Arc<LogicalPlan>) -> LogicalPlan {
     let columns = input.schema().columns().into_iter().map(Expr::from).collect();
     match Projection::try_new(columns, Arc::clone(input)) {
         Ok(projection) => LogicalPlan::Projection(projection),
@@ -91,24 +93,24 @@ fn above(input: &Arc<LogicalPlan>) -> LogicalPlan {
     }
 }
 
-/// `plan` with one more column, the value of a subquery over the rows of `input`; `None` where it
-/// reads rows further out.
+/// `plan` with one more column, the value of a subquery over the rows of `input`; `None` if it does
+/// not read them.
 fn value(
     plan: &LogicalPlan,
     input: &Arc<LogicalPlan>,
     subquery: &Subquery,
 ) -> DataFusionResult<Option<(LogicalPlan, Expr)>> {
-    let outer = read_of(&subquery.subquery, input.schema());
+    let outer = columns_read(&subquery.subquery, input.schema());
     if outer.is_empty() {
         return Ok(None);
     }
     let Some((qualifier, field)) = subquery.subquery.schema().iter().next() else {
         return Ok(None);
     };
-    let domain = Domain::of(input, outer)?;
+    let domain = Domain::new(input, outer)?;
     let pushed = domain.pushed(&subquery.subquery)?;
     let column = Expr::from((qualifier, field));
-    let answers = match gives_one_row(&subquery.subquery) {
+    let answers = match gives_at_most_one_row(&subquery.subquery) {
         true => LogicalPlanBuilder::from(pushed.plan)
             .project(pushed.columns.iter().cloned().map(Expr::from).chain([column.alias(VALUE)]))?,
         false => LogicalPlanBuilder::from(pushed.plan).aggregate(
@@ -122,17 +124,17 @@ fn value(
         .iter()
         .map(|column| Column::new(Some(alias.clone()), &column.name))
         .collect();
-    let answers = super::within(&subquery.subquery, answers.alias(alias.as_str())?.build()?)?;
+    let answers =
+        super::rewritten_again(&subquery.subquery, answers.alias(alias.as_str())?.build()?)?;
     let same = same_values(&domain.outer, input.schema(), &keys)?;
     let wider =
         LogicalPlanBuilder::from(plan.clone()).join_on(answers, JoinType::Left, same)?.build()?;
-    // The answers already have a row for outer values without inner rows, where an aggregate gives
-    // one.
+    // If an aggregate gives a row for outer values without inner rows, the answers have it already.
     Ok(Some((wider, Expr::Column(Column::new(Some(alias), VALUE)))))
 }
 
 /// The columns of an outer row that a plan reads, each once.
-fn read_of(plan: &LogicalPlan, row: &DFSchema) -> Vec<Column> {
+fn columns_read(plan: &LogicalPlan, row: &DFSchema) -> Vec<Column> {
     let mut found = Vec::new();
     for (_, column) in outer_columns(plan) {
         if row.has_column(&column) && !found.contains(&column) {
@@ -143,30 +145,33 @@ fn read_of(plan: &LogicalPlan, row: &DFSchema) -> Vec<Column> {
 }
 
 /// Rewrites a LATERAL join: the right side is computed once for each distinct value that it reads
-/// of the left side, and joined on these values. Returns `None` if it reads none, or if DataFusion
-/// rewrites it rightly (equalities alone), which reads the left side once.
+/// from the left side, and joined on these values. Returns `None` if it reads none, or if
+/// DataFusion's own rewrite is right (equalities alone), which reads the left side once.
 pub(super) fn lateral(join: &Join) -> DataFusionResult<Option<LogicalPlan>> {
-    let outer = read_of(&join.right, join.left.schema());
+    let outer = columns_read(&join.right, join.left.schema());
     if outer.is_empty() || is_plain_lateral(&join.right) {
         return Ok(None);
     }
-    let domain = Domain::of(&join.left, outer)?;
+    let domain = Domain::new(&join.left, outer)?;
     let pushed = domain.pushed(&join.right)?;
     let mut conditions = same_values(&domain.outer, join.left.schema(), &pushed.columns)?;
     conditions.extend(join.on.iter().map(|(left, right)| left.clone().eq(right.clone())));
     conditions.extend(join.filter.clone());
     let left = LogicalPlanBuilder::from(join.left.as_ref().clone());
-    let wider =
-        left.join_on(super::within(&join.right, pushed.plan)?, join.join_type, conditions)?;
+    let wider = left.join_on(
+        super::rewritten_again(&join.right, pushed.plan)?,
+        join.join_type,
+        conditions,
+    )?;
     wider.project(join.schema.columns().into_iter().map(Expr::from))?.build().map(Some)
 }
 
-/// Whether a LATERAL selects rows of tables, by conditions that are equalities.
+/// Whether a LATERAL only selects rows of tables by equalities.
 fn is_plain_lateral(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::SubqueryAlias(alias) => is_plain_lateral(&alias.input),
         LogicalPlan::Subquery(subquery) => is_plain_lateral(&subquery.subquery),
-        // Other names may be those of columns that a condition reads.
+        // A renamed column might have the name of one that a condition reads.
         LogicalPlan::Projection(projection) if are_columns(&projection.expr) => {
             is_plain_lateral(&projection.input)
         }
@@ -184,7 +189,7 @@ fn are_columns(exprs: &[Expr]) -> bool {
     exprs.iter().all(|expr| matches!(expr, Expr::Column(_)))
 }
 
-/// Whether a condition is that a column equals an outer one.
+/// Whether a condition is the equality of a column and an outer one.
 fn is_equality(condition: &Expr) -> bool {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else {
         return false;
@@ -196,16 +201,16 @@ fn is_equality(condition: &Expr) -> bool {
     )
 }
 
-/// The column of an answer.
+/// The name of the column with the answers.
 const VALUE: &str = "value";
 
-/// Whether a plan gives one row for each outer row.
-fn gives_one_row(plan: &LogicalPlan) -> bool {
+/// Whether a plan gives at most one row for each outer row.
+fn gives_at_most_one_row(plan: &LogicalPlan) -> bool {
     match plan {
-        LogicalPlan::Projection(projection) => gives_one_row(&projection.input),
-        LogicalPlan::SubqueryAlias(alias) => gives_one_row(&alias.input),
-        LogicalPlan::Filter(filter) => gives_one_row(&filter.input),
-        LogicalPlan::Sort(sort) => gives_one_row(&sort.input),
+        LogicalPlan::Projection(projection) => gives_at_most_one_row(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => gives_at_most_one_row(&alias.input),
+        LogicalPlan::Filter(filter) => gives_at_most_one_row(&filter.input),
+        LogicalPlan::Sort(sort) => gives_at_most_one_row(&sort.input),
         LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
         LogicalPlan::Limit(limit) => {
             matches!(limit.get_fetch_type(), Ok(FetchType::Literal(Some(0 | 1))))

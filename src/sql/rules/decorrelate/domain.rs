@@ -8,21 +8,22 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator, binary_expr, lit};
 
-use super::outer::{outer_columns, replaced};
+use super::outer::{outer_columns, replace_outer};
 use crate::sql::rules::column_names::unique_name;
 use crate::sql::walks::node_has_part;
 
-/// Whether to run a plan twice could give different rows.
-fn is_volatile(plan: &LogicalPlan) -> DataFusionResult<bool> {
+/// Whether running a plan twice could give different rows.
+fn may_differ(plan: &LogicalPlan) -> DataFusionResult<bool> {
     plan.exists(|node| {
         Ok(matches!(node, LogicalPlan::Limit(_)) || node_has_part(node, Expr::is_volatile_node))
     })
 }
 
-/// What cannot be said for all outer values at once.
+/// The error for what cannot be computed for all outer values at once.
 pub(super) fn refused<T>(what: &str) -> DataFusionResult<T> {
     not_impl_err!(
-        "a subquery that reads columns of the query around it, {what}; join with a subquery that reads none, or make a table first"
+        "a subquery that reads columns of the query around it, {what}; join with a subquery that \
+         reads none, or make a table first"
     )
 }
 
@@ -33,7 +34,7 @@ pub(super) struct Domain {
     pub(super) values: LogicalPlan,
 }
 
-/// A plan with the columns of the domain among its own.
+/// A plan whose columns include those of the domain.
 pub(super) struct Pushed {
     pub(super) plan: LogicalPlan,
     pub(super) columns: Vec<Column>,
@@ -45,13 +46,13 @@ impl Pushed {
     }
 }
 
-pub(super) fn same(a: Expr, b: Expr) -> Expr {
+pub(super) fn equal_or_both_null(a: Expr, b: Expr) -> Expr {
     binary_expr(a, Operator::IsNotDistinctFrom, b)
 }
 
-/// The conditions under which columns have the same values, null being one. Two equalities each,
-/// for DataFusion (55.2) adds conditions of a WHERE to joins in which nulls are equal, and takes
-/// nulls for equal in these too.
+/// The conditions under which columns have the same values, where nulls are equal. Nullable columns
+/// need two equalities each: DataFusion (55.2) adds conditions of a WHERE to joins in which nulls
+/// are equal, and would take nulls for equal in these too.
 pub(super) fn same_values(
     columns: &[Column],
     schema: &DFSchema,
@@ -64,19 +65,19 @@ pub(super) fn same_values(
         match ScalarValue::new_default(field.data_type()) {
             _ if !field.is_nullable() => conditions.push(column.eq(other)),
             Ok(some) => {
-                let known = |expr: &Expr| coalesce(vec![expr.clone(), lit(some.clone())]);
-                conditions.push(known(&column).eq(known(&other)));
+                let without_null = |expr: &Expr| coalesce(vec![expr.clone(), lit(some.clone())]);
+                conditions.push(without_null(&column).eq(without_null(&other)));
                 conditions.push(column.is_null().eq(other.is_null()));
             }
-            Err(_) => conditions.push(same(column, other)),
+            Err(_) => conditions.push(equal_or_both_null(column, other)),
         }
     }
     Ok(conditions)
 }
 
 impl Domain {
-    pub(super) fn of(input: &Arc<LogicalPlan>, outer: Vec<Column>) -> DataFusionResult<Domain> {
-        if is_volatile(input)? {
+    pub(super) fn new(input: &Arc<LogicalPlan>, outer: Vec<Column>) -> DataFusionResult<Domain> {
+        if may_differ(input)? {
             return refused("over rows that need not be the same twice (LIMIT, random())");
         }
         let names: Vec<String> = outer.iter().map(|_| unique_name("outer")).collect();
@@ -89,7 +90,7 @@ impl Domain {
         Ok(Domain { outer, names, values })
     }
 
-    /// The values under a name of their own.
+    /// The values of the domain under a new alias.
     pub(super) fn values(&self) -> DataFusionResult<Pushed> {
         let alias = unique_name("domain");
         let columns =
@@ -98,8 +99,8 @@ impl Domain {
         Ok(Pushed { plan, columns })
     }
 
-    /// An expression of `node` in which the columns of `pushed` stand for the outer ones.
-    pub(super) fn replaced(
+    /// An expression of `node` with `columns` in place of the outer ones.
+    pub(super) fn with_domain(
         &self,
         expr: &Expr,
         node: &LogicalPlan,
@@ -109,16 +110,16 @@ impl Domain {
             let at = self.outer.iter().position(|known| known == outer)?;
             columns.get(at).cloned()
         };
-        replaced(expr.clone(), &node.inputs(), &replacement)
+        replace_outer(expr.clone(), &node.inputs(), &replacement)
     }
 
-    pub(super) fn all_replaced(
+    pub(super) fn all_with_domain(
         &self,
         exprs: &[Expr],
         node: &LogicalPlan,
         columns: &[Column],
     ) -> DataFusionResult<Vec<Expr>> {
-        exprs.iter().map(|expr| self.replaced(expr, node, columns)).collect()
+        exprs.iter().map(|expr| self.with_domain(expr, node, columns)).collect()
     }
 
     pub(super) fn is_read_in(&self, plan: &LogicalPlan) -> bool {

@@ -1,4 +1,4 @@
-//! The domain carried up through the operators of a subquery's plan.
+//! Carries the domain up through the operators of a subquery's plan.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
     LogicalPlanBuilder, Projection, SortExpr, SubqueryAlias, Union, Window, lit, when,
 };
 
-use super::domain::{Domain, Pushed, refused, same, same_values};
+use super::domain::{Domain, Pushed, equal_or_both_null, refused, same_values};
 use crate::sql::rules::column_names::{unique_name, with_name};
 use crate::sql::walks::rewrite_up;
 
@@ -28,7 +28,7 @@ impl Domain {
         match plan {
             LogicalPlan::Filter(filter) => {
                 let below = self.pushed(&filter.input)?;
-                let predicate = self.replaced(&filter.predicate, plan, &below.columns)?;
+                let predicate = self.with_domain(&filter.predicate, plan, &below.columns)?;
                 let plan = LogicalPlan::Filter(Filter::try_new(predicate, below.plan.into())?);
                 Ok(Pushed { plan, columns: below.columns })
             }
@@ -56,7 +56,7 @@ impl Domain {
             LogicalPlan::Window(window) => self.window(window, plan),
             LogicalPlan::Join(join) => self.join(join, plan),
             LogicalPlan::Union(union) => self.union(union),
-            // What a LATERAL stands in front of.
+            // The plan behind a LATERAL.
             LogicalPlan::Subquery(subquery) => self.pushed(&subquery.subquery),
             LogicalPlan::Distinct(Distinct::On(_)) => refused("with DISTINCT ON"),
             LogicalPlan::Unnest(_) => refused("with UNNEST"),
@@ -64,11 +64,11 @@ impl Domain {
         }
     }
 
-    /// Windows are those of the rows for one value of the domain.
+    /// Windows are partitioned by the domain too.
     fn window(&self, window: &Window, node: &LogicalPlan) -> DataFusionResult<Pushed> {
         let below = self.pushed(&window.input)?;
         let columns = below.columns.clone();
-        let within_value = |expr: Expr| {
+        let partitioned = |expr: Expr| {
             Ok(match expr {
                 Expr::WindowFunction(mut function) => {
                     function.params.partition_by.extend(columns.iter().cloned().map(Expr::Column));
@@ -78,8 +78,8 @@ impl Domain {
             })
         };
         let mut window_expr = Vec::with_capacity(window.window_expr.len());
-        for expr in self.all_replaced(&window.window_expr, node, &columns)? {
-            window_expr.push(rewrite_up(expr, within_value)?.data);
+        for expr in self.all_with_domain(&window.window_expr, node, &columns)? {
+            window_expr.push(rewrite_up(expr, partitioned)?.data);
         }
         let (width, own) =
             (below.plan.schema().fields().len(), window.input.schema().fields().len());
@@ -109,7 +109,7 @@ impl Domain {
         let mut outputs = Vec::with_capacity(projection.expr.len());
         for (expr, (qualifier, field)) in projection.expr.iter().zip(projection.schema.iter()) {
             outputs.push(with_name(
-                self.replaced(expr, node, &below.columns)?,
+                self.with_domain(expr, node, &below.columns)?,
                 qualifier,
                 field.name(),
             ));
@@ -119,15 +119,15 @@ impl Domain {
         Ok(Pushed { plan, columns: below.columns })
     }
 
-    /// Groups by the domain too. An aggregate without keys has a row for no rows: the values
-    /// without any get it back.
+    /// Groups by the domain too. An aggregate without keys has a row even for no input: values of
+    /// the domain without rows get theirs back.
     fn aggregate(&self, aggregate: &Aggregate, node: &LogicalPlan) -> DataFusionResult<Pushed> {
         if aggregate.group_expr.iter().any(|key| matches!(key, Expr::GroupingSet(_))) {
             return refused("with GROUPING SETS, ROLLUP or CUBE");
         }
         let below = self.pushed(&aggregate.input)?;
-        let group_expr = self.all_replaced(&aggregate.group_expr, node, &below.columns)?;
-        let aggr_expr = self.all_replaced(&aggregate.aggr_expr, node, &below.columns)?;
+        let group_expr = self.all_with_domain(&aggregate.group_expr, node, &below.columns)?;
+        let aggr_expr = self.all_with_domain(&aggregate.aggr_expr, node, &below.columns)?;
         let keys = below.exprs().chain(group_expr).collect();
         let columns = below.columns.clone();
         let grouped = Aggregate::try_new(below.plan.into(), keys, aggr_expr.clone())?;
@@ -146,16 +146,16 @@ impl Domain {
         let domain = self.values()?;
         let mut exprs: Vec<Expr> = domain.exprs().collect();
         for ((output, expr), (qualifier, field)) in outputs.zip(&aggr_expr).zip(names) {
-            let output = match of_nothing(expr, field.data_type())? {
+            let output = match value_of_no_rows(expr, field.data_type())? {
                 value if value.is_null() => Expr::Column(output),
                 value => when(Expr::Column(output.clone()).is_null(), lit(value))
                     .otherwise(output.into())?,
             };
             exprs.push(with_name(output, qualifier, field.name()));
         }
-        let same = same_values(&domain.columns, domain.plan.schema(), &columns)?;
+        let equal_or_both_null = same_values(&domain.columns, domain.plan.schema(), &columns)?;
         let plan = LogicalPlanBuilder::from(domain.plan)
-            .join_on(grouped, JoinType::Left, same)?
+            .join_on(grouped, JoinType::Left, equal_or_both_null)?
             .build()?;
         let plan = LogicalPlan::Projection(Projection::try_new(exprs, plan.into())?);
         Ok(Pushed { plan, columns: domain.columns })
@@ -168,7 +168,7 @@ impl Domain {
         else {
             return refused("with a LIMIT that is no number");
         };
-        // Columns that only the order needs are taken out above it.
+        // Columns that only the order needs are removed above the sort.
         let (selected, ordered) = match limit.input.as_ref() {
             LogicalPlan::Projection(selected) => (Some(selected), &selected.input),
             _ => (None, &limit.input),
@@ -181,7 +181,7 @@ impl Domain {
         };
         let columns = below.columns.clone();
         let key = |key: &SortExpr| {
-            Ok(SortExpr { expr: self.replaced(&key.expr, ordered, &columns)?, ..key.clone() })
+            Ok(SortExpr { expr: self.with_domain(&key.expr, ordered, &columns)?, ..key.clone() })
         };
         let keys = keys.iter().map(key).collect::<DataFusionResult<Vec<_>>>()?;
         let is_sorted = matches!(ordered.as_ref(), LogicalPlan::Sort(_));
@@ -195,8 +195,8 @@ impl Domain {
         }
     }
 
-    /// Both sides of a join have the domain if they read it, and the one whose rows all come out
-    /// has it in any case.
+    /// Both sides of a join get the domain if they read it. The side whose rows are all preserved
+    /// gets it in any case.
     fn join(&self, join: &Join, node: &LogicalPlan) -> DataFusionResult<Pushed> {
         let left_first = match join.join_type {
             JoinType::Inner => self.is_read_in(&join.left) || !self.is_read_in(&join.right),
@@ -217,12 +217,12 @@ impl Domain {
         for (left, right) in &join.on {
             let equal = match join.null_equality {
                 NullEquality::NullEqualsNothing => left.clone().eq(right.clone()),
-                NullEquality::NullEqualsNull => same(left.clone(), right.clone()),
+                NullEquality::NullEqualsNull => equal_or_both_null(left.clone(), right.clone()),
             };
-            conditions.push(self.replaced(&equal, node, &columns)?);
+            conditions.push(self.with_domain(&equal, node, &columns)?);
         }
         if let Some(filter) = &join.filter {
-            conditions.push(self.replaced(filter, node, &columns)?);
+            conditions.push(self.with_domain(filter, node, &columns)?);
         }
         let second = match self.is_read_in(second) {
             true => {
@@ -242,7 +242,8 @@ impl Domain {
     }
 
     fn union(&self, union: &Union) -> DataFusionResult<Pushed> {
-        // The columns of a union have no qualifier that would tell them from others of the domain.
+        // The columns of a union have no qualifier that would tell one domain's columns from
+        // another's.
         let names: Vec<String> = self.names.iter().map(|_| unique_name("outer")).collect();
         let mut inputs = Vec::with_capacity(union.inputs.len());
         for input in &union.inputs {
@@ -306,10 +307,13 @@ fn numbered(
     rows.project(kept)?.build()
 }
 
-/// What an aggregate gives for no rows.
-fn of_nothing(expr: &Expr, data_type: &arrow_schema::DataType) -> DataFusionResult<ScalarValue> {
+/// The value of an aggregate over no rows.
+fn value_of_no_rows(
+    expr: &Expr,
+    data_type: &arrow_schema::DataType,
+) -> DataFusionResult<ScalarValue> {
     match expr {
-        Expr::Alias(alias) => of_nothing(&alias.expr, data_type),
+        Expr::Alias(alias) => value_of_no_rows(&alias.expr, data_type),
         Expr::AggregateFunction(AggregateFunction { func, .. }) => func.default_value(data_type),
         _ => ScalarValue::try_from(data_type),
     }

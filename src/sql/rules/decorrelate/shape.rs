@@ -8,7 +8,7 @@ use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 use super::outer::{outer_columns, subquery_of};
 use crate::sql::walks::node_has_part;
 
-/// Whether DataFusion's rules make the right join of a correlated subquery of `plan`.
+/// Whether DataFusion's rules turn a correlated subquery of `plan` into the right join.
 pub(super) fn suits_datafusion(plan: &LogicalPlan, expr: &Expr, subquery: &Subquery) -> bool {
     let resolved = |(_, column): &(_, Column)| {
         plan.inputs().iter().any(|input| input.schema().has_column(column))
@@ -18,12 +18,12 @@ pub(super) fn suits_datafusion(plan: &LogicalPlan, expr: &Expr, subquery: &Subqu
     {
         return false;
     }
-    // DataFusion gives a row for no rows to a scalar subquery that is such an aggregate itself.
-    let within = match expr {
+    // DataFusion handles a scalar subquery that is such an aggregate itself.
+    let inner = match expr {
         Expr::ScalarSubquery(_) => below_aggregate(&subquery.subquery),
         _ => &subquery.subquery,
     };
-    if has_row_of_nothing(within) {
+    if has_row_for_no_input(inner) {
         return false;
     }
     let mut pull_up = PullUpCorrelatedExpr::new();
@@ -37,15 +37,15 @@ pub(super) fn suits_datafusion(plan: &LogicalPlan, expr: &Expr, subquery: &Subqu
         && pull_up.can_pull_up
 }
 
-/// Whether a subquery consists of what conditions can be pulled through without a second thought.
+/// Whether conditions can be pulled up through all nodes of a subquery without further care.
 fn has_plain_shape(plan: &LogicalPlan) -> bool {
     let mut plain = true;
     let visited = plan.apply(|node| {
         plain &= match node {
             LogicalPlan::Join(join) => join.join_type == JoinType::Inner,
             LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
-            // Below an alias, columns may have other names: what looks at outer rows there cannot
-            // be pulled through.
+            // Below an alias, columns may have other names, so conditions on outer rows cannot be
+            // pulled up through it.
             LogicalPlan::Projection(_)
             | LogicalPlan::Filter(_)
             | LogicalPlan::TableScan(_)
@@ -53,8 +53,8 @@ fn has_plain_shape(plan: &LogicalPlan) -> bool {
             | LogicalPlan::Values(_) => true,
             _ => outer_columns(node).is_empty(),
         };
-        // Conditions that are pulled up leave those of subqueries behind.
-        plain &= !hands_on_outer_columns(node);
+        // When conditions are pulled up, those of nested subqueries stay behind.
+        plain &= !passes_on_outer_columns(node);
         Ok(if plain && !outer_columns(node).is_empty() {
             TreeNodeRecursion::Continue
         } else {
@@ -64,8 +64,8 @@ fn has_plain_shape(plan: &LogicalPlan) -> bool {
     plain && visited.is_ok()
 }
 
-/// Whether a node has a subquery that reads rows further out than the node's own.
-pub(super) fn hands_on_outer_columns(node: &LogicalPlan) -> bool {
+/// Whether a node has a subquery that reads columns from further out than the node's inputs.
+pub(super) fn passes_on_outer_columns(node: &LogicalPlan) -> bool {
     let inputs = node.inputs();
     let is_own = |column: &Column| inputs.iter().any(|input| input.schema().has_column(column));
     node_has_part(node, |expr| {
@@ -74,8 +74,8 @@ pub(super) fn hands_on_outer_columns(node: &LogicalPlan) -> bool {
     })
 }
 
-/// The input of an aggregate without keys whose values a plan gives; the plan itself if it is no
-/// such.
+/// The input of the aggregate without keys whose values a plan returns; the plan itself if there is
+/// none.
 fn below_aggregate(plan: &LogicalPlan) -> &LogicalPlan {
     let mut above = plan;
     while let LogicalPlan::Projection(projection) = above {
@@ -87,9 +87,9 @@ fn below_aggregate(plan: &LogicalPlan) -> &LogicalPlan {
     }
 }
 
-/// Whether a subquery has a row where nothing meets the condition on the outer row: an aggregate
-/// without keys, above it.
-fn has_row_of_nothing(plan: &LogicalPlan) -> bool {
+/// Whether a subquery has a row even if nothing meets its condition on the outer row: an aggregate
+/// without keys above the condition gives one.
+fn has_row_for_no_input(plan: &LogicalPlan) -> bool {
     plan.exists(|node| {
         Ok(matches!(node, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty())
             && !outer_columns(node).is_empty())
