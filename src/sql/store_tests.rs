@@ -323,9 +323,8 @@ fn scans_take_what_operators_above_find_out() {
         "SELECT count(*) FROM @ WHERE float IN (SELECT DISTINCT float FROM @ WHERE id > 39000)",
     );
     // The first rows of a sort above a join.
-    let top = "SELECT a.id, b.extra FROM @ AS a JOIN (SELECT DISTINCT extra FROM @) AS b ON \
-        a.extra = b.extra \
-               ORDER BY a.id DESC LIMIT 3";
+    let top = "SELECT a.id, b.extra FROM @ AS a JOIN (SELECT DISTINCT extra FROM @) AS b \
+        ON a.extra = b.extra ORDER BY a.id DESC LIMIT 3";
     let plan = both.explain(&format!("EXPLAIN {}", top.replace('@', "t")));
     assert!(plan.contains("dynamic=[DynamicFilter [ empty ], DynamicFilter [ empty ]]"), "{plan}");
     both.same(top);

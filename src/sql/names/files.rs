@@ -70,7 +70,7 @@ pub(crate) async fn open(
         Kind::Parquet => Arc::new(ParquetFormat::default()),
         Kind::Arrow => Arc::new(ArrowFormat),
         Kind::Compressed => {
-            let what = "a query reads this format only without compression around it; ingest it \
+            let what = "a query cannot read this format inside another compression; ingest it \
                 into a table first";
             return Err(Error::Unsupported(format!("{name}: {what}")));
         }

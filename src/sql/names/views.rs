@@ -57,7 +57,9 @@ impl Definition {
                 plan.with_param_values(self.parameters.to_datafusion()).map_err(from_datafusion)?;
         }
         let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = plan else {
-            return Err(Error::Unsupported("a view's statement is none that makes a view".into()));
+            return Err(Error::Unsupported(
+                "the statement of a view does not create a view".into(),
+            ));
         };
         let coerced = coerced(Arc::unwrap_or_clone(view.input)).map_err(from_datafusion)?;
         Ok(Arc::new(ViewTable::new(coerced, view.definition)))

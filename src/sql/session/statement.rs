@@ -318,10 +318,10 @@ impl StatementPlanner<'_> {
         match statement.op {
             WriteOp::Insert(InsertOp::Append) => {}
             WriteOp::MergeInto(_) => {
-                return refuse("MERGE is not known", "use UPDATE and INSERT INTO … SELECT");
+                return refuse("MERGE is not supported", "use UPDATE and INSERT INTO … SELECT");
             }
             WriteOp::Truncate => {
-                return refuse("TRUNCATE is not known", "DELETE FROM takes all rows out");
+                return refuse("TRUNCATE is not supported", "DELETE FROM removes all rows");
             }
             _ => {
                 return refuse(

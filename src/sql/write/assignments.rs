@@ -149,7 +149,7 @@ async fn insert_rows(
 fn parse_query(sql: &str) -> Result<Query> {
     match Parser::parse_sql(&DuckDbDialect {}, sql)?.pop() {
         Some(SqlStatement::Query(query)) => Ok(*query),
-        _ => plan_err!("{sql} is no query"),
+        _ => plan_err!("{sql} is not a query"),
     }
 }
 

@@ -137,8 +137,8 @@ pub(in crate::sql) fn table_columns(arrow: &ArrowSchema, required: &[bool]) -> R
         match DataType::from_arrow(field.data_type()) {
             Some(DataType::Null) => {
                 return Err(Error::InvalidInput(format!(
-                    "column '{name}' has no type, for all its values are NULL; say one, as in \
-                     NULL::bigint"
+                    "column '{name}' has no type, because all its values are NULL; give it one, \
+                     as in NULL::bigint"
                 )));
             }
             Some(data_type) => columns.push((name, data_type)),
@@ -172,7 +172,7 @@ pub(in crate::sql) fn required_columns(statement: &CreateTable) -> Result<Vec<bo
         return refuse("CREATE OR REPLACE TABLE does not replace stored rows yet".into());
     }
     if let Some(constraint) = statement.constraints.first() {
-        return refuse(format!("the constraint {constraint} would not be kept to"));
+        return refuse(format!("the constraint {constraint} would not be enforced"));
     }
     let mut required = Vec::with_capacity(statement.columns.len());
     for column in &statement.columns {
@@ -183,7 +183,7 @@ pub(in crate::sql) fn required_columns(statement: &CreateTable) -> Result<Vec<bo
                 ColumnOption::Null => {}
                 other => {
                     return refuse(format!(
-                        "{other} of column {} would not be kept to",
+                        "{other} of column {} would not be enforced",
                         column.name
                     ));
                 }

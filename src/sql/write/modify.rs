@@ -128,7 +128,7 @@ fn check_scan(plan: &LogicalPlan) -> Result<()> {
         LogicalPlan::TableScan(_) => Ok(()),
         LogicalPlan::SubqueryAlias(alias) => check_scan(&alias.input),
         other => Err(Error::Unsupported(format!(
-            "DELETE and UPDATE look at one table, without {}; name the rows by a condition on its \
+            "DELETE and UPDATE take one table, without {}; select the rows by a condition on its \
              columns",
             other.display()
         ))),
@@ -138,7 +138,7 @@ fn check_scan(plan: &LogicalPlan) -> Result<()> {
 fn check_expression(expr: &Expr) -> Result<()> {
     if expr.is_volatile() {
         return Err(Error::Unsupported(format!(
-            "{expr} in DELETE or UPDATE, for it is not the same each time it is computed"
+            "{expr} in DELETE or UPDATE, because it is not the same each time it is computed"
         )));
     }
     Ok(())

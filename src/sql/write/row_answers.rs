@@ -69,9 +69,8 @@ impl<'a> Compared<'a> {
         }
         if conditions.len() > most {
             return Err(Error::Unsupported(format!(
-                "(…, …) IN (SELECT …) in DELETE or UPDATE with more than {most} different rows; a \
-                 column of \
-                 its own that tells rows apart, as in id IN (SELECT …), may have any number"
+                "(…, …) IN (SELECT …) in DELETE or UPDATE with more than {most} different rows; \
+                 one column that tells rows apart, as in id IN (SELECT …), may have any number"
             )));
         }
         Ok(any_of(conditions))

@@ -145,8 +145,7 @@ fn subqueries(expression: &Expr) -> Result<Vec<Found<'_>>> {
             Expr::SetComparison(_) => {
                 refused = Some(
                     "a comparison with ANY or ALL rows of a subquery in DELETE or UPDATE; IN, or \
-                     min() and max() in \
-                     the subquery, do the same",
+                     min() and max() in the subquery, do the same",
                 );
                 return Ok(TreeNodeRecursion::Continue);
             }
@@ -154,9 +153,8 @@ fn subqueries(expression: &Expr) -> Result<Vec<Found<'_>>> {
         };
         if !subquery.outer_ref_columns.is_empty() {
             refused = Some(
-                "a subquery in DELETE or UPDATE that looks at the row to be changed; IN (SELECT \
-                 …) compares with it \
-                 from outside",
+                "a subquery in DELETE or UPDATE that reads the row to be changed; IN (SELECT …) \
+                 compares with that row from outside",
             );
         }
         found.push(Found { subquery: &subquery.subquery, question });
@@ -214,8 +212,7 @@ async fn value(plan: &LogicalPlan, state: &SessionState) -> Result<ScalarValue> 
     for_each(limited(plan, 2)?, state, keep).await?;
     match (values.pop(), values.pop()) {
         (Some(_), Some(_)) => {
-            exec_err!("a subquery that stands for one value gave more than one row")
-                .map_err(from_datafusion)
+            exec_err!("a scalar subquery gave more than one row").map_err(from_datafusion)
         }
         (Some(value), None) => Ok(value),
         (None, _) => ScalarValue::try_from(none).map_err(from_datafusion),
@@ -238,7 +235,10 @@ async fn value_set(
         value.is_decimal() && members.is_floating() || value.is_floating() && members.is_decimal();
     let common = if mixed { Some(DataType::Float64) } else { comparison_coercion(value, members) };
     let Some(common) = common else {
-        let what = format!("{value} cannot be among values of {}", field.data_type());
+        let what = format!(
+            "values of type {value} cannot be compared with those of {}",
+            field.data_type()
+        );
         return plan_err!("{what}").map_err(from_datafusion);
     };
     let column = cast(Expr::from((qualifier, field)), common.clone());

@@ -390,8 +390,7 @@ impl Maker<'_> {
                 let (x, by) = (self.key(1), [self.direction(), self.direction(), self.direction()]);
                 let sql = format!(
                     "SELECT a.k AS c0, a.x AS c1, b.y AS c2 FROM (SELECT {key} AS k, {x} AS x \
-                     FROM {from}{a}) AS a \
-                     JOIN {right} ON a.k = b.k ORDER BY c1{}, c0{}, c2{}{}",
+                     FROM {from}{a}) AS a JOIN {right} ON a.k = b.k ORDER BY c1{}, c0{}, c2{}{}",
                     by[0],
                     by[1],
                     by[2],
@@ -401,8 +400,7 @@ impl Maker<'_> {
             }
             5 => format!(
                 "SELECT a.k AS c0, a.x AS c1, b.y AS c2 FROM (SELECT {key} AS k, {} AS x FROM \
-                 {from}{a}) AS a \
-                 {kind} {right} ON a.k = b.k",
+                 {from}{a}) AS a {kind} {right} ON a.k = b.k",
                 self.key(1)
             ),
             0 => {

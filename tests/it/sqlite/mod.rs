@@ -76,8 +76,8 @@ impl Tally {
         let explained: u64 = self.explained.values().sum();
         let mut text = format!(
             "{files} files, {queries} queries and {statements} other statements: {passed} passed, \
-             {explained} explained, \
-             {refused} refused, {} wrong; {skipped} skipped, {} files left\n",
+             {explained} explained, {refused} refused, {} wrong; {skipped} skipped, \
+             {} files left\n",
             self.wrong.len(),
             self.left.len()
         );

@@ -98,8 +98,8 @@ fn start(opened: Opened, prior: &[(Arc<str>, DataType)]) -> Result<(Chunks, CsvO
         Format::Arrow | Format::Parquet => {
             let name = opened.name.display();
             return Err(Error::Unsupported(format!(
-                "{name} is neither CSV, TSV nor JSON; give it the name of what it is (.arrow, \
-                 .parquet), or ingest it first"
+                "{name} is neither CSV, TSV nor JSON; give it the extension of its format \
+                 (.arrow, .parquet), or ingest it first"
             )));
         }
     };
@@ -196,7 +196,7 @@ impl TextSchema {
             Chunk::Json(chunk) => chunk.line,
         };
         let hint =
-            "; its first rows decided the type, and ingesting it into a table takes in all of them";
+            "; its first rows decided the type, while an ingest into a table would use all of them";
         match strict.parse(chunk, &[position], false) {
             Err(Error::InvalidInput(what)) => {
                 // Queries have no such option.
@@ -338,5 +338,5 @@ pub(super) fn is_compressed(path: &Path) -> bool {
 
 #[cold]
 fn changed() -> Error {
-    Error::InvalidInput("an input has become another kind of file while it was read".into())
+    Error::InvalidInput("the kind of an input file has changed while it was read".into())
 }

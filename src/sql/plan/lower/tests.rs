@@ -47,8 +47,7 @@ fn aggregates_become_fragments() {
             "SELECT word, count(DISTINCT id), count(DISTINCT small) FILTER (WHERE flag), \
              stddev(id), count(*) FROM t GROUP BY 1",
             "table=t, group=[word], aggregates=[count(DISTINCT id), count(DISTINCT small) FILTER \
-             (WHERE flag), \
-             stddev(CAST(id AS Float64)), count(*)]",
+             (WHERE flag), stddev(CAST(id AS Float64)), count(*)]",
         ),
         (
             "SELECT var_pop(small), var_samp(small), stddev_pop(float), approx_distinct(word) \

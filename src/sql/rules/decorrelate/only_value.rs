@@ -61,7 +61,7 @@ impl OnlyValueAccumulator {
     fn add(&mut self, rows: u64) -> DataFusionResult<()> {
         self.rows = self.rows.saturating_add(rows);
         if self.rows > 1 {
-            return exec_err!("a subquery that stands for one value gave more than one row");
+            return exec_err!("a scalar subquery gave more than one row");
         }
         Ok(())
     }
