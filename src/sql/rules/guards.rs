@@ -166,7 +166,7 @@ fn is_positive(expr: &Expr) -> bool {
 fn fits(from: &DataType, to: &DataType) -> bool {
     use DataType::{Boolean, Decimal128, Decimal256, LargeUtf8, Utf8, Utf8View};
     // Digits before and after the point.
-    let digits = |of: &DataType| match of {
+    let digits = |data_type: &DataType| match data_type {
         Decimal128(precision, scale) | Decimal256(precision, scale) => {
             Some((i16::from(*precision) - i16::from(*scale), *scale))
         }

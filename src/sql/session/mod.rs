@@ -3,6 +3,7 @@
 pub(in crate::sql) mod prepared;
 pub(in crate::sql) mod rules;
 pub(in crate::sql) mod statement;
+pub(in crate::sql) mod writes;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
