@@ -133,10 +133,10 @@ impl Maker<'_> {
         if columns.is_empty() {
             columns.push(all[0].clone());
         }
-        let items = |maker: &Self, of: &dyn Fn(usize, &Column) -> String| -> String {
+        let items = |maker: &Self, sql_of: &dyn Fn(usize, &Column) -> String| -> String {
             let items = columns.iter().enumerate();
-            let items =
-                items.map(|(at, c)| format!("{} AS {}", of(at, c), maker.given(alias, &c.bare)));
+            let items = items
+                .map(|(at, c)| format!("{} AS {}", sql_of(at, c), maker.given(alias, &c.bare)));
             items.collect::<Vec<_>>().join(", ")
         };
         let plainly = items(self, &|_, column| column.name.clone());
@@ -303,7 +303,11 @@ impl Maker<'_> {
         let fitting: Vec<&Column> =
             right.iter().filter(|b| are_alike(&a.data_type, &b.data_type)).collect();
         let same: Vec<&Column> = fitting.iter().copied().filter(|b| b.bare == a.bare).collect();
-        let of = if same.is_empty() || self.r.chance(30) { fitting } else { same };
-        if of.is_empty() { None } else { Some((a.clone(), self.r.choose(&of).clone())) }
+        let candidates = if same.is_empty() || self.r.chance(30) { fitting } else { same };
+        if candidates.is_empty() {
+            None
+        } else {
+            Some((a.clone(), self.r.choose(&candidates).clone()))
+        }
     }
 }

@@ -117,14 +117,14 @@ fn unmarked(sql: &str, first: bool) -> String {
     let sql: String = parts.collect();
     let mut text = String::new();
     for part in sql.split_inclusive('⟩') {
-        let Some((before, of)) = part.split_once('⟨').filter(|_| first) else {
+        let Some((before, argument)) = part.split_once('⟨').filter(|_| first) else {
             text += &part.replace('⟨', "(").replace('⟩', ")");
             continue;
         };
-        let (of, order) =
-            (of.trim_end_matches('⟩'), if before.ends_with("max") { "DESC" } else { "ASC" });
+        let (argument, order) =
+            (argument.trim_end_matches('⟩'), if before.ends_with("max") { "DESC" } else { "ASC" });
         let before = before.trim_end_matches("max").trim_end_matches("min");
-        text += &format!("{before}first_value({of} ORDER BY {of} {order} NULLS LAST)");
+        text += &format!("{before}first_value({argument} ORDER BY {argument} {order} NULLS LAST)");
     }
     text
 }
@@ -224,15 +224,15 @@ impl Maker<'_> {
             0 | 1 => plain("count(*)".into()),
             2 => plain(format!("count({})", self.key(1))),
             3..=7 => {
-                let (function, of) = (self.r.pick(&["sum", "sum", "avg"]), self.number(2));
-                let size = format!("{function}(abs(CAST({of} AS DOUBLE)))");
-                Call { sql: format!("{function}({of})"), sizes: size, sums: true }
+                let (function, argument) = (self.r.pick(&["sum", "sum", "avg"]), self.number(2));
+                let size = format!("{function}(abs(CAST({argument} AS DOUBLE)))");
+                Call { sql: format!("{function}({argument})"), sizes: size, sums: true }
             }
             8..=10 => plain(format!("{}⟨{}⟩", self.r.pick(&["min", "max"]), self.ordered(2))),
             11 | 12 => plain(format!("count(DISTINCT ⟪{}⟫)", self.number(1))),
             13 => {
-                let of = [self.text(1), self.moment(1), format!("({})", self.condition(1))];
-                plain(format!("count(DISTINCT {})", self.r.choose(&of)))
+                let arguments = [self.text(1), self.moment(1), format!("({})", self.condition(1))];
+                plain(format!("count(DISTINCT {})", self.r.choose(&arguments)))
             }
             _ => return self.variance(&filter),
         };
@@ -242,10 +242,11 @@ impl Maker<'_> {
     fn variance(&mut self, filter: &str) -> Call {
         let function =
             self.r.pick(&["stddev", "stddev_pop", "var", "var_pop", "stddev_samp", "var_samp"]);
-        let of = self.number(2);
-        let squares = format!("avg(CAST({of} AS DOUBLE) * CAST({of} AS DOUBLE)){filter}");
+        let argument = self.number(2);
+        let squares =
+            format!("avg(CAST({argument} AS DOUBLE) * CAST({argument} AS DOUBLE)){filter}");
         let sizes = if function.starts_with("var") { squares } else { format!("sqrt({squares})") };
-        Call { sql: format!("{function}({of}){filter}"), sizes, sums: true }
+        Call { sql: format!("{function}({argument}){filter}"), sizes, sums: true }
     }
 
     /// An aggregate that is exact and has an order.
@@ -303,8 +304,8 @@ impl Maker<'_> {
                 tail += &self.limit();
             }
         }
-        let select = |of: &dyn Fn(&Call) -> String| {
-            let items = keys.iter().cloned().chain(calls.iter().map(of));
+        let select = |sql_of: &dyn Fn(&Call) -> String| {
+            let items = keys.iter().cloned().chain(calls.iter().map(sql_of));
             let items: Vec<String> =
                 items.enumerate().map(|(at, item)| format!("{item} AS g{at}")).collect();
             format!("SELECT {} FROM {from}{tail}", items.join(", "))

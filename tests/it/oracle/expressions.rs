@@ -105,13 +105,16 @@ impl Maker<'_> {
     fn column(&mut self, at: usize, kind: Kind) -> Option<String> {
         let scope = &self.scopes[at];
         if let Some(keys) = &scope.keys {
-            let fit: Vec<String> =
-                keys.iter().filter(|(_, of)| *of == kind).map(|(text, _)| text.clone()).collect();
+            let fit: Vec<String> = keys
+                .iter()
+                .filter(|(_, found)| *found == kind)
+                .map(|(text, _)| text.clone())
+                .collect();
             return (!fit.is_empty()).then(|| self.r.choose(&fit));
         }
         let mut fit = Vec::new();
         for relation in &scope.relations {
-            let columns = relation.columns.iter().filter(|(_, of)| *of == kind);
+            let columns = relation.columns.iter().filter(|(_, found)| *found == kind);
             fit.extend(columns.map(|(name, _)| (relation.alias.clone(), name.clone())));
         }
         if fit.is_empty() {
@@ -157,8 +160,8 @@ impl Maker<'_> {
             (Kind::Text, _) => format!("{}({})", self.r.pick(&["min", "max"]), self.text(1)),
             (_, 0 | 1) => "count(*)".into(),
             (_, 2) => {
-                let of = self.r.choose(&[Kind::Integer, Kind::Text]);
-                format!("count({distinct}{})", self.expression(of, 1))
+                let operand = self.r.choose(&[Kind::Integer, Kind::Text]);
+                format!("count({distinct}{})", self.expression(operand, 1))
             }
             (_, 3 | 4) => format!("sum({distinct}{})", self.integer(1)),
             (_, 5) => format!("sum(CASE WHEN {} THEN 1 ELSE 0 END)", self.truth(1)),
@@ -260,9 +263,9 @@ impl Maker<'_> {
             0..=2 => self.comparison(Kind::Integer, d),
             3 => self.comparison(Kind::Text, d),
             4 => {
-                let of = self.r.choose(&[Kind::Integer, Kind::Integer, Kind::Text]);
+                let operand = self.r.choose(&[Kind::Integer, Kind::Integer, Kind::Text]);
                 let not = self.r.pick(&["", "NOT "]);
-                format!("({} IS {not}NULL)", self.expression(of, d))
+                format!("({} IS {not}NULL)", self.expression(operand, d))
             }
             5 => self.listed(d),
             6 => {

@@ -78,8 +78,8 @@ impl Maker<'_> {
         let mut equal = Vec::new();
         for relation in before {
             for (name, kind) in &relation.columns {
-                let fits = |(other, of): &&(String, Kind)| {
-                    of == kind && (other == name || *kind == Kind::Integer)
+                let fits = |(other, other_kind): &&(String, Kind)| {
+                    other_kind == kind && (other == name || *kind == Kind::Integer)
                 };
                 let columns = last.columns.iter().filter(fits);
                 equal.extend(columns.map(|(other, _)| {

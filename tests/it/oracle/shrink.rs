@@ -69,10 +69,10 @@ impl Cut {
         self.seen == self.place + 1
     }
 
-    fn choose<T: Clone>(&mut self, of: &mut T, ways: Vec<T>) {
+    fn choose<T: Clone>(&mut self, place: &mut T, ways: Vec<T>) {
         self.cuts = ways.len();
         if let Some(way) = ways.into_iter().nth(self.way) {
-            *of = way;
+            *place = way;
         }
     }
 }
@@ -81,8 +81,8 @@ fn null() -> Expr {
     Expr::Value(Value::Null.into())
 }
 
-fn number(of: &str) -> Expr {
-    Expr::Value(Value::Number(of.into(), false).into())
+fn number(digits: &str) -> Expr {
+    Expr::Value(Value::Number(digits.into(), false).into())
 }
 
 impl VisitorMut for Cut {

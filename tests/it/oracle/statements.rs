@@ -239,7 +239,7 @@ impl Maker<'_> {
         let table = self.tables[self.r.below(3)].clone();
         let scope = Relation { alias: alias.clone(), ..table.clone() };
         self.scopes.push(Scope { relations: vec![scope], keys: None, open: true });
-        let (partition, by, of) = (self.integer(1), self.integer(1), self.integer(1));
+        let (partition, by, value) = (self.integer(1), self.integer(1), self.integer(1));
         let (way, filter) = (self.direction(), self.truth(2));
         self.scopes.pop();
         let over = match self.r.below(4) {
@@ -257,9 +257,9 @@ impl Maker<'_> {
             1 if over.contains("ORDER") && !over.contains("ROWS") => {
                 format!("{}() OVER {over}", self.r.pick(&["rank", "dense_rank"]))
             }
-            2 => format!("{}({of}) OVER {total}", self.r.pick(&["lag", "lead"])),
-            3 => format!("first_value({of}) OVER {total}"),
-            _ => format!("{}({of}) OVER {over}", self.r.pick(&["sum", "count", "min", "max"])),
+            2 => format!("{}({value}) OVER {total}", self.r.pick(&["lag", "lead"])),
+            3 => format!("first_value({value}) OVER {total}"),
+            _ => format!("{}({value}) OVER {over}", self.r.pick(&["sum", "count", "min", "max"])),
         };
         let inner = format!(
             "SELECT {alias}.id AS w0, {call} AS w1 FROM {} AS {alias} WHERE {filter}",
