@@ -1,33 +1,33 @@
-//! SQL over the tables of a store, and over files by name: the only folder that knows DataFusion.
+//! SQL over the tables of a store, and over files by name. Only this folder knows DataFusion.
 //!
-//! Its rooms, from the bottom; each imports only from those before it (`tests/it/layers.rs` holds
-//! them to that):
+//! Its folders, from the bottom. Each imports only from those before it, as `tests/it/layers.rs`
+//! checks:
 //!
-//! - `convert`: between DataFusion's terms and ours: errors, values, expressions, filters,
-//!   statistics.
+//! - `convert`: conversions between DataFusion's errors, values, expressions, filters and
+//!   statistics, and ours.
 //! - `walks`: walks over statements, plans and expressions.
-//! - `types`: what types mean in statements: decimals, times, intervals, zeros.
-//! - `functions`: functions and aggregates in place of DataFusion's, or which it does not have.
-//! - `syntax`: what is put right in a statement between the parser and the planner.
-//! - `rules`: rules over plans, before and in place of those of DataFusion that answer wrongly.
+//! - `types`: the meaning of types in statements: decimals, times, intervals, zeros.
+//! - `functions`: functions and aggregates that replace DataFusion's, or that it lacks.
+//! - `syntax`: corrections to a statement between the parser and the planner.
+//! - `rules`: rules over plans, before and in place of those of DataFusion that give wrong answers.
 //! - `keys`: expressions that tables are partitioned by, and filters over them.
-//! - `run`: fragments and scans of ours as operators of DataFusion; the answer, batch by batch;
-//!   what was counted.
+//! - `run`: our fragments and scans as DataFusion's operators, the stream of the answer,
+//!   statistics.
 //! - `plan`: which parts of a plan our executor runs, and physical plans.
-//! - `write`: INSERT, CREATE TABLE, DELETE and UPDATE; what they store goes into the road of an
+//! - `write`: INSERT, CREATE TABLE, DELETE and UPDATE; rows to be stored take the road of an
 //!   ingest.
-//! - `names`: what names are: tables of the store, views and parameters of the session, files.
-//! - `session`: configuration, memory, threads; a text becomes statements, and a statement an
-//!   answer.
+//! - `names`: what names mean: tables of the store, views and parameters of the session, files.
+//! - `session`: configuration, memory, threads; turns a text into statements, and a statement into
+//!   an answer.
 //!
 //! The road of a query goes through `session`, `syntax`, `names`, DataFusion's planner with
 //! `types`, `functions` and `rules`, then `plan` and `run`.
 //!
-//! `docs/datafusion-faults.md` has a row for each thing that DataFusion gets wrong.
+//! `docs/datafusion-faults.md` lists what DataFusion gets wrong.
 //!
-//! - [`Session`]: configuration, memory, threads; parses and runs statements.
-//! - [`BatchStream`]: an answer; dropping it, or [`Canceller::cancel`], stops the work.
-//! - [`Statistics`]: what a statement has read, and what it has not.
+//! - [`Session`]: parses and runs statements; has the configuration, memory and threads.
+//! - [`BatchStream`]: an answer. Dropping it, or [`Canceller::cancel`], stops the work.
+//! - [`Statistics`]: what a statement has read, and what it could skip.
 //! - [`Parameters`]: values for `$name`.
 
 mod convert;

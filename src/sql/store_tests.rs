@@ -1,5 +1,5 @@
-//! Tables of a store against the same rows in Parquet files read by DataFusion: every answer is the
-//! same, and what need not be read is not.
+//! Compares tables of a store with the same rows in Parquet files read by DataFusion: every answer
+//! is the same, and what can be skipped is not read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::store::{Store, TableOptions};
 
 const ROWS: i64 = 40_000;
 
-/// `n`th value of a fixed random sequence.
+/// The `n`th value of a fixed random sequence.
 fn noise(n: i64) -> u64 {
     let mut x = (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678;
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -42,8 +42,8 @@ fn column<T, A: FromIterator<Option<T>> + arrow_array::Array + 'static>(
     Arc::new(range.map(one).collect::<A>())
 }
 
-/// Rows in which sorted, clustered, constant and random columns stand side by side. `late` has
-/// another integer type for `small` and a column more.
+/// Rows with sorted, clustered, constant and random columns. `late` rows have another integer type
+/// for `small`, and one more column.
 fn batch(range: std::ops::Range<i64>, late: bool) -> RecordBatch {
     let r = || range.clone();
     let specials = [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, -1.5, 2.25, 1e300];
@@ -140,7 +140,7 @@ impl Both {
             &SessionOptions { threads: Some(2), ..SessionOptions::default() },
         )
         .unwrap();
-        // Statistics of Parquet leave out NaN; behind a limit DataFusion's operators see every row.
+        // Parquet's statistics ignore NaN; behind a limit, DataFusion's operators see every row.
         let view = format!(
             "SET datafusion.execution.collect_statistics = false;
              CREATE VIEW p AS SELECT * FROM (SELECT *, NULL::bigint AS extra FROM '{}'
@@ -181,7 +181,8 @@ fn answers_are_those_of_datafusion() {
         "SELECT avg(small), count(DISTINCT word), count(DISTINCT small) FROM @",
         "SELECT word, count(*), sum(small) FROM @ GROUP BY word ORDER BY word",
         "SELECT extra, count(*) FROM @ GROUP BY extra ORDER BY extra",
-        "SELECT a.id, b.word FROM @ a JOIN @ b ON a.id = b.small WHERE a.id BETWEEN 3 AND 6 ORDER BY a.id, b.word LIMIT 50",
+        "SELECT a.id, b.word FROM @ a JOIN @ b ON a.id = b.small WHERE a.id BETWEEN 3 AND 6 ORDER \
+         BY a.id, b.word LIMIT 50",
         "SELECT count(*) FROM (SELECT * FROM @ LIMIT 1234)",
         "SELECT 1 FROM @ WHERE id < 3",
         "SELECT id FROM @ WHERE id > 100 ORDER BY id LIMIT 7",
@@ -249,7 +250,7 @@ fn filters_are_those_of_datafusion() {
 }
 
 #[test]
-fn what_need_not_be_read_is_not() {
+fn what_can_be_skipped_is_not_read() {
     let both = Both::new();
     rows(&both.session, "SET sty.native = off", &[]).unwrap();
     for sql in ["SELECT count(*) FROM t", "SELECT min(id), max(word), count(extra) FROM t"] {
@@ -262,7 +263,7 @@ fn what_need_not_be_read_is_not() {
         plan.contains("at@1 < 253402214400000000") && plan.contains("pruned_by=[at]"),
         "{plan}"
     );
-    // Doubtful extremes are looked at.
+    // An uncertain maximum is read.
     assert!(both.explain("EXPLAIN SELECT max(float) FROM t").contains("StoreScan"));
     let plan = both.explain("EXPLAIN ANALYZE SELECT word FROM t WHERE id BETWEEN 12000 AND 12010");
     // Segments of 16,384 rows, blocks of 2,048: one block of one segment is left.
@@ -278,7 +279,7 @@ fn what_need_not_be_read_is_not() {
     assert!(plan.contains("blocks_read=1") || plan.contains("blocks_read=2"), "{plan}");
 }
 
-/// What EXPLAIN ANALYZE counted at the scans, the largest.
+/// The largest count of this name at the scans in EXPLAIN ANALYZE.
 fn counted(plan: &str, what: &str) -> u64 {
     let what = format!("{what}=");
     let values = plan.split(&what).skip(1);
@@ -299,13 +300,13 @@ fn scans_take_what_operators_above_find_out() {
         assert_eq!(counted(&plan, "rows_selected"), 2, "{plan}");
         both.same(&format!("{join} ORDER BY 1").replace("FROM t", "FROM @"));
     }
-    // Keys of a dictionary are looked up once, not for each row.
+    // Keys of a dictionary are looked up once per value, not per row.
     let join =
         "SELECT count(small) FROM @ JOIN (VALUES ('blue-7'), ('cyan-3')) AS k(key) ON word = key";
     let plan = both.explain(&format!("EXPLAIN ANALYZE {}", join.replace('@', "t")));
     assert!(plan.contains("filter_1_blocks_by_code_"), "{plan}");
     both.same(join);
-    // Rows that have no key must come through where they are asked for.
+    // Rows without a key must come through a join that preserves them.
     both.same(
         "SELECT count(*), count(key) FROM @ LEFT JOIN (VALUES (12345)) AS k(key) ON id = key",
     );
@@ -313,16 +314,17 @@ fn scans_take_what_operators_above_find_out() {
         "SELECT count(*) FROM @ WHERE id NOT IN (SELECT small FROM @ WHERE small IS NOT NULL)",
     );
     both.same(
-        "SELECT a.id, b.id FROM @ AS a JOIN @ AS b ON a.id = b.small AND a.word = b.word ORDER BY 1, 2 LIMIT 50",
+        "SELECT a.id, b.id FROM @ AS a JOIN @ AS b ON a.id = b.small AND a.word = b.word ORDER BY \
+         1, 2 LIMIT 50",
     );
-    // A join takes both zeros for one.
+    // To a join, both zeros are equal.
     both.same("SELECT count(*) FROM @ JOIN (VALUES (0.0), (-1.5)) AS k(key) ON float = key");
     both.same(
         "SELECT count(*) FROM @ WHERE float IN (SELECT DISTINCT float FROM @ WHERE id > 39000)",
     );
-    // The first rows of an order above a join.
-    let top = "SELECT a.id, b.extra FROM @ AS a JOIN (SELECT DISTINCT extra FROM @) AS b ON a.extra = b.extra \
-               ORDER BY a.id DESC LIMIT 3";
+    // The first rows of a sort above a join.
+    let top = "SELECT a.id, b.extra FROM @ AS a JOIN (SELECT DISTINCT extra FROM @) AS b \
+        ON a.extra = b.extra ORDER BY a.id DESC LIMIT 3";
     let plan = both.explain(&format!("EXPLAIN {}", top.replace('@', "t")));
     assert!(plan.contains("dynamic=[DynamicFilter [ empty ], DynamicFilter [ empty ]]"), "{plan}");
     both.same(top);
@@ -335,7 +337,7 @@ fn what_is_stored_in_order_is_not_sorted() {
     for (sql, sorts, scan) in [
         (all.to_owned(), false, ""),
         (format!("{all} DESC"), false, ", backwards"),
-        // No two rows have the same number: what comes after it decides nothing.
+        // `id` is unique, so the keys after it do not matter.
         (format!("{all}, word DESC"), false, ""),
         ("SELECT id, at FROM @ ORDER BY at, id".to_owned(), true, ", best_first=at ASC NULLS LAST"),
         (
@@ -350,7 +352,7 @@ fn what_is_stored_in_order_is_not_sorted() {
         assert!(plan.contains(scan), "{sql}\n{plan}");
         both.same(&sql);
     }
-    // What a filter compares with is known before the scan begins.
+    // The value that a filter compares with is known before the scan begins.
     let above =
         "SELECT id, word FROM @ WHERE id > (SELECT avg(id) FROM @) ORDER BY id DESC LIMIT 4";
     let plan = both.explain(&format!("EXPLAIN ANALYZE {}", above.replace('@', "t")));
@@ -359,12 +361,13 @@ fn what_is_stored_in_order_is_not_sorted() {
     assert_eq!(counted(scan, "blocks_read"), 1, "{plan}");
     both.same(above);
     both.same(
-        "SELECT count(*) FROM @ WHERE word = (SELECT max(word) FROM @) OR small > (SELECT avg(small) FROM @)",
+        "SELECT count(*) FROM @ WHERE word = (SELECT max(word) FROM @) OR small > (SELECT \
+         avg(small) FROM @)",
     );
     both.same(
         "SELECT count(*) FROM @ WHERE id > (SELECT id FROM @ WHERE id < 0) AND random() >= 0",
     );
-    // Windows and merges stand on the same promise.
+    // Windows and merges rely on the same order.
     both.same(
         "SELECT id, row_number() OVER (ORDER BY id DESC) FROM @ WHERE id % 7 = 0 ORDER BY id",
     );
@@ -388,8 +391,8 @@ fn names_of_tables() {
     assert!(rows(&both.session, "INSERT INTO t VALUES (1)", &[]).is_err());
 }
 
-/// A limit that splits groups until partitions have a row each must not make batches of a row each,
-/// whose buffers an operator above would pay for.
+/// A memory limit that splits groups into partitions of one row each must not make batches of one
+/// row each, whose buffers an operator above would pay for.
 #[test]
 fn groups_in_little_memory_come_out_in_large_batches() {
     let dir = tempfile::tempdir().unwrap();
@@ -424,8 +427,8 @@ fn groups_in_little_memory_come_out_in_large_batches() {
     assert!(sorted.is_sorted());
 }
 
-/// Segments that are each sorted, and overlap, are merged; so are the few that compaction leaves,
-/// which do not.
+/// Sorted segments that overlap are merged; so are the few segments that compaction leaves, which
+/// do not overlap.
 #[test]
 fn sorted_segments_are_merged_and_not_sorted_again() {
     let both = Both::new();

@@ -8,7 +8,7 @@ fn session() -> Session {
     Session::new(&SessionOptions { threads: Some(2), ..SessionOptions::default() }).unwrap()
 }
 
-/// Cells of the answer to the last statement, rows by `|`.
+/// The rows of the answer to the last statement, cells separated by `|`.
 pub(super) fn rows(session: &Session, sql: &str, parameters: &[&str]) -> Result<Vec<String>> {
     let mut values = Parameters::default();
     parameters.iter().try_for_each(|p| values.add(p))?;
@@ -142,7 +142,8 @@ fn the_memory_limit_is_one_of_our_errors() {
         ..SessionOptions::default()
     };
     let session = Session::new(&options).unwrap();
-    let sql = "SELECT count(*) FROM generate_series(1, 999999) a(x) JOIN generate_series(1, 999999) b(y) ON x = y";
+    let sql = "SELECT count(*) FROM generate_series(1, 999999) a(x) JOIN generate_series(1, \
+        999999) b(y) ON x = y";
     let error = rows(&session, sql, &[]).unwrap_err();
     assert!(matches!(error, Error::LimitExceeded(_)), "{error}");
 }
@@ -163,7 +164,7 @@ fn a_cancelled_session_stops() {
     waiting.join().unwrap();
     canceller.reset();
     assert_eq!(rows(&session, "SELECT 1", &[]).unwrap(), ["1"]);
-    // A dropped stream leaves nothing running that the session would wait for.
+    // After a stream is dropped, nothing runs on that the session would wait for.
     let statements = session.parse("SELECT x FROM generate_series(1, 10000000000) a(x)").unwrap();
     let mut stream = session.execute(&statements[0], &Parameters::default()).unwrap();
     assert!(stream.next().unwrap().unwrap().num_rows() > 0);
@@ -250,7 +251,7 @@ fn text_files_have_the_types_of_ingest() {
     }
     write("a2.csv", text.as_bytes());
     assert_eq!(query("SELECT count(*) FROM '@/a*.csv'").unwrap(), ["60000"]);
-    // A type that only the last row shows, and one that nothing can hold.
+    // The last row has a wider type, or a value that fits no common type.
     write("late.csv", format!("{text}30000.5,n,2024-01-01\n").as_bytes());
     assert_eq!(query("SELECT max(id) FROM '@/late.csv'").unwrap(), ["30000.5"]);
     write("bad.csv", format!("{text}x,n,2024-01-01\n").as_bytes());

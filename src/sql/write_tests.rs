@@ -1,4 +1,4 @@
-//! CREATE TABLE and INSERT: all or nothing, whatever fails, and what is and is not left behind.
+//! CREATE TABLE and INSERT: all or nothing, whatever fails, and what they leave behind.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn options() -> SessionOptions {
     SessionOptions { threads: Some(2), create: true, ..SessionOptions::default() }
 }
 
-fn over(disk: &SimulatedDisk) -> Session {
+fn session_on(disk: &SimulatedDisk) -> Session {
     Session::open(&Store::open_with(Arc::new(disk.clone()), ROOT), &options()).unwrap()
 }
 
@@ -30,9 +30,9 @@ const CREATE: &str =
     "CREATE TABLE t (a BIGINT NOT NULL, b TEXT) AS SELECT value, 'x' FROM generate_series(1, 9)";
 const INSERT: &str = "INSERT INTO t SELECT a + 10, b FROM t";
 
-/// What the store holds afterwards, asked by another session.
-fn held(disk: &SimulatedDisk) -> String {
-    match rows(&over(disk), "SELECT count(*), sum(a) FROM t", &[]) {
+/// What the store holds afterwards, as another session sees it.
+fn contents(disk: &SimulatedDisk) -> String {
+    match rows(&session_on(disk), "SELECT count(*), sum(a) FROM t", &[]) {
         Ok(answer) => answer.concat(),
         Err(Error::NotFound(_)) => "none".into(),
         Err(error) => panic!("{error}"),
@@ -45,29 +45,29 @@ fn a_statement_is_all_or_nothing_whatever_call_fails() {
         let prepared = || {
             let disk = fresh();
             if sql == INSERT {
-                rows(&over(&disk), CREATE, &[]).unwrap();
+                rows(&session_on(&disk), CREATE, &[]).unwrap();
             }
             disk.set_fault(None);
             disk
         };
         let disk = prepared();
-        rows(&over(&disk), sql, &[]).unwrap();
+        rows(&session_on(&disk), sql, &[]).unwrap();
         let calls = disk.calls();
         assert!(calls > 10);
         disk.lose_power(PowerLoss::Nothing);
-        assert_eq!(held(&disk), after, "what is reported survives");
+        assert_eq!(contents(&disk), after, "what is reported survives");
         for at in 1..=calls {
             let disk = prepared();
-            let session = over(&disk);
+            let session = session_on(&disk);
             disk.set_fault(Some(Fault { at, forever: true, after_effect: false }));
             let done = rows(&session, sql, &[]);
             disk.set_fault(None);
             drop(session);
             disk.lose_power(PowerLoss::Some(at));
-            let held = held(&disk);
+            let contents = contents(&disk);
             assert!(
-                held == after || done.is_err() && held == before,
-                "{sql}: call {at}: {done:?}, {held}"
+                contents == after || done.is_err() && contents == before,
+                "{sql}: call {at}: {done:?}, {contents}"
             );
         }
     }
@@ -76,7 +76,7 @@ fn a_statement_is_all_or_nothing_whatever_call_fails() {
 #[test]
 fn a_statement_that_fails_leaves_nothing() {
     let disk = fresh();
-    let session = over(&disk);
+    let session = session_on(&disk);
     for sql in [
         "CREATE TABLE u AS SELECT 1 / (value - 9000) AS a FROM generate_series(1, 10000)",
         "CREATE TABLE u (a INT, b INT DEFAULT 1)",
@@ -109,7 +109,7 @@ fn session_store(disk: &SimulatedDisk) -> Store {
 #[test]
 fn one_writer_at_a_time() {
     let disk = fresh();
-    let session = over(&disk);
+    let session = session_on(&disk);
     rows(&session, CREATE, &[]).unwrap();
     let other = session_store(&disk).table("t").unwrap().writer(None).unwrap();
     let error = rows(&session, INSERT, &[]).unwrap_err();
@@ -121,7 +121,7 @@ fn one_writer_at_a_time() {
 #[test]
 fn a_cancelled_insert_has_cleaned_up_when_it_returns() {
     let disk = fresh();
-    let session = over(&disk);
+    let session = session_on(&disk);
     rows(&session, CREATE, &[]).unwrap();
     let files = disk.files();
     let canceller = session.canceller();
@@ -140,7 +140,7 @@ fn a_cancelled_insert_has_cleaned_up_when_it_returns() {
 #[test]
 fn parameters_and_prepared_statements_write() {
     let disk = fresh();
-    let session = over(&disk);
+    let session = session_on(&disk);
     rows(&session, "CREATE TABLE t AS SELECT $n AS a, $w AS b", &["n=7", "w=seven"]).unwrap();
     assert_eq!(
         rows(&session, "INSERT INTO t VALUES ($n, $w), (9, 'nine')", &["n=8", "w=eight"]).unwrap(),
@@ -149,7 +149,7 @@ fn parameters_and_prepared_statements_write() {
     rows(&session, "PREPARE more AS INSERT INTO t SELECT a + 100, b FROM t WHERE a > 7", &[])
         .unwrap();
     assert_eq!(rows(&session, "EXECUTE more", &[]).unwrap(), ["2"]);
-    // What is prepared is as exact as what is run at once.
+    // A prepared statement is as exact as one that runs at once.
     rows(&session, "PREPARE cut AS INSERT INTO t VALUES ($1, 'x')", &[]).unwrap();
     let error = rows(&session, "EXECUTE cut(2.5)", &[]).unwrap_err().to_string();
     assert!(error.contains("column 'a' is int64, which does not hold 2.5 as it is"), "{error}");
@@ -164,13 +164,13 @@ fn parameters_and_prepared_statements_write() {
 #[test]
 fn an_insert_can_be_explained_and_is_not_run() {
     let disk = fresh();
-    let session = over(&disk);
+    let session = session_on(&disk);
     rows(&session, CREATE, &[]).unwrap();
     let plan = rows(&session, "EXPLAIN INSERT INTO t SELECT a, b FROM t WHERE a > 3", &[])
         .unwrap()
         .concat();
     assert!(plan.contains("StoreScan"), "{plan}");
-    assert_eq!(held(&disk), "9|45");
+    assert_eq!(contents(&disk), "9|45");
 }
 
 /// A session that is not allowed to make a store.
@@ -178,9 +178,12 @@ fn an_insert_can_be_explained_and_is_not_run() {
 fn a_store_that_is_not_there_is_said_so() {
     let disk = fresh();
     let strict = SessionOptions { create: false, ..options() };
-    let missing = |result: Result<()>| matches!(&result, Err(Error::NotFound(what)) if what.contains("no store at"));
+    let missing = |result: Result<()>| match &result {
+        Err(Error::NotFound(what)) => what.contains("no store at"),
+        _ => false,
+    };
     assert!(missing(Session::open(&session_store(&disk), &strict).map(drop)));
-    let session = over(&disk);
+    let session = session_on(&disk);
     for sql in ["SELECT 1", "SELECT * FROM t", "EXPLAIN SELECT 1", "CREATE VIEW v AS SELECT 1"] {
         let run = session.run(sql, &Parameters::default(), |mut stream| {
             stream.try_for_each(|batch| batch.map(drop))

@@ -1,4 +1,4 @@
-//! A store that is asked everything twice: with the executor, and with DataFusion's operators
+//! A store in which every query runs twice: with the executor, and with DataFusion's operators
 //! alone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +18,7 @@ pub(crate) struct Both {
 }
 
 impl Both {
-    /// Sessions over the store at a path, which need not be there yet.
+    /// Opens sessions over the store at a path, which need not exist yet.
     pub(crate) fn open(store: &Path, threads: usize) -> Both {
         let options = SessionOptions {
             threads: Some(threads),
@@ -32,12 +32,12 @@ impl Both {
         both
     }
 
-    /// What a statement that changes something answers, done once.
+    /// Runs a statement that changes something, once.
     pub(crate) fn change(&self, sql: &str) -> Answer {
         ask(&self.on, sql)
     }
 
-    /// What a statement answers with the executor, and without.
+    /// The answers to a statement with and without the executor.
     pub(crate) fn ask(&self, sql: &str) -> [Answer; 2] {
         [ask(&self.on, sql), ask(&self.off, sql)]
     }

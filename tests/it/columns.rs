@@ -1,5 +1,5 @@
-//! Columns of golden files: values that depend on type, shape and row alone, never on a library's
-//! generator, so that they can be computed again by any later version.
+//! Columns of golden files: values that depend only on type, shape and row, not on a library's
+//! generator, so that any later version can compute them again.
 
 use std::sync::Arc;
 
@@ -37,10 +37,10 @@ pub(crate) const TYPES: [&str; 20] = [
     "binary",
 ];
 
-/// How many shapes there are, but for [`LONG`].
+/// The number of shapes besides [`LONG`].
 pub(crate) const SHAPES: usize = 8;
 
-/// Long strings, equal but for one: several chunks of a buffer that compress to little.
+/// Long strings that are equal except for one: several chunks of a buffer that compress well.
 pub(crate) const LONG: usize = 8;
 
 /// Row `i` of a column of this shape; `None` is null.
@@ -66,7 +66,7 @@ fn text(shape: usize, word: u64) -> String {
     match shape {
         0 => format!("request {word} served from the {name} cache"),
         1 | 2 => name.to_string(),
-        // A mark and a little-endian double, as in hexadecimal WKB.
+        // A byte-order flag and a little-endian double, as in hexadecimal WKB.
         3 => format!("01{:016X}", (word as f64 / 1e6).to_bits().swap_bytes()),
         4 => "the same everywhere".to_string(),
         5 => {
@@ -162,7 +162,7 @@ pub(crate) fn open(bytes: &[u8]) -> stylobate::Result<Segment> {
     Segment::open(Arc::new(Mapped::from_bytes(bytes)), "golden.sty", 0, bytes.len() as u64)
 }
 
-/// Every block of every column that `input` has, decoded.
+/// Decodes every block of every column that `input` has.
 pub(crate) fn read_all(bytes: &[u8], input: &SegmentInput) -> stylobate::Result<Vec<ArrayRef>> {
     let segment = open(bytes)?;
     let mut arrays = Vec::new();
@@ -176,7 +176,7 @@ pub(crate) fn read_all(bytes: &[u8], input: &SegmentInput) -> stylobate::Result<
     Ok(arrays)
 }
 
-/// What [`read_all`] has to give.
+/// What [`read_all`] has to return.
 pub(crate) fn expected(input: &SegmentInput) -> Vec<ArrayRef> {
     let blocks = |column: &InputColumn| -> Vec<ArrayRef> {
         let starts = (0..input.rows).step_by(input.block_rows);
@@ -185,7 +185,7 @@ pub(crate) fn expected(input: &SegmentInput) -> Vec<ArrayRef> {
     input.columns.iter().flat_map(blocks).collect()
 }
 
-/// Bit for bit, NaN payloads too, where there are values.
+/// Compares bit for bit, with NaN payloads, where there are values.
 pub(crate) fn assert_same(a: &[ArrayRef], b: &[ArrayRef], what: &str) {
     assert_eq!(a.len(), b.len(), "{what}");
     for (i, (a, b)) in a.iter().zip(b).enumerate() {

@@ -1,7 +1,7 @@
-//! Damaged golden segments give an error or the right answer: no panic, no wrong value, no memory
-//! on a false promise.
+//! A damaged golden segment gives an error or the right answer: no panic, no wrong value, no memory
+//! allocated for a false length.
 //!
-//! `STY_DAMAGE=n` tries n times as much.
+//! `STY_DAMAGE=n` makes n times as many attempts.
 
 use arrow_array::{Array, ArrayRef};
 use stylobate::block::{self, Stats};
@@ -12,8 +12,8 @@ use stylobate::segment::{BlockPlace, ColumnRecord, Footer};
 use crate::columns::{assert_same, expected, open, read_all};
 use crate::golden::all;
 
-/// How many flips and cuts to try on a file of so many rows, spread over it: fewer where reading
-/// takes longer.
+/// The number of bit flips and truncations to try on a file of `rows` rows, spread over the file:
+/// fewer where reading takes longer.
 fn tries(rows: usize) -> usize {
     1200 * 300 / rows.max(300) * effort()
 }
@@ -55,8 +55,8 @@ fn truncated_segments_are_refused() {
     }
 }
 
-/// No length in a damaged file made us hold much more than the file could have earned. (Linux tells
-/// the peak.)
+/// No length in a damaged file made us allocate much more than the file could justify. (Only Linux
+/// reports the peak.)
 fn assert_little_memory() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status
@@ -65,8 +65,8 @@ fn assert_little_memory() {
     assert!(peak.unwrap_or(0) < 256 << 10, "{peak:?} KiB of memory at the peak");
 }
 
-/// Decodes a block without comparing checksums, as after a mapped byte changed under the reader, or
-/// as a hostile writer would have it.
+/// Decodes a block without comparing checksums, as if a mapped byte changed under the reader, or a
+/// hostile writer had made the file.
 fn decode(
     bytes: &[u8],
     place: &BlockPlace,
@@ -87,9 +87,8 @@ fn decode(
     }
 }
 
-/// Changes to a block, one at a time: every bit of its head (but a long head only in part), every
-/// byte of it to values at the edges, some bits of the payload, and a few bytes of the head at
-/// once.
+/// Changes to a block, one at a time: every bit of its head (or part of a long head), every byte of
+/// the head set to extreme values, some bits of the payload, and a few bytes of the head at once.
 fn changes(head: usize, all: usize) -> Vec<Vec<(usize, u8)>> {
     let step = 1 + head / (80 * effort());
     let mut changes: Vec<Vec<(usize, u8)>> = Vec::new();
@@ -110,7 +109,7 @@ fn changes(head: usize, all: usize) -> Vec<Vec<(usize, u8)>> {
     changes
 }
 
-/// What remains when checksums do not help.
+/// Damage against which checksums do not help.
 #[test]
 fn decoders_stand_any_bytes() {
     for golden in all() {
@@ -138,7 +137,7 @@ fn decoders_stand_any_bytes() {
     assert_little_memory();
 }
 
-/// Footers and column records of a hostile writer, who puts the checksums right.
+/// Footers and column records of a hostile writer, who fixes the checksums.
 #[test]
 fn footers_and_records_stand_any_bytes() {
     for golden in all() {

@@ -1,5 +1,5 @@
-//! The worked example of `format-spec/example.md`: its bytes are what the library writes, and read
-//! as the page says.
+//! The worked example of `format-spec/example.md`: its bytes are what the library writes, and are
+//! read as the page says.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use stylobate::segment::writer::{InputColumn, SegmentInput, encode};
 
 use crate::columns::{assert_same, bytes_of, read_all};
 
-/// The bytes of all fenced blocks marked `hex`: an offset, bytes, and behind a bar what they mean.
+/// The bytes of all fenced blocks marked `hex`: an offset, bytes, and after a bar their meaning.
 fn bytes_of_page(page: &str) -> Vec<u8> {
     let (mut bytes, mut inside) = (Vec::new(), false);
     for line in page.lines() {

@@ -1,8 +1,8 @@
 //! Golden files: segments as version 1 of the format writes them, read by every later version.
 //!
-//! `STY_WRITE_GOLDEN=1 cargo test --no-default-features --test it` writes them anew. Do that only
-//! while the version has not been released; afterwards a new version gets a directory of its own,
-//! and these files stay as they are.
+//! `STY_WRITE_GOLDEN=1 cargo test --no-default-features --test it` writes them again. Do that only
+//! while the version is not released; afterwards a new version gets a directory of its own, and
+//! these files stay as they are.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ impl Golden {
     }
 }
 
-/// Every type under each profile, in other shapes each time.
+/// Every type under each profile, each time with other shapes.
 fn profiles() -> impl Iterator<Item = Golden> {
     [Profile::Fast, Profile::Balanced, Profile::Small].into_iter().enumerate().map(
         |(p, profile)| {
@@ -52,7 +52,7 @@ fn profiles() -> impl Iterator<Item = Golden> {
     )
 }
 
-/// Every encoding, forced where it can hold the values: a full vector and a short one.
+/// Every encoding, forced on values that it can hold: a full vector and a short one.
 fn encodings() -> impl Iterator<Item = Golden> {
     Encoding::ALL.iter().map(|&encoding| {
         let (types, shapes): (&[&str], &[usize]) = match encoding {
@@ -157,9 +157,9 @@ fn golden_files_cover_every_encoding() {
     }
 }
 
-/// The same rows and options give the same bytes, today as when version 1 was fixed. A better
-/// choice of encodings is no break of the format, but changes these files: write them anew, and
-/// look at what grew.
+/// The same rows and options give the same bytes today as when version 1 was fixed. A better choice
+/// of encodings does not break the format, but changes these files: write them again, and look at
+/// what grew.
 #[test]
 fn todays_writer_writes_the_golden_bytes() {
     for golden in all() {

@@ -1,4 +1,4 @@
-//! Ingest through the library: what is appended, widened, refused, and what a refusal leaves
+//! Ingest through the library: what is appended, widened or refused, and what a refusal leaves
 //! behind.
 
 use std::fmt::Write as _;
@@ -96,8 +96,8 @@ fn what_was_guessed_is_reported_once() {
     assert_eq!(report.unwrap().guesses, []);
 }
 
-/// First values, type of the first load if it is to be fixed, later values, the type of the table
-/// afterwards, all values then.
+/// First values, type of the first load if it is fixed, later values, type of the table afterwards,
+/// all values then.
 type Widening = (&'static str, Option<&'static str>, &'static str, &'static str, [&'static str; 3]);
 
 const WIDENINGS: [Widening; 8] = [
@@ -170,7 +170,7 @@ fn numbered(rows: usize, value: impl Fn(usize) -> String) -> String {
     csv
 }
 
-/// Segments close as early as a limit can make them.
+/// Segments are closed as early as a limit can make them.
 fn small_segments() -> LoadOptions {
     LoadOptions { memory_limit: Some(1), ..options() }
 }
@@ -222,7 +222,7 @@ fn the_number_of_threads_does_not_change_a_byte() {
     assert!(segment_bytes(&db.table("one")) == segment_bytes(&db.table("four")));
 }
 
-/// The message of a refusal that must leave the table as it is.
+/// The message of a refusal, which must leave the table as it is.
 fn refused(db: &Database, inputs: Vec<Input>, options: &LoadOptions) -> String {
     let t = db.table("t");
     let state = || {
@@ -255,7 +255,7 @@ fn a_type_that_does_not_fit_is_refused_with_the_reason() {
         let db = Database::new();
         db.load_text("t", &format!("v\n{first}\n")).unwrap();
         if types[0].is_empty() {
-            // Anything is text where the column is text.
+            // Anything fits a text column.
             db.load_text("t", &format!("v\n{later}\n")).unwrap();
             assert_eq!(values(&db.table("t"), "v"), [first, later]);
             continue;
@@ -371,10 +371,10 @@ fn leading_zeros_stay_text() {
     let t = db.table("t");
     assert_eq!(schema(&t), ["zip: utf8", "n: int64"]);
     assert_eq!(values(&t, "zip"), ["007", "12345"]);
-    // A later file with nothing but digits is text too, for the column is.
+    // In a text column, a later file with only digits is text too.
     db.load_text("t", "zip,n\n10001,3\n").unwrap();
     assert_eq!(values(&t, "zip"), ["007", "12345", "10001"]);
-    // And where the column is of numbers, such a text is no number.
+    // And in a number column, such a text is not a number.
     assert!(refused(&db, vec![text("zip,n\n1,008\n")], &options()).contains("'n'"));
 }
 
@@ -406,7 +406,7 @@ fn compressed_and_tab_separated_files_are_recognised() {
         db.file("in/1.tsv", first),
         db.file("in/2.tsv.gz", &gzip(second)),
         db.file("in/3.tsv.zst", &zstd::encode_all(first, 3).unwrap()),
-        // Several members, as `cat a.gz b.gz` makes them, and a name that says nothing of the
+        // Several members, as `cat a.gz b.gz` makes them, under a name that says nothing about the
         // compression.
         db.file("in/4.tsv", &[gzip(b"a\tb\n3\tw\n"), gzip(b"4\tv\n")].concat()),
     ];
@@ -474,10 +474,10 @@ fn rows_of_nothing_are_rows() {
     let report = db.load_text("t", "only\n\n\nx\n\n").unwrap();
     assert_eq!(report.rows_stored, 4);
     assert_eq!(values(&db.table("t"), "only"), ["∅", "∅", "x", "∅"]);
-    // A file without a byte adds nothing where the columns are known.
+    // An empty file adds nothing if the columns are known.
     assert_eq!(db.load_text("t", "").unwrap().rows_stored, 0);
     assert!(db.load_text("new", "").unwrap_err().to_string().contains("is empty"));
-    // A header alone makes the columns and no segment.
+    // A header alone gives the table its columns, but no segment.
     let report = db.load_text("u", "a,b\n").unwrap();
     assert_eq!((report.rows_stored, report.segments), (0, 0));
     assert_eq!(schema(&db.table("u")), ["a: null", "b: null"]);

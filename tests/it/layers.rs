@@ -1,5 +1,5 @@
-//! Folders import only from those before them: of `src/` in the order of `lib.rs`, of `sql/` in the
-//! order of `ROOMS`.
+//! Folders import only from those before them: folders of `src/` in the order of `lib.rs`, folders
+//! of `sql/` in the order of `SQL_FOLDERS`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ const FOLDERS: [&str; 15] = [
 ];
 
 /// The folders and files of `src/sql/`, from the bottom.
-const ROOMS: [&str; 12] = [
+const SQL_FOLDERS: [&str; 12] = [
     "convert",
     "walks",
     "types",
@@ -49,21 +49,23 @@ const QUERY: [&str; 15] = [
 #[test]
 fn folders_import_only_from_those_before_them() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut wrong = upward(&source, "crate::", &FOLDERS);
-    wrong.extend(upward(&source.join("query"), "crate::query::", &QUERY));
-    wrong.extend(upward(&source.join("sql"), "crate::sql::", &ROOMS));
+    let mut wrong = upward_imports(&source, "crate::", &FOLDERS);
+    wrong.extend(upward_imports(&source.join("query"), "crate::query::", &QUERY));
+    wrong.extend(upward_imports(&source.join("sql"), "crate::sql::", &SQL_FOLDERS));
     assert!(wrong.is_empty(), "imports from above:\n{}", wrong.join("\n"));
 }
 
-/// What files of a folder import from its parts that come later than their own.
-fn upward(folder: &Path, prefix: &str, order: &[&str]) -> Vec<String> {
-    let place = |part: &str| order.iter().position(|known| *known == part);
-    let parts: BTreeSet<String> = children(folder).iter().map(|path| part(path)).collect();
-    let unplaced = parts.iter().filter(|part| place(part).is_none() && !is_root_or_test(part));
+/// Imports in a folder's parts from parts that come later.
+fn upward_imports(folder: &Path, prefix: &str, order: &[&str]) -> Vec<String> {
+    let place = |module_name: &str| order.iter().position(|known| *known == module_name);
+    let parts: BTreeSet<String> = children(folder).iter().map(|path| module_name(path)).collect();
+    let unplaced = parts
+        .iter()
+        .filter(|module_name| place(module_name).is_none() && !is_root_or_test(module_name));
     let mut wrong: Vec<String> =
-        unplaced.map(|part| format!("{part} has no place in the order")).collect();
+        unplaced.map(|module_name| format!("{module_name} has no place in the order")).collect();
     for path in children(folder) {
-        let Some(own) = place(&part(&path)) else { continue };
+        let Some(own) = place(&module_name(&path)) else { continue };
         for file in files(&path) {
             let text = fs::read_to_string(&file).unwrap();
             let above = imports(&text, prefix)
@@ -75,8 +77,8 @@ fn upward(folder: &Path, prefix: &str, order: &[&str]) -> Vec<String> {
     wrong
 }
 
-fn is_root_or_test(part: &str) -> bool {
-    matches!(part, "lib" | "mod" | "tests") || part.ends_with("_tests")
+fn is_root_or_test(module_name: &str) -> bool {
+    matches!(module_name, "lib" | "mod" | "tests") || module_name.ends_with("_tests")
 }
 
 fn children(folder: &Path) -> Vec<PathBuf> {
@@ -84,7 +86,7 @@ fn children(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The module that a file or folder is.
-fn part(path: &Path) -> String {
+fn module_name(path: &Path) -> String {
     path.file_stem().unwrap().to_string_lossy().into_owned()
 }
 
@@ -93,12 +95,12 @@ fn files(path: &Path) -> Vec<PathBuf> {
     if path.is_dir() {
         return children(path).iter().flat_map(|child| files(child)).collect();
     }
-    let is_test = is_root_or_test(&part(path)) && part(path) != "mod";
+    let is_test = is_root_or_test(&module_name(path)) && module_name(path) != "mod";
     if is_test { Vec::new() } else { vec![path.to_path_buf()] }
 }
 
-/// The names that come right after a prefix in what stands before the tests of a file: `crate::a`
-/// and `crate::{a, b}`.
+/// The names right after a prefix in a file's code before its tests: `crate::a` and `crate::{a,
+/// b}`.
 fn imports(text: &str, prefix: &str) -> BTreeSet<String> {
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let mut names = BTreeSet::new();

@@ -10,7 +10,7 @@ use stylobate::ingest::sources::{Input, expand};
 use stylobate::model::{DataType, Schema};
 use stylobate::store::{Snapshot, Store, Table, TableOptions};
 
-/// A store that is gone after the test.
+/// A store that is removed after the test.
 pub(crate) struct Database {
     pub(crate) directory: tempfile::TempDir,
 }
@@ -24,7 +24,7 @@ impl Database {
         Store::open(self.directory.path().join("db")).table(name).unwrap()
     }
 
-    /// A file beside the store.
+    /// The path of a file beside the store.
     pub(crate) fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.directory.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -47,7 +47,7 @@ impl Database {
         self.load(table, vec![text(csv)], &options())
     }
 
-    /// Loads what these arguments of a command line name.
+    /// Loads the files that these arguments of a command line name.
     pub(crate) fn load_files(&self, table: &str, arguments: &[PathBuf]) -> Result<LoadReport> {
         let arguments: Vec<String> =
             arguments.iter().map(|path| path.display().to_string()).collect();
@@ -55,7 +55,7 @@ impl Database {
     }
 }
 
-/// What `sty ingest` does unless told otherwise.
+/// The defaults of `sty ingest`.
 pub(crate) fn options() -> LoadOptions {
     LoadOptions { threads: 2, ..LoadOptions::default() }
 }
@@ -83,7 +83,7 @@ pub(crate) fn stored_types(table: &Table, column: &str) -> Vec<Option<String>> {
     stored.collect()
 }
 
-/// A column's values in the table's type, block by block, in the order of the rows.
+/// A column's values in the table's type, block by block, in row order.
 pub(crate) fn each_block(snapshot: &Snapshot, column: usize, mut visit: impl FnMut(ArrayRef)) {
     let column = &snapshot.schema().columns()[column];
     for entry in &*snapshot.segments().unwrap() {
@@ -113,7 +113,7 @@ pub(crate) fn values(table: &Table, column: &str) -> Vec<String> {
     all
 }
 
-/// The bytes of every segment, in the order of the rows.
+/// The bytes of every segment, in row order.
 pub(crate) fn segment_bytes(table: &Table) -> Vec<Vec<u8>> {
     let snapshot = table.snapshot().unwrap();
     let segments = snapshot.segments().unwrap();
@@ -133,7 +133,7 @@ pub(crate) fn files_in(directory: &Path) -> Vec<String> {
     names
 }
 
-/// A type from its spelling.
+/// Parses the name of a type.
 pub(crate) fn data_type(text: &str) -> DataType {
     text.parse().unwrap()
 }

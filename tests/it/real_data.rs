@@ -1,5 +1,5 @@
-//! Real files, every value: what a table gives back is what another reader finds in the file. The
-//! files lie beside the checkout and are not part of it; without them these tests say so and pass.
+//! Every value of real files: a table returns what another reader finds in the file. The files lie
+//! beside the checkout and are not part of it; without them these tests say so and pass.
 
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ fn real_file(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Compares a column with the other reader's batches, cast to the table's type where that is
+/// Compares a column with the other reader's batches, which are cast to the table's type if that is
 /// lossless.
 fn assert_column(snapshot: &Snapshot, column: usize, batches: &[RecordBatch]) {
     let name = &*snapshot.schema().columns()[column].name;
@@ -63,7 +63,7 @@ fn flights_are_what_the_parquet_reader_gives() {
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
     let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
     let db = Database::new();
-    // Through a pipe, and with it a temporary copy.
+    // Through a pipe, for which a temporary copy is made.
     let pipe = Input::reader("pipe", Box::new(std::fs::File::open(&path).unwrap()));
     assert_eq!(
         db.load("pipe", vec![pipe], &options()).unwrap().bytes_in,
@@ -81,16 +81,23 @@ fn flights_are_what_the_parquet_reader_gives() {
 }
 
 /// The columns of the trips, in the order of the file.
-const TRIP_COLUMNS: &str = "trip_id,vendor_id,pickup_datetime,dropoff_datetime,store_and_fwd_flag,rate_code_id,\
-    pickup_longitude,pickup_latitude,dropoff_longitude,dropoff_latitude,passenger_count,trip_distance,fare_amount,\
-    extra,mta_tax,tip_amount,tolls_amount,ehail_fee,improvement_surcharge,total_amount,payment_type,trip_type,pickup,\
-    dropoff,cab_type,precipitation,snow_depth,snowfall,max_temperature,min_temperature,average_wind_speed,\
-    pickup_nyct2010_gid,pickup_ctlabel,pickup_borocode,pickup_boroname,pickup_ct2010,pickup_boroct2010,\
-    pickup_cdeligibil,pickup_ntacode,pickup_ntaname,pickup_puma,dropoff_nyct2010_gid,dropoff_ctlabel,\
-    dropoff_borocode,dropoff_boroname,dropoff_ct2010,dropoff_boroct2010,dropoff_cdeligibil,dropoff_ntacode,\
+const TRIP_COLUMNS: &str = "trip_id,vendor_id,pickup_datetime,dropoff_datetime,store_and_fwd_flag,\
+    rate_code_id,\
+    pickup_longitude,pickup_latitude,dropoff_longitude,dropoff_latitude,passenger_count,\
+    trip_distance,fare_amount,\
+    extra,mta_tax,tip_amount,tolls_amount,ehail_fee,improvement_surcharge,total_amount,\
+    payment_type,trip_type,pickup,\
+    dropoff,cab_type,precipitation,snow_depth,snowfall,max_temperature,min_temperature,\
+    average_wind_speed,\
+    pickup_nyct2010_gid,pickup_ctlabel,pickup_borocode,pickup_boroname,pickup_ct2010,\
+    pickup_boroct2010,\
+    pickup_cdeligibil,pickup_ntacode,pickup_ntaname,pickup_puma,dropoff_nyct2010_gid,\
+    dropoff_ctlabel,\
+    dropoff_borocode,dropoff_boroname,dropoff_ct2010,dropoff_boroct2010,dropoff_cdeligibil,\
+    dropoff_ntacode,\
     dropoff_ntaname,dropoff_puma";
 
-/// Types that the columns have to come out as, of those that are easily got wrong.
+/// The expected types of some columns that are easy to get wrong.
 const TRIP_TYPES: [(&str, &str); 8] = [
     ("trip_id", "int64"),
     ("pickup_datetime", "timestamp(us)"),
@@ -102,8 +109,8 @@ const TRIP_TYPES: [(&str, &str); 8] = [
     ("passenger_count", "int64"),
 ];
 
-/// The rows as `arrow-csv` reads them under this schema, with text for whatever it has no layout of
-/// ours.
+/// The rows as `arrow-csv` reads them under this schema, with text for types that `arrow-csv`
+/// formats in another way.
 fn read_csv(text: &[u8], schema: &Schema) -> Vec<RecordBatch> {
     let plain = |field: &Arc<Field>| match field.data_type() {
         ArrowType::Utf8View => Field::new(field.name(), ArrowType::Utf8, true),

@@ -1,5 +1,5 @@
-//! Every row accounted for: what is left out of an ingest, counted and written down, and what is
-//! stored all the same.
+//! Every row is accounted for: which rows an ingest rejects, counts and writes down, and which it
+//! stores all the same.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -39,14 +39,15 @@ fn good_rows_are_stored_and_bad_ones_written_down() {
     assert_eq!(values(&db.table("t"), "id"), ["1", "2", "4", "6"]);
     assert_eq!(values(&db.table("t"), "v"), ["a", "c", "d\ne", "g"]);
     let expected = format!(
-        "{HEADER}input.csv,3,id,'x' is not of type int64,\"x,b\"\ninput.csv,5,,\"1 field, expected 2\",3\n\
+        "{HEADER}input.csv,3,id,'x' is not of type int64,\"x,b\"\ninput.csv,5,,\"1 field, \
+         expected 2\",3\n\
          input.csv,8,,a quoted field does not end,\"5,\"\"f\"\n"
     );
     assert_eq!(std::fs::read_to_string(rejects_file(&db)).unwrap(), expected);
     assert_eq!(report.generation, 1);
     let shown: Vec<String> = report.first_rejects.iter().map(ToString::to_string).collect();
     assert_eq!(shown[0], "input.csv: line 3, column 'id': 'x' is not of type int64");
-    // The file can be loaded itself.
+    // The rejects file can itself be loaded.
     let again = db.load_files("bad", &[rejects_file(&db)]).unwrap();
     assert_eq!(
         (again.rows_stored, values(&db.table("bad"), "raw")),
@@ -111,7 +112,7 @@ fn a_bound_on_rejected_rows_ends_the_ingest_with_nothing_stored() {
     assert_eq!(unbounded.rows_rejected, 3);
 }
 
-/// Several chunks of text, with bad rows of every kind and good rows over several lines among them.
+/// Several chunks of text, with bad rows of every kind and good multi-line rows among them.
 fn large(rows: usize) -> String {
     let filler = "0123456789".repeat(20);
     let mut csv = String::from("id,v,w\n");
@@ -143,13 +144,13 @@ fn the_number_of_threads_changes_neither_rows_nor_rejects() {
     let one = load("one", 1);
     assert!(one == load("four", 4));
     assert!(segment_bytes(&db.table("one")) == segment_bytes(&db.table("four")));
-    // Each bad row of its kind is one, and each good one between them is stored.
+    // Each bad row is rejected alone, and each good one between bad ones is stored.
     let bad = 4 * ROWS / 500;
     assert_eq!(one.0, (ROWS - bad) as u64);
     let ids = values(&db.table("one"), "id");
     let good = (0..ROWS).filter(|i| ![17, 130, 255, 390].contains(&(i % 500)));
     assert!(good.map(|i| i.to_string()).eq(ids));
-    // In the order of the lines.
+    // Rejects are in the order of the lines.
     let lines: Vec<u64> = one
         .1
         .lines()
@@ -174,8 +175,8 @@ fn rows_are_counted_by_input() {
         .collect();
     assert_eq!(found, [(one, 2, 0, 13), (two, 3, 2, 15), (empty, 0, 0, 0)]);
     assert_eq!((report.rows_read, report.rows_rejected, report.bytes_in), (5, 2, 28));
-    // The types that the file before brought hold for the next; a later ingest keeps to the
-    // table's.
+    // The types of the first file hold for the next one; a later ingest keeps to those of the
+    // table.
     assert_eq!(schema(&db.table("t")), ["id: int64", "v: int64"]);
     let later = db.load("t", vec![text("id,v\n6,y\n7,7\n8,0.5\n")], &skip()).unwrap();
     assert_eq!((later.rows_stored, later.rows_rejected), (2, 1));
@@ -183,13 +184,13 @@ fn rows_are_counted_by_input() {
     assert_eq!(values(&db.table("t"), "v"), ["1.0", "2.0", "3.0", "7.0", "0.5"]);
 }
 
-/// A column without values where types are inferred has the type that its first values have; what
-/// does not fit that, in a chunk of its own, is rejected row by row.
+/// A column that has no values when types are inferred gets the type of its first values. Values
+/// that do not fit it, in a chunk of their own, are rejected row by row.
 #[test]
 fn a_type_found_late_holds_for_the_rest() {
     let filler = "x".repeat(2000);
     let row = |v: &str| format!("1,{filler},{v}\n");
-    // 4 MiB are some 2,100 of these rows.
+    // 4 MiB hold about 2,100 of these rows.
     let csv = format!(
         "id,f,v\n{}{}{}{}",
         row("").repeat(3000),

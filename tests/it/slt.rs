@@ -1,9 +1,9 @@
-//! The SQL test suite in `tests/slt/`: every file runs against an empty store of its own, twice,
-//! with the executor and without, and must give the same answers.
+//! The SQL test suite in `tests/slt/`: every file runs twice against an empty store of its own,
+//! with and without the executor, and must give the same answers.
 //!
-//! `STY_SLT=name` runs the files whose names contain that; `STY_SLT_COMPLETE=1` writes the answers
-//! of this build into them instead of checking, for a person to read. Labels for `onlyif` and
-//! `skipif`: `native`, `datafusion`.
+//! `STY_SLT=name` runs the files whose names contain `name`. `STY_SLT_COMPLETE=1` writes the
+//! answers of this build into the files instead of checking them, for a person to read. The labels
+//! for `onlyif` and `skipif` are `native` and `datafusion`.
 
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ impl ColumnType for Kind {
 }
 
 impl Kind {
-    fn of(data_type: &DataType) -> Kind {
+    fn from_arrow(data_type: &DataType) -> Kind {
         match data_type {
             DataType::Boolean => Kind::Bool,
             other if other.is_integer() => Kind::Integer,
@@ -87,8 +87,12 @@ impl DB for Connection {
         let mut answer = DBOutput::StatementComplete(0);
         let adds = |sql: &str| sql.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("INSERT"));
         self.0.run(sql, &Parameters::default(), |stream| {
-            let types: Vec<Kind> =
-                stream.schema().fields().iter().map(|field| Kind::of(field.data_type())).collect();
+            let types: Vec<Kind> = stream
+                .schema()
+                .fields()
+                .iter()
+                .map(|field| Kind::from_arrow(field.data_type()))
+                .collect();
             let batches = stream.collect::<Result<Vec<_>, _>>()?;
             answer = match types.as_slice() {
                 [] => DBOutput::StatementComplete(0),
@@ -105,7 +109,7 @@ impl DB for Connection {
     }
 }
 
-/// What an INSERT answers.
+/// The column of the answer to an INSERT.
 fn added(batches: &[RecordBatch]) -> u64 {
     let counts =
         batches.iter().filter_map(|batch| batch.column(0).as_any().downcast_ref::<UInt64Array>());
@@ -142,7 +146,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// Runs a file in one of the two ways, and says what is wrong.
+/// Runs a file with or without the executor, and says what is wrong.
 fn check(file: &Path, native: bool) -> Result<(), String> {
     let directory = tempfile::tempdir().unwrap();
     let store = directory.path().join("db");
@@ -174,7 +178,7 @@ fn complete<M: MakeConnection<Conn = Connection>>(
 fn sqllogictests() {
     let files = files();
     assert!(!files.is_empty(), "no file in tests/slt matches STY_SLT");
-    // Most of the time goes into waiting for the disk.
+    // Most of the time is spent waiting for the disk.
     let wrong: Vec<String> = std::thread::scope(|scope| {
         let both = |file: &Path| [true, false].map(|native| check(file, native).err());
         let running: Vec<_> = files.iter().map(|file| scope.spawn(move || both(file))).collect();

@@ -1,8 +1,8 @@
-//! The golden tables: directories as version 1 of the format writes them. `trees` has two
-//! generations behind it, a widened and an added column, a partition, and a file of two segments;
-//! `nights` an arrangement, a retention, a ledger that is partly in a file, and a record of what
-//! was written. Delete one of them in `tests/golden/v1/store` and run with `STY_WRITE_GOLDEN=1` to
-//! write it anew; its identifiers, and so its bytes, will be others.
+//! The golden tables: directories as version 1 of the format writes them. `trees` has two older
+//! generations, a widened and an added column, a partition, and a file of two segments. `nights`
+//! has an arrangement, a retention, a ledger that is partly in a file, and a record of what was
+//! written. To write one of them again, delete it in `tests/golden/v1/store` and run with
+//! `STY_WRITE_GOLDEN=1`; its identifiers, and so its bytes, will differ.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
@@ -22,7 +22,7 @@ const ROWS: usize = 40;
 const NAME: ColumnId = ColumnId(1);
 const EXTRA: ColumnId = ColumnId(2);
 
-/// The store of the golden tables.
+/// Opens the store of the golden tables.
 fn golden() -> PathBuf {
     static WRITTEN: Once = Once::new();
     let store = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1/store");
@@ -38,7 +38,7 @@ fn golden() -> PathBuf {
     store
 }
 
-/// Segment `i`: shapes differ, and the last one holds a wider type and one more column.
+/// Segment `i`: shapes differ, and the last segment has a wider type and one more column.
 fn rows(i: usize) -> SegmentInput {
     let number = if i == 2 { DataType::Int64 } else { DataType::Int16 };
     let mut types = vec![number, DataType::Utf8];
@@ -105,7 +105,7 @@ fn arrangement() -> Arrangement {
     Arrangement { partition_by: vec![kind], sort_by: vec![key(1, true), key(0, false)] }
 }
 
-/// Loaded sources of `nights`: more than a root keeps, and the last one not to its end.
+/// The loaded sources of `nights`: more than a root holds, and the last one not loaded to its end.
 fn sources() -> Vec<LoadedSource> {
     let source = |number: u64| LoadedSource {
         path: format!("/nights/{number}.csv").into(),
@@ -144,7 +144,7 @@ fn write_nights(store: &Path) {
     writer.commit_changes(changes).unwrap();
 }
 
-/// All rows of all columns as queries see them, segment by segment.
+/// All rows of all columns as queries see them, by segment.
 fn read(snapshot: &Snapshot) -> stylobate::Result<Vec<ArrayRef>> {
     let mut arrays = Vec::new();
     for entry in snapshot.segments()?.iter() {
@@ -186,7 +186,7 @@ fn a_golden_table_keeps_its_arrangement_and_ledger() {
     let snapshot = Store::open(golden()).table("nights").unwrap().snapshot().unwrap();
     let root = snapshot.root();
     assert_eq!((&root.arrangement, root.history.keep), (&arrangement(), 3_600_000));
-    // Written in 2026 or later.
+    // The file was written in 2026 or later.
     assert!(root.history.committed > 1_767_000_000_000);
     let sources: Vec<LoadedSource> =
         sources().into_iter().map(|source| LoadedSource { generation: 1, ..source }).collect();
@@ -236,8 +236,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Damage to the manifest gives an error or the right rows; `verify` finds all of it but in bytes
-/// that mean nothing.
+/// Damage to the manifest gives an error or the right rows; `verify` finds all of it except in
+/// bytes without a meaning.
 #[test]
 fn damaged_manifests_are_refused() {
     ["trees", "nights"].into_iter().for_each(damaged_manifest_is_refused);
@@ -255,7 +255,7 @@ fn damaged_manifest_is_refused(table: &str) {
         let bytes = std::fs::read(&path).unwrap();
         let check = |damaged: &[u8], what: &str| {
             std::fs::write(&path, damaged).unwrap();
-            // A store of its own each time: mappings are cached.
+            // Each damaged copy gets a store of its own, since mappings are cached.
             let Ok(snapshot) = Store::open(dir.path()).table(table).unwrap().snapshot() else {
                 return;
             };

@@ -1,4 +1,4 @@
-"""Whether the rows of two engines are the same: numbers by value, floats to nine digits, everything else exactly."""
+"""Compares the rows of two engines: numbers by value, floats to nine digits, all else exactly."""
 
 import datetime
 import math
@@ -9,7 +9,10 @@ TOLERANCE = 1e-9
 
 
 def plain(value):
-    """A value that is equal and hashes alike in all engines: whole numbers as int, other numbers as float to ten digits."""
+    """A value that is equal and hashes alike in all engines.
+
+    Whole numbers are ints, other numbers floats to ten digits.
+    """
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, Decimal):
@@ -46,7 +49,7 @@ def order(row):
 
 
 def difference(ours, theirs, ordered=False):
-    """None, or in words how the rows differ. `theirs` are right."""
+    """None, or a text that says how the rows differ. `theirs` are right."""
     ours, theirs = plain_rows(ours), plain_rows(theirs)
     if ordered and ours == theirs or not ordered and Counter(ours) == Counter(theirs):
         return None
@@ -66,7 +69,7 @@ def first(rows):
 
 
 def close(ours, theirs):
-    """Two rows alike, with floats to nine digits."""
+    """Whether two rows are equal, floats to nine digits."""
     return len(ours) == len(theirs) and all(map(close_values, ours, theirs))
 
 

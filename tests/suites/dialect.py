@@ -1,4 +1,7 @@
-"""The SQL that both engines read, for sqlglot: DuckDB's, with NULL last in ascending order and first in descending."""
+"""The SQL that both engines read, for sqlglot.
+
+It is DuckDB's, with NULL last in ascending order and first in descending order.
+"""
 
 from sqlglot.dialects.duckdb import DuckDB
 

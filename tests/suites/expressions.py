@@ -1,18 +1,22 @@
-"""Random SQL values and conditions over the columns in sight.
+"""Random SQL values and conditions over the columns in scope.
 
-A column in sight is a pair (how it is written, its kind); kinds are int, float, decimal, text, date and bool. Everything is
-deterministic: sums of floats are exact, for all floats are multiples of a quarter, and nothing depends on the order of rows.
+A column in scope is a pair (its SQL, its kind); kinds are int, float, decimal, text, date and bool.
+Everything is deterministic: sums of floats are exact, because all floats are multiples of a
+quarter, and nothing depends on the order of rows.
 """
 
 NUMBERS = ("int", "float", "decimal")
 TEXTS = ["''", "'a'", "'b'", "'ab'", "'ä'", "'zz'", "'A'"]
-# What can be left out of statements, to look for faults beside those that are known.
+# Features that statements can leave out, to look for faults besides the known ones.
 LEFT_OUT = ["distinct-from", "lateral", "mark-joins", "merged", "negative-zero", "semi", "set-all", "shared-names", "windows"]
 COMPARISONS = ["=", "=", "<>", "<", "<=", ">", ">="]
 
 
 class Expressions:
-    """Values and conditions; what reads tables (subqueries) is the business of `Statements`, which builds on it."""
+    """Values and conditions.
+
+    `Statements` builds on it, and adds what reads tables (subqueries).
+    """
 
     def __init__(self, rng, leave_out=()):
         self.rng, self.budget, self.without = rng, 0, set(leave_out)
@@ -27,7 +31,7 @@ class Expressions:
         if kind == "float":
             return rng.choice(["0.0", "0.5", "1.0", "2.25", "-1.5", "10.0"]) + "::double"
         if kind == "decimal":
-            # Some that no double is, and some that lie between two values of a column.
+            # Some are no double, and some lie between two values of a column.
             return rng.choice(["0.00", "1.00", "2.50", "-3.75", "10.00", "16.78", "0.07", "4.35", "12345.67", "16.785", "2.5"])
         if kind == "text":
             return rng.choice(TEXTS)
@@ -36,7 +40,7 @@ class Expressions:
         return rng.choice(["true", "false"])
 
     def column(self, scope, kind):
-        """A column of the kind, or of another kind of number; None if there is none."""
+        """A column of the kind, or of another number kind; None if there is none."""
         same = [sql for sql, of in scope if of == kind]
         return self.rng.choice(same) if same else None
 
@@ -73,7 +77,7 @@ class Expressions:
                 lambda: f"(- {inner()})" if kind == "int" or "negative-zero" not in self.without else inner(),
             ])()
         if kind == "decimal":
-            # Sums of decimals widen differently from engine to engine; the values do not.
+            # The types of decimal sums differ from engine to engine; the values do not.
             return rng.choice([lambda: f"({inner()} + {self.constant(kind)})", lambda: f"abs({inner()})"])()
         if kind == "text":
             return rng.choice([lambda: f"({inner()} || {inner()})", lambda: f"upper({inner()})", lambda: f"lower({inner()})"])()
@@ -82,7 +86,7 @@ class Expressions:
         return inner()
 
     def below(self, scope, depth):
-        """A condition that is no conjunct of a WHERE; subqueries in it are mark joins."""
+        """A condition that is not a conjunct of a WHERE; subqueries in it become mark joins."""
         if "mark-joins" not in self.without:
             return self.condition(scope, depth)
         saved, self.budget = self.budget, 0

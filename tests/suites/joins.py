@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Random joins of tables that share column names, answered by `sty` and by DuckDB over the same rows.
+"""Random joins of tables that share column names, answered by `sty` and DuckDB over the same rows.
 
     python3 tests/suites/joins.py --sty target/release/sty --cases 10000 --seed 1
 
-Each statement runs with the native executor on and off. A difference is printed with the statement and the tables made as
-small as they go while the answers still differ (with the package `sqlglot` the statement too). The exit code is 1 if any was found.
+Each statement runs with the native executor on and off. A difference is printed with the statement
+and the tables, which are reduced as far as the answers still differ (the statement only with the
+package `sqlglot`). The exit code is 1 if any was found.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from sty import Sty
 from worlds import World
 
 BATCH = 50
-# Errors that no statement should see: dumps of plans, failed checks, panics.
+# Errors that no statement may cause: dumps of plans, failed checks, panics.
 FAULTS = re.compile(r"panicked|error: Plan|internal|Internal|engine failed|duplicate unqualified|__correlated|__common")
 
 
@@ -55,7 +56,7 @@ class Suite:
         return world, oracle, Statements(rng, world.tables, world.size == "large", self.options.leave_out)
 
     def statements(self, oracle, maker, wanted):
-        """Statements that the oracle answers, with its answers."""
+        """Statements that the oracle can answer, with its answers."""
         found = []
         while len(found) < wanted:
             sql, ordered = maker.statement()
@@ -98,7 +99,10 @@ class Suite:
                 raise Enough
 
     def refuse(self, native, sql, answer):
-        """An error is no wrong answer, but the first of those that show a fault within the engine is told like one."""
+        """An error is not a wrong answer, but errors that show a fault of the engine are reported.
+
+        Only the first error of each kind is.
+        """
         kind = re.sub(r"\bt?\d+(\.\w+)?|did you mean \w+|field \w+", "…", answer.error.split("\n")[0])[:120]
         self.refused[kind] += 1
         if self.refused[kind] > 1:
@@ -160,7 +164,7 @@ def arguments():
 
 def main(given=None):
     options = arguments().parse_args(given)
-    # Whoever ends it is told what was found so far.
+    # On an interrupt, report what was found so far.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as temporary:
         options.work = options.work or temporary

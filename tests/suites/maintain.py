@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Random sequences of maintenance beside a mirror in DuckDB, some steps killed half way.
+"""Random sequences of maintenance, with a mirror in DuckDB; some steps are killed half way.
 
     python3 tests/suites/maintain.py --sty target/release/sty --sequences 300 --seed 1
 
-Rows come in by CSV, JSON, Parquet, Arrow and SQL; are deleted and updated; tables are compacted, sorted, altered, partitions
-dropped, generations freed. After each step the whole table is compared with the mirror, with some aggregates. A step that is
-killed (SIGKILL) must have left the table as it was before or as it should be after; a step that is refused, as it was. The exit code is 1
-if anything was wrong.
+Rows are ingested from CSV, JSON, Parquet and Arrow, inserted by SQL, deleted and updated; tables
+are compacted, sorted and altered, partitions dropped, generations freed. After each step the whole
+table is compared with the mirror, and so are some aggregates. A step that is killed (SIGKILL) must
+leave the table as it was before or as it should be after the step, a step that is refused as it was
+before. The exit code is 1 if anything was wrong.
 """
 
 import argparse
@@ -33,7 +34,7 @@ from sty import Sty
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benches" / "crash"))
 from crash import leftovers  # noqa: E402
 
-# How long a step may run before it is killed, in seconds.
+# The seconds that a step may run before it is killed.
 LONGEST = 0.06
 
 
@@ -42,7 +43,7 @@ class Wrong(Exception):
 
 
 class Sequence:
-    """One table's life."""
+    """The life of one table."""
 
     def __init__(self, suite, number, folder):
         self.suite, self.folder = suite, Path(folder)
@@ -54,7 +55,7 @@ class Sequence:
         self.other()
 
     def other(self):
-        """The table of subqueries, the same here and in the mirror."""
+        """The table that subqueries read, the same here and in the mirror."""
         rows = random_rows(self.rng, dict(Conditions.OTHER), self.rng.choice([1, 20, 300]))
         file = write(rows, "parquet", self.folder, "other")
         self.suite.sty.must("ingest", self.folder / "db" / "other", file, "-q")
@@ -72,7 +73,7 @@ class Sequence:
             raise Wrong("; ".join(faults))
 
     def possible(self):
-        """A step that the mirror can do; it is done there in `after`."""
+        """A step that the mirror can do; it is done in `after` there."""
         while True:
             step = self.steps.next()
             self.mirror.begin()
@@ -102,7 +103,8 @@ class Sequence:
         self.compare()
 
     def finished(self, step, code, stderr):
-        """After a step that was not killed: what it should be, or as before if it was refused."""
+        """Checks a step that was not killed: its result, or the table as before if it was refused.
+        """
         if code != 0:
             self.suite.refuse(f"{step.kind}: exit {code}: {stderr.strip()}", self.log[-1])
             self.log[-1] += "   -- refused"
@@ -114,7 +116,7 @@ class Sequence:
         self.settle(step)
 
     def settle(self, step):
-        """The step has been done: the mirror follows."""
+        """Makes the mirror follow a step that was done."""
         self.mirror.commit()
         self.steps.done(step)
 
@@ -127,7 +129,7 @@ class Sequence:
             done = f"\n{new}," in there
         else:
             done = self.is_after()
-        # Either way the table is now compared with the mirror.
+        # In either case the table is now compared with the mirror.
         if done:
             self.settle(step)
 
@@ -142,7 +144,7 @@ class Sequence:
         return same and difference(found.rows, right) is None
 
     def whole(self, columns):
-        """Statements for all rows, and for the names of the columns."""
+        """Statements for all rows and for the names of the columns."""
         return (f"SELECT {', '.join(columns)} FROM {{t}}",
                 f"SELECT column_name FROM information_schema.columns WHERE table_name = '{self.steps.name}'")
 
@@ -151,7 +153,7 @@ class Sequence:
         return self.suite.sty.answers(self.folder / "db", [sql.format(t=name) for sql in statements], native)
 
     def compare(self):
-        """The whole table, its columns, and what else may be asked."""
+        """Compares the whole table, its columns, and the answers to more questions."""
         columns = self.mirror.columns
         rows, names = self.whole(columns)
         right = [(rows, self.mirror.ask(rows)), (names, [(name,) for name in columns])]
@@ -171,7 +173,8 @@ class Sequence:
                     raise Wrong(f"native {'on' if native else 'off'}: {sql.format(t=self.steps.name)}: {bad}")
 
     def questions(self, columns):
-        """Counts and the like, which the store may answer from statistics, and conditions, by which it prunes."""
+        """Statements that the store may answer from statistics, and conditions by which it prunes.
+        """
         conditions = Conditions(self.rng, self.suite.options.leave_out)
         for name, kind in self.rng.sample(list(columns.items()), min(3, len(columns))):
             sums = f", sum({name})" if kind in ("int", "float", "decimal") else ""
@@ -249,7 +252,7 @@ def arguments():
 
 def main(given=None):
     options = arguments().parse_args(given)
-    # Whoever ends it is told what was found so far.
+    # On an interrupt, report what was found so far.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as temporary:
         options.work = options.work or temporary

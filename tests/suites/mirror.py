@@ -1,14 +1,18 @@
-"""The table as DuckDB has it: what is stored now, and beside it what the step at hand should make of it."""
+"""The table in DuckDB: its present rows, and beside them the expected result of a step."""
 
 import duckdb
 
-# Kind → DuckDB's type. Whole numbers are as wide as they can become, so that widening changes nothing here.
+# Kind → DuckDB's type. Whole numbers are as wide as they can become, so that widening changes
+# nothing here.
 TYPES = {"int": "BIGINT", "float": "DOUBLE", "text": "VARCHAR", "date": "DATE", "timestamp": "TIMESTAMP", "bool": "BOOLEAN",
          "decimal": "DECIMAL(18,2)"}
 
 
 class Mirror:
-    """`columns`: name → kind, of `t` as it is now. A step changes `after`, which then becomes `t` or is forgotten."""
+    """`columns`: name → kind, of the present table `t`.
+
+    A step changes `after`, which then becomes `t` or is dropped.
+    """
 
     def __init__(self):
         self.connection = duckdb.connect(config={"threads": 1})
@@ -37,7 +41,10 @@ class Mirror:
     # ---- what a step does to `after`
 
     def append(self, rows, kinds):
-        """Rows of an Arrow table, columns by name; unknown ones are new, and those of a wider kind widen."""
+        """Adds rows of an Arrow table, columns by name.
+
+        Unknown columns are new, and those of a wider kind are widened.
+        """
         if not self.columns_after:
             listed = ", ".join(f'"{name}" {TYPES[kind]}' for name, kind in kinds.items())
             self.connection.execute(f"CREATE TABLE after ({listed})")

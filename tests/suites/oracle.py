@@ -1,4 +1,4 @@
-"""DuckDB as the oracle: what it answers, unless it takes too long or answers too much."""
+"""DuckDB as the oracle: its answers, unless one takes too long or has too many rows."""
 
 import threading
 
@@ -6,21 +6,22 @@ import duckdb
 
 
 class TooMuch(Exception):
-    """The oracle gave up: the statement is left out."""
+    """The oracle gave up, so the statement is left out."""
 
 
 class Oracle:
     def __init__(self, seconds=5, rows=50_000, threads=1):
         self.connection = duckdb.connect(config={"threads": threads})
         self.seconds, self.rows = seconds, rows
-        # NULL comes last in ascending order and first in descending, as in DataFusion and PostgreSQL.
+        # NULL comes last in ascending order and first in descending, as in DataFusion and
+        # PostgreSQL.
         self.connection.execute("SET default_null_order = 'nulls_last_on_asc_first_on_desc'")
 
     def run(self, sql):
         self.connection.execute(sql)
 
     def ask(self, sql):
-        """Rows, or an exception: TooMuch, or duckdb.Error where the statement is none for DuckDB."""
+        """Rows, or an exception: TooMuch, or duckdb.Error if DuckDB refuses the statement."""
         timer = threading.Timer(self.seconds, self.connection.interrupt)
         timer.start()
         try:

@@ -1,4 +1,4 @@
-"""Makes a wrong answer small: fewer parts of the statement, fewer rows, as long as the answers still differ."""
+"""Reduces a wrong answer: fewer parts of the statement and fewer rows that still differ."""
 
 import tempfile
 import time
@@ -20,7 +20,7 @@ try:
 except ImportError:
     sqlglot = None
 
-# Tables of more rows are left as they are.
+# Tables with more rows are not reduced.
 MOST_ROWS = 6_000
 SECONDS = 90
 
@@ -34,7 +34,10 @@ class Case:
         self.kept, self.error = None, error
 
     def differ(self, sql, tables, ordered):
-        """What differs over these tables, or None. They are stored anew unless they are those of the last time."""
+        """The difference over these tables, or None.
+
+        They are stored again unless they are those of the last call.
+        """
         if time.time() > self.until:
             return None
         key = {name: id(rows) for name, rows in tables.items()}
@@ -66,7 +69,7 @@ class Case:
 
 
 def reproduction(sty, work, world, sql, ordered, native, error=None):
-    """A text: statements that show the difference in an empty store, as small as they could be made.
+    """A text of statements that show the difference in an empty store, reduced as far as possible.
 
     `error` is a match in an error that is to be shown instead.
     """
@@ -90,7 +93,7 @@ def reproduction(sty, work, world, sql, ordered, native, error=None):
 
 
 def definition(name, rows):
-    """CREATE TABLE and INSERT; of a large table only its size."""
+    """CREATE TABLE and INSERT; for a large table only its size."""
     if len(rows) > 50:
         return [f"-- {name}: {len(rows)} rows {rows.schema.to_string().replace(chr(10), ', ')}"]
     columns = ", ".join(f"{field.name} {SQL[str(field.type)]}" for field in rows.schema)
@@ -124,7 +127,7 @@ def smaller_tables(case, sql, tables, ordered):
 
 
 def smaller_table(case, sql, tables, ordered, name):
-    """Leaves out runs of rows, half of the table first, then shorter ones."""
+    """Removes runs of rows: first half of the table, then shorter ones."""
     step = max(1, len(tables[name]) // 2)
     while True:
         at = 0
@@ -144,7 +147,7 @@ def smaller_table(case, sql, tables, ordered, name):
 
 
 def smaller_statement(case, sql, tables, ordered):
-    """Takes parts out of the statement, one after the other, as long as the answers differ."""
+    """Removes parts of the statement, one after the other, while the answers differ."""
     tree = sqlglot.parse_one(for_oracle(sql), dialect=Plain)
     text = signed(tree)
     if not case.differ(text, tables, ordered):
@@ -165,7 +168,7 @@ def has_order(tree):
 
 
 def signed(tree):
-    """SQL for both engines: semi joins as the signs that `statements` knows."""
+    """SQL for both engines, with semi joins as the placeholders of `statements`."""
     text = tree.sql(dialect=Plain)
     for sign, (name, _) in SEMI.items():
         text = text.replace(f" LEFT {name} ", f" {sign} ").replace(f" {name} ", f" {sign} ")
@@ -173,7 +176,7 @@ def signed(tree):
 
 
 def smaller_trees(tree):
-    """Every tree with one part less, largest parts first."""
+    """All trees with one part less, largest parts first."""
     for number, node in enumerate(tree.walk()):
         for change in changes(node):
             copy = tree.copy()
@@ -183,7 +186,7 @@ def smaller_trees(tree):
 
 
 def changes(node):
-    """What may be done to this part."""
+    """The ways to reduce this part."""
     if isinstance(node, exp.SetOperation):
         yield lambda twin: swap(twin, twin.this)
         yield lambda twin: swap(twin, twin.expression)
@@ -216,7 +219,7 @@ def changes(node):
 
 
 def swap(twin, other):
-    """Puts a part of a node into its place."""
+    """Replaces a node by a part of it."""
     if twin.parent is None:
         order = twin.args.get("order")
         if order and isinstance(other, exp.Select) and not other.args.get("order"):

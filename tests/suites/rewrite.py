@@ -1,4 +1,4 @@
-"""Statements rewritten with sqlglot: ranks for the rows of an ordered answer, and columns without their tables' prefixes."""
+"""Statements rewritten with sqlglot: with ranks for ordered rows, and without column prefixes."""
 
 import sqlglot
 from sqlglot import exp
@@ -11,7 +11,8 @@ RANK = "~rank"
 
 
 def ranked(text, names):
-    """The statement without its limit, with the rank of each row in its order as the last column; several ways to say so.
+    """The statement without its limit, with the rank of each row as the last column; several
+    versions.
 
     `names` are those of the answer's columns.
     """
@@ -42,9 +43,11 @@ def bare(column):
 
 
 def without_prefixes(text, columns):
-    """The statement over tables whose columns have no prefixes; the answer's columns keep their names.
+    """The statement over tables whose columns have no prefixes; the answer's columns keep their
+    names.
 
-    Unqualified names would be ambiguous, so every column first gets the alias of its table. `columns`: table → column → type.
+    Unqualified names would be ambiguous, so every column first gets the alias of its table.
+    `columns`: table → column → type.
     """
     tree = qualify(sqlglot.parse_one(text, dialect=Plain), schema=columns, dialect=Plain, quote_identifiers=False,
                    validate_qualify_columns=False)
@@ -60,7 +63,7 @@ def without_prefixes(text, columns):
 
 
 def source_of(scope, alias):
-    """What an alias stands for here or outside."""
+    """What an alias means, here or in an outer query."""
     while scope is not None:
         if alias in scope.sources:
             return scope.sources[alias]

@@ -13,7 +13,7 @@ from expressions import TEXTS
 
 ARROW = {"int": pyarrow.int64(), "float": pyarrow.float64(), "text": pyarrow.string(), "date": pyarrow.date32(),
          "timestamp": pyarrow.timestamp("us"), "bool": pyarrow.bool_(), "decimal": pyarrow.decimal128(9, 2)}
-# CSV and JSON do not tell decimals from floats, so those come by Parquet, Arrow and SQL only.
+# CSV and JSON cannot tell decimals from floats, so decimals come by Parquet, Arrow and SQL only.
 TEXT_KINDS = ("int", "float", "text", "date", "timestamp", "bool")
 
 
@@ -35,13 +35,14 @@ def random_value(rng, kind, few):
 
 
 def random_rows(rng, kinds, count, nulls=0.15):
-    """An Arrow table; the first row has no nulls, so that types can be told from text."""
+    """An Arrow table; its first row has no nulls, so that types can be inferred from text."""
     columns = {}
     for name, kind in kinds.items():
         few, share = rng.choice([3, 10, 200, 5000]), rng.choice([0, nulls, nulls, 0.6])
         values = [None if at and rng.random() < share else random_value(rng, kind, few) for at in range(count)]
         if kind in ("float", "text", "timestamp") and values:
-            # What could be taken for a narrower type is not: `1.0` for 1, an empty text for null, midnight for a day.
+            # Values that look like a narrower type are avoided: `1.0` is 1, an empty text null,
+            # midnight a day.
             values[0] = {"float": 0.25, "text": "word", "timestamp": datetime.datetime(2020, 1, 1, 13, 7)}[kind]
         columns[name] = pyarrow.array(values, ARROW[kind])
     return pyarrow.table(columns)

@@ -4,7 +4,8 @@
     python3 tests/suites/run.py --sty target/release/sty all
     python3 tests/suites/run.py --sty target/release/sty --quick joins maintain
 
-A suite whose Python packages are missing is left out with a note, unless it was named. The exit code is 1 if any answer was wrong.
+A suite whose Python packages are missing is skipped with a note, unless it was named. The exit code
+is 1 if any answer was wrong.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import importlib
 import sys
 
 SUITES = ["tpc", "joins", "maintain"]
-# What each does in about a minute.
+# The options with which each suite takes about a minute.
 QUICK = {
     "tpc": ["--scale", "0.01"],
     "joins": ["--cases", "100000", "--seconds", "{seconds}", "--per-world", "50"],

@@ -3,7 +3,7 @@
 from expressions import COMPARISONS, Expressions
 
 JOINS = ["JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]
-# How a join that keeps or leaves out rows of its left side is written: for the oracle, and for us.
+# How a semi or anti join is written: for the oracle, and for us.
 SEMI = {"⋉": ("SEMI JOIN", "LEFT SEMI JOIN"), "▷": ("ANTI JOIN", "LEFT ANTI JOIN")}
 NAMES = {"int": ["id", "k", "n"], "float": ["x"], "text": ["s"], "date": ["d"], "decimal": ["m"], "bool": ["b"]}
 
@@ -23,7 +23,10 @@ def written(sql, side):
 
 
 class Relation:
-    """What stands in FROM: its SQL, and its columns as (alias, name, kind). `merged` are names that USING made one."""
+    """A relation in FROM: its SQL, and its columns as (alias, name, kind).
+
+    `merged` are the names of columns that USING merged.
+    """
 
     def __init__(self, sql, columns, merged=()):
         self.sql, self.columns, self.merged = sql, columns, dict(merged)
@@ -36,7 +39,7 @@ class Relation:
         return [name for _, name, _ in self.columns]
 
     def unique(self):
-        """Names that an unqualified reference would find once."""
+        """Names that are unambiguous without a table."""
         names = self.names()
         return {name for name in names if names.count(name) == 1} | set(self.merged)
 
@@ -55,8 +58,8 @@ class Statements(Expressions):
     # ---- FROM
 
     def table(self, bare=False):
-        """A table under an alias, or under its own name, which may be that of one outside."""
-        # A table that has the name of a column is a struct to some.
+        """A table under an alias, or under its own name, which an outer query may use too."""
+        # In some engines, a table with the name of a column is a struct.
         known = [name for name in self.tables if not bare or name not in sum(NAMES.values(), [])]
         name = self.rng.choice(known + list(self.ctes) * 2)
         columns = self.ctes.get(name) or self.tables[name]
@@ -71,7 +74,7 @@ class Statements(Expressions):
         return self.table()
 
     def relation(self, size, depth):
-        """A tree of joins of so many leaves."""
+        """A tree of joins with this number of leaves."""
         if size <= 1:
             return self.leaf(depth)
         right_size = self.rng.randint(1, size - 1) if self.chance(0.25) else 1
@@ -88,7 +91,7 @@ class Statements(Expressions):
         kinds = {name: of for _, name, of in left.columns}
         common = sorted(name for name in both if kinds[name] == {n: of for _, n, of in right.columns}[name])
         columns = left.columns + right.columns
-        # A merged column that the other side has once more is ambiguous from here on.
+        # A merged column that the other side has too is ambiguous from here on.
         merged = {name: of for name, of in left.merged.items() if name not in right.names()}
         merged |= {name: of for name, of in right.merged.items() if name not in left.names()}
         if common and self.chance(0.2):
@@ -107,7 +110,7 @@ class Statements(Expressions):
         return Relation(f"{left.sql} {kind} {right_sql} ON {on}", columns, merged)
 
     def lateral(self, left):
-        """A join with what a subquery gives for each row."""
+        """A join with a LATERAL subquery, which is computed for each row."""
         source, inner = self.subquery_from(left.scope(), True, False)
         kinds = [kind for kind in dict.fromkeys(kind for _, kind in inner) if kind != "bool"] or ["int"]
         kinds = self.rng.sample(kinds, min(len(kinds), 2))
@@ -148,7 +151,7 @@ class Statements(Expressions):
     # ---- subqueries
 
     def subquery_from(self, outer, correlated, equalities_only):
-        """FROM and WHERE of a subquery, perhaps correlated to the rows outside, and what is in sight in it."""
+        """FROM and WHERE of a subquery, perhaps correlated to outer rows, and its columns."""
         self.budget -= 1
         relation = self.table(True) if self.chance(0.2) else self.relation(self.rng.choice([1, 1, 1, 2]), 0)
         scope, parts = relation.scope(), []
@@ -162,7 +165,7 @@ class Statements(Expressions):
                     a, b = self.rng.choice(pairs)
                     parts.append(f"{a} {self.rng.choice(COMPARISONS)} {b}")
         if self.chance(0.5):
-            # Columns of the outer row in sight may come to stand two levels further in.
+            # Columns of the outer row in scope may be used two levels further in.
             further = outer if correlated and not equalities_only and self.chance(0.2) and not self.large else []
             parts.append(self.condition(scope + further, 1))
         where = f" WHERE {' AND '.join(parts)}" if parts else ""
@@ -205,7 +208,10 @@ class Statements(Expressions):
     # ---- SELECT
 
     def named(self, values):
-        """Names for the columns of a derived table: those of tables, so that they clash; swapped as it comes."""
+        """Names for the columns of a derived table.
+
+        They are names of tables' columns, so that they clash, and may be swapped.
+        """
         used, found = set(), []
         for _, kind in values:
             free = [name for name in NAMES[kind] if name not in used and "shared-names" not in self.without]
@@ -249,13 +255,16 @@ class Statements(Expressions):
         return lambda named: f"{left(named)} {operator} {right_sql}", values
 
     def window(self, scope, kind, first):
-        """Rows that are alike have row numbers in any order: two of them beside each other would pair up as it comes."""
+        """Row numbers over a total order.
+
+        Equal rows may be numbered in any order, so two numberings might pair them differently.
+        """
         rng = self.rng
         scope = [pair for pair in scope if pair[1] != "bool"]
         partition = f"PARTITION BY {rng.choice(scope)[0]} " if self.chance(0.6) else ""
         by = ", ".join(f"{sql} {self.direction()}" for sql, _ in rng.sample(scope, min(len(scope), rng.randint(1, 2))))
         number = self.column(scope, "int") or "1"
-        # The numbers of rows are unsigned in DataFusion, which refuses to take them with a minus.
+        # Row numbers are unsigned in DataFusion, which refuses a minus before them.
         ranks = ["rank", "dense_rank", "row_number" if first else "rank"]
         return rng.choice([
             lambda: f"CAST({rng.choice(ranks[:2])}() OVER ({partition}ORDER BY {by}) AS BIGINT)",
@@ -316,7 +325,7 @@ class Statements(Expressions):
         return self.rng.choice(["ASC", "DESC"]) + self.rng.choice([" NULLS FIRST", " NULLS LAST"])
 
     def statement(self):
-        """A statement, and whether its rows come in one order."""
+        """A statement, and whether the order of its rows is total."""
         rng = self.rng
         self.aliases, self.ctes, self.budget = 0, {}, rng.choice([0, 1, 2, 2, 3])
         self.depth = rng.choice([0, 0, 1, 2])

@@ -1,4 +1,4 @@
-"""Random steps of maintenance: what `sty` is told, and what the mirror does of it."""
+"""Random steps of maintenance: the command of `sty`, and the same step in the mirror."""
 
 import json
 from decimal import Decimal
@@ -15,7 +15,10 @@ KINDS = ["int", "int", "float", "text", "date", "timestamp", "bool", "decimal"]
 
 
 class Conditions(Expressions):
-    """Conditions for DELETE and UPDATE: subqueries do not look at the row. `other` is a table that never changes."""
+    """Conditions for DELETE and UPDATE, with subqueries that do not read the row.
+
+    `other` is a table that never changes.
+    """
 
     OTHER = [("id", "int"), ("n", "int"), ("x", "float"), ("s", "text"), ("d", "date"), ("m", "decimal")]
 
@@ -25,7 +28,7 @@ class Conditions(Expressions):
         return super().constant(kind)
 
     def source(self, kind):
-        """FROM and a column of the kind in a subquery: over the table itself, or over the other one."""
+        """FROM of a subquery and a column of the kind: over the table itself or the other one."""
         other = self.chance(0.5) or self.column(self.scope, kind) is None
         scope = self.OTHER if other else self.scope
         column = self.column(scope, kind) or self.constant(kind)
@@ -49,7 +52,7 @@ class Conditions(Expressions):
         return f"{left} {self.rng.choice(['', '', 'NOT '])}IN (SELECT {column} {source})"
 
     def whole(self, scope):
-        """A WHERE; now and then one that binds its operators without parentheses."""
+        """A WHERE; sometimes one that relies on precedence instead of parentheses."""
         self.scope, self.budget = scope, self.rng.choice([0, 0, 1, 2])
         if self.chance(0.1) and "distinct-from" not in self.without:
             name, kind = self.rng.choice(scope)
@@ -59,7 +62,7 @@ class Conditions(Expressions):
 
 
 class Step:
-    """`arguments` of the command, and `mirror`, a function that does the same to the mirror."""
+    """A step: `arguments` of the command, and `mirror`, which does the same to the mirror."""
 
     def __init__(self, kind, arguments, mirror, text=None):
         self.kind, self.arguments, self.mirror, self.text = kind, arguments, mirror, text
@@ -84,19 +87,19 @@ class Steps:
         return getattr(self, kind)() or self.ingest()
 
     def done(self, step):
-        """A step has been done: a copy takes the table's place, and has neither order nor partitions."""
+        """Follows a step: a copy replaces the table, and has neither an order nor partitions."""
         if step.new_name:
             self.name, self.partition = step.new_name, None
 
     def sql(self, kind, sql, mirror=None):
-        """A statement over {t}, which is the table's name here and another in the mirror."""
+        """A statement over {t}, which is the table's name here and another one in the mirror."""
         mirror = mirror or (lambda: self.mirror.execute(sql))
         return Step(kind, ["query", self.folder / "db", "-q", "-f", "-"], mirror, sql.format(t=self.name))
 
     # ---- rows in
 
     def first(self):
-        """The ingest that makes the table, perhaps sorted, perhaps partitioned."""
+        """The ingest that creates the table, perhaps sorted, perhaps partitioned."""
         rng = self.rng
         names = rng.sample(["id", "k", "n", "x", "s", "d", "ts", "b", "m"], rng.randint(2, 7))
         kinds = dict(zip(names, (rng.choice(KINDS) for _ in names)))
@@ -105,7 +108,7 @@ class Steps:
             options += ["--sort-by", ",".join(f"{name}{rng.choice(['', ' DESC'])}" for name in rng.sample(names, rng.randint(1, 2)))]
         if rng.random() < 0.4:
             name = rng.choice(names)
-            # Partitions of numbers with many values would be many.
+            # A number with many values would make many partitions.
             self.partition = {"int": f"{name} % 4", "date": f"date_part('year', {name})"}.get(kinds[name], name)
             alias = self.partition if self.partition == name else f"{self.partition} AS part"
             if kinds[name] in ("int", "date", "text", "bool"):
@@ -126,7 +129,7 @@ class Steps:
         return Step("ingest", ["ingest", self.table(), file, "-q", *options], lambda: self.mirror.append(rows, kinds))
 
     def arriving(self):
-        """Columns of the next file: most of the table's, now and then a new one or a wider one."""
+        """Columns of the next file: most of the table's, sometimes a new or a wider one."""
         rng = self.rng
         kinds = {name: kind for name, kind in self.mirror.columns.items() if rng.random() < 0.85}
         if not kinds:
@@ -155,7 +158,7 @@ class Steps:
         return self.sql("insert_select", f"INSERT INTO {{t}} SELECT {', '.join(names)} FROM {{t}} WHERE {self.where()}")
 
     def create_as(self):
-        """The table goes on as a copy of itself under another name, without its order and its partitions."""
+        """Replaces the table by a copy under another name, without its order and partitions."""
         self.files += 1
         new = f"t{self.files}"
         where = self.where()
@@ -170,7 +173,8 @@ class Steps:
         return self.conditions.whole(self.scope())
 
     def delete(self):
-        """Mostly of the conditions that leave half of the rows, so that there is something to go on with."""
+        """A condition, mostly one that leaves half of the rows, so that the table is not emptied.
+        """
         for _ in range(6):
             where = self.where()
             try:
@@ -189,7 +193,7 @@ class Steps:
         return self.sql("update", f"UPDATE {{t}} SET {', '.join(sets)}{where}")
 
     def new_value(self, kind):
-        """What UPDATE sets: null, a constant, or something made of the row."""
+        """The value that UPDATE sets: null, a constant, or an expression over the row."""
         rng = self.rng
         self.conditions.scope, self.conditions.budget = self.scope(), rng.choice([0, 0, 1])
         if rng.random() < 0.4:
@@ -207,7 +211,7 @@ class Steps:
         return Step("drop_partition", ["drop-partition", "-q", self.table(), path], lambda: self.drop_rows(path))
 
     def drop_rows(self, path):
-        """The value in a partition's path says which rows were in it."""
+        """Deletes the rows of a partition from the mirror; the value in its path says which."""
         value = path.split("=", 1)[1]
         name = self.partition
         if value == "__HIVE_DEFAULT_PARTITION__":
@@ -246,7 +250,7 @@ class Steps:
         return Step("alter_drop", ["alter", "-q", self.table(), "drop", name], lambda: self.mirror.drop(name))
 
     def alter_rename(self):
-        """To a new name, or to one that a column once had."""
+        """Renames a column to a new name, or to one that another column once had."""
         name = self.rng.choice(list(self.mirror.columns))
         to = self.rng.choice(["id", "k", "n", "x", f"renamed{self.files}"])
         if to in self.mirror.columns or self.partition and name in self.partition:

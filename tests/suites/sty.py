@@ -1,11 +1,11 @@
-"""The `sty` command as the suites use it: many statements in one process, an answer or an error for each."""
+"""The `sty` command: many statements in one process, an answer or an error for each."""
 
 import json
 import subprocess
 from decimal import Decimal
 from pathlib import Path
 
-# The column of the rows that stand between the answers of two statements.
+# The column of the rows that separate the answers of two statements.
 MARK = "~between~"
 
 
@@ -28,19 +28,22 @@ class Sty:
             self.options += ["--memory-limit", memory_limit]
 
     def run(self, *arguments, text=None, timeout=None):
-        """Any command; the process as it ended."""
+        """Runs any command, and returns the ended process."""
         command = [self.binary, *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True, input=text, timeout=timeout)
 
     def must(self, *arguments, text=None):
-        """A command that is to succeed."""
+        """Runs a command that must succeed."""
         done = self.run(*arguments, text=text)
         if done.returncode != 0:
             raise RuntimeError(f"sty {' '.join(map(str, arguments))}: exit {done.returncode}: {done.stderr.strip()}")
         return done
 
     def answers(self, store, statements, native=True):
-        """An answer for each statement. A statement that fails ends its process, and another one goes on after it."""
+        """An answer for each statement.
+
+        A statement that fails ends its process; another process runs the rest.
+        """
         found, rest = [], list(statements)
         while rest:
             some = self.answer_some(store, rest, native)
@@ -59,13 +62,14 @@ class Sty:
         if done.returncode == 0:
             return found
         if not found and len(statements) > 1:
-            # All statements are parsed before the first one runs: one that does not parse hides the others.
+            # All statements are parsed before the first one runs, so one that does not parse hides
+            # the others.
             return self.answer_some(store, statements[: len(statements) // 2], native)
         return found + [Answer(error=done.stderr.strip() or f"exit {done.returncode}", code=done.returncode)]
 
 
 def split(text):
-    """The answers before each mark; what follows the last one belongs to a statement that failed."""
+    """The answers before each mark; rows after the last mark belong to a statement that failed."""
     found, rows = [], []
     for line in text.splitlines():
         pairs = json.loads(line, object_pairs_hook=list, parse_float=Decimal)

@@ -3,9 +3,10 @@
 
     python3 tests/suites/tpc.py --sty target/release/sty --scale 1
 
-Each query runs with the native executor on and off, over the tables as they are and over tables whose columns have lost their
-prefixes (`l_orderkey` is `orderkey`), so that nearly all tables share column names. `--datafusion` asks DataFusion over
-Parquet too, which tells a fault of the store from one of the engine beneath. The exit code is 1 if an answer was wrong.
+Each query runs with the native executor on and off, over the tables as they are and over tables
+with columns without prefixes (`l_orderkey` is `orderkey`), so that nearly all tables share column
+names. `--datafusion` also asks DataFusion over Parquet, which tells a fault of the store from one
+of DataFusion. The exit code is 1 if an answer was wrong.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from sty import Sty
 from tpc_answers import Right
 from tpc_data import KINDS, Data, queries
 
-# Orders and partitions that people would choose, for `--sorted` and `--partitioned`.
+# Orders and partitions that people might choose, for `--sorted` and `--partitioned`.
 SORTED = {
     "tpch": {"lineitem": "l_shipdate", "orders": "o_orderdate", "customer": "c_nationkey"},
     "tpcds": {"store_sales": "ss_sold_date_sk", "catalog_sales": "cs_sold_date_sk", "web_sales": "ws_sold_date_sk",
@@ -38,8 +39,8 @@ PARTITIONED = {
 }
 
 
-# TPC-DS 66 sums quotients of decimals, each of which ends after six digits, and 58 and 61 multiply them by 100: by how many units
-# of the last digit an answer may differ.
+# TPC-DS 66 sums quotients of decimals, each of which is truncated to six digits, and 58 and 61
+# multiply them by 100. An answer may differ by this number of units of the last digit.
 QUOTIENTS = {("tpcds", 58): 100, ("tpcds", 61): 100, ("tpcds", 66): 100}
 
 
@@ -96,7 +97,7 @@ class Suite:
     # ---- queries
 
     def ask(self, sty, store, text, native):
-        """An Arrow table, or a message; and the seconds from the start of the process to its end."""
+        """An Arrow table, or a message, and the seconds that the process took."""
         file = self.data.folder / "answer.arrow"
         sql = ("" if native else "SET sty.native = off;\n") + text
         started = time.time()

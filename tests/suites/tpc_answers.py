@@ -1,4 +1,4 @@
-"""Whether an answer to a TPC query is right: order, limits with ties, and decimals that end after some digits."""
+"""Checks an answer to a TPC query: order, limits with ties, and truncated decimals."""
 
 import math
 from collections import defaultdict
@@ -10,7 +10,8 @@ from compare import TOLERANCE, plain
 
 
 class Right:
-    """What the oracle says: all rows without the limit, the rank of each in the order asked for, and how many are wanted."""
+    """The oracle's answer: all rows without the limit, their ranks, and the number of wanted rows.
+    """
 
     def __init__(self, names, rows, ranks, wanted, seconds):
         self.names, self.wanted, self.seconds = names, wanted, seconds
@@ -20,9 +21,10 @@ class Right:
             self.runs[rank].append(row)
 
     def judge(self, table, digits=1):
-        """None if the Arrow table is right; else (how bad, what): `scale` if only the last of a decimal's digits differ.
+        """None if the Arrow table is right; else (how bad, what): `scale` if only last digits of
+        decimals differ.
 
-        By how much they may differ is `digits`, in units of the last one.
+        They may differ by `digits` units of the last digit.
         """
         if table.num_rows != self.wanted:
             return "wrong", f"{table.num_rows} rows, not {self.wanted}"
@@ -37,7 +39,7 @@ class Right:
         return ("wrong", loose) if loose else ("scale", strict)
 
     def compare(self, rows, tolerances):
-        """Walks over the runs of equal rank: our rows there must be among those of the run."""
+        """Checks each run of equal ranks: our rows there must be among those of the run."""
         at = 0
         for _, run in sorted(self.runs.items()):
             mine = rows[at:at + len(run)]
@@ -50,7 +52,7 @@ class Right:
 
 
 def unmatched(rows, run, tolerances):
-    """The first row that is not in the run, each of whose rows is used once."""
+    """The first row that is not in the run; each row of the run can be used once."""
     free = defaultdict(list)
     for row in run:
         free[exact(row)].append(row)
@@ -64,7 +66,7 @@ def unmatched(rows, run, tolerances):
 
 
 def exact(row):
-    """What must be the same to the last digit: all that is no number, and where NULL stands."""
+    """The parts of a row that must be exactly equal: all but numbers, and the places of NULLs."""
     return tuple("number" if is_number(value) else plain(value) for value in row)
 
 

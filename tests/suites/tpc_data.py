@@ -1,7 +1,7 @@
-"""TPC-H and TPC-DS as DuckDB's extensions make them: tables as Parquet files, texts of queries, right answers.
+"""TPC-H and TPC-DS from DuckDB's extensions: tables as Parquet files, queries, right answers.
 
-Nothing of them is kept in the repository. `pip install duckdb-extension-tpch duckdb-extension-tpcds`, of the version of `duckdb`,
-brings the extensions as files, which are loaded from where they are.
+None of this is kept in the repository. `pip install duckdb-extension-tpch duckdb-extension-tpcds`,
+of the version of `duckdb`, installs the extensions as files, which are loaded from there.
 """
 
 import importlib
@@ -65,7 +65,8 @@ class Data:
     def oracle(self):
         """DuckDB with the tables in memory, told to be as DataFusion where both are right.
 
-        NULL comes last in ascending order and first in descending, and the quotient of integers is one.
+        NULL comes last in ascending order and first in descending, and the quotient of integers is
+        one.
         """
         connection = connect(self.kind)
         connection.execute("SET default_null_order = 'nulls_last_on_asc_first_on_desc'")
@@ -75,7 +76,8 @@ class Data:
         return connection
 
     def answers(self, texts):
-        """Number → (names, rows without the limit, the rank of each in the order asked for or None, rows wanted, seconds)."""
+        """Number → (names, rows without the limit, ranks or None, number of wanted rows, seconds).
+        """
         file = self.folder / "answers.pickle"
         if file.exists():
             return pickle.loads(file.read_bytes())
@@ -90,7 +92,7 @@ class Data:
         return found
 
     def without_limit(self, connection, text, names, limited):
-        """All rows that might be in the answer, and the rank of each in its order."""
+        """All rows that the answer may have, and the rank of each in its order."""
         for candidate in ranked(text, names):
             try:
                 rows = connection.execute(candidate).fetchall()

@@ -1,4 +1,4 @@
-"""Random tables that share column names, in a store of `sty` and beside it in DuckDB."""
+"""Random tables that share column names, in a store of `sty` and in DuckDB."""
 
 import datetime
 import decimal
@@ -14,14 +14,17 @@ ARROW = {"float": pyarrow.float64(), "text": pyarrow.string(), "date": pyarrow.d
 SQL = {"int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "double": "DOUBLE", "string": "TEXT", "date32[day]": "DATE",
        "decimal128(9, 2)": "DECIMAL(9,2)", "bool": "BOOLEAN"}
 COLUMNS = {"id": "int", "k": "int", "n": "int", "x": "float", "s": "text", "d": "date", "m": "decimal", "b": "bool"}
-# How likely a table has a column at all.
+# The probability that a table has a column.
 SHARES = {"id": 0.9, "k": 0.9, "n": 0.7, "x": 0.5, "s": 0.6, "d": 0.25, "m": 0.25, "b": 0.2}
 SIZES = {"tiny": [0, 1, 2, 3, 5, 8, 12], "small": [0, 1, 10, 50, 100, 300], "medium": [0, 30, 500, 2000, 5000],
          "large": [10, 1000, 5000, 150_000, 150_000]}
 
 
 class World:
-    """`tables`: name → list of (column, kind); `arrow`: name → rows; `how`: name → how it is stored."""
+    """Tables, in a store and in DuckDB.
+
+    `tables`: name → list of (column, kind); `arrow`: name → rows; `how`: name → how it is stored.
+    """
 
     def __init__(self, rng, floats=False, unique=False):
         self.rng, self.floats, self.unique = rng, floats, unique
@@ -75,7 +78,7 @@ class World:
         if kind == "date":
             return datetime.date(2020, 1, 1) + datetime.timedelta(days=number % 20_000)
         if kind == "decimal":
-            # Quarters meet floats; the others are no floats.
+            # Quarters are equal to floats; the other values are not.
             cents = (number - 4) * 25 if number % 3 else [1678, 7, 435, 29, 115, 1234567][number // 3 % 6]
             return decimal.Decimal(cents).scaleb(-2)
         return number % 2 == 0
@@ -102,7 +105,7 @@ class World:
                 sty.must("ingest", folder / "db" / name, file, "-q", *(options if at == 0 else []))
 
     def create(self, sty, folder, name):
-        """A table of no rows."""
+        """A table without rows."""
         columns = ", ".join(f"{field.name} {SQL[str(field.type)]}" for field in self.arrow[name].schema)
         sty.must("query", folder / "db", f"CREATE TABLE {name} ({columns})")
 

@@ -1,4 +1,4 @@
-//! SQL expressions over the columns of rows on their way in: what a table is partitioned by.
+//! SQL expressions over the columns of rows that are being stored: what a table is partitioned by.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::sql::types::times;
 use crate::sql::types::zeros;
 use crate::sql::types::zones;
 
-/// Compiles expressions as queries understand them.
+/// Compiles expressions with the meaning that they have in queries.
 pub struct SqlExpressions {
     state: SessionState,
 }
@@ -36,9 +36,9 @@ impl Default for SqlExpressions {
         let mut state = SessionStateBuilder::new_with_default_features()
             .with_config(dialect::configured())
             .build();
-        // Others stay DataFusion's: what they say of a row decides where it has been stored.
+        // All other functions stay DataFusion's: their values decide where rows have been stored.
         for function in dates::all().chain([zones::function(), times::truncation()]) {
-            // Registering gives back what it replaces.
+            // Registering returns the function that it replaces.
             let _ = datafusion::execution::FunctionRegistry::register_udf(
                 &mut state,
                 Arc::new(function),
@@ -60,17 +60,17 @@ impl Compile for SqlExpressions {
             .iter()
             .map(|column| Field::new(&*column.name, column.data_type.to_arrow(), true));
         let schema = ArrowSchema::new(fields.collect::<Vec<_>>());
-        let known = DFSchema::try_from(schema).map_err(from_datafusion)?;
-        Ok(self.simplified(expression, &known)?.1)
+        let schema = DFSchema::try_from(schema).map_err(from_datafusion)?;
+        Ok(self.simplified(expression, &schema)?.1)
     }
 }
 
 impl SqlExpressions {
-    /// An expression as it is in a plan once the optimiser has seen it, and compiled.
+    /// An expression in the form that the optimiser gives it in plans, and compiled.
     pub(in crate::sql) fn simplified(
         &self,
         expression: &str,
-        known: &DFSchema,
+        schema: &DFSchema,
     ) -> Result<(Expr, partition::Compiled)> {
         let dialect = self.state.config_options().sql_parser.dialect;
         let mut parsed = dialect::expression(expression, dialect)?;
@@ -78,15 +78,18 @@ impl SqlExpressions {
         precedence::correct(&mut parsed.expr);
         quantified::as_lists(&mut parsed.expr);
         zones::as_function(&mut parsed.expr);
-        let logical =
-            self.state.create_logical_expr_from_sql_expr(parsed, known).map_err(from_datafusion)?;
+        let logical = self
+            .state
+            .create_logical_expr_from_sql_expr(parsed, schema)
+            .map_err(from_datafusion)?;
         if logical.is_volatile() {
             return Err(Error::InvalidInput(format!(
-                "'{expression}' is not the same each time it is computed, so it cannot say where a row belongs"
+                "'{expression}' is not the same each time it is computed, so it cannot say where \
+                 a row belongs"
             )));
         }
-        let simplified = simplify(logical, known, &self.state)?;
-        Ok((simplified.clone(), compile_simplified(simplified, known, &self.state)?))
+        let simplified = simplify(logical, schema, &self.state)?;
+        Ok((simplified.clone(), compile_simplified(simplified, schema, &self.state)?))
     }
 }
 
@@ -96,11 +99,11 @@ pub(in crate::sql) fn compile(
     schema: &DFSchema,
     state: &SessionState,
 ) -> Result<partition::Compiled> {
-    compile_simplified(simplify_own(expression, schema, state)?, schema, state)
+    compile_simplified(simplify_statement_expr(expression, schema, state)?, schema, state)
 }
 
-/// An expression of a statement as the rules of a session leave it.
-pub(in crate::sql) fn simplify_own(
+/// Simplifies an expression of a statement as the rules of a session do.
+pub(in crate::sql) fn simplify_statement_expr(
     expression: Expr,
     schema: &DFSchema,
     state: &SessionState,
@@ -113,7 +116,7 @@ pub(in crate::sql) fn simplify_own(
     simplify(prepared().map_err(from_datafusion)?, schema, state)
 }
 
-/// The same of one that keys of partitions may have.
+/// Simplifies an expression that keys of partitions may have.
 fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result<Expr> {
     let context = SimplifyContext::builder()
         .with_schema(Arc::new(schema.clone()))
@@ -121,11 +124,11 @@ fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result
         .with_query_execution_start_time(state.execution_props().query_execution_start_time)
         .build();
     let simplifier = ExprSimplifier::new(context);
-    corrected(expression, schema, &simplifier).map_err(from_datafusion)
+    apply_rules(expression, schema, &simplifier).map_err(from_datafusion)
 }
 
-/// What the analyzer rules of a session make of an expression, simplified.
-fn corrected(
+/// Applies the analyzer rules of a session to an expression, and simplifies it.
+fn apply_rules(
     expression: Expr,
     schema: &DFSchema,
     simplifier: &ExprSimplifier,
@@ -135,7 +138,7 @@ fn corrected(
     let expression = decimals::twice(expression)?.data;
     let expression = rounding::rounded(simplifier.coerce(expression, schema)?, schema)?.data;
     let expression = decimals::exact(expression, schema)?;
-    let expression = lists::united(expression)?.data;
+    let expression = lists::unite(expression)?.data;
     let expression = zeros::of_values(expression, schema)?.data;
     let expression = zones::local(expression, schema)?.data;
     let expression = opaque::hidden(expression, schema)?.data;

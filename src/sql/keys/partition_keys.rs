@@ -1,5 +1,5 @@
-//! What a filter says of partition keys: the expressions that a table is partitioned by, found in
-//! filters, and the values that they have where a filter names those of their column.
+//! What a filter tells about partition keys. It may contain the expressions that a table is
+//! partitioned by, or name values of their column, from which the keys' values follow.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,47 +11,50 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::scalar::ScalarValue;
 
-use crate::block::{Bound, Stats};
+use crate::block::Bound;
 use crate::expr::{Function, Operand, Predicate};
 use crate::model::{Column, DataType, PartitionKey, Scalar, Schema};
 use crate::query::prune::partitions::{key_column, one};
 use crate::sql::convert::{KeyOperand, to_key_predicate};
 use crate::sql::keys::expressions::SqlExpressions;
 
-/// The most nodes down that are looked at for implications.
+/// The greatest depth to which filters are searched.
 const MAX_DEPTH: usize = 64;
 
-/// The keys of a table, as far as their expressions can be compiled.
+/// The partition keys of a table whose expressions can be compiled.
 #[derive(Debug, Default)]
 pub(crate) struct PartitionKeys(Vec<Key>);
 
 #[derive(Debug)]
 struct Key {
-    /// As it would stand in a filter over the table's columns, without the table's name.
+    /// The expression as a filter over the table's columns has it, without the table's name.
     operand: KeyOperand,
-    /// The only column that it reads, and the function.
-    of: Option<(Column, Arc<dyn Function>)>,
+    /// The only column that the expression reads, and the function of it.
+    function_of_one: Option<(Column, Arc<dyn Function>)>,
 }
 
 impl PartitionKeys {
-    /// Those of a table with these columns.
-    pub(crate) fn of(keys: &[PartitionKey], schema: &Schema) -> Self {
+    /// The keys of a table with these columns.
+    pub(crate) fn new(keys: &[PartitionKey], schema: &Schema) -> Self {
         static EXPRESSIONS: OnceLock<SqlExpressions> = OnceLock::new();
         let compile = |(number, key): (usize, &PartitionKey)| {
-            Key::of(number, key, schema, EXPRESSIONS.get_or_init(SqlExpressions::default))
+            Key::new(number, key, schema, EXPRESSIONS.get_or_init(SqlExpressions::default))
         };
         PartitionKeys(keys.iter().enumerate().filter_map(compile).collect())
     }
 
-    /// What a filter says of the keys; opaque if nothing.
+    /// The predicate over the keys that follows from a filter; opaque if there is none.
     pub(crate) fn predicate(&self, filter: &Expr) -> Predicate {
         if self.0.is_empty() {
             return Predicate::Unknown;
         }
         let operands: Vec<&KeyOperand> = self.0.iter().map(|key| &key.operand).collect();
         let direct = to_key_predicate(filter, &operands);
-        let implied =
-            self.0.iter().filter(|key| key.of.is_some()).map(|key| key.implied(filter, 0));
+        let implied = self
+            .0
+            .iter()
+            .filter(|key| key.function_of_one.is_some())
+            .map(|key| key.implied(filter, 0));
         let parts = std::iter::once(direct).chain(implied).filter(|part| !part.is_opaque());
         match parts.collect::<Vec<_>>() {
             none if none.is_empty() => Predicate::Unknown,
@@ -61,7 +64,7 @@ impl PartitionKeys {
 }
 
 impl Key {
-    fn of(
+    fn new(
         number: usize,
         key: &PartitionKey,
         schema: &Schema,
@@ -76,7 +79,7 @@ impl Key {
         let known = ArrowSchema::new(columns.iter().map(field).collect::<Vec<_>>());
         let (expression, compiled) =
             expressions.simplified(&key.expression, &DFSchema::try_from(known).ok()?).ok()?;
-        // The columns may have other names by now.
+        // The columns may have been renamed since.
         let renamed = expression.transform(|expr| {
             Ok(match &expr {
                 Expr::Column(name) => {
@@ -91,23 +94,26 @@ impl Key {
             })
         });
         let data_type = DataType::from_arrow(&compiled.data_type)?;
-        // The key may be of a version that gave timestamps another unit; numbers of one are none of
-        // the other.
+        // The key may come from a version in which timestamps had another unit, so that its numbers
+        // cannot be compared.
         if matches!(data_type, DataType::Timestamp { .. } | DataType::Time { .. })
             && data_type != key.data_type
         {
             return None;
         }
         let operand = Operand { column: key_column(number), data_type };
-        let of = match (columns.as_slice(), compiled.function) {
+        let function_of_one = match (columns.as_slice(), compiled.function) {
             ([(_, column)], Some(function)) => Some(((*column).clone(), function)),
             _ => None,
         };
-        Some(Key { operand: KeyOperand { expression: renamed.ok()?.data, operand }, of })
+        Some(Key {
+            operand: KeyOperand { expression: renamed.ok()?.data, operand },
+            function_of_one,
+        })
     }
 
-    /// What follows for the key where a filter, which must be true of a row, names the values of
-    /// its column.
+    /// The predicate over the key that follows if a filter, which must be true of a row, names the
+    /// values of its column.
     fn implied(&self, filter: &Expr, depth: usize) -> Predicate {
         if depth > MAX_DEPTH {
             return Predicate::Unknown;
@@ -121,7 +127,7 @@ impl Key {
                     (Operator::Or, ..) => Predicate::Or(both()),
                     (Operator::Eq, Expr::Column(name), Expr::Literal(value, _))
                     | (Operator::Eq, Expr::Literal(value, _), Expr::Column(name)) => {
-                        self.of_values(name, std::iter::once(value))
+                        self.for_values(name, std::iter::once(value))
                     }
                     _ => Predicate::Unknown,
                 }
@@ -132,7 +138,7 @@ impl Key {
                     _ => None,
                 });
                 match (expr.as_ref(), values.collect::<Option<Vec<_>>>()) {
-                    (Expr::Column(name), Some(values)) => self.of_values(name, values.into_iter()),
+                    (Expr::Column(name), Some(values)) => self.for_values(name, values.into_iter()),
                     _ => Predicate::Unknown,
                 }
             }
@@ -140,14 +146,14 @@ impl Key {
         }
     }
 
-    /// The key of rows in which the column has one of these values; null is none.
-    fn of_values<'v>(
+    /// The keys of rows in which the column has one of these values; a null matches no row.
+    fn for_values<'v>(
         &self,
         name: &Name,
         values: impl Iterator<Item = &'v ScalarValue>,
     ) -> Predicate {
-        let found = self.of.as_ref().filter(|(column, _)| *column.name == *name.name);
-        let of_one = |(column, function): &(Column, Arc<dyn Function>)| -> Option<Predicate> {
+        let found = self.function_of_one.as_ref().filter(|(column, _)| *column.name == *name.name);
+        let for_column = |(column, function): &(Column, Arc<dyn Function>)| -> Option<Predicate> {
             let values: Vec<ScalarValue> =
                 values.filter(|value| !value.is_null()).cloned().collect();
             if values.is_empty() {
@@ -156,12 +162,15 @@ impl Key {
             let rows = values.len();
             let array: ArrayRef = ScalarValue::iter_to_array(values).ok()?;
             let array = arrow_cast::cast(&array, &column.data_type.to_arrow()).ok()?;
-            // What does not convert to the column's type would be null.
+            // A value that does not convert to the column's type would become null.
             if array.logical_null_count() > 0 {
                 return None;
             }
-            // Of two zeros that are equal a function may make two values.
-            let is_zero = |row| matches!(one(&array, row, &column.data_type), Ok(Stats { min: Some(Bound { value: Scalar::Float(v), .. }), .. }) if v == 0.0);
+            // A function may give two results for the two zeros, which are equal.
+            let is_zero = |row| {
+                let minimum = one(&array, row, &column.data_type).ok().and_then(|stats| stats.min);
+                matches!(minimum, Some(Bound { value: Scalar::Float(v), .. }) if v == 0.0)
+            };
             if (0..rows).any(is_zero) {
                 return None;
             }
@@ -183,6 +192,6 @@ impl Key {
                 false => found,
             })
         };
-        found.and_then(of_one).unwrap_or(Predicate::Unknown)
+        found.and_then(for_column).unwrap_or(Predicate::Unknown)
     }
 }

@@ -1,12 +1,12 @@
 //! What the names in a statement mean: tables of the store, views of the session, files.
 //!
-//! Views are planned anew when what they name has changed (`views`). Only tables that a statement
-//! names are opened, once for the statement, so that all its scans of one table see the same
+//! A view is planned again when what it names has changed (`views`). Only tables that a statement
+//! names are opened, once per statement, so that all its scans of one table see the same
 //! generation.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
@@ -18,6 +18,7 @@ use datafusion::sql::parser::Statement;
 use crate::error::{Error, Result};
 use crate::sql::convert::{external, listed, suggestion};
 use crate::sql::names::files;
+use crate::sql::names::lock;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::names::views::{Definition, scans_newest, without_plan};
 use crate::sql::run::provider::StoreProvider;
@@ -30,24 +31,24 @@ const STDIN: &str = "-";
 /// The names of a session.
 #[derive(Default)]
 pub(crate) struct Tables {
-    /// The session's state, which files need to be opened with; it in turn holds these names.
+    /// The session's state, which is needed to open files, and which itself holds these names.
     state: OnceLock<StateOf>,
     store: Option<Store>,
-    /// Tables of the store that statements have used, with what they have open.
+    /// Tables of the store that statements have used, by name, with their generation.
     tables: Mutex<HashMap<String, (u64, Arc<StoreTable>)>>,
-    /// Those that the statement in progress has looked up.
+    /// The tables of the store that the statement in progress has looked up.
     pinned: Mutex<HashMap<String, Arc<StoreTable>>>,
-    /// Views and external tables, which end with the session.
+    /// Views and external tables, which live as long as the session.
     session: Mutex<BTreeMap<String, Arc<dyn TableProvider>>>,
-    /// What the views among them were made from.
+    /// The definitions of the views among them.
     definitions: Mutex<HashMap<String, Definition>>,
     /// How often views and external tables were made or dropped.
     changes: AtomicU64,
-    /// What the statement in progress has opened.
+    /// All that the statement in progress has opened.
     opened: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
-    /// The standard input, which is there once.
+    /// The standard input, which can be opened once.
     stdin: Mutex<Option<Arc<dyn TableProvider>>>,
-    /// What the user should hear of.
+    /// Notes for the user.
     notes: Mutex<Vec<String>>,
 }
 
@@ -55,12 +56,12 @@ type StateOf = Box<dyn Fn() -> Option<SessionState> + Send + Sync>;
 
 impl Tables {
     /// The names of a store.
-    pub(crate) fn of(store: &Store) -> Self {
+    pub(crate) fn new(store: &Store) -> Self {
         Tables { store: Some(store.clone()), ..Tables::default() }
     }
 
-    /// Says where the session's state is found.
-    pub(crate) fn belong_to(
+    /// Sets how to find the session's state.
+    pub(crate) fn set_state(
         &self,
         state: impl Fn() -> Option<SessionState> + Send + Sync + 'static,
     ) {
@@ -73,7 +74,7 @@ impl Tables {
         self.store.as_ref()
     }
 
-    /// Adds something that the user should hear of, once.
+    /// Adds a note for the user, unless it is there already.
     pub(crate) fn note(&self, text: String) {
         let mut notes = lock(&self.notes);
         if !notes.contains(&text) {
@@ -81,7 +82,7 @@ impl Tables {
         }
     }
 
-    /// What there is to hear.
+    /// Returns the notes so far, and removes them.
     pub(crate) fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.notes))
     }
@@ -92,8 +93,8 @@ impl Tables {
         lock(&self.pinned).clear();
     }
 
-    /// Lets go of a table of the store that is about to change: its old files go with the commit
-    /// only if nobody reads them. Views hold on to what they scan, and are planned again when they
+    /// Closes a table of the store that is about to change: the commit removes its old files only
+    /// if nobody reads them. Views that scan it lose their plans, and are planned again when they
     /// are next used.
     pub(crate) fn release(&self, table: &str) {
         self.begin_statement();
@@ -171,7 +172,8 @@ impl Tables {
         Ok(view)
     }
 
-    /// Why a view can no longer be planned: where what it is made of is gone, that.
+    /// Why a view can no longer be planned: if something that it is made of is gone, the error
+    /// names that.
     async fn broken(&self, view: &str, definition: &Definition, error: Error) -> Error {
         for name in &definition.names {
             // Through the trait, whose future is boxed: a view may be made of views.
@@ -212,7 +214,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Drops a view, also one that can no longer be planned; `false` if there is none of this name.
+    /// Drops a view, even one that can no longer be planned; `false` if there is none of this name.
     pub(crate) fn drop_view(&self, name: &str) -> bool {
         let is_view = lock(&self.definitions).contains_key(name);
         if is_view {
@@ -232,8 +234,8 @@ impl Tables {
         lock(&self.session).contains_key(name)
     }
 
-    /// The newest generation of a table of the store; the same for the whole statement, and the one
-    /// that an earlier statement opened, if it still is that.
+    /// The newest generation of a table of the store. It stays the same for the whole statement,
+    /// and is shared with earlier statements while it is the newest.
     fn stored(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
         let Some(name) = self.stored_name(name)? else { return self.stored_at(name) };
         if let Some(table) = lock(&self.pinned).get(&name) {
@@ -259,7 +261,7 @@ impl Tables {
         Ok(Some(table))
     }
 
-    /// A generation that is still kept, named as in `"trips@12"`.
+    /// An older generation that is still kept, named as in `"trips@12"`.
     fn stored_at(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
         let parts = name
             .rsplit_once('@')
@@ -277,14 +279,14 @@ impl Tables {
         Ok(Some(table))
     }
 
-    /// The table that a name means: the one of just this name, or else the only one that differs in
-    /// case alone, since SQL folds names that are not quoted.
+    /// The table that a name means: the one of exactly this name, or else the only one that differs
+    /// just in case, since SQL folds unquoted names.
     pub(crate) fn stored_name(&self, name: &str) -> Result<Option<String>> {
         let Some(store) = &self.store else { return Ok(None) };
         match store.has_table(name) {
             Ok(true) => return Ok(Some(name.to_owned())),
             Ok(false) => {}
-            // Not a possible name: that of a file, perhaps.
+            // Not a possible name of a table; it may be that of a file.
             Err(_) => return Ok(None),
         }
         if !store.exists()? {
@@ -294,7 +296,7 @@ impl Tables {
         Ok(alike.next().filter(|_| alike.next().is_none()))
     }
 
-    /// Every name but those of files.
+    /// All names but those of files.
     fn names(&self) -> Vec<String> {
         let stored = self.store.as_ref().and_then(|store| store.tables().ok()).unwrap_or_default();
         let mut names: Vec<String> =
@@ -304,7 +306,7 @@ impl Tables {
         names
     }
 
-    /// That there is no such table, with what comes close.
+    /// The error that there is no such table, with a similar name as a hint.
     pub(crate) fn missing(&self, name: &str) -> Error {
         let names = self.names();
         let hint = match suggestion(name, names.iter().map(String::as_str)) {
@@ -367,9 +369,4 @@ impl SchemaProvider for Tables {
         lock(&self.session).contains_key(name)
             || self.stored_name(name).is_ok_and(|found| found.is_some())
     }
-}
-
-/// A panic elsewhere leaves the maps usable.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
 //! Files as tables: `FROM 'x.csv'`, `FROM 'y.parquet'`, `FROM 'logs/*.jsonl'`, `FROM '-'`.
 //!
-//! A name is taken for a file when it has a known ending (or is `-`, the standard input); whether
-//! the file exists is asked then. CSV, TSV and JSON, also compressed, go through the reader of
-//! ingest (`text`); Parquet and Arrow are read by DataFusion.
+//! A name is taken for a file if it has a known extension (or is `-`, the standard input); only
+//! then is the file looked for. CSV, TSV and JSON, also compressed, are read by ingest's reader
+//! (`text`), Parquet and Arrow by DataFusion.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,32 +26,34 @@ use crate::error::{Error, Result};
 use crate::sql::convert::from_datafusion;
 use crate::sql::names::text::TextTable;
 
-/// What a name's ending says.
+/// A kind of file, by the extension of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Parquet,
     Arrow,
     Text,
-    /// Parquet or Arrow under a compression of its own, which ingest alone takes away.
-    Packed,
+    /// Compressed Parquet or Arrow, which only ingest can decompress.
+    Compressed,
 }
 
-fn kind(name: &str) -> Option<Kind> {
+fn kind_of(name: &str) -> Option<Kind> {
     let lower = name.to_ascii_lowercase();
-    let packed = [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".lz4"]
+    let uncompressed = [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".lz4"]
         .iter()
         .find_map(|end| lower.strip_suffix(end));
-    let (_, ending) = packed.unwrap_or(&lower).rsplit_once('.')?;
+    let (_, ending) = uncompressed.unwrap_or(&lower).rsplit_once('.')?;
     Some(match ending {
         "csv" | "tsv" | "tab" | "txt" | "json" | "jsonl" | "ndjson" => Kind::Text,
-        "parquet" | "pq" | "arrow" | "feather" | "ipc" if packed.is_some() => Kind::Packed,
+        "parquet" | "pq" | "arrow" | "feather" | "ipc" if uncompressed.is_some() => {
+            Kind::Compressed
+        }
         "parquet" | "pq" => Kind::Parquet,
         "arrow" | "feather" | "ipc" => Kind::Arrow,
         _ => return None,
     })
 }
 
-/// The table that `name` stands for if it is the name of a file, or a pattern for names.
+/// Opens `name` as a table if it is the name of a file, or a pattern for such names.
 pub(crate) async fn open(
     name: &str,
     state: &SessionState,
@@ -61,14 +63,15 @@ pub(crate) async fn open(
     if name == "-" {
         return Ok(Some(Arc::new(TextTable::open(None, threads, note)?)));
     }
-    let Some(kind) = kind(name) else { return Ok(None) };
+    let Some(kind) = kind_of(name) else { return Ok(None) };
     let paths = expand(name)?;
     let format: Arc<dyn FileFormat> = match kind {
         Kind::Text => return Ok(Some(Arc::new(TextTable::open(Some(&paths), threads, note)?))),
         Kind::Parquet => Arc::new(ParquetFormat::default()),
         Kind::Arrow => Arc::new(ArrowFormat),
-        Kind::Packed => {
-            let what = "a query reads this format only without compression around it; ingest it into a table first";
+        Kind::Compressed => {
+            let what = "a query cannot read this format inside another compression; ingest it \
+                into a table first";
             return Err(Error::Unsupported(format!("{name}: {what}")));
         }
     };
@@ -88,11 +91,11 @@ pub(crate) async fn open(
             Arc::new(ListingTable::try_new(config.with_schema(schema))?);
         if kind == Kind::Arrow { without_dictionaries(table) } else { Ok(table) }
     };
-    listed.await.map(Some).map_err(|error| about(name, from_datafusion(error)))
+    listed.await.map(Some).map_err(|error| with_file_name(name, from_datafusion(error)))
 }
 
-/// A table whose columns are no dictionaries: values of those of an Arrow file may be null, and
-/// DataFusion (55.2) makes empty texts of such nulls where it casts to views.
+/// Casts dictionary columns of a table to their value type. The dictionaries of an Arrow file may
+/// contain nulls, which DataFusion (55.2) turns into empty texts when it casts to views.
 fn without_dictionaries(
     table: Arc<dyn TableProvider>,
 ) -> Result<Arc<dyn TableProvider>, DataFusionError> {
@@ -114,7 +117,7 @@ fn without_dictionaries(
     Ok(Arc::new(ViewTable::new(plan, None)))
 }
 
-/// The files that a name or pattern stands for, in order of name; at least one.
+/// The files that a name or pattern stands for, sorted by name; at least one.
 fn expand(name: &str) -> Result<Vec<PathBuf>> {
     if Path::new(name).is_file() {
         return Ok(vec![absolute(Path::new(name))?]);
@@ -142,7 +145,7 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io(path, error))
 }
 
-/// The address of a file, in which no character stands for anything but itself.
+/// The URL of a file, with all special characters escaped.
 fn url(path: &Path) -> String {
     let mut url = String::from("file://");
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -156,7 +159,7 @@ fn url(path: &Path) -> String {
     url
 }
 
-fn about(name: &str, error: Error) -> Error {
+fn with_file_name(name: &str, error: Error) -> Error {
     match error {
         Error::InvalidInput(what) => Error::InvalidInput(format!("{name}: {what}")),
         other => other,

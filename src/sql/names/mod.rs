@@ -1,4 +1,7 @@
-//! What names in a statement are: tables of the store, views and parameters of the session, files.
+//! What the names in a statement mean: tables of the store, views and parameters of the session,
+//! files.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(in crate::sql) mod parameters;
 pub(in crate::sql) mod catalog;
@@ -9,3 +12,8 @@ pub(in crate::sql) mod views;
 /// Names under which the information schema shows a store's tables.
 pub(in crate::sql) const CATALOG: &str = "stylobate";
 pub(in crate::sql) const SCHEMA: &str = "public";
+
+/// Locks a mutex whose value stays usable after a panic elsewhere.
+pub(in crate::sql) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -36,12 +36,12 @@ impl Parameters {
         Ok(())
     }
 
-    /// Says what a placeholder stands for.
+    /// Sets the value of a placeholder.
     pub(in crate::sql) fn set(&mut self, name: &str, value: ScalarValue) {
         self.values.insert(name.to_owned(), value);
     }
 
-    /// Whether there are none.
+    /// Whether there are no parameters.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -66,7 +66,7 @@ fn typed(text: &str) -> ScalarValue {
         if let Ok(value) = text.parse::<u64>() {
             return ScalarValue::UInt64(Some(value));
         }
-        if let Some(value) = exact(text) {
+        if let Some(value) = exact_decimal(text) {
             return value;
         }
         if let Ok(value) = fast_float2::parse::<f64, _>(text) {
@@ -81,8 +81,8 @@ fn typed(text: &str) -> ScalarValue {
     }
 }
 
-/// A number of more digits than a double keeps.
-fn exact(text: &str) -> Option<ScalarValue> {
+/// A decimal, if the number has more digits than a double keeps.
+fn exact_decimal(text: &str) -> Option<ScalarValue> {
     let digits = text.trim_start_matches(['-', '+']);
     if is_kept(digits) {
         return None;

@@ -1,8 +1,9 @@
-//! Views of a session: the statement that made each, planned again when what it names has changed.
+//! Views of a session: the statement that made each, which is planned again when what it names has
+//! changed.
 //!
-//! A plan holds on to the generation of each table that it scans. A view's plan is kept as long as
-//! these are the newest and no other view was made or dropped; else its statement is planned anew,
-//! so that a view shows what a query in its place would show.
+//! A plan keeps the generation of each table that it scans. A view's plan is kept as long as these
+//! are the newest and no other view was made or dropped. Otherwise its statement is planned again,
+//! so that a view shows what its query would show.
 
 use std::sync::Arc;
 
@@ -30,21 +31,21 @@ use crate::sql::types::rounding::{MarkCasts, RoundCasts};
 use crate::sql::types::times::Times;
 use crate::sql::write::assignments;
 
-/// What a view was made from.
+/// The definition of a view.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct Definition {
     /// The whole CREATE VIEW.
     pub(in crate::sql) statement: Statement,
-    /// Values of its placeholders.
+    /// The values of its placeholders.
     pub(in crate::sql) parameters: Parameters,
     /// The tables and views that it names.
     pub(in crate::sql) names: Vec<String>,
-    /// How many changes of views there had been when its plan was made.
+    /// The number of changes to views when its plan was made.
     pub(in crate::sql) changes: u64,
 }
 
 impl Definition {
-    /// The view as its statement would make it now.
+    /// Plans the view again from its statement.
     pub(in crate::sql) async fn plan(
         &self,
         state: &SessionState,
@@ -56,18 +57,20 @@ impl Definition {
                 plan.with_param_values(self.parameters.to_datafusion()).map_err(from_datafusion)?;
         }
         let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = plan else {
-            return Err(Error::Unsupported("a view's statement is none that makes a view".into()));
+            return Err(Error::Unsupported(
+                "the statement of a view does not create a view".into(),
+            ));
         };
         let coerced = coerced(Arc::unwrap_or_clone(view.input)).map_err(from_datafusion)?;
         Ok(Arc::new(ViewTable::new(coerced, view.definition)))
     }
 }
 
-/// The plan of a view with the types that its columns have. Rules that must come before types are
-/// coerced come before.
+/// The plan of a view with the final types of its columns, by the rules that coerce types and those
+/// that must run before.
 pub(in crate::sql) fn coerced(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
-    // What coercion makes of floats beside decimals is put right at once, while it can be told from
-    // casts of the user's.
+    // Floats beside decimals are corrected at once, while coercion's casts can be told from the
+    // user's.
     let rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
         Arc::new(Intervals),
         Arc::new(MarkCasts),
@@ -81,7 +84,7 @@ pub(in crate::sql) fn coerced(plan: LogicalPlan) -> Result<LogicalPlan, DataFusi
     Analyzer::with_rules(rules).execute_and_check(plan, &ConfigOptions::default(), |_, _| {})
 }
 
-/// A view's columns, without what it scans.
+/// A table with a view's columns, which scans nothing.
 pub(in crate::sql) fn without_plan(view: &dyn TableProvider) -> Arc<dyn TableProvider> {
     Arc::new(EmptyTable::new(view.schema()))
 }

@@ -1,5 +1,5 @@
-//! From DataFusion's optimized plans to physical ones: the parts that our executor runs, and the
-//! rules that know stored tables.
+//! From DataFusion's optimized logical plans to physical ones: the parts that our executor runs,
+//! and rules that use what is known about stored tables.
 
 pub(in crate::sql) mod planner;
 pub(in crate::sql) mod semi_joins;

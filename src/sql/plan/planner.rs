@@ -1,9 +1,9 @@
-//! From optimized to physical plans: fragments for our executor, the rest for DataFusion's
-//! operators.
+//! From optimized logical plans to physical ones: fragments go to our executor, the rest to
+//! DataFusion's operators.
 //!
-//! Where this stands on the road of a query: `lower` puts fragments into a plan once DataFusion's
-//! logical rules are done with it, here, so that whatever leads to a physical plan (a statement,
-//! EXPLAIN, EXPLAIN ANALYZE) passes through it.
+//! Where this stands on the road of a query: after DataFusion's logical rules. `lower` puts
+//! fragments into the plan here, so that every way to a physical plan (a statement, EXPLAIN,
+//! EXPLAIN ANALYZE) goes through it.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::sql::plan::lower::lower;
 use crate::sql::run::exec::Engine;
 use crate::sql::run::node::FragmentNode;
 
-/// Plans statements: fragments to our executor, the rest to DataFusion's operators.
+/// Plans fragments for our executor and the rest for DataFusion's operators.
 #[derive(Debug)]
 pub(crate) struct Planner(pub(crate) Arc<Engine>);
 

@@ -1,9 +1,9 @@
-//! Semi and anti joins over keys that repeat: each key once.
+//! Groups the inner side of semi and anti joins whose keys repeat, so that each key occurs once.
 //!
 //! Where this stands on the road of a query: the last logical rule. DataFusion's hash join (55.2)
-//! lets a row meet all its partners, also where one says enough, so that `k IN (SELECT k …)` over 8
-//! values in 150,000 rows takes 14 s. Where the manifest says that a key's values repeat often,
-//! they are grouped first, which our executor does while it reads.
+//! visits all partners of a row even where one is enough: `k IN (SELECT k …)` over 8 distinct
+//! values in 150,000 rows takes 14 s. If the manifest says that a key's values repeat often, they
+//! are grouped first, which our executor does while it reads.
 
 use std::sync::Arc;
 
@@ -15,10 +15,9 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::sql::run::provider::store_provider;
 
-/// How often values must repeat. Keys of which few are equal are as fast met as grouped.
-const LEAST_REPEATED: u64 = 16;
+/// How often values must repeat. For keys that rarely repeat, the join is as fast as the grouping.
+const MIN_REPEATS: u64 = 16;
 
-/// The rule.
 #[derive(Debug)]
 pub(in crate::sql) struct EachKeyOnce;
 
@@ -67,8 +66,8 @@ impl OptimizerRule for EachKeyOnce {
     }
 }
 
-/// Whether a column comes from a table of the store, and is one of so few values that `keys` such
-/// columns together repeat often.
+/// Whether a column comes from a table of the store, and has so few values that those of `keys`
+/// such columns together repeat often.
 fn repeats(plan: &LogicalPlan, column: &Column, keys: usize) -> bool {
     match plan {
         LogicalPlan::Filter(filter) => repeats(&filter.input, column, keys),
@@ -97,7 +96,7 @@ fn repeats(plan: &LogicalPlan, column: &Column, keys: usize) -> bool {
             };
             let Ok(Some(values)) = snapshot.distinct_values(known.id) else { return false };
             let keys = u32::try_from(keys).unwrap_or(u32::MAX);
-            values.saturating_pow(keys).saturating_mul(LEAST_REPEATED) <= snapshot.rows()
+            values.saturating_pow(keys).saturating_mul(MIN_REPEATS) <= snapshot.rows()
         }
         _ => false,
     }

@@ -1,14 +1,14 @@
-//! Which columns are believed to depend on others.
+//! Corrects which columns DataFusion believes to depend on others.
 //!
-//! DataFusion (55.2, `aggregate_functional_dependencies`) takes every column of an aggregate to
-//! depend on a key of it that is unique in one of the tables below, as if there were no other
-//! tables joined to that one. Then it leaves out sort keys, group keys, a DISTINCT or a join that
-//! do matter, and adds group keys to a GROUP BY when the statement is planned. Nothing else tells
-//! it of dependencies here, since tables of a store have no primary keys.
+//! DataFusion (55.2, `aggregate_functional_dependencies`) believes that every column of an
+//! aggregate depends on a key of it that is unique in one of the tables below, as if no other
+//! tables were joined to that one. It then drops sort keys, group keys, a DISTINCT or a join that
+//! do matter, and adds group keys to a GROUP BY when the statement is planned. It learns of no
+//! other dependencies here, since tables of a store have no primary keys.
 //!
-//! Where this stands on the road of a query: [`OwnKeys`] is the first analyzer rule, and takes the
-//! keys away that no statement has; [`ForgetDependencies`] stands before the logical rules that are
-//! misled.
+//! Where this stands on the road of a query: [`OwnKeys`] is the first analyzer rule, and removes
+//! keys that the statement does not have; [`ForgetDependencies`] runs before the logical rules that
+//! are misled.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 
 use crate::sql::walks::{rewrite_nodes, rewrite_plan};
 
-/// The logical rules that go by dependencies.
+/// The logical rules that rely on dependencies.
 pub(in crate::sql) const MISLED: [&str; 4] = [
     "replace_distinct_aggregate",
     "eliminate_join",
@@ -32,7 +32,7 @@ pub(in crate::sql) const MISLED: [&str; 4] = [
     "optimize_projections",
 ];
 
-/// Leaves an aggregate the keys that its statement gives it.
+/// Leaves an aggregate only the keys that the statement gives it.
 #[derive(Debug)]
 pub(in crate::sql) struct OwnKeys;
 
@@ -41,14 +41,14 @@ impl AnalyzerRule for OwnKeys {
         if !is_misled(&plan)? {
             return Ok(plan);
         }
-        let within = |node: LogicalPlan| match node {
+        let in_subquery = |node: LogicalPlan| match node {
             LogicalPlan::Subquery(mut subquery) => {
                 subquery.subquery = Arc::new(own_keys(subquery.subquery.as_ref().clone(), None)?);
                 Ok(Transformed::yes(LogicalPlan::Subquery(subquery)))
             }
             other => Ok(Transformed::no(other)),
         };
-        let plan = rewrite_nodes(plan, |node| node.map_subqueries(within))?.data;
+        let plan = rewrite_nodes(plan, |node| node.map_subqueries(in_subquery))?.data;
         own_keys(plan, None)
     }
 
@@ -57,7 +57,7 @@ impl AnalyzerRule for OwnKeys {
     }
 }
 
-/// Whether dependencies of an aggregate's input may have made wrong ones of its own.
+/// Whether an aggregate may have derived wrong dependencies from those of its input.
 fn is_misled(plan: &LogicalPlan) -> DataFusionResult<bool> {
     let mut misled = false;
     plan.apply_with_subqueries(|node| {
@@ -72,24 +72,24 @@ fn has_any(schema: &DFSchema) -> bool {
     !schema.functional_dependencies().is_empty()
 }
 
-/// Removes added keys from a plan whose parent reads only the columns `asked`, or all columns if
+/// Removes added keys from a plan whose parent reads only the columns `needed`, or all columns if
 /// that is `None`.
-fn own_keys(plan: LogicalPlan, asked: Option<HashSet<Column>>) -> DataFusionResult<LogicalPlan> {
-    let plan = match (plan, &asked) {
-        (LogicalPlan::Aggregate(aggregate), Some(asked)) => {
-            LogicalPlan::Aggregate(kept(aggregate, asked)?)
+fn own_keys(plan: LogicalPlan, needed: Option<HashSet<Column>>) -> DataFusionResult<LogicalPlan> {
+    let plan = match (plan, &needed) {
+        (LogicalPlan::Aggregate(aggregate), Some(needed)) => {
+            LogicalPlan::Aggregate(without_added_keys(aggregate, needed)?)
         }
         (plan, _) => plan,
     };
     let passes =
         matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_));
     let selects = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
-    let below = match asked {
-        Some(mut asked) if passes => {
+    let below = match needed {
+        Some(mut needed) if passes => {
             plan.expressions()
                 .iter()
-                .for_each(|expr| asked.extend(expr.column_refs().into_iter().cloned()));
-            Some(asked)
+                .for_each(|expr| needed.extend(expr.column_refs().into_iter().cloned()));
+            Some(needed)
         }
         _ if selects => Some(
             plan.expressions()
@@ -104,13 +104,16 @@ fn own_keys(plan: LogicalPlan, asked: Option<HashSet<Column>>) -> DataFusionResu
     rewritten.data.recompute_schema()
 }
 
-/// The aggregate without keys that have no place in the statement and are not asked for.
-fn kept(aggregate: Aggregate, asked: &HashSet<Column>) -> DataFusionResult<Aggregate> {
+/// The aggregate without the keys that have no position in the statement and are not needed above.
+fn without_added_keys(
+    aggregate: Aggregate,
+    needed: &HashSet<Column>,
+) -> DataFusionResult<Aggregate> {
     let is_added = |key: &Expr| match key {
-        Expr::Column(column) => column.spans().0.is_empty() && !asked.contains(column),
+        Expr::Column(column) => column.spans().0.is_empty() && !needed.contains(column),
         _ => false,
     };
-    // What is added stands behind what is written, and depends on it by what DataFusion believes.
+    // Added keys come after the written ones, and depend on them as DataFusion believes.
     let added = aggregate.group_expr.iter().rev().take_while(|key| is_added(key)).count();
     let written = |own: usize| {
         let (own, added) = aggregate.group_expr.split_at_checked(own)?;
@@ -133,7 +136,7 @@ fn kept(aggregate: Aggregate, asked: &HashSet<Column>) -> DataFusionResult<Aggre
     }
 }
 
-/// Takes all dependencies out of a plan of aggregates over aggregates.
+/// Removes all dependencies from a plan of aggregates over aggregates.
 #[derive(Debug)]
 pub(in crate::sql) struct ForgetDependencies;
 
@@ -151,7 +154,7 @@ impl OptimizerRule for ForgetDependencies {
     }
 }
 
-/// A plan without dependencies, if they may be wrong.
+/// Removes the dependencies of a plan, if they may be wrong.
 pub(in crate::sql) fn forget(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
     if !is_misled(&plan)? {
         return Ok(Transformed::no(plan));

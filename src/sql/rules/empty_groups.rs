@@ -1,9 +1,9 @@
-//! Conditions that read no column stay above an aggregate which has a row for no rows.
+//! Keeps conditions that read no column above an aggregate that has a row even for no input.
 //!
-//! DataFusion's logical rule `push_down_filter` (55.2) takes every condition below an aggregate
-//! whose columns are all group keys, and so those without columns too: `(SELECT count(*) FROM t
-//! HAVING (SELECT false))` then counts nothing, and has a row where it should have none. Of an
-//! aggregate without keys, or with an empty grouping set, such conditions are kept.
+//! DataFusion's logical rule `push_down_filter` (55.2) pushes a condition below an aggregate if all
+//! of its columns are group keys, and so also if it has no columns: `(SELECT count(*) FROM t HAVING
+//! (SELECT false))` then counts nothing, and has a row where it should have none. Such conditions
+//! stay above an aggregate without keys, or with an empty grouping set.
 
 use std::sync::Arc;
 
@@ -12,53 +12,39 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::GroupingSet;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
 
-/// The rule, for other conditions.
-#[derive(Debug)]
-pub(in crate::sql) struct AboveEmptyGroups(Arc<dyn OptimizerRule + Send + Sync>);
+use crate::sql::rules::wrapped::{self, LogicalRule};
 
-impl AboveEmptyGroups {
-    /// In place of the rule that needs it; other rules as they are.
-    pub(in crate::sql) fn around(
-        rule: Arc<dyn OptimizerRule + Send + Sync>,
-    ) -> Arc<dyn OptimizerRule + Send + Sync> {
-        if rule.name() == "push_down_filter" { Arc::new(AboveEmptyGroups(rule)) } else { rule }
+/// Wraps the rule that needs it; returns other rules as they are.
+pub(in crate::sql) fn keep_above_empty_groups(rule: LogicalRule) -> LogicalRule {
+    match rule.name() {
+        "push_down_filter" => wrapped::logical(rule, rewrite),
+        _ => rule,
     }
 }
 
-impl OptimizerRule for AboveEmptyGroups {
-    fn name(&self) -> &str {
-        self.0.name()
+fn rewrite(
+    rule: &LogicalRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> DataFusionResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Filter(filter) = &plan else { return rule.rewrite(plan, config) };
+    if !has_row_for_none(below_filters(&filter.input)) {
+        return rule.rewrite(plan, config);
     }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> DataFusionResult<Transformed<LogicalPlan>> {
-        if !matches!(&plan, LogicalPlan::Filter(filter) if has_row_for_none(below_filters(&filter.input)))
-        {
-            return self.0.rewrite(plan, config);
-        }
-        let Some((conditions, input)) = filtered(&plan) else {
-            return self.0.rewrite(plan, config);
-        };
-        let (constant, others): (Vec<Expr>, Vec<Expr>) =
-            conditions.into_iter().partition(|condition| condition.column_refs().is_empty());
-        match (conjunction(constant), conjunction(others)) {
-            (None, _) => self.0.rewrite(plan, config),
-            (Some(_), None) => Ok(Transformed::no(plan)),
-            (Some(constant), Some(others)) => {
-                let below = LogicalPlan::Filter(Filter::try_new(others, Arc::clone(input))?);
-                self.0.rewrite(below, config)?.map_data(|below| {
-                    Filter::try_new(constant, below.into()).map(LogicalPlan::Filter)
-                })
-            }
+    let Some((conditions, input)) = filtered(&plan) else {
+        return rule.rewrite(plan, config);
+    };
+    let (constant, others): (Vec<Expr>, Vec<Expr>) =
+        conditions.into_iter().partition(|condition| condition.column_refs().is_empty());
+    match (conjunction(constant), conjunction(others)) {
+        (None, _) => rule.rewrite(plan, config),
+        (Some(_), None) => Ok(Transformed::no(plan)),
+        (Some(constant), Some(others)) => {
+            let below = LogicalPlan::Filter(Filter::try_new(others, Arc::clone(input))?);
+            rule.rewrite(below, config)?
+                .map_data(|below| Filter::try_new(constant, below.into()).map(LogicalPlan::Filter))
         }
     }
 }
@@ -67,7 +53,7 @@ fn below_filters(plan: &LogicalPlan) -> &LogicalPlan {
     if let LogicalPlan::Filter(filter) = plan { below_filters(&filter.input) } else { plan }
 }
 
-/// The conditions of filters over each other, which the rule unites, and what they filter.
+/// The conditions of filters above each other, which the rule unites, and their input.
 fn filtered(plan: &LogicalPlan) -> Option<(Vec<Expr>, &Arc<LogicalPlan>)> {
     let LogicalPlan::Filter(Filter { predicate, input, .. }) = plan else { return None };
     let own = split_conjunction_owned(predicate.clone());

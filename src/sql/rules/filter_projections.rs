@@ -1,10 +1,10 @@
-//! Filters that give some of their columns, below projections that compute from these.
+//! Moves the projection of a filter out of it, where a projection is above the filter.
 //!
 //! Where this stands on the road of a query: a physical rule before DataFusion's last
-//! `ProjectionPushdown`. That rule (55.2) swaps such a filter with the projection above it as if
-//! the projection read the filter's input: it fails, or takes one column for another where both
-//! have one name. Here the filter gives all of its columns again, and a projection above it
-//! selects. DataFusion's rule then puts the two together.
+//! `ProjectionPushdown`. That rule (55.2) swaps a filter that returns only some of its columns with
+//! the projection above it, as if the projection read the filter's input. It fails, or confuses two
+//! columns that have one name. Here the filter returns all of its columns again, and a projection
+//! above it selects. DataFusion's rule then merges the two projections.
 
 use std::sync::Arc;
 
@@ -20,13 +20,12 @@ use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// The rule.
 #[derive(Debug)]
 pub(in crate::sql) struct SelectAboveFilters;
 
 impl PhysicalOptimizerRule for SelectAboveFilters {
     fn optimize(&self, plan: Plan, _: &ConfigOptions) -> DataFusionResult<Plan> {
-        Ok(plan.transform_up(taken_apart)?.data)
+        Ok(plan.transform_up(split_filter)?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -38,7 +37,7 @@ impl PhysicalOptimizerRule for SelectAboveFilters {
     }
 }
 
-fn taken_apart(node: Plan) -> DataFusionResult<Transformed<Plan>> {
+fn split_filter(node: Plan) -> DataFusionResult<Transformed<Plan>> {
     let filter = node
         .downcast_ref::<ProjectionExec>()
         .and_then(|above| above.input().downcast_ref::<FilterExec>());

@@ -1,12 +1,12 @@
-//! Frames of windows that DataFusion cannot compute or computes wrongly.
+//! Rewrites frames of windows that DataFusion refuses or computes wrongly.
 //!
 //! Where this stands on the road of a query: an analyzer rule before types are coerced, after
-//! `syntax::frames` has written frames out. DataFusion (55.2) asks for frames in `RANGE` how far
-//! apart two keys are, which bytes and times of day do not tell, although none needs to know; the
-//! frame in `GROUPS` is the same, and asks only which rows are peers. And where a bound lies some
-//! way from the key, it may lie beyond the numbers of the key's type. DataFusion then takes it for
-//! the edge of the partition, and the nulls that stand there for a part of the frame; in decimals,
-//! it is a number like others.
+//! `syntax::frames` has written frames out. For a frame in `RANGE`, DataFusion (55.2) wants to know
+//! the distance between two keys. Bytes and times of day have none, and most frames do not need it:
+//! the same frame in `GROUPS` only asks which rows are peers. And a bound that is some distance
+//! from the key may be out of the range of the key's type. DataFusion then takes the edge of the
+//! partition for the bound, with the nulls that are there; as a decimal, the bound is a number like
+//! others.
 
 use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType};
 use datafusion::common::config::ConfigOptions;
@@ -21,7 +21,6 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::walks::{any_node, rewrite_expressions, rewrite_plan, rewrite_up};
 
-/// The rule.
 #[derive(Debug)]
 pub(in crate::sql) struct FramesOfPeers;
 
@@ -35,7 +34,7 @@ impl AnalyzerRule for FramesOfPeers {
                 return Ok(Transformed::no(node));
             }
             rewrite_expressions(node, |expr, schema| {
-                rewrite_up(expr, |expr| Ok(written(expr, schema)))
+                rewrite_up(expr, |expr| Ok(with_frame(expr, schema)))
             })
         };
         Ok(rewrite_plan(plan, rewrite)?.data)
@@ -46,17 +45,18 @@ impl AnalyzerRule for FramesOfPeers {
     }
 }
 
-fn written(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+fn with_frame(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Expr::WindowFunction(mut window) = expr else { return Transformed::no(expr) };
     let key = window.params.order_by.first().and_then(|key| key.expr.get_type(schema).ok());
     let changed = key.is_some_and(|key| {
-        of_peers(&mut window.params, &key) || with_wide_key(&mut window.params, &key)
+        use_groups(&mut window.params, &key) || widen_key(&mut window.params, &key)
     });
     Transformed::new_transformed(Expr::WindowFunction(window), changed)
 }
 
-/// The frame in GROUPS, where none of its bounds needs to know how far apart keys are.
-fn of_peers(window: &mut WindowFunctionParams, key: &DataType) -> bool {
+/// Puts the frame in GROUPS, if none of its bounds needs the distance between keys. Returns whether
+/// it did.
+fn use_groups(window: &mut WindowFunctionParams, key: &DataType) -> bool {
     let frame = &window.window_frame;
     let fixed = is_fixed(&frame.start_bound) && is_fixed(&frame.end_bound);
     if frame.units != WindowFrameUnits::Range || !fixed || !has_no_distance(key) {
@@ -67,8 +67,8 @@ fn of_peers(window: &mut WindowFunctionParams, key: &DataType) -> bool {
     true
 }
 
-/// The key as a decimal, where a bound lies some way from an integer.
-fn with_wide_key(window: &mut WindowFunctionParams, key: &DataType) -> bool {
+/// Makes an integer key a decimal, if a bound is some distance from it. Returns whether it did.
+fn widen_key(window: &mut WindowFunctionParams, key: &DataType) -> bool {
     let frame = &window.window_frame;
     let whole = [&frame.start_bound, &frame.end_bound]
         .iter()
@@ -82,7 +82,7 @@ fn with_wide_key(window: &mut WindowFunctionParams, key: &DataType) -> bool {
     true
 }
 
-/// Whether a bound is the current row or none.
+/// Whether a bound is the current row or unbounded.
 fn is_fixed(bound: &WindowFrameBound) -> bool {
     match bound {
         WindowFrameBound::CurrentRow => true,
@@ -92,7 +92,7 @@ fn is_fixed(bound: &WindowFrameBound) -> bool {
     }
 }
 
-/// Whether the distance of a bound is a whole number, still a text as in the statement.
+/// Whether the distance of a bound is a whole number. It is still text, as in the statement.
 fn is_whole(bound: &WindowFrameBound) -> bool {
     match bound {
         WindowFrameBound::Preceding(ScalarValue::Utf8(Some(distance)))

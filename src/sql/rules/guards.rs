@@ -1,10 +1,11 @@
-//! Conditions of a CASE that keep its branches from failing.
+//! Protects branches of a CASE that would fail without its conditions.
 //!
 //! Where this stands on the road of a query: a part of the analyzer rule of `opaque`. DataFusion
-//! (55.2) makes a CASE of booleans, and one of constants that is compared with a constant, a chain
-//! of AND and OR, and coalesce a CASE. A chain computes all its parts for all rows, so that `CASE
-//! WHEN x <> 0 THEN 10 / x > 1 ELSE false END` divides by zero. Where a part may fail that a
-//! condition stands before, `CASE WHEN …` becomes `CASE true WHEN …`, which stays a CASE.
+//! (55.2) turns coalesce into a CASE, and turns a CASE of booleans, or one of constants that is
+//! compared with a constant, into a chain of AND and OR. Such a chain computes all its parts for
+//! all rows: `CASE WHEN x <> 0 THEN 10 / x > 1 ELSE false END` divides by zero. If a condition
+//! guards a part that may fail, `CASE WHEN …` becomes `CASE true WHEN …`, which DataFusion leaves a
+//! CASE.
 
 use arrow_schema::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -14,16 +15,16 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, lit};
 
 use crate::sql::walks::{has_part, is_comparison};
 
-/// Functions that have a value, or null, for all arguments; `<> ALL (array)` is made of them.
+/// Functions that never fail, whatever their arguments. `<> ALL (array)` is made of them.
 const NEVER_FAIL: [&str; 6] =
     ["array_has", "array_max", "array_min", "array_position", "cardinality", "make_array"];
 
-/// Whether an expression has parts that only some rows may reach, and that may fail as far as it
-/// shows without types.
+/// Whether an expression has parts that only some rows reach and that may fail, as far as can be
+/// told without types.
 pub(in crate::sql) fn may_guard(expr: &Expr) -> bool {
     match expr {
         Expr::Case(case) => {
-            case.expr.is_none() && behind_conditions(case).any(|part| may_fail(part, None))
+            case.expr.is_none() && guarded_parts(case).any(|part| may_fail(part, None))
         }
         Expr::ScalarFunction(function) => {
             is_coalesce(function) && function.args.iter().skip(1).any(|part| may_fail(part, None))
@@ -32,7 +33,7 @@ pub(in crate::sql) fn may_guard(expr: &Expr) -> bool {
     }
 }
 
-/// An expression that stays a CASE where DataFusion would compute too much.
+/// Rewrites an expression so that it stays a CASE where DataFusion would compute too much.
 pub(in crate::sql) fn guarded(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     if !may_guard(&expr) {
         return Transformed::no(expr);
@@ -50,12 +51,13 @@ pub(in crate::sql) fn guarded(expr: Expr, schema: &DFSchema) -> Transformed<Expr
     }
 }
 
-/// Whether DataFusion computes parts of a CASE that may fail before their conditions.
+/// Whether DataFusion would compute parts of a CASE that may fail regardless of their conditions.
 fn is_at_risk(case: &Case, schema: &DFSchema) -> bool {
     let fails = |part: &Expr| may_fail(part, Some(schema));
-    let is_boolean = |then: &Expr| then.get_type(schema).is_ok_and(|of| of == DataType::Boolean);
+    let is_boolean =
+        |then: &Expr| then.get_type(schema).is_ok_and(|data_type| data_type == DataType::Boolean);
     if results(case).next().is_some_and(is_boolean) {
-        return behind_conditions(case).any(fails);
+        return guarded_parts(case).any(fails);
     }
     let is_constant = |result: &Expr| !result.any_column_refs();
     case.when_then_expr.iter().skip(1).any(|(when, _)| fails(when))
@@ -66,8 +68,8 @@ fn results(case: &Case) -> impl Iterator<Item = &Expr> {
     case.when_then_expr.iter().map(|(_, then)| then.as_ref()).chain(case.else_expr.as_deref())
 }
 
-/// The parts of a CASE that a condition stands before.
-fn behind_conditions(case: &Case) -> impl Iterator<Item = &Expr> {
+/// The parts of a CASE that are guarded by a condition.
+fn guarded_parts(case: &Case) -> impl Iterator<Item = &Expr> {
     results(case).chain(case.when_then_expr.iter().skip(1).map(|(when, _)| when.as_ref()))
 }
 
@@ -75,7 +77,7 @@ fn is_coalesce(function: &ScalarFunction) -> bool {
     matches!(function.name(), "coalesce" | "nvl" | "nvl2")
 }
 
-/// What `coalesce`, `nvl` and `nvl2` are.
+/// `coalesce`, `nvl` or `nvl2` as the CASE that it means.
 fn as_case(function: &ScalarFunction) -> Option<Case> {
     let when =
         |value: &Expr, then: &Expr| (Box::new(value.clone().is_not_null()), Box::new(then.clone()));
@@ -87,16 +89,17 @@ fn as_case(function: &ScalarFunction) -> Option<Case> {
     Some(Case { expr: None, when_then_expr, else_expr: Some(Box::new(last.clone())) })
 }
 
-/// Whether there may be a row for which an expression has no value. Without a schema, what depends
-/// on types may fail.
+/// Whether an expression may fail for some row. Without a schema, whatever depends on types may.
 fn may_fail(expr: &Expr, schema: Option<&DFSchema>) -> bool {
     has_part(expr, |part| !never_fails(part, schema))
 }
 
-/// Whether an expression has a value wherever its parts have one.
+/// Whether an expression succeeds wherever its parts do.
 fn never_fails(expr: &Expr, schema: Option<&DFSchema>) -> bool {
     let is = |expr: &Expr, test: fn(&DataType) -> bool| {
-        schema.and_then(|schema| expr.get_type(schema).ok()).is_some_and(|of| test(&of))
+        schema
+            .and_then(|schema| expr.get_type(schema).ok())
+            .is_some_and(|data_type| test(&data_type))
     };
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match op {
@@ -105,20 +108,24 @@ fn never_fails(expr: &Expr, schema: Option<&DFSchema>) -> bool {
                 is(left, is_machine_number) && is(right, is_machine_number)
             }
             Operator::Divide | Operator::Modulo => {
-                is(left, DataType::is_floating) || (is_positive(right) && is(left, DataType::is_integer))
+                is(left, DataType::is_floating)
+                    || (is_positive(right) && is(left, DataType::is_integer))
             }
-            Operator::RegexMatch | Operator::RegexIMatch | Operator::RegexNotMatch | Operator::RegexNotIMatch => {
-                matches!(right.as_ref(), Expr::Literal(..))
-            }
+            Operator::RegexMatch
+            | Operator::RegexIMatch
+            | Operator::RegexNotMatch
+            | Operator::RegexNotIMatch => matches!(right.as_ref(), Expr::Literal(..)),
             Operator::And | Operator::Or => true,
             Operator::StringConcat => true,
             other => is_comparison(*other),
         },
         Expr::Cast(Cast { expr, field }) => match expr.as_ref() {
             Expr::Literal(value, _) => value.cast_to(field.data_type()).is_ok(),
-            _ => schema.and_then(|schema| expr.get_type(schema).ok()).is_some_and(|of| fits(&of, field.data_type())),
+            _ => schema
+                .and_then(|schema| expr.get_type(schema).ok())
+                .is_some_and(|from| fits(&from, field.data_type())),
         },
-        Expr::Negative(of) => is(of, is_machine_number),
+        Expr::Negative(inner) => is(inner, is_machine_number),
         Expr::ScalarFunction(function) => NEVER_FAIL.contains(&function.name()),
         Expr::Alias(_)
         | Expr::Column(_)
@@ -155,11 +162,11 @@ fn is_positive(expr: &Expr) -> bool {
     matches!(value.cast_to(&DataType::Int64), Ok(ScalarValue::Int64(Some(value))) if value > 0)
 }
 
-/// Whether each value of a type is one of another.
+/// Whether each value of one type is also a value of another.
 fn fits(from: &DataType, to: &DataType) -> bool {
     use DataType::{Boolean, Decimal128, Decimal256, LargeUtf8, Utf8, Utf8View};
-    // Digits before and behind the point.
-    let digits = |of: &DataType| match of {
+    // Digits before and after the point.
+    let digits = |data_type: &DataType| match data_type {
         Decimal128(precision, scale) | Decimal256(precision, scale) => {
             Some((i16::from(*precision) - i16::from(*scale), *scale))
         }

@@ -1,10 +1,10 @@
 //! Keeps the limits of top-k sorts above window functions.
 //!
-//! Where this stands on the road of a query: around the physical rule that decides what has to be
-//! sorted and spread over threads. DataFusion's (55.2) takes such a sort away where it finds late
-//! that a window below gives the order anyway, and forgets the limit with it, or hands it down
-//! below the window. Where the rule has done so, it runs once more over a plan that knows nothing
-//! of the orders below such sorts, so that each has to stay where it is.
+//! Where this stands on the road of a query: around DataFusion's physical rule
+//! `EnsureRequirements`, which decides what has to be sorted and spread over threads. That rule
+//! (55.2) removes such a sort if it finds late that a window below gives the order anyway; the
+//! limit is lost with it, or moves below the window. When that happens, the rule runs once more
+//! over a plan that hides the orders below such sorts, so that each sort has to stay where it is.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::output_requirements::OutputRequirementExec;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -21,66 +20,56 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
 use crate::sql::rules::null_rows::NullRowsExec;
+use crate::sql::rules::wrapped::{self, PhysicalRule};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// The limits over windows in a plan, and how many there are of each: of so many rows, over so many
-/// windows, as the rule neither adds windows nor takes any away.
+/// How often each limit over windows occurs in a plan. A limit is known by its number of rows and
+/// the number of windows below it, since the rule neither adds nor removes windows.
 #[derive(Default)]
 struct Limits(HashMap<(usize, usize), usize>);
 
-/// The rule, by which no limit is lost.
-#[derive(Debug)]
-pub(in crate::sql) struct KeepLimits(
-    pub(in crate::sql) Arc<dyn PhysicalOptimizerRule + Send + Sync>,
-);
+/// Wraps the rule, so that it loses no limit.
+pub(in crate::sql) fn keep_limits(rule: PhysicalRule) -> PhysicalRule {
+    wrapped::physical(rule, optimize)
+}
 
-impl PhysicalOptimizerRule for KeepLimits {
-    fn optimize(&self, plan: Plan, config: &ConfigOptions) -> DataFusionResult<Plan> {
-        let limits = Limits::of(&plan);
-        let arranged = self.0.optimize(Arc::clone(&plan), config)?;
-        if limits.are_all_in(&arranged) {
-            return Ok(arranged);
-        }
-        let arranged = self.0.optimize(plan.transform_up(over_no_order)?.data, config)?;
-        if limits.are_all_in(&arranged) {
-            return Ok(arranged);
-        }
-        internal_err!("a limit over window functions is lost in the plan")
+fn optimize(rule: &PhysicalRule, plan: Plan, config: &ConfigOptions) -> DataFusionResult<Plan> {
+    let limits = Limits::in_plan(&plan);
+    let planned = rule.optimize(Arc::clone(&plan), config)?;
+    if limits.are_all_in(&planned) {
+        return Ok(planned);
     }
-
-    fn name(&self) -> &str {
-        self.0.name()
+    let planned = rule.optimize(plan.transform_up(with_hidden_order)?.data, config)?;
+    if limits.are_all_in(&planned) {
+        return Ok(planned);
     }
-
-    fn schema_check(&self) -> bool {
-        self.0.schema_check()
-    }
+    internal_err!("a limit over window functions is lost in the plan")
 }
 
 impl Limits {
-    fn of(plan: &Plan) -> Limits {
+    fn in_plan(plan: &Plan) -> Limits {
         let mut limits = Limits::default();
-        limits.note(plan);
+        limits.count(plan);
         limits
     }
 
     fn are_all_in(&self, plan: &Plan) -> bool {
-        let there = Limits::of(plan).0;
+        let there = Limits::in_plan(plan).0;
         self.0.iter().all(|(limit, count)| there.get(limit).is_some_and(|there| there >= count))
     }
 
-    /// Notes those of a plan, and gives its number of windows and the limit that its rows came
-    /// through last. Above a limit, there may be nodes that repeat it: a projection, the merge of
-    /// sorted threads.
-    fn note(&mut self, node: &Plan) -> (usize, Option<usize>) {
-        let below: Vec<_> = node.children().into_iter().map(|child| self.note(child)).collect();
+    /// Counts the limits of a plan. Returns its number of windows and the last limit that its rows
+    /// came through, since nodes above a limit may repeat it: a projection, or the merge of sorted
+    /// threads.
+    fn count(&mut self, node: &Plan) -> (usize, Option<usize>) {
+        let below: Vec<_> = node.children().into_iter().map(|child| self.count(child)).collect();
         let windows = below.iter().map(|(windows, _)| windows).sum();
         let last = if let [(_, last)] = below[..] { last } else { None };
         if is_window(node) {
             return (windows + 1, None);
         }
-        // This one only says what the sort below it has to do.
+        // This node only states what the sort below it has to do.
         if node.is::<OutputRequirementExec>() {
             return (windows, last);
         }
@@ -101,7 +90,7 @@ fn is_window(node: &Plan) -> bool {
     node.is::<WindowAggExec>() || node.is::<BoundedWindowAggExec>()
 }
 
-fn over_no_order(node: Plan) -> DataFusionResult<Transformed<Plan>> {
+fn with_hidden_order(node: Plan) -> DataFusionResult<Transformed<Plan>> {
     let limited = node.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_some());
     let Some(sort) = limited else { return Ok(Transformed::no(node)) };
     if !sort.input().exists(|below| Ok(is_window(below)))? {

@@ -1,12 +1,12 @@
-//! Lists of values that several conditions hold against one expression, united before DataFusion
-//! does it wrongly.
+//! Unites the IN lists that several conditions hold against one expression, before DataFusion does
+//! it wrongly.
 //!
 //! Where this stands on the road of a query: an analyzer rule, before DataFusion's logical rules.
 //! Those (55.2, `expr_simplifier.rs`) make one list of `x IN (…) AND x IN (…)` and the like by
-//! comparing the members as expressions. They forget that the result is null where x is (`NOT (x IN
-//! (1) AND x IN (2))`), that a list may have a null, and that members which are columns can be
-//! equal although they are not the same. Here members that are no constants become comparisons of
-//! their own, and lists of constants that meet are united for good.
+//! comparing the members as expressions. They forget that the result is null where x is null (`NOT
+//! (x IN (1) AND x IN (2))`), that a list may contain a null, and that two different columns in a
+//! list can have equal values. Here, members that are not constants become comparisons of their
+//! own, and lists of constants over one expression are united correctly.
 
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
@@ -16,9 +16,9 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::sql::rules::literal_sides::with_one_zero;
 use crate::sql::walks::{any_expression, rewrite_down, rewrite_plan, rewrite_where};
 
-/// The rule.
 #[derive(Debug)]
 pub(in crate::sql) struct UniteLists;
 
@@ -27,7 +27,7 @@ impl AnalyzerRule for UniteLists {
         if !any_expression(&plan, may_be_list) {
             return Ok(plan);
         }
-        let rewrite = |node| rewrite_where(node, may_be_list, |expr, _| united(expr));
+        let rewrite = |node| rewrite_where(node, may_be_list, |expr, _| unite(expr));
         Ok(rewrite_plan(plan, rewrite)?.data)
     }
 
@@ -40,20 +40,20 @@ fn may_be_list(expr: &Expr) -> bool {
     matches!(expr, Expr::InList(_) | Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }))
 }
 
-/// An expression in which no two lists meet that DataFusion would unite.
-pub(in crate::sql) fn united(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
+/// Unites lists in an expression until it has none left that DataFusion would unite.
+pub(in crate::sql) fn unite(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
     rewrite_down(expr, |expr| {
         Ok(match expr {
             Expr::Not(inner) => match *inner {
-                Expr::InList(list) => split(InList { negated: !list.negated, ..list }),
+                Expr::InList(list) => split_list(InList { negated: !list.negated, ..list }),
                 other => Transformed::no(Expr::Not(other.into())),
             },
-            Expr::InList(list) => split(list),
+            Expr::InList(list) => split_list(list),
             Expr::BinaryExpr(chain) if matches!(chain.op, Operator::And | Operator::Or) => {
                 let op = chain.op;
-                let parts = flattened(chain).into_iter().map(|part| Ok(united(part)?.data));
-                let parts = meet(op, parts.collect::<DataFusionResult<Vec<Expr>>>()?);
-                let whole = joined(op, parts).unwrap_or_else(|| lit(op == Operator::And));
+                let parts = flattened(chain).into_iter().map(|part| Ok(unite(part)?.data));
+                let parts = unite_lists(op, parts.collect::<DataFusionResult<Vec<Expr>>>()?);
+                let whole = combined(op, parts).unwrap_or_else(|| lit(op == Operator::And));
                 Transformed::new(whole, true, TreeNodeRecursion::Jump)
             }
             other => Transformed::no(other),
@@ -61,8 +61,8 @@ pub(in crate::sql) fn united(expr: Expr) -> DataFusionResult<Transformed<Expr>> 
     })
 }
 
-/// A list of constants, and comparisons with what else was in it.
-fn split(list: InList) -> Transformed<Expr> {
+/// Splits a list into a list of its constants and comparisons with its other members.
+fn split_list(list: InList) -> Transformed<Expr> {
     let is_constant = |member: &Expr| matches!(member, Expr::Literal(value, _) if !value.is_null());
     if list.list.iter().all(is_constant)
         || list.expr.is_volatile()
@@ -81,36 +81,37 @@ fn split(list: InList) -> Transformed<Expr> {
         .then(|| Expr::InList(InList { expr: expr.clone(), list: constants, negated }));
     let parts = constants.into_iter().chain(others.into_iter().map(compare));
     let op = if negated { Operator::And } else { Operator::Or };
-    let whole = joined(op, parts.collect()).unwrap_or_else(|| lit(negated));
+    let whole = combined(op, parts.collect()).unwrap_or_else(|| lit(negated));
     Transformed::new(whole, true, TreeNodeRecursion::Jump)
 }
 
-/// The lists of one expression among the parts of a chain of AND or of OR.
-struct Lists {
+/// The lists over one expression in a chain of AND or of OR.
+struct ExprLists {
     expr: Expr,
-    /// What it may be; all, where `None`.
-    within: Option<Vec<Expr>>,
-    /// What it may not be; where `None`, no part says so.
-    without: Option<Vec<Expr>>,
+    /// The values that the expression may have; `None` means any.
+    allowed: Option<Vec<Expr>>,
+    /// The values that it may not have; `None` if no part of the chain excludes any.
+    excluded: Option<Vec<Expr>>,
     count: usize,
 }
 
-/// The parts of a chain, with one list for each expression.
-fn meet(op: Operator, parts: Vec<Expr>) -> Vec<Expr> {
-    let of = |part| listed(part).filter(|_| op == Operator::And || is_negated_list(part));
-    let exprs: Vec<Option<&Expr>> = parts.iter().map(of).collect();
+/// Unites the lists among the parts of a chain, so that each expression has one list.
+fn unite_lists(op: Operator, parts: Vec<Expr>) -> Vec<Expr> {
+    let subject_of =
+        |part| list_subject(part).filter(|_| op == Operator::And || is_negated_list(part));
+    let exprs: Vec<Option<&Expr>> = parts.iter().map(subject_of).collect();
     let meets = |expr: &Expr| exprs.iter().flatten().filter(|known| **known == expr).count() > 1;
     let list = |(part, expr): (&Expr, &Option<&Expr>)| {
-        expr.filter(|expr| meets(expr)).and_then(|_| as_list(part)).filter(is_united)
+        expr.filter(|expr| meets(expr)).and_then(|_| as_list(part)).filter(has_comparable_members)
     };
     let lists: Vec<Option<InList>> = parts.iter().zip(&exprs).map(list).collect();
-    let mut all: Vec<Lists> = Vec::new();
+    let mut all: Vec<ExprLists> = Vec::new();
     for list in lists.iter().flatten() {
         match all.iter_mut().find(|known| known.expr == *list.expr) {
             Some(known) => known.add(op, list.clone()),
             None => {
                 let mut lists =
-                    Lists { expr: *list.expr.clone(), within: None, without: None, count: 0 };
+                    ExprLists { expr: *list.expr.clone(), allowed: None, excluded: None, count: 0 };
                 lists.add(op, list.clone());
                 all.push(lists);
             }
@@ -120,19 +121,20 @@ fn meet(op: Operator, parts: Vec<Expr>) -> Vec<Expr> {
     if all.is_empty() {
         return parts;
     }
-    let met = |list: &InList| all.iter().any(|lists| lists.expr == *list.expr);
-    let others = parts.into_iter().zip(lists).filter(|(_, list)| !list.as_ref().is_some_and(met));
+    let is_united = |list: &InList| all.iter().any(|lists| lists.expr == *list.expr);
+    let others =
+        parts.into_iter().zip(lists).filter(|(_, list)| !list.as_ref().is_some_and(is_united));
     let others: Vec<Expr> = others.map(|(part, _)| part).collect();
     all.into_iter().map(|lists| lists.condition(op)).chain(others).collect()
 }
 
-impl Lists {
+impl ExprLists {
     fn add(&mut self, op: Operator, list: InList) {
         self.count += 1;
-        let members = list.list.into_iter().map(one_zero).collect::<Vec<_>>();
-        let known = if list.negated { &mut self.without } else { &mut self.within };
-        // Of an AND of lists all must hold it, of lists that must not hold it none may; of an OR it
-        // is the other way round.
+        let members = list.list.into_iter().map(with_one_zero).collect::<Vec<_>>();
+        let known = if list.negated { &mut self.excluded } else { &mut self.allowed };
+        // In an AND, IN lists are intersected and NOT IN lists are united; in an OR it is the other
+        // way round.
         let common = list.negated == (op == Operator::Or);
         match known {
             None => *known = Some(members),
@@ -148,29 +150,30 @@ impl Lists {
     }
 
     fn condition(self, op: Operator) -> Expr {
-        let Lists { expr, within, without, .. } = self;
+        let ExprLists { expr, allowed, excluded, .. } = self;
         let list = |list: Vec<Expr>, negated: bool| {
             Expr::InList(InList { expr: expr.clone().into(), list, negated })
         };
         let unknown = || lit(ScalarValue::Boolean(None));
-        match (within, without) {
-            (Some(within), without) => {
-                let without = without.unwrap_or_default();
+        match (allowed, excluded) {
+            (Some(allowed), excluded) => {
+                let excluded = excluded.unwrap_or_default();
                 let rest: Vec<Expr> =
-                    within.into_iter().filter(|member| !without.contains(member)).collect();
-                // False, but null for null.
+                    allowed.into_iter().filter(|member| !excluded.contains(member)).collect();
+                // False, but null where the expression is null.
                 if rest.is_empty() { expr.is_null().and(unknown()) } else { list(rest, false) }
             }
-            (None, Some(without)) if without.is_empty() && op == Operator::Or => {
+            (None, Some(excluded)) if excluded.is_empty() && op == Operator::Or => {
                 expr.is_not_null().or(unknown())
             }
-            (None, without) => list(without.unwrap_or_default(), true),
+            (None, excluded) => list(excluded.unwrap_or_default(), true),
         }
     }
 }
 
-/// The expression of a list, or of equalities with constants that DataFusion takes for one.
-fn listed(expr: &Expr) -> Option<&Expr> {
+/// The expression that a list tests, or a chain of equalities with constants, which DataFusion
+/// takes for a list.
+fn list_subject(expr: &Expr) -> Option<&Expr> {
     if let Expr::InList(list) = expr {
         return Some(&list.expr);
     }
@@ -179,22 +182,22 @@ fn listed(expr: &Expr) -> Option<&Expr> {
     members.all(|member| member.is_some_and(|(expr, _)| expr == first)).then_some(first)
 }
 
-/// The same as a list.
+/// The list, or the chain of equalities as a list.
 fn as_list(expr: &Expr) -> Option<InList> {
     if let Expr::InList(list) = expr {
         return Some(list.clone());
     }
-    let expr_of = listed(expr)?;
+    let subject = list_subject(expr)?;
     let list = members(expr).flatten().flat_map(|(_, values)| values.iter().cloned()).collect();
-    Some(InList::new(expr_of.clone().into(), list, false))
+    Some(InList::new(subject.clone().into(), list, false))
 }
 
 fn is_negated_list(expr: &Expr) -> bool {
     matches!(expr, Expr::InList(list) if list.negated)
 }
 
-/// The parts of a chain of OR, each as an expression and constants of which it may be one; `None`
-/// for other parts.
+/// The parts of a chain of OR, each as an expression and the constants that it is compared with;
+/// `None` for parts of other kinds.
 fn members(expr: &Expr) -> impl Iterator<Item = Option<(&Expr, &[Expr])>> {
     let mut left = vec![expr];
     std::iter::from_fn(move || {
@@ -206,7 +209,7 @@ fn members(expr: &Expr) -> impl Iterator<Item = Option<(&Expr, &[Expr])>> {
                 Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
                     return Some(match (left.as_ref(), right.as_ref()) {
                         (Expr::Literal(..), Expr::Literal(..)) => None,
-                        // A column may stand below a cast that is gone later.
+                        // A column may be below a cast that is removed later.
                         (expr, value @ Expr::Literal(..)) | (value @ Expr::Literal(..), expr) => {
                             Some((expr, std::slice::from_ref(value)))
                         }
@@ -220,8 +223,8 @@ fn members(expr: &Expr) -> impl Iterator<Item = Option<(&Expr, &[Expr])>> {
     })
 }
 
-/// Whether members can be told apart by comparing them.
-fn is_united(list: &InList) -> bool {
+/// Whether the members are constants of one type, which comparing them can tell apart.
+fn has_comparable_members(list: &InList) -> bool {
     let mut kinds = list.list.iter().map(|member| match member {
         Expr::Literal(value, _) if !value.is_null() => Some(value.data_type()),
         _ => None,
@@ -230,20 +233,7 @@ fn is_united(list: &InList) -> bool {
     !list.expr.is_volatile() && kinds.all(|kind| kind.as_ref() == Some(&first))
 }
 
-/// There is one zero.
-fn one_zero(member: Expr) -> Expr {
-    match member {
-        Expr::Literal(ScalarValue::Float64(Some(value)), meta) => {
-            Expr::Literal(ScalarValue::Float64(Some(value + 0.0)), meta)
-        }
-        Expr::Literal(ScalarValue::Float32(Some(value)), meta) => {
-            Expr::Literal(ScalarValue::Float32(Some(value + 0.0)), meta)
-        }
-        other => other,
-    }
-}
-
-/// The parts of a chain of one operator, in their order.
+/// The parts of a chain of one operator, in order.
 fn flattened(chain: BinaryExpr) -> Vec<Expr> {
     let op = chain.op;
     let (mut parts, mut left) = (Vec::new(), vec![Expr::BinaryExpr(chain)]);
@@ -256,7 +246,7 @@ fn flattened(chain: BinaryExpr) -> Vec<Expr> {
     parts
 }
 
-fn joined(op: Operator, parts: Vec<Expr>) -> Option<Expr> {
+fn combined(op: Operator, parts: Vec<Expr>) -> Option<Expr> {
     let join =
         |left: Expr, right: Expr| Expr::BinaryExpr(BinaryExpr::new(left.into(), op, right.into()));
     parts.into_iter().reduce(join)

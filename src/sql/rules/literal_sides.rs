@@ -1,11 +1,11 @@
-//! Literals that are compared with a column, brought to its right side.
+//! Moves literals that are compared with a column to the right side.
 //!
-//! Where this stands on the road of a query: a logical rule behind the one that simplifies
-//! expressions. Of several bounds of a column, DataFusion (55.2, `simplify_predicates.rs`) keeps
-//! the narrowest when it pushes filters down. Where a bound comes twice, once with the column
-//! itself and once without, it takes the wrong one if the literal stands on the left, as it does
-//! where it had to be computed first: of `x <= DATE '2024-01-01' AND DATE '2024-01-01' > x` the
-//! first is left. It also takes -0.0 for less than 0.0, though columns do not know the difference.
+//! Where this stands on the road of a query: a logical rule after the one that simplifies
+//! expressions. When DataFusion (55.2, `simplify_predicates.rs`) pushes filters down, it keeps only
+//! the narrowest of several bounds of a column. If a value is a bound twice, once including the
+//! value and once excluding it, DataFusion keeps the wrong one where the literal is on the left, as
+//! it is if it had to be computed first: of `x <= DATE '2024-01-01' AND DATE '2024-01-01' > x` the
+//! first is kept. It also takes -0.0 for less than 0.0, though columns do not tell them apart.
 
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::Transformed;
@@ -15,10 +15,9 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::sql::walks::{is_comparison, rewrite_up, rewrite_where};
 
-/// The rule that it stands behind.
-pub(in crate::sql) const BEFORE: &str = "simplify_expressions";
+/// The rule after which this one runs.
+pub(in crate::sql) const RUNS_AFTER: &str = "simplify_expressions";
 
-/// The rule.
 #[derive(Debug)]
 pub(in crate::sql) struct LiteralsRight;
 
@@ -36,22 +35,22 @@ impl OptimizerRule for LiteralsRight {
         plan: LogicalPlan,
         _: &dyn OptimizerConfig,
     ) -> DataFusionResult<Transformed<LogicalPlan>> {
-        rewrite_where(plan, is_turned, |expr, _| rewrite_up(expr, |expr| Ok(turned(expr))))
+        rewrite_where(plan, needs_rewrite, |expr, _| rewrite_up(expr, |expr| Ok(rewritten(expr))))
     }
 }
 
-fn is_turned(expr: &Expr) -> bool {
+fn needs_rewrite(expr: &Expr) -> bool {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return false };
-    let of_column = match (left.as_ref(), right.as_ref()) {
+    let compares_column = match (left.as_ref(), right.as_ref()) {
         (Expr::Literal(..), Expr::Column(_)) => true,
         (Expr::Column(_), Expr::Literal(value, _)) => is_negative_zero(value),
         _ => false,
     };
-    of_column && is_comparison(*op) && op.swap().is_some()
+    compares_column && is_comparison(*op) && op.swap().is_some()
 }
 
-fn turned(expr: Expr) -> Transformed<Expr> {
-    if !is_turned(&expr) {
+fn rewritten(expr: Expr) -> Transformed<Expr> {
+    if !needs_rewrite(&expr) {
         return Transformed::no(expr);
     }
     match expr {
@@ -75,13 +74,14 @@ fn is_negative_zero(value: &ScalarValue) -> bool {
     }
 }
 
-fn with_one_zero(expr: Expr) -> Expr {
+/// A literal with 0.0 in place of -0.0.
+pub(in crate::sql) fn with_one_zero(expr: Expr) -> Expr {
     match expr {
-        Expr::Literal(ScalarValue::Float64(Some(value)), of) => {
-            Expr::Literal(ScalarValue::Float64(Some(value + 0.0)), of)
+        Expr::Literal(ScalarValue::Float64(Some(value)), metadata) => {
+            Expr::Literal(ScalarValue::Float64(Some(value + 0.0)), metadata)
         }
-        Expr::Literal(ScalarValue::Float32(Some(value)), of) => {
-            Expr::Literal(ScalarValue::Float32(Some(value + 0.0)), of)
+        Expr::Literal(ScalarValue::Float32(Some(value)), metadata) => {
+            Expr::Literal(ScalarValue::Float32(Some(value + 0.0)), metadata)
         }
         other => other,
     }

@@ -1,8 +1,10 @@
-//! Rules over plans, before and in place of those of DataFusion that answer wrongly.
+//! Rules over plans, which run before or in place of those rules of DataFusion that give wrong
+//! answers.
 //!
 //! Where this stands on the road of a query: analyzer rules before types are coerced and after,
 //! logical rules, physical rules, in the order in which `session` lists them.
 
+pub(in crate::sql) mod column_names;
 pub(in crate::sql) mod decorrelate;
 pub(in crate::sql) mod dependencies;
 pub(in crate::sql) mod empty_groups;
@@ -18,7 +20,8 @@ pub(in crate::sql) mod null_rows;
 pub(in crate::sql) mod opaque;
 pub(in crate::sql) mod orders;
 pub(in crate::sql) mod pushdown;
-pub(in crate::sql) mod resting;
 pub(in crate::sql) mod set_operations;
+pub(in crate::sql) mod skipped;
 pub(in crate::sql) mod top_keys;
 pub(in crate::sql) mod using;
+pub(in crate::sql) mod wrapped;

@@ -1,81 +1,61 @@
-//! Joins in which nulls are equal, left as they are by rules that would take nulls for equal in
-//! other conditions too.
+//! Protects joins in which nulls are equal from rules that would make nulls equal in other
+//! conditions too.
 //!
 //! `a IS NOT DISTINCT FROM b` becomes a join in which nulls are equal, for all of its keys.
-//! DataFusion's logical rules `extract_equijoin_predicate` and `eliminate_cross_join` (55.2) make
-//! keys of further equalities, of the WHERE above or of a join beside it, and these would then hold
+//! DataFusion's logical rules `extract_equijoin_predicate` and `eliminate_cross_join` (55.2) add
+//! keys from other equalities, in the WHERE above or in a join beside it, and these would then hold
 //! for nulls.
 //!
-//! `eliminate_cross_join` also forgets a key that is computed of several tables: in `a JOIN (b JOIN
-//! c …) ON a.x = b.y + c.z` it joins the tables one after the other, and finds none for which the
-//! key would do.
-
-use std::sync::Arc;
+//! `eliminate_cross_join` also loses a key that is computed from several tables: in `a JOIN (b JOIN
+//! c …) ON a.x = b.y + c.z` it joins the tables one after the other, and finds no pair to which the
+//! key applies.
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
 
-/// One of the rules, for other joins.
-#[derive(Debug)]
-pub(in crate::sql) struct UnlessNullsAreEqual(Arc<dyn OptimizerRule + Send + Sync>);
+use crate::sql::rules::wrapped::{self, LogicalRule};
 
-impl UnlessNullsAreEqual {
-    /// In place of a rule that needs it; other rules as they are.
-    pub(in crate::sql) fn around(
-        rule: Arc<dyn OptimizerRule + Send + Sync>,
-    ) -> Arc<dyn OptimizerRule + Send + Sync> {
-        match rule.name() {
-            "extract_equijoin_predicate" | "eliminate_cross_join" => {
-                Arc::new(UnlessNullsAreEqual(rule))
-            }
-            _ => rule,
-        }
+/// Wraps a rule that needs it; returns other rules as they are.
+pub(in crate::sql) fn keep_null_equal_joins(rule: LogicalRule) -> LogicalRule {
+    match rule.name() {
+        "extract_equijoin_predicate" | "eliminate_cross_join" => wrapped::logical(rule, rewrite),
+        _ => rule,
     }
 }
 
-impl OptimizerRule for UnlessNullsAreEqual {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> DataFusionResult<Transformed<LogicalPlan>> {
-        let spoilt = match self.0.apply_order() {
-            // The rule sees this node alone.
-            Some(_) => takes_nulls_for_equal(&plan),
-            None => plan.exists(|node| {
-                Ok(is_inner(node)
-                    && (takes_nulls_for_equal(node) || has_key_of_several_tables(node)))
-            })?,
-        };
-        if spoilt { Ok(Transformed::no(plan)) } else { self.0.rewrite(plan, config) }
-    }
+fn rewrite(
+    rule: &LogicalRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> DataFusionResult<Transformed<LogicalPlan>> {
+    let would_spoil = match rule.apply_order() {
+        // The rule sees this node alone.
+        Some(_) => takes_nulls_for_equal(&plan),
+        None => plan.exists(|node| {
+            Ok(is_inner(node) && (takes_nulls_for_equal(node) || has_key_of_several_tables(node)))
+        })?,
+    };
+    if would_spoil { Ok(Transformed::no(plan)) } else { rule.rewrite(plan, config) }
 }
 
 fn takes_nulls_for_equal(plan: &LogicalPlan) -> bool {
-    matches!(plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull && !join.on.is_empty())
+    let LogicalPlan::Join(join) = plan else { return false };
+    join.null_equality == NullEquality::NullEqualsNull && !join.on.is_empty()
 }
 
 /// Whether a side of a key may need columns of several tables.
 fn has_key_of_several_tables(plan: &LogicalPlan) -> bool {
     let LogicalPlan::Join(join) = plan else { return false };
-    let of_several = |key: &Expr| {
+    let reads_several = |key: &Expr| {
         let columns = key.column_refs();
         let first = columns.iter().next().and_then(|column| column.relation.as_ref());
         columns.len() > 1
             && (first.is_none() || columns.iter().any(|column| column.relation.as_ref() != first))
     };
-    join.on.iter().any(|(left, right)| of_several(left) || of_several(right))
+    join.on.iter().any(|(left, right)| reads_several(left) || reads_several(right))
 }
 
 fn is_inner(plan: &LogicalPlan) -> bool {

@@ -1,10 +1,10 @@
-//! Keys of joins that are nothing but nulls, with a type.
+//! Gives a type to join keys that are only nulls.
 //!
 //! Where this stands on the road of a query: an analyzer rule, after types are coerced and
-//! subqueries have become joins. In `SELECT NULL, … INTERSECT SELECT NULL, …`, which becomes a
-//! join, a column has no other type than null. Of arrays of that type, DataFusion's hash join
-//! (55.2) counts no nulls, and hands the other side a filter that leaves out the rows that have
-//! them, although nulls are equal there. Of any other type it counts them.
+//! subqueries have become joins. `SELECT NULL, … INTERSECT SELECT NULL, …` becomes a join with a
+//! key of the null type. DataFusion's hash join (55.2) counts no nulls in arrays of that type, and
+//! hands the other side a filter that drops the rows with nulls, although nulls are equal there. In
+//! arrays of any other type it does count nulls.
 
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
@@ -18,7 +18,6 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up, rewrite_where};
 
-/// The rule.
 #[derive(Debug)]
 pub(in crate::sql) struct TypedNullKeys;
 
@@ -30,7 +29,9 @@ impl AnalyzerRule for TypedNullKeys {
             return Ok(plan);
         }
         let rewrite = |node: LogicalPlan| match node {
-            LogicalPlan::Join(join) if has_null_keys(&join) => typed(join).map(Transformed::yes),
+            LogicalPlan::Join(join) if has_null_keys(&join) => {
+                with_typed_keys(join).map(Transformed::yes)
+            }
             other => rewrite_where(other, is_distinction, |expr, schema| {
                 rewrite_up(expr, |expr| Ok(decided(expr, schema)))
             }),
@@ -44,10 +45,10 @@ impl AnalyzerRule for TypedNullKeys {
 }
 
 fn is_null(expr: &Expr, schema: &DFSchema) -> bool {
-    expr.get_type(schema).is_ok_and(|of| of == DataType::Null)
+    expr.get_type(schema).is_ok_and(|data_type| data_type == DataType::Null)
 }
 
-/// Whether nulls are equal in a join that has keys without another type.
+/// Whether a join has keys of the null type, and nulls are equal in it.
 fn has_null_keys(join: &Join) -> bool {
     let are_null = |(left, right): &(Expr, Expr)| {
         is_null(left, join.left.schema()) && is_null(right, join.right.schema())
@@ -55,7 +56,7 @@ fn has_null_keys(join: &Join) -> bool {
     join.null_equality == NullEquality::NullEqualsNull && join.on.iter().any(are_null)
 }
 
-fn typed(mut join: Join) -> DataFusionResult<LogicalPlan> {
+fn with_typed_keys(mut join: Join) -> DataFusionResult<LogicalPlan> {
     for (left, right) in &mut join.on {
         if is_null(left, join.left.schema()) && is_null(right, join.right.schema()) {
             *left = cast(left.clone(), DataType::Int64);
@@ -70,7 +71,7 @@ fn is_distinction(expr: &Expr) -> bool {
     matches!(expr, Expr::BinaryExpr(BinaryExpr { op: IsDistinctFrom | IsNotDistinctFrom, .. }))
 }
 
-/// Whether one null is distinct from another needs no join to be known.
+/// Decides whether a constant null is distinct from another, for which no join is needed.
 fn decided(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match &expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right })

@@ -1,15 +1,15 @@
-//! What is known of rows, forgotten where rows of nulls join them.
+//! Hides what is known about rows where rows of nulls join them.
 //!
 //! Where this stands on the road of a query: a physical rule before DataFusion decides what has to
-//! be sorted. An outer join adds rows of nulls to a side, and grouping sets make nulls of keys.
-//! DataFusion (55.2) takes what it knows of the rows below for known above, too: that a column is
-//! one constant, that two are equal, or their order. `ORDER BY one, a` then goes by `a` alone where
-//! `one` is 1 or null, and so do the orders of windows and groups. Here a [`NullRowsExec`] stands
-//! in between, which hands rows on and knows nothing of them.
+//! be sorted. An outer join adds rows of nulls to a side, and grouping sets turn keys into nulls.
+//! DataFusion (55.2) takes what it knows about the rows below for true above, too: that a column is
+//! constant, that two columns are equal, or in what order the rows are. `ORDER BY one, a` then
+//! sorts by `a` alone where `one` is 1 or null, and the orders of windows and groups suffer in the
+//! same way. Here a [`NullRowsExec`] in between passes rows on and declares nothing about them.
 //!
-//! It also stands below windows whose rows have equal or constant columns: of a partition by
-//! several such columns, DataFusion does not find the order again that it has made, and refuses the
-//! plan.
+//! The node also goes below windows over rows with equal or constant columns: for a partition by
+//! several such columns, DataFusion does not recognise the order that it has made itself, and
+//! refuses the plan.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,13 +31,12 @@ use datafusion::physical_plan::{
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// The rule.
 #[derive(Debug)]
 pub(in crate::sql) struct ForgetAtNullRows;
 
 impl PhysicalOptimizerRule for ForgetAtNullRows {
     fn optimize(&self, plan: Plan, _: &ConfigOptions) -> DataFusionResult<Plan> {
-        Ok(plan.transform_up(with_forgetting)?.data)
+        Ok(plan.transform_up(with_hidden_properties)?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -49,9 +48,9 @@ impl PhysicalOptimizerRule for ForgetAtNullRows {
     }
 }
 
-fn with_forgetting(node: Plan) -> DataFusionResult<Transformed<Plan>> {
+fn with_hidden_properties(node: Plan) -> DataFusionResult<Transformed<Plan>> {
     if nulls_keys(&node) {
-        return Ok(forgetting(&node).map_or_else(|| Transformed::no(node), Transformed::yes));
+        return Ok(hide_properties(&node).map_or_else(|| Transformed::no(node), Transformed::yes));
     }
     let misled: &[bool] = match join_type(&node) {
         Some(JoinType::Left) => &[false, true],
@@ -63,9 +62,9 @@ fn with_forgetting(node: Plan) -> DataFusionResult<Transformed<Plan>> {
     let mut changed = false;
     let mut inputs = Vec::with_capacity(misled.len());
     for (input, misled) in node.children().into_iter().zip(misled) {
-        let forgotten = if *misled { forgetting(input) } else { None };
-        changed |= forgotten.is_some();
-        inputs.push(forgotten.unwrap_or_else(|| Arc::clone(input)));
+        let hidden = if *misled { hide_properties(input) } else { None };
+        changed |= hidden.is_some();
+        inputs.push(hidden.unwrap_or_else(|| Arc::clone(input)));
     }
     match changed {
         true => replace_children_if_necessary(node, inputs).map(Transformed::yes),
@@ -98,8 +97,8 @@ fn nulls_keys(node: &Plan) -> bool {
         .is_some_and(|aggregate| aggregate.group_expr().groups().iter().flatten().any(|null| *null))
 }
 
-/// The node over a plan, if there is something to forget.
-fn forgetting(input: &Plan) -> Option<Plan> {
+/// Puts the node over a plan, if there is something to hide.
+fn hide_properties(input: &Plan) -> Option<Plan> {
     let known = input.equivalence_properties();
     let nothing = known.eq_group().is_empty() && known.oeq_class().is_empty();
     (!nothing).then(|| Arc::new(NullRowsExec::new(Arc::clone(input))) as Plan)
@@ -161,7 +160,7 @@ impl ExecutionPlan for NullRowsExec {
         }
     }
 
-    /// Spreading rows over more threads for this node would pay for nothing.
+    /// This node does no work that more threads could share.
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
     }

@@ -1,24 +1,25 @@
-//! What DataFusion's rules must not look through.
+//! Hides expressions that DataFusion's rules must not look through.
 //!
 //! Where this stands on the road of a query: an analyzer rule, after all others. DataFusion (55.2)
 //!
-//! - takes a scalar subquery for never null where its column is not, although it is null where
-//!   there is no row: `(SELECT id FROM t WHERE false) IS NULL` is false;
-//! - takes a cast off a comparison with a literal where the literal fits the type below, although
-//!   the cast loses digits (`price::int = 3` becomes `price = 3.00`), or is null where a value does
+//! - takes a scalar subquery for never null if its column is never null, although the subquery is
+//!   null where it has no row: `(SELECT id FROM t WHERE false) IS NULL` is false;
+//! - removes a cast from a comparison with a literal that fits the type below the cast, although
+//!   the cast loses digits (`price::int = 3` becomes `price = 3.00`) or is null for values that do
 //!   not fit (`try_cast(x AS SMALLINT) <> 3`);
-//! - makes AND and OR of a CASE, see `guards`.
+//! - turns a CASE into AND and OR, see `guards`.
 //!
-//! Such a column, or cast, becomes the argument of a function that gives it back as it is.
+//! Such a column, or cast, becomes the argument of a function that returns it unchanged.
 //!
-//! So does a cast that rounds, in filters that no scan takes: from bounds of `f::int` it makes
-//! bounds of `f` that may be wider than those that `f` has, estimates that more rows pass than
-//! there are, and fails. `lower` calls for that. Where a cast cannot fail, it becomes a TRY_CAST,
-//! of which no bounds are taken either, but by which files are pruned.
+//! So does a cast that rounds in a filter that no scan takes over. From bounds of `f::int`,
+//! DataFusion derives bounds of `f` that may be wider than the known ones, estimates that more rows
+//! pass than there are, and fails. `plan::lower` calls for this part. A cast that cannot fail
+//! becomes a TRY_CAST instead: DataFusion derives no bounds from it either, but still prunes files
+//! by it.
 //!
-//! And so does a cast in a SELECT list that changes the order of values, as from numbers to texts:
-//! DataFusion takes the least and the greatest value for the least and the greatest text, and
-//! answers `max(x::text)` by them.
+//! And so does a cast in a SELECT list that changes the order of values, such as one from numbers
+//! to text: DataFusion would take the texts of the least and the greatest number for the least and
+//! the greatest text, and answer `max(x::text)` by them.
 
 use std::sync::Arc;
 
@@ -39,10 +40,9 @@ use crate::sql::walks::{
     Rewritten, any_expression, has_part, rewrite_plan, rewrite_up, rewrite_where,
 };
 
-/// What `<> ALL(array)` is made of, and `= ANY(array)`.
+/// The function that `<> ALL(array)` and `= ANY(array)` are made of.
 const ARRAY_HAS: &str = "array_has";
 
-/// The rule.
 #[derive(Debug)]
 pub(in crate::sql) struct HideFromRules;
 
@@ -55,7 +55,7 @@ impl AnalyzerRule for HideFromRules {
         if !rewritten.transformed {
             return Ok(rewritten.data);
         }
-        // What reads a subquery's value may be null now, too.
+        // Expressions that read a subquery's value may be null now, too.
         Ok(rewrite_plan(rewritten.data, |node| node.recompute_schema().map(Transformed::yes))?.data)
     }
 
@@ -80,7 +80,7 @@ fn is_candidate(expr: &Expr) -> bool {
     }
 }
 
-/// An expression with what rules must not look through hidden.
+/// Hides those parts of an expression that rules must not look through.
 pub(in crate::sql) fn hidden(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |expr| one_hidden(expr, schema))
 }
@@ -120,30 +120,31 @@ fn one_hidden(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Exp
     }
 }
 
-/// Hides a cast, and those in it, that is not the same as its value; says whether there was one.
+/// Hides a cast that can change a value, and such casts below it. Returns whether there was one.
 fn hide_casts(expr: &mut Expr, schema: &DFSchema) -> DataFusionResult<bool> {
-    let (within, hides) = match expr {
+    let (inner_hidden, is_hidden) = match expr {
         Expr::Cast(cast) => {
-            // What has no type at this node, as a filter of a scan, was looked at before.
-            let hides = cast
+            // A cast whose type is unknown at this node, as in a filter of a scan, was handled
+            // before.
+            let is_hidden = cast
                 .expr
                 .get_type(schema)
-                .is_ok_and(|of| loses_digits(&of, cast.field.data_type()));
-            (hide_casts(&mut cast.expr, schema)?, hides)
+                .is_ok_and(|data_type| loses_digits(&data_type, cast.field.data_type()));
+            (hide_casts(&mut cast.expr, schema)?, is_hidden)
         }
         Expr::TryCast(cast) => (hide_casts(&mut cast.expr, schema)?, true),
         _ => return Ok(false),
     };
-    if hides {
-        *expr = as_it_is(Volatility::Immutable, std::mem::take(expr));
+    if is_hidden {
+        *expr = hide_nullable(Volatility::Immutable, std::mem::take(expr));
     }
-    Ok(within || hides)
+    Ok(inner_hidden || is_hidden)
 }
 
-/// Whether two values may be cast to one.
+/// Whether a cast may give one value for two.
 fn loses_digits(from: &DataType, to: &DataType) -> bool {
     use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
-    let scale = |of: &DataType| match of {
+    let scale = |data_type: &DataType| match data_type {
         Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => {
             Some(*scale)
         }
@@ -152,17 +153,19 @@ fn loses_digits(from: &DataType, to: &DataType) -> bool {
     scale(from).zip(scale(to)).is_some_and(|(from, to)| from > to)
 }
 
-/// A filter of DataFusion's, of whose columns it takes no bounds from casts that round.
-pub(in crate::sql) fn without_bounds(mut filter: Filter) -> DataFusionResult<Transformed<Filter>> {
+/// Hides casts that round in a filter that DataFusion runs, so that it derives no bounds from them.
+pub(in crate::sql) fn hide_rounding_casts(
+    mut filter: Filter,
+) -> DataFusionResult<Transformed<Filter>> {
     if !has_part(&filter.predicate, |part| matches!(part, Expr::Cast(_))) {
         return Ok(Transformed::no(filter));
     }
     let schema = Arc::clone(filter.input.schema());
     let predicate = rewrite_up(std::mem::take(&mut filter.predicate), |part| match part {
         Expr::Cast(cast) => {
-            let of = cast.expr.get_type(&schema).ok();
-            Ok(match of.filter(|of| rounds(of, cast.field.data_type())) {
-                Some(of) => Transformed::yes(boundless(cast, &of)),
+            let from = cast.expr.get_type(&schema).ok();
+            Ok(match from.filter(|from| rounds(from, cast.field.data_type())) {
+                Some(from) => Transformed::yes(without_bounds(cast, &from)),
                 None => Transformed::no(Expr::Cast(cast)),
             })
         }
@@ -172,38 +175,37 @@ pub(in crate::sql) fn without_bounds(mut filter: Filter) -> DataFusionResult<Tra
     Ok(Transformed::new_transformed(filter, predicate.transformed))
 }
 
-/// A cast of which no bounds are taken. TRY_CAST is one, and files are still pruned by it; where a
-/// value may not fit, it would be null, and the cast is hidden.
-fn boundless(cast: Cast, of: &DataType) -> Expr {
+/// A cast from which no bounds are derived. TRY_CAST is one, and files are still pruned by it. But
+/// it gives null for a value that does not fit; a cast that may fail is hidden instead.
+fn without_bounds(cast: Cast, from: &DataType) -> Expr {
     let to = cast.field.data_type();
-    match to.is_floating() || (matches!(of, DataType::Timestamp(..)) && to.is_temporal()) {
+    match to.is_floating() || (matches!(from, DataType::Timestamp(..)) && to.is_temporal()) {
         true => Expr::TryCast(TryCast { expr: cast.expr, field: cast.field }),
-        false => as_it_is(Volatility::Immutable, Expr::Cast(cast)),
+        false => hide_nullable(Volatility::Immutable, Expr::Cast(cast)),
     }
 }
 
-/// A projection of DataFusion's, of whose columns it takes no bounds from casts that change the
-/// order of values.
-pub(in crate::sql) fn without_other_bounds(node: LogicalPlan) -> Rewritten<LogicalPlan> {
-    rewrite_where(node, |expr| matches!(expr, Expr::Cast(_)), hidden_reordering)
+/// Hides casts that change the order of values in a projection that DataFusion runs, so that it
+/// derives no bounds from them.
+pub(in crate::sql) fn hide_reordering_casts(node: LogicalPlan) -> Rewritten<LogicalPlan> {
+    rewrite_where(node, |expr| matches!(expr, Expr::Cast(_)), hide_reordering)
 }
 
-fn hidden_reordering(expr: Expr, schema: &DFSchema) -> Rewritten<Expr> {
+fn hide_reordering(expr: Expr, schema: &DFSchema) -> Rewritten<Expr> {
     match expr {
         Expr::Alias(mut alias) => {
-            let inner = hidden_reordering(std::mem::take(&mut *alias.expr), schema)?;
+            let inner = hide_reordering(std::mem::take(&mut *alias.expr), schema)?;
             *alias.expr = inner.data;
             Ok(Transformed::new_transformed(Expr::Alias(alias), inner.transformed))
         }
         expr if reorders(&expr, schema) => {
-            Ok(Transformed::yes(call(Volatility::Immutable, false, expr)))
+            Ok(Transformed::yes(hide(Volatility::Immutable, false, expr)))
         }
         expr => Ok(Transformed::no(expr)),
     }
 }
 
-/// Whether an expression is a cast, or casts of casts, after which another value may be the least
-/// one.
+/// Whether an expression is a cast, or a chain of casts, that may change the order of values.
 fn reorders(expr: &Expr, schema: &DFSchema) -> bool {
     let Expr::Cast(cast) = expr else { return false };
     let keeps =
@@ -213,7 +215,8 @@ fn reorders(expr: &Expr, schema: &DFSchema) -> bool {
 
 fn keeps_order(from: &DataType, to: &DataType) -> bool {
     use DataType::{Date32, Date64, Timestamp};
-    let has_instants = |of: &DataType| matches!(of, Date32 | Date64 | Timestamp(_, None));
+    let has_instants =
+        |data_type: &DataType| matches!(data_type, Date32 | Date64 | Timestamp(_, None));
     match (from, to) {
         (Timestamp(_, Some(_)), Timestamp(_, Some(_))) => true,
         _ => {
@@ -225,7 +228,7 @@ fn keeps_order(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Whether a number or a time, cast to a type and back, may be another one.
+/// Whether a number or a time may change when it is cast to a type and back.
 fn rounds(from: &DataType, to: &DataType) -> bool {
     use DataType::{Float16, Float32, Float64, Int32, Int64, Timestamp, UInt32, UInt64};
     match (from, to) {
@@ -244,7 +247,7 @@ fn misses_null(subquery: &Subquery) -> bool {
         && !has_a_row(&subquery.subquery)
 }
 
-/// Whether a plan has a row in any case: an aggregate without keys.
+/// Whether a plan always has a row, as an aggregate without keys does.
 fn has_a_row(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(projection) => has_a_row(&projection.input),
@@ -254,12 +257,12 @@ fn has_a_row(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// The subquery with a column that may be null.
+/// Makes the column of a subquery nullable.
 fn with_null(subquery: Subquery) -> DataFusionResult<Subquery> {
     let schema = subquery.subquery.schema();
-    // A constant would be seen again once it is folded.
+    // A function that is not volatile would be folded, and show the constant again.
     let column = |(column, (qualifier, field)): (_, (Option<&_>, &FieldRef))| {
-        as_it_is(Volatility::Volatile, Expr::Column(column))
+        hide_nullable(Volatility::Volatile, Expr::Column(column))
             .alias_qualified(qualifier.cloned(), field.name())
     };
     let outputs = schema.columns().into_iter().zip(schema.iter()).map(column).collect();
@@ -267,25 +270,25 @@ fn with_null(subquery: Subquery) -> DataFusionResult<Subquery> {
     Ok(subquery.with_plan(LogicalPlan::Projection(projection).into()))
 }
 
-fn as_it_is(volatility: Volatility, expr: Expr) -> Expr {
-    call(volatility, true, expr)
+fn hide_nullable(volatility: Volatility, expr: Expr) -> Expr {
+    hide(volatility, true, expr)
 }
 
-fn call(volatility: Volatility, forgets_not_null: bool, expr: Expr) -> Expr {
+fn hide(volatility: Volatility, is_nullable: bool, expr: Expr) -> Expr {
     let function =
-        ScalarUDF::from(AsItIs { signature: Signature::any(1, volatility), forgets_not_null });
+        ScalarUDF::from(OpaqueIdentity { signature: Signature::any(1, volatility), is_nullable });
     Expr::ScalarFunction(ScalarFunction::new_udf(function.into(), vec![expr]))
 }
 
-/// Returns its argument. The planner knows only its type, and whether it may be null.
+/// Returns its argument. The planner only knows the type, and whether the result may be null.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct AsItIs {
+struct OpaqueIdentity {
     signature: Signature,
-    /// Whether it may be null even if its argument may not.
-    forgets_not_null: bool,
+    /// Whether the result may be null even if the argument may not.
+    is_nullable: bool,
 }
 
-impl ScalarUDFImpl for AsItIs {
+impl ScalarUDFImpl for OpaqueIdentity {
     fn name(&self) -> &'static str {
         "as_it_is"
     }
@@ -294,22 +297,22 @@ impl ScalarUDFImpl for AsItIs {
         &self.signature
     }
 
-    fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
-        of.first()
+    fn return_type(&self, args: &[DataType]) -> DataFusionResult<DataType> {
+        args.first()
             .cloned()
             .ok_or_else(|| internal_datafusion_err!("{} has no argument", self.name()))
     }
 
-    fn return_field_from_args(&self, of: ReturnFieldArgs<'_>) -> DataFusionResult<FieldRef> {
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DataFusionResult<FieldRef> {
         let types: Vec<DataType> =
-            of.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+            args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let may_be_null =
-            self.forgets_not_null || of.arg_fields.iter().any(|field| field.is_nullable());
+            self.is_nullable || args.arg_fields.iter().any(|field| field.is_nullable());
         Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, may_be_null)))
     }
 
-    fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        let value = given.args.into_iter().next();
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        let value = args.args.into_iter().next();
         value.ok_or_else(|| internal_datafusion_err!("{} has no argument", self.name()))
     }
 }
@@ -323,11 +326,12 @@ mod tests {
 
     use super::*;
 
-    /// A filter's cast of a column to the type of a value.
+    /// A filter that compares a cast of a column, as it is rewritten.
     fn filtered(column: &str, value: ScalarValue) -> String {
         let stamps = DataType::Timestamp(TimeUnit::Microsecond, None);
         let fields = [("ts", stamps), ("f", DataType::Float64), ("i", DataType::Int64)];
-        let schema = Schema::new(fields.map(|(name, of)| Field::new(name, of, true)).to_vec());
+        let schema =
+            Schema::new(fields.map(|(name, data_type)| Field::new(name, data_type, true)).to_vec());
         let compared = cast(col(column), value.data_type()).eq(lit(value));
         let plan = table_scan(Some("t"), &schema, None)
             .unwrap()
@@ -336,7 +340,7 @@ mod tests {
             .build()
             .unwrap();
         let LogicalPlan::Filter(filter) = plan else { panic!("{plan}") };
-        without_bounds(filter).unwrap().data.predicate.to_string()
+        hide_rounding_casts(filter).unwrap().data.predicate.to_string()
     }
 
     #[test]

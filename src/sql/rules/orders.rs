@@ -1,10 +1,9 @@
-//! Orders that an operator needs and its input does not show to have.
+//! Sorts inputs that do not declare the order which their operator needs.
 //!
 //! Where this stands on the road of a query: a physical rule before DataFusion's last check, which
-//! refuses such plans. DataFusion (55.2) pushes the sort of a UNION ALL down to its inputs, and
-//! says it there by other columns that are equal in each input, as of `SELECT b AS c, b AS d`; the
-//! union then does not know that it is in the order which was asked for. Such an input is sorted
-//! once more.
+//! refuses such plans. DataFusion (55.2) pushes the sort of a UNION ALL down to its inputs, and may
+//! express it there by another column that is equal in that input, as in `SELECT b AS c, b AS d`;
+//! the union then does not know that it has the required order. Such an input is sorted once more.
 
 use std::sync::Arc;
 
@@ -18,11 +17,10 @@ use datafusion::physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary,
 };
 
-/// The rule.
 #[derive(Debug)]
-pub(in crate::sql) struct SortWhatIsNot;
+pub(in crate::sql) struct SortUnsortedInputs;
 
-impl PhysicalOptimizerRule for SortWhatIsNot {
+impl PhysicalOptimizerRule for SortUnsortedInputs {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,

@@ -1,13 +1,13 @@
-//! Filters pushed down a physical plan, with columns followed by their position.
+//! Pushes filters down a physical plan, following columns by their position.
 //!
 //! Where this stands on the road of a query: in place of DataFusion's physical rule
 //! `FilterPushdown`, in both of its phases. That rule (55.2) looks a filter's columns up in each
 //! child by *name* and takes the first column that has it. Above a join of two tables that share a
-//! name, a filter on one table reaches the other one, and our scans, which test what they take for
-//! every row, would lose rows (apache/datafusion issues 25244, 25262 to 25264 and 25296; mended
-//! upstream by pull request 25259, which no release has yet). Here a filter passes only through
-//! operators of which [`below`] knows what each output column is in terms of the input. What an
-//! operator makes of the outcome stays DataFusion's.
+//! name, a filter on one table reaches the other one, and our scans, which apply filters to every
+//! row, would lose rows (apache/datafusion issues 25244, 25262 to 25264 and 25296; fixed upstream
+//! by pull request 25259, which no release has yet). Here a filter passes only through operators
+//! for which [`passage_to`] knows how each output column is computed from the input. How an
+//! operator uses the outcome is left to DataFusion.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ use crate::sql::rules::null_rows::NullRowsExec;
 type Plan = Arc<dyn ExecutionPlan>;
 type Filter = Arc<dyn PhysicalExpr>;
 
-/// The rule, in one of its phases.
+/// The rule, for one of the two phases.
 #[derive(Debug)]
 pub(in crate::sql) struct PositionalFilterPushdown(pub(in crate::sql) FilterPushdownPhase);
 
@@ -71,7 +71,7 @@ struct Pushdown<'a> {
 }
 
 impl Pushdown<'_> {
-    /// Pushes filters over the output of `node` into it, with those that it has itself.
+    /// Pushes filters over the output of `node` into it, together with the node's own filters.
     fn push(
         &self,
         node: &Plan,
@@ -79,7 +79,7 @@ impl Pushdown<'_> {
     ) -> DataFusionResult<FilterPushdownPropagation<Plan>> {
         let mut own =
             node.gather_filters_for_pushdown(self.phase, Vec::new(), self.config)?.self_filters();
-        if misleads(node)? {
+        if has_misleading_filters(node)? {
             own.iter_mut().for_each(Vec::clear);
         }
         if own.len() != node.children().len() {
@@ -89,14 +89,14 @@ impl Pushdown<'_> {
         let mut children = Vec::with_capacity(own.len());
         let mut own_results = Vec::with_capacity(own.len());
         for (number, (child, own)) in node.children().into_iter().zip(own).enumerate() {
-            let passage = below(node, number)?;
+            let passage = passage_to(node, number)?;
             let passed: Vec<Option<Filter>> = filters
                 .iter()
                 .map(|filter| passage.filter(filter))
                 .collect::<DataFusionResult<_>>()?;
             let kept: Vec<Option<Filter>> = own
                 .iter()
-                .map(|filter| over(filter, &child.schema()))
+                .map(|filter| with_child_names(filter, &child.schema()))
                 .collect::<DataFusionResult<_>>()?;
             let handed = kept.iter().chain(&passed).flatten().cloned().collect();
             let pushed = self.push(child, handed)?;
@@ -111,14 +111,14 @@ impl Pushdown<'_> {
             own_results.push(results.collect());
             for (taken, handed) in taken.iter_mut().zip(&passed) {
                 let answer = answer(handed);
-                taken.push(if passage.whole { answer } else { PushedDown::No });
+                taken.push(if passage.is_exact { answer } else { PushedDown::No });
             }
             children.push(pushed.updated_node.unwrap_or_else(|| Arc::clone(child)));
         }
         self.settle(node, children, filters, taken, own_results)
     }
 
-    /// Lets a node make of the outcome what it does, with its new children.
+    /// Gives a node its new children and the outcome of the pushdown.
     fn settle(
         &self,
         node: &Plan,
@@ -128,8 +128,8 @@ impl Pushdown<'_> {
         self_filters: Vec<Vec<PushedDownPredicate>>,
     ) -> DataFusionResult<FilterPushdownPropagation<Plan>> {
         let updated = replace_children_if_necessary(Arc::clone(node), children)?;
-        // A filter with a projection would look up by name what it takes over from above: it is
-        // told that nothing is left.
+        // A FilterExec with a projection would look up the columns of filters that it takes over by
+        // name. So it is told that none is left over.
         let hide = updated
             .downcast_ref::<FilterExec>()
             .is_some_and(|filter| filter.projection().is_some());
@@ -157,25 +157,24 @@ impl Pushdown<'_> {
     }
 }
 
-/// How columns of an operator's output come out of one of its children.
+/// How the columns of an operator's output are computed from one of its children.
 struct Passage {
-    /// For each column of the output, what it is over the columns of the child, if it is that
-    /// child's.
+    /// For each output column that comes from the child, its expression over the child's columns.
     columns: HashMap<usize, Arc<dyn PhysicalExpr>>,
-    /// Whether rows that a filter leaves out of the child are all that it leaves out of the output.
-    whole: bool,
+    /// Whether a filter over the child removes all rows that it would remove from the output.
+    is_exact: bool,
 }
 
 impl Passage {
     fn closed() -> Passage {
-        Passage { columns: HashMap::new(), whole: false }
+        Passage { columns: HashMap::new(), is_exact: false }
     }
 
     fn open(columns: impl Iterator<Item = (usize, Arc<dyn PhysicalExpr>)>) -> Passage {
-        Passage { columns: columns.collect(), whole: true }
+        Passage { columns: columns.collect(), is_exact: true }
     }
 
-    /// A filter over the output as one over the child's columns, if it can be said.
+    /// Translates a filter over the output into one over the child's columns, if possible.
     fn filter(&self, filter: &Filter) -> DataFusionResult<Option<Filter>> {
         if self.columns.is_empty() || is_volatile(filter) {
             return Ok(None);
@@ -184,11 +183,11 @@ impl Passage {
     }
 }
 
-/// What passes from the output of `node` to a child of it.
-fn below(node: &Plan, child: usize) -> DataFusionResult<Passage> {
+/// How filters over the output of `node` pass to one of its children.
+fn passage_to(node: &Plan, child: usize) -> DataFusionResult<Passage> {
     let children = node.children();
     let Some(input) = children.get(child) else { return Ok(Passage::closed()) };
-    // Fewer rows before a limit would let others through it.
+    // If fewer rows reached a limit, it would let other rows through.
     if node.fetch().is_some() {
         return Ok(Passage::closed());
     }
@@ -204,10 +203,10 @@ fn below(node: &Plan, child: usize) -> DataFusionResult<Passage> {
         return Ok(Passage::open(exprs.filter(|(_, expr)| !is_volatile(expr))));
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
-        return Ok(below_aggregate(aggregate));
+        return Ok(passage_through_aggregate(aggregate));
     }
     if let Some(join) = node.downcast_ref::<HashJoinExec>() {
-        return Ok(below_join(join, child));
+        return Ok(passage_through_join(join, child));
     }
     let same_rows = node.is::<RepartitionExec>()
         || node.is::<CoalescePartitionsExec>()
@@ -222,13 +221,13 @@ fn below(node: &Plan, child: usize) -> DataFusionResult<Passage> {
     })
 }
 
-/// Filters on keys that are in every grouping set decide which groups there are, not what is in
-/// them; unless there is one group over no rows, too.
-fn below_aggregate(aggregate: &AggregateExec) -> Passage {
+/// A filter on keys that are in every grouping set decides which groups there are, not what is in
+/// them. With an empty grouping set it passes nothing, as that gives a group even for no rows.
+fn passage_through_aggregate(aggregate: &AggregateExec) -> Passage {
     let group_by = aggregate.group_expr();
     let sets = group_by.groups();
-    let of_nothing = sets.iter().any(|nulls| nulls.iter().all(|null| *null));
-    if group_by.is_true_no_grouping() || of_nothing {
+    let has_empty_set = sets.iter().any(|nulls| nulls.iter().all(|null| *null));
+    if group_by.is_true_no_grouping() || has_empty_set {
         return Passage::closed();
     }
     let in_all = |at: usize| sets.iter().all(|nulls| nulls.get(at) != Some(&true));
@@ -236,10 +235,10 @@ fn below_aggregate(aggregate: &AggregateExec) -> Passage {
     Passage::open(keys.filter(|(at, key)| in_all(*at) && !is_volatile(key)))
 }
 
-/// The columns of a side that a join does not fill up with nulls. The keys of a semi join reach the
-/// other side too, whose rows without an equal key are not looked for; the join's output still has
-/// to be filtered.
-fn below_join(join: &HashJoinExec, child: usize) -> Passage {
+/// Filters pass to a side whose rows the join does not pad with nulls. Filters on the keys of a
+/// semi join reach the other side too, where rows without such keys do not matter; the join's
+/// output still has to be filtered.
+fn passage_through_join(join: &HashJoinExec, child: usize) -> Passage {
     let (left, right) = (join.left().schema(), join.right().schema());
     let (side, input) =
         if child == 0 { (JoinSide::Left, &left) } else { (JoinSide::Right, &right) };
@@ -258,8 +257,8 @@ fn below_join(join: &HashJoinExec, child: usize) -> Passage {
         JoinType::Full => false,
     };
     if preserved {
-        let of_side = origins.filter(|(_, origin)| origin.side == side);
-        return Passage::open(of_side.map(|(at, origin)| (at, column(input, origin.index))));
+        let from_side = origins.filter(|(_, origin)| origin.side == side);
+        return Passage::open(from_side.map(|(at, origin)| (at, column(input, origin.index))));
     }
     let semi = matches!(
         (join.join_type(), side),
@@ -276,15 +275,15 @@ fn below_join(join: &HashJoinExec, child: usize) -> Passage {
         })
     };
     let columns = origins.filter_map(|(at, origin)| Some((at, equal(origin.index)?)));
-    Passage { columns: columns.collect(), whole: false }
+    Passage { columns: columns.collect(), is_exact: false }
 }
 
-/// Whether what a node finds out while it runs would lose rows below:
-/// - a join's, whose keys are floats: it tells zeros apart, which the join does not, and a filter
-///   or a sort below takes it over;
-/// - that of `min` and `max`, which knows neither of values that are all null so far, nor of those
-///   that are computed: beside `min(a)`, rows are left out that `max(b)` or `max(b + 1)` needs.
-fn misleads(node: &Plan) -> DataFusionResult<bool> {
+/// Whether the dynamic filters of a node would lose rows below it:
+/// - the filter of a join with float keys tells 0.0 from -0.0, which the join does not, and a
+///   filter or a sort below applies it;
+/// - the filter of `min` and `max` ignores aggregates whose values are all null so far or are
+///   computed: beside `min(a)`, it drops rows that `max(b)` or `max(b + 1)` needs.
+fn has_misleading_filters(node: &Plan) -> DataFusionResult<bool> {
     if node.is::<AggregateExec>() {
         return Ok(true);
     }
@@ -298,17 +297,17 @@ fn misleads(node: &Plan) -> DataFusionResult<bool> {
     Ok(false)
 }
 
-/// A filter of a node's own, with the names that its columns have in the child.
-fn over(filter: &Filter, schema: &Schema) -> DataFusionResult<Option<Filter>> {
+/// A filter of a node itself, with the column names of the child.
+fn with_child_names(filter: &Filter, schema: &Schema) -> DataFusionResult<Option<Filter>> {
     if is_volatile(filter) {
         return Ok(None);
     }
-    let known =
+    let by_position =
         |at: &Column| (at.index() < schema.fields().len()).then(|| column(schema, at.index()));
-    replaced(filter, known)
+    replaced(filter, by_position)
 }
 
-/// A filter with other expressions in place of its columns; `None` where a column has none.
+/// Replaces the columns of a filter by expressions; `None` if a column has no replacement.
 fn replaced(
     filter: &Filter,
     replacement: impl Fn(&Column) -> Option<Arc<dyn PhysicalExpr>>,

@@ -1,9 +1,9 @@
-//! INTERSECT ALL and EXCEPT ALL, which count how often a row comes.
+//! Makes INTERSECT ALL and EXCEPT ALL count how often a row occurs.
 //!
 //! Where this stands on the road of a query: an analyzer rule. DataFusion (55.2) plans both as a
-//! semi or anti join over all columns, which only asks whether a row is on the other side. With the
-//! number of each row among its equals as one more column, the third of three equal rows on one
-//! side meets the third on the other, and the join counts.
+//! semi or anti join over all columns, which only asks whether a row is on the other side. Here
+//! each row gets its number among equal rows as one more column: the third of three equal rows on
+//! one side then matches only the third on the other side.
 
 use std::sync::Arc;
 
@@ -19,7 +19,6 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::walks::{any_node, rewrite_plan};
 
-/// The rule.
 #[derive(Debug)]
 pub(in crate::sql) struct CountEqualRows;
 
@@ -45,7 +44,7 @@ impl AnalyzerRule for CountEqualRows {
     }
 }
 
-/// Before subqueries become joins, there are no other ones of this kind in which nulls are equal.
+/// Before subqueries become joins, no other semi or anti join takes nulls for equal.
 fn is_set_operation(join: &Join) -> bool {
     let is_distinct = matches!(join.left.as_ref(), LogicalPlan::Distinct(Distinct::All(_)));
     matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
@@ -77,7 +76,7 @@ fn counted(join: &Join) -> DataFusionResult<LogicalPlan> {
         .build()
 }
 
-/// The rows with one more column: the number of each among those with equal keys.
+/// The rows with one more column, which numbers rows with equal keys.
 fn numbered(
     rows: &Arc<LogicalPlan>,
     keys: Vec<Expr>,

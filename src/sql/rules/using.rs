@@ -1,11 +1,11 @@
-//! The columns that outer joins with `USING (x)` (and NATURAL ones) make of two.
+//! Computes the merged columns of outer joins with `USING (x)`, and of NATURAL ones.
 //!
 //! Where this stands on the road of a query: an analyzer rule, before types are coerced. DataFusion
 //! (55.2) takes the left side's column for `x`, which is null where a row of the right side has no
-//! match. It should be the left side's of a LEFT JOIN, the right side's of a RIGHT JOIN, and of a
-//! FULL JOIN the first of both that is not null. What is written as `a.x` has its place in the
-//! statement noted in the plan, what is written as `x` or comes of a `*` (`stars`) has none: only
-//! the latter are the column of both.
+//! match. It should be the left side's in a LEFT JOIN, the right side's in a RIGHT JOIN, and in a
+//! FULL JOIN the first of the two that is not null. A column that is written as `a.x` carries its
+//! position in the statement, one that is written as `x` or comes from a `*` (`stars`) carries
+//! none: only the latter means the merged column.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::sql::rules::column_names::unique_name;
 use crate::sql::walks::{any_node, rewrite_up};
 
-/// The rule.
 #[derive(Debug)]
 pub(in crate::sql) struct UsingBoth;
 
@@ -28,7 +28,7 @@ impl AnalyzerRule for UsingBoth {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
         let merges =
             any_node(&plan, |node| matches!(node, LogicalPlan::Join(join) if is_merging(join)));
-        if merges { closed(plan) } else { Ok(plan) }
+        if merges { with_same_columns(plan) } else { Ok(plan) }
     }
 
     fn name(&self) -> &'static str {
@@ -36,7 +36,7 @@ impl AnalyzerRule for UsingBoth {
     }
 }
 
-/// A column of the left side, what is its column of the right side, and the column of both.
+/// The left and right side's column of a USING, and the column merged from both.
 struct Merged {
     left: Column,
     right: Column,
@@ -48,10 +48,10 @@ fn is_merging(join: &Join) -> bool {
         && matches!(join.join_type, JoinType::Left | JoinType::Right | JoinType::Full)
 }
 
-/// A plan with the columns that it had.
-fn closed(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+/// Rewrites a plan, which keeps its columns.
+fn with_same_columns(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     let columns = plan.schema().columns();
-    let (plan, merged) = open(plan)?;
+    let (plan, merged) = with_merged_columns(plan)?;
     if merged.is_empty() {
         return Ok(plan);
     }
@@ -59,16 +59,16 @@ fn closed(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(LogicalPlan::Projection(Projection::try_new(columns, plan.into())?))
 }
 
-/// A plan that may have more columns, those of both sides.
-fn open(plan: LogicalPlan) -> DataFusionResult<(LogicalPlan, Vec<Merged>)> {
-    let within = |node: LogicalPlan| match node {
+/// Rewrites a plan, which may get more columns: those merged from both sides.
+fn with_merged_columns(plan: LogicalPlan) -> DataFusionResult<(LogicalPlan, Vec<Merged>)> {
+    let in_subquery = |node: LogicalPlan| match node {
         LogicalPlan::Subquery(mut subquery) => {
-            subquery.subquery = Arc::new(closed(subquery.subquery.as_ref().clone())?);
+            subquery.subquery = Arc::new(with_same_columns(subquery.subquery.as_ref().clone())?);
             Ok(Transformed::yes(LogicalPlan::Subquery(subquery)))
         }
         other => Ok(Transformed::no(other)),
     };
-    let plan = plan.map_subqueries(within)?.data;
+    let plan = plan.map_subqueries(in_subquery)?.data;
     let passes = matches!(
         plan,
         LogicalPlan::Filter(_)
@@ -86,11 +86,11 @@ fn open(plan: LogicalPlan) -> DataFusionResult<(LogicalPlan, Vec<Merged>)> {
     let (mut merged, mut inputs) = (Vec::new(), Vec::new());
     for input in plan.inputs() {
         if passes || selects {
-            let (input, more) = open(input.clone())?;
+            let (input, more) = with_merged_columns(input.clone())?;
             merged.extend(more);
             inputs.push(input);
         } else {
-            inputs.push(closed(input.clone())?);
+            inputs.push(with_same_columns(input.clone())?);
         }
     }
     if inputs.is_empty() {
@@ -109,7 +109,7 @@ fn open(plan: LogicalPlan) -> DataFusionResult<(LogicalPlan, Vec<Merged>)> {
     let plan = with_both(plan, inputs, &merged)?;
     match (plan, original) {
         (LogicalPlan::Join(join), Some(original)) => {
-            let (plan, more) = merging(join, &original)?;
+            let (plan, more) = merged_join(join, &original)?;
             merged.extend(more);
             Ok((plan, merged))
         }
@@ -118,7 +118,7 @@ fn open(plan: LogicalPlan) -> DataFusionResult<(LogicalPlan, Vec<Merged>)> {
     }
 }
 
-/// A node over new inputs, whose expressions read the columns of both sides.
+/// A node over new inputs, whose expressions read the merged columns.
 fn with_both(
     plan: LogicalPlan,
     inputs: Vec<LogicalPlan>,
@@ -129,7 +129,7 @@ fn with_both(
         merged.iter().filter(|one| !has_both_sides(&plan, &exprs, one)).collect();
     let replace = |expr: Expr| match &expr {
         Expr::Column(column) if column.spans().0.is_empty() => {
-            // Of three tables that are joined by one column, the last join has that of all.
+            // Where three tables are joined by one column, the last join has it merged from all.
             let merged = applicable.iter().rfind(|merged| merged.left == *column);
             Ok(merged.map_or(Transformed::no(expr.clone()), |merged| {
                 Transformed::yes(Expr::Column(merged.both.clone()))
@@ -165,7 +165,7 @@ fn with_both(
         }
         LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) => {
             let each = |expr: Expr| match expr {
-                // Keys have names, a set of them has none.
+                // Grouping keys have names, a grouping set has none.
                 Expr::GroupingSet(_) => {
                     Ok(expr.map_children(|key| Ok(Transformed::yes(named(key)?)))?.data)
                 }
@@ -183,8 +183,8 @@ fn with_both(
     }
 }
 
-/// Whether a list has the column of the right side as well without a place in the statement, which
-/// no SELECT list has: it hands on what both sides have.
+/// Whether a projection has the right side's column as well, without a position in the statement.
+/// No SELECT list has that: such a projection passes on what both sides have.
 fn has_both_sides(plan: &LogicalPlan, exprs: &[Expr], merged: &Merged) -> bool {
     let is_right = |expr: &Expr| match expr {
         Expr::Column(column) => *column == merged.right && column.spans().0.is_empty(),
@@ -193,8 +193,11 @@ fn has_both_sides(plan: &LogicalPlan, exprs: &[Expr], merged: &Merged) -> bool {
     matches!(plan, LogicalPlan::Projection(_)) && exprs.iter().any(is_right)
 }
 
-/// A join, and the columns of both of its sides beside its own.
-fn merging(join: Join, original: &[(Expr, Expr)]) -> DataFusionResult<(LogicalPlan, Vec<Merged>)> {
+/// A join with its merged columns beside its own.
+fn merged_join(
+    join: Join,
+    original: &[(Expr, Expr)],
+) -> DataFusionResult<(LogicalPlan, Vec<Merged>)> {
     let mut outputs: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
     let mut merged = Vec::new();
     for ((left, right), (left_before, right_before)) in join.on.iter().zip(original) {
@@ -208,7 +211,7 @@ fn merging(join: Join, original: &[(Expr, Expr)]) -> DataFusionResult<(LogicalPl
             JoinType::Right => right.clone(),
             _ => when(left.clone().is_not_null(), left.clone()).otherwise(right.clone())?,
         };
-        let name = crate::sql::rules::decorrelate::fresh("both");
+        let name = unique_name("both");
         outputs.push(both.alias(&name));
         merged.push(Merged {
             left: left_column,
@@ -221,7 +224,7 @@ fn merging(join: Join, original: &[(Expr, Expr)]) -> DataFusionResult<(LogicalPl
     Ok((plan, merged))
 }
 
-/// The column that is compared, whatever type it is brought to.
+/// The column that is compared, below any cast.
 fn column_of(expr: &Expr) -> Option<Column> {
     match expr {
         Expr::Column(column) => Some(column.clone()),

@@ -27,7 +27,7 @@ impl StoreTable {
     /// What it is partitioned by.
     pub(crate) fn partition_keys(&self) -> &PartitionKeys {
         let keys = &self.snapshot.root().arrangement.partition_by;
-        self.partition_keys.get_or_init(|| PartitionKeys::of(keys, self.snapshot.schema()))
+        self.partition_keys.get_or_init(|| PartitionKeys::new(keys, self.snapshot.schema()))
     }
 
     pub(crate) fn snapshot(&self) -> &Snapshot {

@@ -1,8 +1,9 @@
-//! A session: DataFusion configured once, quickly; statements parsed, planned and started.
+//! A session: configures DataFusion, once and quickly; parses, plans and starts statements.
 
 pub(in crate::sql) mod prepared;
 pub(in crate::sql) mod rules;
 pub(in crate::sql) mod statement;
+pub(in crate::sql) mod writes;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -56,26 +57,25 @@ use crate::store::Store;
 /// What a session may use of the machine.
 #[derive(Clone, Debug, Default)]
 pub struct SessionOptions {
-    /// Worker threads; as many as the machine allows where `None`.
+    /// The number of worker threads; as many as the machine allows if `None`.
     pub threads: Option<usize>,
-    /// Bytes of memory for sorts, joins and groups before they spill or fail; 70 % of what the
-    /// machine or the cgroup has where `None`.
+    /// Bytes of memory for sorts, joins and groups before they spill or fail; 70 % of the memory of
+    /// the machine or the cgroup if `None`.
     pub memory_limit: Option<u64>,
-    /// Where spilled data goes; the system's directory for temporary files where `None`.
+    /// The directory for spilled data; the system's directory for temporary files if `None`.
     pub temp_dir: Option<PathBuf>,
-    /// Whether a CREATE TABLE makes a store that does not exist. Until then there is nothing but
-    /// settings to talk about.
+    /// Whether a CREATE TABLE creates a store that does not exist. Until then, only settings work.
     pub create: bool,
 }
 
-/// One statement, parsed but not yet planned: those before it may change what its names mean.
+/// One statement, parsed but not yet planned: statements before it may change what its names mean.
 #[derive(Clone, Debug)]
 pub struct Statement {
     parsed: datafusion::sql::parser::Statement,
 }
 
 impl Statement {
-    /// Whether it makes sense before there is a store.
+    /// Whether the statement works before there is a store.
     fn needs_no_store(&self) -> bool {
         let sets = |statement: &SqlStatement| {
             matches!(statement, SqlStatement::CreateTable(_) | SqlStatement::Set(_))
@@ -98,18 +98,18 @@ pub struct Session {
     workers: Arc<Workers>,
     canceller: Canceller,
     threads: usize,
-    /// Bytes that statements may use.
+    /// Bytes of memory that statements may use.
     memory: u64,
 }
 
 impl Session {
-    /// A session over the tables of a store, which must exist unless the options allow to create
-    /// it. No table is opened before a statement names it.
+    /// A session over the tables of a store, which must exist unless the options allow creating it.
+    /// A table is opened when a statement first names it.
     pub fn open(store: &Store, options: &SessionOptions) -> Result<Session> {
         if !options.create {
-            expect_store(store)?;
+            check_store_exists(store)?;
         }
-        Session::with_tables(Arc::new(Tables::of(store)), options)
+        Session::with_tables(Arc::new(Tables::new(store)), options)
     }
 
     /// A session without a store: constants, and files by name.
@@ -154,7 +154,7 @@ impl Session {
         let series = times::series(context.state_ref().read().table_functions());
         series.into_iter().for_each(|(name, function)| context.register_udtf(name, function));
         let weak = context.state_weak_ref();
-        tables.belong_to(move || Some(weak.upgrade()?.read().clone()));
+        tables.set_state(move || Some(weak.upgrade()?.read().clone()));
         let workers = Arc::new(Workers::new(threads)?);
         Ok(Session {
             context,
@@ -175,14 +175,14 @@ impl Session {
         Ok(parsed.into_iter().map(|parsed| Statement { parsed }).collect())
     }
 
-    /// Plans a statement and starts it; what writes is done when this returns. All its scans of one
-    /// table see the same generation.
+    /// Plans a statement and starts it. A statement that writes has done so when this returns. All
+    /// scans of one table see the same generation.
     pub fn execute(&self, statement: &Statement, parameters: &Parameters) -> Result<BatchStream> {
         self.run_statement(statement, parameters, false)
     }
 
-    /// The same, where [`BatchStream::statistics`] will have the times of single steps too. They
-    /// cost a little.
+    /// Executes a statement like [`Session::execute`], but measures the time of each step for
+    /// [`BatchStream::statistics`], at a small cost.
     pub fn execute_timed(
         &self,
         statement: &Statement,
@@ -198,38 +198,39 @@ impl Session {
         timed: bool,
     ) -> Result<BatchStream> {
         if let Some(store) = self.tables.store().filter(|_| !statement.needs_no_store()) {
-            expect_store(store)?;
+            check_store_exists(store)?;
         }
         self.tables.begin_statement();
-        let begun = Instant::now();
+        let started = Instant::now();
         let planner = StatementPlanner {
             context: &self.context,
             tables: &self.tables,
             prepared: &self.prepared,
         };
         match self.workers.run(&self.canceller, planner.plan(&statement.parsed, parameters))?? {
-            Planned::Answer(plan) => self.start(plan, timed, begun),
-            Planned::Write(write) => self.write(*write, timed, begun),
-            Planned::Modify(modify) => self.modify(*modify, timed, begun),
+            Planned::Answer(plan) => self.start(plan, timed, started),
+            Planned::Write(write) => self.write(*write, timed, started),
+            Planned::Modify(modify) => self.modify(*modify, timed, started),
         }
     }
 
-    /// Starts what was planned since `begun`.
+    /// Starts a plan. Planning began at `begun`.
     fn start(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         timed: bool,
-        begun: Instant,
+        started: Instant,
     ) -> Result<BatchStream> {
-        let context = self.task(timed || plan.is::<AnalyzeExec>());
-        let started = async { execute_stream(Arc::clone(&plan), context).map_err(from_datafusion) };
-        let stream = self.workers.run(&self.canceller, started)??;
+        let context = self.task_context(timed || plan.is::<AnalyzeExec>());
+        let starting =
+            async { execute_stream(Arc::clone(&plan), context).map_err(from_datafusion) };
+        let stream = self.workers.run(&self.canceller, starting)??;
         let (workers, canceller) = (Arc::clone(&self.workers), self.canceller.clone());
-        Ok(BatchStream::new(stream, plan, workers, canceller, begun.elapsed()))
+        Ok(BatchStream::new(stream, plan, workers, canceller, started.elapsed()))
     }
 
-    /// What operators run with.
-    fn task(&self, timed: bool) -> Arc<TaskContext> {
+    /// The context that operators run with.
+    fn task_context(&self, timed: bool) -> Arc<TaskContext> {
         if !timed {
             return self.context.task_ctx();
         }
@@ -238,8 +239,8 @@ impl Session {
         Arc::new(context.with_session_config(config))
     }
 
-    /// Half of the memory is for what is written, half for where it comes from.
-    fn write(&self, write: Write, timed: bool, begun: Instant) -> Result<BatchStream> {
+    /// Half of the memory is for the writer, half for the query that gives the rows.
+    fn write(&self, write: Write, timed: bool, started: Instant) -> Result<BatchStream> {
         let Some(store) = self.tables.store() else {
             return Err(Error::Unsupported("this session has no store to write to".into()));
         };
@@ -249,7 +250,7 @@ impl Session {
             MemoryConsumer::new("Write").register(&self.context.runtime_env().memory_pool);
         reservation.try_grow(share.min(WRITE_BYTES) as usize).map_err(from_datafusion)?;
         let limit = Some(share).filter(|share| *share < WRITE_BYTES);
-        // Of a table that is partitioned by expressions, these say where rows go.
+        // If the table is partitioned by expressions, these decide where rows go.
         let arrange =
             Arrange { compile: Some(Arc::new(SqlExpressions::default())), ..Arrange::default() };
         let options = LoadOptions {
@@ -258,12 +259,12 @@ impl Session {
             memory_limit: limit,
             ..LoadOptions::default()
         };
-        let answer = write.run(store, &options, |plan| self.start(plan, timed, begun))?;
+        let answer = write.run(store, &options, |plan| self.start(plan, timed, started))?;
         drop(reservation);
-        self.start(answer, timed, begun)
+        self.start(answer, timed, started)
     }
 
-    fn modify(&self, modify: Modify, timed: bool, begun: Instant) -> Result<BatchStream> {
+    fn modify(&self, modify: Modify, timed: bool, started: Instant) -> Result<BatchStream> {
         let Some(store) = self.tables.store() else {
             return Err(Error::Unsupported("this session has no store to write to".into()));
         };
@@ -272,7 +273,7 @@ impl Session {
         self.tables.release(&modify.table);
         let options =
             ModifyOptions { threads: self.threads, memory_limit, cancelled: cancelled.flag() };
-        self.start(modify.run(store, &options)?, timed, begun)
+        self.start(modify.run(store, &options)?, timed, started)
     }
 
     /// Parses a text and runs its statements in order, each to its end before the next; stops at
@@ -286,8 +287,7 @@ impl Session {
         self.parse(sql)?.iter().try_for_each(|statement| each(self.execute(statement, parameters)?))
     }
 
-    /// What is to be said about the statements since the last call: what was taken for granted of a
-    /// file, and the like.
+    /// The notes about the statements since the last call, such as what was guessed about a file.
     pub fn take_notes(&self) -> Vec<String> {
         self.tables.take_notes()
     }
@@ -304,7 +304,7 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// What an ingest takes at most where no limit asks for less.
+/// The most memory that an ingest takes if no limit is lower.
 const WRITE_BYTES: u64 = 1 << 30;
 
 fn configuration(threads: usize) -> SessionConfig {
@@ -317,8 +317,8 @@ fn configuration(threads: usize) -> SessionConfig {
     let options = config.options_mut();
     options.sql_parser.collect_spans = true;
     options.explain.logical_plan_only = false;
-    // Of an aggregate, DataFusion's two planners do not always agree which columns can be null: no
-    // reason to refuse it.
+    // DataFusion's logical and physical planner do not always agree which columns of an aggregate
+    // are nullable, which is no reason to refuse the statement.
     options.execution.skip_physical_aggregate_schema_check = true;
     config
 }
@@ -338,7 +338,7 @@ fn default_memory() -> u64 {
     crate::disk::memory::available() / 10 * 7
 }
 
-fn expect_store(store: &Store) -> Result<()> {
+fn check_store_exists(store: &Store) -> Result<()> {
     if store.exists()? {
         return Ok(());
     }

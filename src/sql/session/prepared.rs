@@ -1,13 +1,13 @@
-//! Prepared statements of a session: PREPARE keeps a statement as it is parsed, EXECUTE plans it
-//! with the values that it is given.
+//! Prepared statements of a session: PREPARE keeps a statement as parsed, EXECUTE plans it with its
+//! values.
 //!
-//! Where this stands on the road of a query: before planning. DataFusion (55.2) keeps an optimised
-//! plan instead, which its logical rules have seen before types are coerced, and a generation of
-//! the tables of that time.
+//! Where this stands on the road of a query: before planning. DataFusion (55.2) would keep an
+//! optimised plan instead, with the generation of the tables at that time, and which its logical
+//! rules have seen before types are coerced.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::execution::SessionState;
@@ -21,11 +21,12 @@ use datafusion::sql::sqlparser::ast::{
 use crate::error::{Error, Result};
 use crate::sql::convert::{from_datafusion, listed};
 use crate::sql::keys::expressions;
+use crate::sql::names::lock;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::syntax::folded;
 use crate::sql::walks::visit_expressions;
 
-/// The statements of a session by name, with the types of their parameters where they say them.
+/// The prepared statements of a session by name, with the types of their parameters if declared.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct Prepared {
     statements: Mutex<HashMap<String, Template>>,
@@ -37,28 +38,28 @@ struct Template {
     statement: SqlStatement,
 }
 
-/// What a statement comes to that is about prepared ones.
+/// What becomes of a statement that is about prepared ones.
 #[derive(Debug)]
 pub(in crate::sql) enum Step {
-    /// It is done: one was prepared, or forgotten.
+    /// Nothing more: a statement was prepared or removed.
     Done,
-    /// This is to be run.
+    /// This statement is to be run.
     Run(Box<Statement>, Parameters),
 }
 
 impl Prepared {
-    /// Prepares, forgets, or finds a statement; `None` for other statements.
+    /// Prepares, removes or finds a statement; `None` for other statements.
     pub(in crate::sql) fn step(
         &self,
         statement: &Statement,
-        given: &Parameters,
+        session_values: &Parameters,
         state: &SessionState,
     ) -> Result<Option<Step>> {
         let statement = match statement {
             Statement::Statement(statement) => statement,
             Statement::Explain(explain) => {
                 let step = match explain.statement.as_ref() {
-                    Statement::Statement(inner) => self.execute(inner, given, state)?,
+                    Statement::Statement(inner) => self.execute(inner, session_values, state)?,
                     _ => None,
                 };
                 return Ok(step.map(|(statement, parameters)| {
@@ -73,24 +74,24 @@ impl Prepared {
             SqlStatement::Prepare { name, data_types, statement } => {
                 let template =
                     Template { types: data_types.clone(), statement: statement.as_ref().clone() };
-                self.lock().insert(folded(name), template);
+                lock(&self.statements).insert(folded(name), template);
                 Ok(Some(Step::Done))
             }
             SqlStatement::Deallocate { name, .. }
                 if name.quote_style.is_none() && folded(name) == "all" =>
             {
-                self.lock().clear();
+                lock(&self.statements).clear();
                 Ok(Some(Step::Done))
             }
             SqlStatement::Deallocate { name, .. } => {
-                let mut statements = self.lock();
+                let mut statements = lock(&self.statements);
                 match statements.remove(&folded(name)) {
                     Some(_) => Ok(Some(Step::Done)),
                     None => Err(missing(&folded(name), &statements)),
                 }
             }
             other => {
-                let found = self.execute(other, given, state)?;
+                let found = self.execute(other, session_values, state)?;
                 Ok(found.map(|(statement, parameters)| Step::Run(Box::new(statement), parameters)))
             }
         }
@@ -100,7 +101,7 @@ impl Prepared {
     fn execute(
         &self,
         statement: &SqlStatement,
-        given: &Parameters,
+        session_values: &Parameters,
         state: &SessionState,
     ) -> Result<Option<(Statement, Parameters)>> {
         let SqlStatement::Execute { name: Some(name), parameters, using, immediate: false, .. } =
@@ -115,29 +116,25 @@ impl Prepared {
             .map(folded)
             .collect::<Vec<_>>()
             .join(".");
-        let statements = self.lock();
+        let statements = lock(&self.statements);
         let template = statements.get(&name).ok_or_else(|| missing(&name, &statements))?;
         let values = parameters.iter().chain(using.iter().map(|ExprWithAlias { expr, .. }| expr));
-        let parameters = template.parameters(&name, values, given, state)?;
+        let parameters = template.parameters(&name, values, session_values, state)?;
         Ok(Some((Statement::Statement(Box::new(template.statement.clone())), parameters)))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Template>> {
-        self.statements.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Template {
-    /// What its placeholders stand for: `$1`, `$2` and so on for the values, and what is given for
-    /// the session.
+    /// The values of the placeholders: `$1`, `$2` and so on from the EXECUTE, others from the
+    /// session.
     fn parameters<'a>(
         &self,
         name: &str,
         values: impl Iterator<Item = &'a SqlExpr>,
-        given: &Parameters,
+        session_values: &Parameters,
         state: &SessionState,
     ) -> Result<Parameters> {
-        let mut parameters = given.clone();
+        let mut parameters = session_values.clone();
         let mut count = 0;
         for value in values {
             let value = match self.types.get(count) {
@@ -157,7 +154,7 @@ impl Template {
             0 => self.most_placeholders(),
             declared => declared,
         };
-        // What is missing without types may be given for the session.
+        // Without declared types, missing values may be those of the session.
         if count > expected || count < self.types.len() {
             return Err(Error::InvalidInput(format!(
                 "EXECUTE {name} has {count} values, and the statement was prepared for {expected}"
@@ -166,7 +163,7 @@ impl Template {
         Ok(parameters)
     }
 
-    /// The number of the last of the placeholders that have one.
+    /// The highest number of a placeholder that has one.
     fn most_placeholders(&self) -> usize {
         let mut most = 0;
         let _ = visit_expressions(&self.statement, |expr| {
@@ -181,11 +178,11 @@ impl Template {
 
 /// The value of an expression without columns.
 fn constant(value: &SqlExpr, state: &SessionState) -> Result<ScalarValue> {
-    let none = DFSchema::empty();
+    let empty = DFSchema::empty();
     let unnamed = ExprWithAlias { expr: value.clone(), alias: None };
     let planned =
-        state.create_logical_expr_from_sql_expr(unnamed, &none).map_err(from_datafusion)?;
-    match expressions::simplify_own(planned, &none, state)? {
+        state.create_logical_expr_from_sql_expr(unnamed, &empty).map_err(from_datafusion)?;
+    match expressions::simplify_statement_expr(planned, &empty, state)? {
         Expr::Literal(value, _) => Ok(value),
         _ => Err(Error::InvalidInput(format!(
             "{value} is not a constant, as the values of an EXECUTE must be"

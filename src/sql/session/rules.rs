@@ -1,29 +1,30 @@
 //! Which rules a plan goes through, and in what order.
 //!
-//! Where this stands on the road of a query: a session is made with these lists. Rules of ours
-//! stand among DataFusion's or in place of one, by its name.
+//! Where this stands on the road of a query: a session is made with these lists. Our rules are
+//! inserted among DataFusion's, or replace the one of a given name.
 
 use std::sync::Arc;
 
 use crate::sql::plan::semi_joins::EachKeyOnce;
 use crate::sql::rules::decorrelate::Decorrelate;
 use crate::sql::rules::dependencies::{ForgetDependencies, MISLED, OwnKeys};
-use crate::sql::rules::empty_groups::AboveEmptyGroups;
+use crate::sql::rules::empty_groups::keep_above_empty_groups;
 use crate::sql::rules::filter_projections::SelectAboveFilters;
 use crate::sql::rules::frames::FramesOfPeers;
-use crate::sql::rules::kept_limits::KeepLimits;
+use crate::sql::rules::kept_limits::keep_limits;
 use crate::sql::rules::lists::UniteLists;
 use crate::sql::rules::literal_sides::{self, LiteralsRight};
-use crate::sql::rules::null_joins::UnlessNullsAreEqual;
+use crate::sql::rules::null_joins::keep_null_equal_joins;
 use crate::sql::rules::null_keys::TypedNullKeys;
 use crate::sql::rules::null_rows::ForgetAtNullRows;
 use crate::sql::rules::opaque::HideFromRules;
-use crate::sql::rules::orders::SortWhatIsNot;
+use crate::sql::rules::orders::SortUnsortedInputs;
 use crate::sql::rules::pushdown::PositionalFilterPushdown;
-use crate::sql::rules::resting::Resting;
 use crate::sql::rules::set_operations::CountEqualRows;
-use crate::sql::rules::top_keys::TopKOfExactKeys;
+use crate::sql::rules::skipped::skip_idle;
+use crate::sql::rules::top_keys::limit_exact_keys;
 use crate::sql::rules::using::UsingBoth;
+use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule};
 use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, OwnCasts};
 use crate::sql::types::integer_means::ExactMeans;
 use crate::sql::types::intervals::Intervals;
@@ -31,12 +32,11 @@ use crate::sql::types::rounding::{MarkCasts, RoundCasts};
 use crate::sql::types::times::Times;
 use crate::sql::types::zeros::{BothZeros, OneZero};
 use crate::sql::types::zones::LocalTimes;
-use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 
-/// DataFusion's, and what makes subqueries such that its logical rules answer them rightly.
+/// DataFusion's analyzer rules, with ours before and after them.
 pub(in crate::sql) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let before: [Arc<dyn AnalyzerRule + Send + Sync>; 8] = [
         Arc::new(OwnKeys),
@@ -62,14 +62,13 @@ pub(in crate::sql) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync
     rules
 }
 
-/// DataFusion's and that of zeros, but for the one that hides count(DISTINCT …) from `lower`, which
-/// applies it to what it leaves.
-pub(in crate::sql) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+/// DataFusion's logical rules and ours, without the one that hides count(DISTINCT …) from `lower`,
+/// which applies that rule itself to what it leaves.
+pub(in crate::sql) fn logical_rules() -> Vec<LogicalRule> {
     let rules = Optimizer::new().rules.into_iter();
-    let rules =
-        rules.map(UnlessNullsAreEqual::around).map(AboveEmptyGroups::around).map(Resting::around);
+    let rules = rules.map(keep_null_equal_joins).map(keep_above_empty_groups).map(skip_idle);
     let mut rules: Vec<_> = rules.collect();
-    // Of the second, `decorrelate` leaves nothing.
+    // `decorrelate` has done the work of the second one.
     let left_out = ["single_distinct_aggregation_to_group_by", "rewrite_set_comparison"];
     rules.retain(|rule| !left_out.contains(&rule.name()));
     for misled in MISLED {
@@ -78,37 +77,37 @@ pub(in crate::sql) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync
     }
     let place = rules
         .iter()
-        .position(|rule| rule.name() == literal_sides::BEFORE)
+        .position(|rule| rule.name() == literal_sides::RUNS_AFTER)
         .map_or(0, |before| before + 1);
     rules.insert(place, Arc::new(LiteralsRight));
     rules.push(Arc::new(EachKeyOnce));
-    // Last: literals have the type of their column by then.
+    // The last one: by now, literals have the type of their column.
     rules.push(Arc::new(BothZeros));
     rules
 }
 
-/// DataFusion's, with filters pushed down by position in place of by name.
-pub(in crate::sql) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+/// DataFusion's physical rules and ours, with filters pushed down by position instead of by name.
+pub(in crate::sql) fn physical_rules() -> Vec<PhysicalRule> {
     let mut rules = PhysicalOptimizer::new().rules;
     for rule in &mut rules {
         match rule.name() {
             "FilterPushdown" => {
                 *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Pre))
             }
-            "EnsureRequirements" => *rule = Arc::new(KeepLimits(Arc::clone(rule))),
-            "LimitAggregation" => *rule = Arc::new(TopKOfExactKeys(Arc::clone(rule))),
+            "EnsureRequirements" => *rule = keep_limits(Arc::clone(rule)),
+            "LimitAggregation" => *rule = limit_exact_keys(Arc::clone(rule)),
             "FilterPushdown(Post)" => {
                 *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Post))
             }
             _ => {}
         }
     }
-    let before = |rules: &[Arc<dyn PhysicalOptimizerRule + Send + Sync>], name: &str| {
+    let before = |rules: &[PhysicalRule], name: &str| {
         rules.iter().position(|rule| rule.name() == name).unwrap_or(rules.len())
     };
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(ForgetAtNullRows));
     let last = rules.iter().rposition(|rule| rule.name() == "ProjectionPushdown");
     rules.insert(last.unwrap_or(rules.len()), Arc::new(SelectAboveFilters));
-    rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortWhatIsNot));
+    rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortUnsortedInputs));
     rules
 }

@@ -1,60 +1,46 @@
-//! From a parsed statement to what is to be done: an answer to compute, or something to write.
+//! From a parsed statement to what it does: compute an answer, or write.
 //!
-//! DataFusion plans every statement. What it would do to tables by itself (make them in memory,
-//! write through a provider) is taken from it here: tables are the store's.
+//! DataFusion plans every statement. What it would do to tables by itself (create them in memory,
+//! write through a provider) is done here instead: tables are those of the store.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use arrow_schema::{Field, Schema as ArrowSchema};
-use datafusion::catalog::default_table_source::source_as_provider;
-use datafusion::common::{DFSchema, TableReference};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{
-    CreateMemoryTable, CreateView, DdlStatement, DmlStatement, Expr, LogicalPlan, Projection,
-    Values, WriteOp,
-};
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{CreateTable, Statement as SqlStatement};
 
 use crate::error::{Error, Result};
-use crate::sql::convert::{from_datafusion, listed};
+use crate::sql::convert::from_datafusion;
+use crate::sql::names::SCHEMA;
 use crate::sql::names::catalog::Tables;
 use crate::sql::names::parameters::Parameters;
-use crate::sql::names::views;
-use crate::sql::names::{CATALOG, SCHEMA};
-use crate::sql::run::provider::StoreProvider;
 use crate::sql::session::prepared::{Prepared, Step};
 use crate::sql::syntax::stars::Stars;
 use crate::sql::syntax::{order_names, rewrite, using_names};
-use crate::sql::write::assignments;
 use crate::sql::write::modify::Modify;
-use crate::sql::write::{
-    Create, Write, create_table, exists, nothing, required_columns, table_columns,
-};
-use crate::store::check_name;
+use crate::sql::write::{Write, assignments, empty_answer};
 
-/// The most times that a statement with an ambiguous name is planned in other words.
-const MOST_CANDIDATES: usize = 32;
+/// The most attempts to plan a statement with an ambiguous name in other words.
+const MAX_CANDIDATES: usize = 32;
 
-/// What a statement is to do.
+/// What a statement does.
 #[derive(Debug)]
 pub(in crate::sql) enum Planned {
-    /// Give what this plan gives.
+    /// Answers with the rows of this plan.
     Answer(Arc<dyn ExecutionPlan>),
-    /// Write to a table.
+    /// Writes to a table.
     Write(Box<Write>),
-    /// Delete or change rows of one.
+    /// Deletes or changes rows of a table.
     Modify(Box<Modify>),
 }
 
 impl Planned {
     /// The same with other names for some columns of the answer.
-    fn under(self, names: &HashMap<String, String>) -> Result<Planned> {
+    fn with_names(self, names: &HashMap<String, String>) -> Result<Planned> {
         match self {
             Planned::Answer(plan) => {
                 rewrite::restore(plan, names).map(Planned::Answer).map_err(from_datafusion)
@@ -65,17 +51,17 @@ impl Planned {
 }
 
 /// Why a statement could not be planned.
-enum Failure {
-    /// Perhaps it can be in other words.
+pub(super) enum Failure {
+    /// Perhaps it can be planned in other words.
     DataFusion(DataFusionError),
-    Own(Error),
+    Ours(Error),
 }
 
 impl Failure {
-    fn into_error(self) -> Error {
+    pub(super) fn into_error(self) -> Error {
         match self {
             Failure::DataFusion(error) => from_datafusion(error),
-            Failure::Own(error) => error,
+            Failure::Ours(error) => error,
         }
     }
 }
@@ -88,7 +74,7 @@ impl From<DataFusionError> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Failure::Own(error)
+        Failure::Ours(error)
     }
 }
 
@@ -107,30 +93,30 @@ impl StatementPlanner<'_> {
     ) -> Result<Planned> {
         let state = self.context.state();
         match self.prepared.step(statement, parameters, &state)? {
-            Some(Step::Done) => Ok(Planned::Answer(nothing())),
+            Some(Step::Done) => Ok(Planned::Answer(empty_answer())),
             Some(Step::Run(statement, parameters)) => {
-                self.plan_plain(&statement, &parameters, &state).await
+                self.plan_unprepared(&statement, &parameters, &state).await
             }
-            None => self.plan_plain(statement, parameters, &state).await,
+            None => self.plan_unprepared(statement, parameters, &state).await,
         }
     }
 
     /// Plans a statement that is not about prepared ones.
-    async fn plan_plain(
+    async fn plan_unprepared(
         &self,
         statement: &Statement,
         parameters: &Parameters,
         state: &SessionState,
     ) -> Result<Planned> {
         if let Some(selected) = order_names::selected_below(statement)
-            && let Ok(planned) = self.plan_any_words(&selected, parameters, state).await
+            && let Ok(planned) = self.plan_in_any_words(&selected, parameters, state).await
         {
             return self.with_names_of(planned, statement, state).await;
         }
-        self.plan_any_words(statement, parameters, state).await
+        self.plan_in_any_words(statement, parameters, state).await
     }
 
-    /// An answer under the names that it has without a query below.
+    /// An answer with the names that its columns have in the statement as written.
     async fn with_names_of(
         &self,
         planned: Planned,
@@ -147,54 +133,58 @@ impl StatementPlanner<'_> {
         }
     }
 
-    /// Plans a statement as it is worded, or in other words that mean the same.
-    async fn plan_any_words(
+    /// Plans a statement as it is written, or in other words that mean the same.
+    async fn plan_in_any_words(
         &self,
         statement: &Statement,
         parameters: &Parameters,
         state: &SessionState,
     ) -> Result<Planned> {
         let mut stars = Stars::default();
-        for again in using_names::columns_in_having(statement) {
-            if let Ok((_, planned)) = self.plan_words(&again, parameters, state, &mut stars).await {
+        for attempt in using_names::columns_in_having(statement) {
+            if let Ok((_, planned)) =
+                self.plan_as_written(&attempt, parameters, state, &mut stars).await
+            {
                 return Ok(planned);
             }
         }
-        let error = match self.plan_words(statement, parameters, state, &mut stars).await {
+        let error = match self.plan_as_written(statement, parameters, state, &mut stars).await {
             Ok((_, planned)) => return Ok(planned),
-            Err(Failure::Own(error)) => return Err(error),
+            Err(Failure::Ours(error)) => return Err(error),
             Err(Failure::DataFusion(error)) => error,
         };
         let mut candidates = VecDeque::from(using_names::candidates(statement, &error));
-        for _ in 0..MOST_CANDIDATES {
-            let Some(again) = candidates.pop_front() else { break };
-            match self.plan_words(&again, parameters, state, &mut stars).await {
+        for _ in 0..MAX_CANDIDATES {
+            let Some(attempt) = candidates.pop_front() else { break };
+            match self.plan_as_written(&attempt, parameters, state, &mut stars).await {
                 Ok((_, planned)) => return Ok(planned),
-                Err(Failure::Own(error)) => return Err(error),
-                // There may be another name.
+                Err(Failure::Ours(error)) => return Err(error),
+                // Another name may be ambiguous too.
                 Err(Failure::DataFusion(error)) => {
-                    candidates.extend(using_names::candidates(&again, &error))
+                    candidates.extend(using_names::candidates(&attempt, &error))
                 }
             }
         }
-        if let Some(again) = order_names::written_out(statement, &error)
-            && let Ok((_, planned)) = self.plan_words(&again, parameters, state, &mut stars).await
+        if let Some(attempt) = order_names::written_out(statement, &error)
+            && let Ok((_, planned)) =
+                self.plan_as_written(&attempt, parameters, state, &mut stars).await
         {
             return Ok(planned);
         }
-        for again in rewrite::candidates(statement, &error) {
-            // Where the other words fail too, the error is about what was written.
+        for attempt in rewrite::candidates(statement, &error) {
+            // If the other words fail too, the error should be about the statement as written.
             if let Ok((plan, planned)) =
-                self.plan_words(&again.statement, parameters, state, &mut stars).await
+                self.plan_as_written(&attempt.statement, parameters, state, &mut stars).await
             {
-                return planned.under(&again.names(&plan).map_err(from_datafusion)?);
+                return planned.with_names(&attempt.names(&plan).map_err(from_datafusion)?);
             }
         }
         Err(self.unresolved(state, statement, error).await)
     }
 
-    /// Plans a statement as it is worded: DataFusion's first plan, and what is to be done.
-    async fn plan_words(
+    /// Plans a statement as it is written. Returns DataFusion's first plan, and what the statement
+    /// does.
+    async fn plan_as_written(
         &self,
         statement: &Statement,
         parameters: &Parameters,
@@ -206,7 +196,7 @@ impl StatementPlanner<'_> {
         Ok((plan, planned))
     }
 
-    /// What is to be done, from a logical plan of the statement.
+    /// What a statement does, by its logical plan.
     async fn plan_read(
         &self,
         plan: LogicalPlan,
@@ -214,7 +204,7 @@ impl StatementPlanner<'_> {
         parameters: &Parameters,
         state: &SessionState,
     ) -> Result<Planned, Failure> {
-        let plan = allowed(plan)?;
+        let plan = check_supported(plan)?;
         let plan = match has_placeholders(&plan)? {
             true => plan.with_param_values(parameters.to_datafusion())?,
             false => plan,
@@ -229,7 +219,7 @@ impl StatementPlanner<'_> {
             LogicalPlan::Ddl(DdlStatement::DropView(drop))
                 if self.tables.drop_view(drop.name.table()) =>
             {
-                Planned::Answer(nothing())
+                Planned::Answer(empty_answer())
             }
             LogicalPlan::Ddl(DdlStatement::DropTable(drop))
                 if !self.tables.in_session(drop.name.table()) =>
@@ -243,7 +233,7 @@ impl StatementPlanner<'_> {
                 ),
                 "leave out its number",
             )?,
-            LogicalPlan::Dml(statement) => match Modify::of(&statement, state).await? {
+            LogicalPlan::Dml(statement) => match Modify::plan(&statement, state).await? {
                 Some(modify) => Planned::Modify(Box::new(modify)),
                 None => self.run(LogicalPlan::Dml(statement)).await?,
             },
@@ -251,15 +241,15 @@ impl StatementPlanner<'_> {
         })
     }
 
-    /// Whether a table of the store is meant as it was.
+    /// Whether a name means an older generation of a table of the store.
     fn is_old(&self, name: &str) -> Result<bool> {
         Ok(name.contains('@')
             && !self.tables.in_session(name)
             && self.tables.stored_name(name)?.is_none())
     }
 
-    /// What DataFusion does with a plan, unless that turns out to write.
-    async fn run(&self, plan: LogicalPlan) -> Result<Planned, Failure> {
+    /// Lets DataFusion execute a plan, unless it turns out to write.
+    pub(super) async fn run(&self, plan: LogicalPlan) -> Result<Planned, Failure> {
         let frame = self.context.execute_logical_plan(plan).await?;
         if let LogicalPlan::Dml(statement) = frame.logical_plan() {
             return Ok(self.insert(statement).await?);
@@ -267,118 +257,8 @@ impl StatementPlanner<'_> {
         Ok(Planned::Answer(frame.create_physical_plan().await?))
     }
 
-    /// Where rows to be stored come from.
-    async fn rows(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-        self.context.state().create_physical_plan(plan).await.map_err(from_datafusion)
-    }
-
-    async fn create(&self, create: CreateMemoryTable, statement: &Statement) -> Result<Planned> {
-        // Without it, this is SELECT … INTO.
-        let parsed = create_table(statement);
-        let required = parsed.map_or(Ok(Vec::new()), required_columns)?;
-        let name = stored_name(&create.name)?;
-        let how = Create { if_not_exists: create.if_not_exists };
-        if self.tables.in_session(name) || self.tables.stored_name(name)?.is_some() {
-            return exists(name, how).map(|()| Planned::Answer(nothing()));
-        }
-        let has_rows = parsed.is_none_or(|parsed| parsed.query.is_some());
-        let rows = if has_rows { Some(self.rows(&create.input).await?) } else { None };
-        let columns = match (parsed.filter(|parsed| !parsed.columns.is_empty()), &rows) {
-            (Some(declared), Some(_)) => table_columns(&self.declared(declared).await?, &required)?,
-            (_, Some(rows)) => table_columns(&rows.schema(), &required)?,
-            (_, None) => table_columns(create.input.schema().as_arrow(), &required)?,
-        };
-        Ok(Planned::Write(Box::new(Write {
-            table: name.to_owned(),
-            create: Some(how),
-            columns,
-            rows,
-        })))
-    }
-
-    /// The columns that a CREATE TABLE names, without the rows of its query.
-    async fn declared(&self, parsed: &CreateTable) -> Result<ArrowSchema> {
-        let alone = SqlStatement::CreateTable(CreateTable { query: None, ..parsed.clone() });
-        let plan =
-            self.context.state().statement_to_plan(Statement::Statement(Box::new(alone))).await;
-        match plan.map_err(from_datafusion)? {
-            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
-                Ok(create.input.schema().as_arrow().clone())
-            }
-            _ => refuse("CREATE TABLE of this form", "name the columns, or the query alone"),
-        }
-    }
-
-    async fn insert(&self, statement: &DmlStatement) -> Result<Planned> {
-        let name = statement.table_name.table();
-        match statement.op {
-            WriteOp::Insert(InsertOp::Append) => {}
-            WriteOp::MergeInto(_) => {
-                return refuse("MERGE is not known", "use UPDATE and INSERT INTO … SELECT");
-            }
-            WriteOp::Truncate => {
-                return refuse("TRUNCATE is not known", "DELETE FROM takes all rows out");
-            }
-            _ => {
-                return refuse(
-                    "INSERT does not replace rows",
-                    "INSERT INTO adds some; UPDATE changes them",
-                );
-            }
-        }
-        let provider = source_as_provider(&statement.target).map_err(from_datafusion)?;
-        let Some(provider) = provider.downcast_ref::<StoreProvider>() else {
-            return Err(Error::InvalidInput(format!(
-                "{name} is not a table of the store: no rows can be added to it"
-            )));
-        };
-        let snapshot = provider.table.snapshot();
-        if let Some(note) = other_order(&statement.input) {
-            self.tables.note(note);
-        }
-        let rows = assignments::exactly(&statement.input, snapshot.schema())
-            .and_then(|rows| with_nulls(&rows));
-        Ok(Planned::Write(Box::new(Write {
-            table: snapshot.table_name().to_owned(),
-            create: None,
-            columns: snapshot.schema().clone(),
-            rows: Some(self.rows(&rows.map_err(from_datafusion)?).await?),
-        })))
-    }
-
-    /// DataFusion makes the view; what it was made from is kept, to make it again.
-    async fn view(
-        &self,
-        view: CreateView,
-        statement: &Statement,
-        parameters: &Parameters,
-        state: &SessionState,
-    ) -> Result<Planned> {
-        let name = stored_name(&view.name)?.to_owned();
-        let names = state.resolve_table_references(statement).map_err(from_datafusion)?;
-        let names: Vec<String> = names.iter().map(|name| name.table().to_owned()).collect();
-        self.tables.check_acyclic(&name, &names)?;
-        let input = views::coerced(Arc::unwrap_or_clone(view.input)).map_err(from_datafusion)?;
-        let view = CreateView { input: Arc::new(input), ..view };
-        let planned = self
-            .run(LogicalPlan::Ddl(DdlStatement::CreateView(view)))
-            .await
-            .map_err(Failure::into_error)?;
-        self.tables.define(&name, statement.clone(), parameters, names);
-        Ok(planned)
-    }
-
-    fn drop_stored(&self, name: &str, if_exists: bool) -> Result<Planned> {
-        match self.tables.stored_name(name)? {
-            Some(_) => {
-                refuse("SQL does not drop tables of a store yet", "only views can be dropped")
-            }
-            None if if_exists => Ok(Planned::Answer(nothing())),
-            None => Err(self.tables.missing(name)),
-        }
-    }
-
-    /// Why a statement could not be planned: where a table is missing, that, with what there is.
+    /// The error of a statement that could not be planned. If a table is missing, it says so, and
+    /// which tables there are.
     async fn unresolved(
         &self,
         state: &SessionState,
@@ -392,7 +272,7 @@ impl StatementPlanner<'_> {
         let Ok(names) = state.resolve_table_references(statement) else { return error };
         for name in names.iter().filter(|name| name.schema().is_none_or(|schema| schema == SCHEMA))
         {
-            // The name of a table to be made is missing as it should.
+            // A table to be created is not missing.
             if !matches!(&error, Error::InvalidInput(what) if what.contains(name.table())) {
                 continue;
             }
@@ -406,24 +286,12 @@ impl StatementPlanner<'_> {
     }
 }
 
-/// The name in the store of a table or view to be made.
-fn stored_name(name: &TableReference) -> Result<&str> {
-    let elsewhere = name.schema().is_some_and(|schema| schema != SCHEMA)
-        || name.catalog().is_some_and(|catalog| catalog != CATALOG);
-    if elsewhere {
-        return Err(Error::InvalidInput(format!("{name}: a store has one schema, {SCHEMA}")));
-    }
-    check_name(name.table())?;
-    Ok(name.table())
-}
-
-fn refuse<T>(what: &str, instead: &str) -> Result<T> {
+pub(super) fn refuse<T>(what: &str, instead: &str) -> Result<T> {
     Err(Error::Unsupported(format!("{what}; {instead}")))
 }
 
-/// What cannot be done is refused before it starts. To explain an INSERT is to explain where its
-/// rows come from.
-fn allowed(plan: LogicalPlan) -> Result<LogicalPlan> {
+/// Refuses statements that cannot run. An INSERT is explained by the query that gives its rows.
+fn check_supported(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Copy(_) => refuse(
             "COPY … TO does not write files",
@@ -446,44 +314,6 @@ fn allowed(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
         other => Ok(other),
     }
-}
-
-/// A note where a query has the columns that it fills by name, and other ones of them by position.
-fn other_order(rows: &LogicalPlan) -> Option<String> {
-    let LogicalPlan::Projection(projection) = rows else { return None };
-    let (mut given, mut filled) = (Vec::new(), Vec::new());
-    for (expr, field) in projection.expr.iter().zip(projection.schema.fields()) {
-        let Expr::Alias(alias) = expr else { return None };
-        if let Expr::Column(column) = alias.expr.as_ref() {
-            given.push(column.name.as_str());
-            filled.push(field.name().as_str());
-        }
-    }
-    let sorted = |names: &[&str]| {
-        let mut names = names.to_vec();
-        names.sort_unstable();
-        names.join(",")
-    };
-    if given == filled || sorted(&given) != sorted(&filled) {
-        return None;
-    }
-    Some(format!(
-        "INSERT goes by position, not by name: {} get the values of {}; INSERT INTO t (columns) SELECT … says the order",
-        listed(filled.iter().copied()),
-        listed(given.iter().copied()),
-    ))
-}
-
-/// The rows of an INSERT, of which VALUES may be null although the column is not: to refuse them
-/// with the column's name is for whoever stores them.
-fn with_nulls(rows: &LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
-    let LogicalPlan::Projection(projection) = rows else { return Ok(rows.clone()) };
-    let LogicalPlan::Values(values) = projection.input.as_ref() else { return Ok(rows.clone()) };
-    let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
-    let fields: Vec<Field> = values.schema.fields().iter().map(nullable).collect();
-    let schema = Arc::new(DFSchema::from_unqualified_fields(fields.into(), HashMap::new())?);
-    let values = LogicalPlan::Values(Values { schema, values: values.values.clone() });
-    Projection::try_new(projection.expr.clone(), Arc::new(values)).map(LogicalPlan::Projection)
 }
 
 fn has_placeholders(plan: &LogicalPlan) -> Result<bool, DataFusionError> {

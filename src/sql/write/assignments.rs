@@ -1,13 +1,13 @@
-//! What INSERT, UPDATE and CREATE TABLE (…) AS give to columns, in the types of the expressions
-//! themselves.
+//! The values that INSERT, UPDATE and CREATE TABLE (…) AS give to columns, in the types of the
+//! expressions themselves.
 //!
-//! DataFusion casts what is stored to the column's type, and the cast says nothing of what it cuts
-//! off. So its casts are taken out again, and values are assigned exactly (`ingest::assign`). Which
-//! casts are its own is told by a mark: before a statement is planned, each value that might be a
-//! cast of the user's is wrapped in a function that is nothing else.
+//! DataFusion casts stored values to the column's type, and the cast silently cuts off what does
+//! not fit. So its casts are removed again, and values are assigned exactly (`ingest::assign`). A
+//! mark tells its casts from the user's: before a statement is planned, each value that might be
+//! the user's cast is wrapped in a function that does nothing.
 //!
-//! Rows that come from a query are planned as that query alone: DataFusion would read all VALUES
-//! below an INSERT, in subqueries too, with the types of the table's columns.
+//! Rows that come from a query are planned as that query alone: below an INSERT, DataFusion would
+//! read all VALUES, even in subqueries, with the types of the table's columns.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ use crate::sql::syntax::stars::Stars;
 use crate::sql::types::decimals::written;
 use crate::sql::walks::has_part;
 
-/// Plans a statement; rows to be stored have the types of their query.
+/// Plans a statement. Rows to be stored have the types of their query.
 pub(in crate::sql) async fn plan(
     state: &SessionState,
     statement: &Statement,
@@ -49,7 +49,7 @@ pub(in crate::sql) async fn plan(
         return state.statement_to_plan(statement.clone()).await;
     };
     match parsed.as_ref() {
-        SqlStatement::Insert(insert) => match queried(insert) {
+        SqlStatement::Insert(insert) => match source_query(insert) {
             Some(query) => {
                 let rows = plan_sql(state, SqlStatement::Query(Box::new(query.clone()))).await?;
                 insert_rows(state, insert, rows).await
@@ -98,7 +98,7 @@ async fn plan_sql(state: &SessionState, statement: SqlStatement) -> Result<Logic
 }
 
 /// The query whose rows an INSERT adds; `None` where they are VALUES.
-fn queried(insert: &Insert) -> Option<&Query> {
+fn source_query(insert: &Insert) -> Option<&Query> {
     let source = insert.source.as_deref()?;
     let mut body = source.body.as_ref();
     while let SetExpr::Query(inner) = body {
@@ -107,8 +107,8 @@ fn queried(insert: &Insert) -> Option<&Query> {
     (!matches!(body, SetExpr::Values(_))).then_some(source)
 }
 
-/// An INSERT of the rows of a plan: where each column comes from is found out with a query of NULLs
-/// in its place.
+/// An INSERT of the rows of a plan. An INSERT of a query of NULLs shows which column of the plan
+/// goes where.
 async fn insert_rows(
     state: &SessionState,
     insert: &Insert,
@@ -124,17 +124,18 @@ async fn insert_rows(
     let LogicalPlan::Projection(projection) = planned.input.as_ref() else {
         return plan_err!("an INSERT of this form");
     };
-    let place = |expr: &Expr| -> Option<usize> {
+    let position = |expr: &Expr| -> Option<usize> {
         let columns = expr.column_refs();
         columns.iter().next()?.name.strip_prefix('c')?.parse().ok()
     };
-    let exprs = projection.expr.iter().zip(projection.schema.fields()).map(|(expr, field)| {
-        match place(expr) {
+    let exprs =
+        projection.expr.iter().zip(projection.schema.fields()).map(|(expr, field)| match position(
+            expr,
+        ) {
             Some(at) => Expr::Column(ColumnName::from(rows.schema().qualified_field(at)))
                 .alias(field.name()),
             None => expr.clone(),
-        }
-    });
+        });
     let input =
         Projection::try_new(exprs.collect(), Arc::new(rows)).map(LogicalPlan::Projection)?;
     Ok(LogicalPlan::Dml(DmlStatement::new(
@@ -148,7 +149,7 @@ async fn insert_rows(
 fn parse_query(sql: &str) -> Result<Query> {
     match Parser::parse_sql(&DuckDbDialect {}, sql)?.pop() {
         Some(SqlStatement::Query(query)) => Ok(*query),
-        _ => plan_err!("{sql} is no query"),
+        _ => plan_err!("{sql} is not a query"),
     }
 }
 
@@ -173,7 +174,7 @@ fn create_rows(shell: LogicalPlan, rows: LogicalPlan) -> Result<LogicalPlan> {
     })))
 }
 
-/// The INSERT with marks on its VALUES.
+/// The INSERT with its VALUES marked.
 fn with_marks(insert: &Insert) -> Insert {
     let mut insert = insert.clone();
     let mut body = insert.source.as_mut().map(|source| source.body.as_mut());
@@ -186,20 +187,22 @@ fn with_marks(insert: &Insert) -> Insert {
     insert
 }
 
-/// The value that is stored, without DataFusion's cast to the column's type, and without the mark.
-pub(in crate::sql) fn given(stored: &Expr) -> Expr {
+/// The value to be stored, without DataFusion's cast to the column's type, and without the mark.
+pub(in crate::sql) fn without_cast(stored: &Expr) -> Expr {
     match stored {
         Expr::Cast(cast) => unmarked(&cast.expr).unwrap_or_else(|| cast.expr.as_ref().clone()),
         other => unmarked(other).unwrap_or_else(|| other.clone()),
     }
 }
 
-/// The rows of an INSERT of VALUES with each value assigned exactly; those of a query are assigned
-/// when they come.
-pub(in crate::sql) fn exactly(rows: &LogicalPlan, columns: &Schema) -> Result<LogicalPlan> {
+/// Assigns each of the VALUES of an INSERT exactly. Rows of a query are assigned when they arrive.
+pub(in crate::sql) fn with_exact_values(
+    rows: &LogicalPlan,
+    columns: &Schema,
+) -> Result<LogicalPlan> {
     let LogicalPlan::Projection(projection) = rows else { return Ok(rows.clone()) };
     let Some(values) = values_below(&projection.input) else { return Ok(rows.clone()) };
-    // The column that each of the values is for.
+    // The column to which each of the values goes.
     let mut targets = vec![None; values.schema.fields().len()];
     for (expr, column) in projection.expr.iter().zip(columns.columns()) {
         for used in expr.column_refs() {
@@ -210,15 +213,16 @@ pub(in crate::sql) fn exactly(rows: &LogicalPlan, columns: &Schema) -> Result<Lo
             }
         }
     }
-    let mut assigned = Vec::with_capacity(values.values.len());
+    let mut assign_array = Vec::with_capacity(values.values.len());
     for row in &values.values {
         let cells = row.iter().zip(&targets).map(|(cell, target)| match target {
             Some(column) => assigned_cell(cell, column),
             None => Ok(cell.clone()),
         });
-        assigned.push(cells.collect::<Result<Vec<_>>>()?);
+        assign_array.push(cells.collect::<Result<Vec<_>>>()?);
     }
-    let new = LogicalPlan::Values(Values { schema: Arc::clone(&values.schema), values: assigned });
+    let new =
+        LogicalPlan::Values(Values { schema: Arc::clone(&values.schema), values: assign_array });
     let input = replace_values(&projection.input, new)?;
     Projection::try_new_with_schema(
         projection.expr.clone(),
@@ -228,7 +232,7 @@ pub(in crate::sql) fn exactly(rows: &LogicalPlan, columns: &Schema) -> Result<Lo
     .map(LogicalPlan::Projection)
 }
 
-/// The VALUES that a plan orders or cuts, if it does nothing else.
+/// The VALUES that a plan sorts or limits, if it does nothing else.
 fn values_below(plan: &LogicalPlan) -> Option<&Values> {
     match plan {
         LogicalPlan::Values(values) => Some(values),
@@ -247,52 +251,56 @@ fn replace_values(plan: &LogicalPlan, new: LogicalPlan) -> Result<LogicalPlan> {
     replaced.map(|replaced| replaced.data)
 }
 
-/// A literal at once, anything else when it is computed. What has no value yet stays as it is until
-/// it has one.
+/// Assigns a literal at once, and anything else when it is computed. A placeholder stays until it
+/// has a value.
 fn assigned_cell(cell: &Expr, column: &Column) -> Result<Expr> {
     if has_part(cell, |part| matches!(part, Expr::Placeholder(_))) {
         return Ok(cell.clone());
     }
-    let Expr::Cast(_) = cell else { return Ok(given(cell)) };
-    match as_said(given(cell), column) {
+    let Expr::Cast(_) = cell else { return Ok(without_cast(cell)) };
+    match as_exact_literal(without_cast(cell), column) {
         Expr::Literal(value, metadata) => {
-            let array = assigned(column, &value.to_array()?)?;
+            let array = assign_array(column, &value.to_array()?)?;
             Ok(Expr::Literal(ScalarValue::try_from_array(&array, 0)?, metadata))
         }
-        other => Ok(ScalarUDF::from(Assign::to(column)).call(vec![other])),
+        other => Ok(ScalarUDF::from(AssignFunction::new(column)).call(vec![other])),
     }
 }
 
-/// A literal that is a large double, as the decimal that it says where the column is exact: `1e18`
-/// has lost nothing.
-pub(in crate::sql) fn as_said(expr: Expr, column: &Column) -> Expr {
-    let is_large = matches!(&expr, Expr::Literal(ScalarValue::Float64(Some(double)), _) if double.abs() >= LEAST_UNCERTAIN);
+/// Turns a literal that is a large double into the decimal that was written, if the column is
+/// exact: `1e18` has lost nothing.
+pub(in crate::sql) fn as_exact_literal(expr: Expr, column: &Column) -> Expr {
+    let is_large = match &expr {
+        Expr::Literal(ScalarValue::Float64(Some(double)), _) => double.abs() >= LEAST_UNCERTAIN,
+        _ => false,
+    };
     match written(&expr).filter(|_| is_large && is_exact(&column.data_type)) {
         Some(decimal) => Expr::Literal(decimal, None),
         None => expr,
     }
 }
 
-/// In exactly the Arrow type that queries see.
-fn assigned(column: &Column, values: &arrow_array::ArrayRef) -> Result<arrow_array::ArrayRef> {
+/// Assigns values to a column, in exactly the Arrow type that queries see.
+fn assign_array(column: &Column, values: &arrow_array::ArrayRef) -> Result<arrow_array::ArrayRef> {
     let array = assign(column, values).map_err(external)?;
     Ok(arrow_cast::cast(&array, &column.data_type.to_arrow())?)
 }
 
-/// Assigns values to a column.
+/// The function that assigns values to a column.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Assign {
+struct AssignFunction {
     name: String,
     data_type: String,
     signature: Signature,
 }
 
-impl Assign {
-    fn to(column: &Column) -> Self {
-        Assign {
+impl AssignFunction {
+    fn new(column: &Column) -> Self {
+        AssignFunction {
             name: column.name.to_string(),
             data_type: column.data_type.to_string(),
-            // Not computed before the statement runs, nor for rows that are not stored.
+            // Volatile, so that it is not computed before the statement runs, nor for rows that are
+            // not stored.
             signature: Signature::any(1, Volatility::Volatile),
         }
     }
@@ -308,7 +316,7 @@ impl Assign {
     }
 }
 
-impl ScalarUDFImpl for Assign {
+impl ScalarUDFImpl for AssignFunction {
     fn name(&self) -> &'static str {
         "assign"
     }
@@ -326,6 +334,6 @@ impl ScalarUDFImpl for Assign {
         let Some(first) = arguments.args.into_iter().next() else {
             return plan_err!("assign() takes one argument");
         };
-        Ok(ColumnarValue::Array(assigned(&self.column()?, &first.into_array(rows)?)?))
+        Ok(ColumnarValue::Array(assign_array(&self.column()?, &first.into_array(rows)?)?))
     }
 }

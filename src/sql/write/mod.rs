@@ -1,14 +1,15 @@
 //! Statements that write to the store: CREATE TABLE, CREATE TABLE … AS, INSERT.
 //!
-//! Where this stands on the road of a query, and of a byte: DataFusion plans where the rows come
-//! from, and they come out of that plan batch by batch as any answer does, in its order; then they
-//! go down the road of an ingest (`ingest::load`), and one commit puts all of them in force. A
-//! statement that fails has stored nothing.
+//! Where this stands on the road of a query, and of a byte: DataFusion plans the query that gives
+//! the rows. They come out of that plan batch by batch, in its order, as any answer does, then take
+//! the road of an ingest (`ingest::load`), and one commit makes all of them visible. A statement
+//! that fails has stored nothing.
 
 pub(in crate::sql) mod assignments;
 pub(in crate::sql) mod modify;
 pub(in crate::sql) mod row_answers;
 pub(in crate::sql) mod subqueries;
+pub(in crate::sql) mod value_set;
 
 use std::sync::Arc;
 
@@ -28,28 +29,29 @@ use crate::sql::convert::from_datafusion;
 use crate::store::writer::missing_value;
 use crate::store::{Store, TableOptions, TableWriter};
 
-/// What a statement does to a table.
+/// A statement that stores rows in a table.
 #[derive(Debug)]
 pub(in crate::sql) struct Write {
     /// The table's name in the store.
     pub(in crate::sql) table: String,
-    /// How the table is made, if it is.
+    /// How the table is created, if it is.
     pub(in crate::sql) create: Option<Create>,
-    /// The columns that the rows have, in order, with their names in the table.
+    /// The columns of the rows, in order, with their names in the table.
     pub(in crate::sql) columns: Schema,
-    /// Where the rows come from; `None` for a table without any.
+    /// The plan that gives the rows; `None` for a table without any.
     pub(in crate::sql) rows: Option<Arc<dyn ExecutionPlan>>,
 }
 
-/// How a table is made.
+/// How a table is created.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sql) struct Create {
-    /// A table that is there already is left as it is.
+    /// A table that exists is left as it is.
     pub(in crate::sql) if_not_exists: bool,
 }
 
 impl Write {
-    /// Does it. `start` runs the plan of the rows. Returns the plan of the statement's answer.
+    /// Runs the statement. `start` runs the plan of the rows. Returns the plan of the statement's
+    /// answer.
     pub(in crate::sql) fn run<I: Iterator<Item = Result<RecordBatch>>>(
         self,
         store: &Store,
@@ -63,7 +65,7 @@ impl Write {
             store.remove_empty();
         }
         let rows = written?;
-        if create.is_some() { Ok(nothing()) } else { count(rows) }
+        if create.is_some() { Ok(empty_answer()) } else { row_count_answer(rows) }
     }
 
     fn write<I: Iterator<Item = Result<RecordBatch>>>(
@@ -76,8 +78,10 @@ impl Write {
         let created = self.create.map(|_| (self.columns.clone(), TableOptions::default()));
         let mut writer = table.writer(created)?;
         match self.create {
-            // Another process was faster.
-            Some(create) if !writer.is_new() => return exists(&self.table, create).map(|()| 0),
+            // Another process has created the table in the meantime.
+            Some(create) if !writer.is_new() => {
+                return already_exists(&self.table, create).map(|()| 0);
+            }
             _ => {}
         }
         match self.rows {
@@ -87,8 +91,8 @@ impl Write {
     }
 }
 
-/// What it means that a table to be created is there already.
-pub(in crate::sql) fn exists(name: &str, create: Create) -> Result<()> {
+/// The outcome if a table to be created exists.
+pub(in crate::sql) fn already_exists(name: &str, create: Create) -> Result<()> {
     if create.if_not_exists {
         return Ok(());
     }
@@ -102,19 +106,18 @@ fn append(
     columns: &Schema,
     options: &LoadOptions,
 ) -> Result<u64> {
-    let named = batches.map(|batch| under_names(&batch?, columns));
+    let named = batches.map(|batch| with_table_names(&batch?, columns));
     let rows = load_batches(writer, named, options)?.rows_stored;
     Ok(rows)
 }
 
-/// The batch with the table's names over its columns, and the values as the table's types hold
-/// them.
-fn under_names(batch: &RecordBatch, columns: &Schema) -> Result<RecordBatch> {
+/// The batch with the names of the table's columns, and its values in the table's types.
+fn with_table_names(batch: &RecordBatch, columns: &Schema) -> Result<RecordBatch> {
     let mut fields = Vec::with_capacity(batch.num_columns());
     let mut arrays = Vec::with_capacity(batch.num_columns());
     for (column, array) in columns.columns().iter().zip(batch.columns()) {
         let array = assign(column, array)?;
-        // The commit looks too, but only once all rows are written.
+        // The commit checks this too, but only after all rows are written.
         if !column.nullable && array.logical_null_count() > 0 {
             return Err(missing_value(&column.name));
         }
@@ -134,7 +137,8 @@ pub(in crate::sql) fn table_columns(arrow: &ArrowSchema, required: &[bool]) -> R
         match DataType::from_arrow(field.data_type()) {
             Some(DataType::Null) => {
                 return Err(Error::InvalidInput(format!(
-                    "column '{name}' has no type, for all its values are NULL; say one, as in NULL::bigint"
+                    "column '{name}' has no type, because all its values are NULL; give it one, \
+                     as in NULL::bigint"
                 )));
             }
             Some(data_type) => columns.push((name, data_type)),
@@ -156,8 +160,8 @@ pub(in crate::sql) fn table_columns(arrow: &ArrowSchema, required: &[bool]) -> R
     Ok(schema)
 }
 
-/// Which columns of a CREATE TABLE are NOT NULL, by position. What a store would not keep to is
-/// refused.
+/// Which columns of a CREATE TABLE are NOT NULL, by position. Constraints that a store would not
+/// enforce are refused.
 pub(in crate::sql) fn required_columns(statement: &CreateTable) -> Result<Vec<bool>> {
     let refuse = |what: String| {
         Err(Error::Unsupported(format!(
@@ -168,7 +172,7 @@ pub(in crate::sql) fn required_columns(statement: &CreateTable) -> Result<Vec<bo
         return refuse("CREATE OR REPLACE TABLE does not replace stored rows yet".into());
     }
     if let Some(constraint) = statement.constraints.first() {
-        return refuse(format!("the constraint {constraint} would not be kept to"));
+        return refuse(format!("the constraint {constraint} would not be enforced"));
     }
     let mut required = Vec::with_capacity(statement.columns.len());
     for column in &statement.columns {
@@ -179,7 +183,7 @@ pub(in crate::sql) fn required_columns(statement: &CreateTable) -> Result<Vec<bo
                 ColumnOption::Null => {}
                 other => {
                     return refuse(format!(
-                        "{other} of column {} would not be kept to",
+                        "{other} of column {} would not be enforced",
                         column.name
                     ));
                 }
@@ -190,7 +194,7 @@ pub(in crate::sql) fn required_columns(statement: &CreateTable) -> Result<Vec<bo
     Ok(required)
 }
 
-/// The CREATE TABLE that a statement is, if it is one.
+/// The CREATE TABLE, if a statement is one.
 pub(in crate::sql) fn create_table(statement: &Statement) -> Option<&CreateTable> {
     match statement {
         Statement::Statement(statement) => match statement.as_ref() {
@@ -201,13 +205,13 @@ pub(in crate::sql) fn create_table(statement: &Statement) -> Option<&CreateTable
     }
 }
 
-/// The answer of a statement that has none.
-pub(in crate::sql) fn nothing() -> Arc<dyn ExecutionPlan> {
+/// The empty answer of a statement that gives no rows.
+pub(in crate::sql) fn empty_answer() -> Arc<dyn ExecutionPlan> {
     Arc::new(EmptyExec::new(Arc::new(ArrowSchema::empty())))
 }
 
-/// How many rows were added or changed, under the name that DataFusion gives such an answer.
-pub(in crate::sql) fn count(rows: u64) -> Result<Arc<dyn ExecutionPlan>> {
+/// The number of rows that were added or changed, under DataFusion's name for such an answer.
+pub(in crate::sql) fn row_count_answer(rows: u64) -> Result<Arc<dyn ExecutionPlan>> {
     let counts: ArrayRef = Arc::new(UInt64Array::from(vec![rows]));
     let schema: SchemaRef =
         Arc::new(ArrowSchema::new(vec![Field::new("count", counts.data_type().clone(), false)]));

@@ -1,6 +1,6 @@
-//! DELETE and UPDATE: which rows of a stored table go or change, and to what.
+//! DELETE and UPDATE: which rows of a stored table are deleted or changed, and to what.
 //!
-//! DataFusion plans the statement: a filter over a scan, and for an UPDATE a projection to all
+//! DataFusion plans the statement as a filter over a scan, and for an UPDATE a projection to all
 //! columns above it. Both are taken apart here and compiled for `maintain::modify`, which rewrites
 //! the segments that have such rows.
 
@@ -22,24 +22,24 @@ use crate::sql::convert::{from_datafusion, to_predicate};
 use crate::sql::keys::expressions::{SqlExpressions, compile};
 use crate::sql::run::provider::StoreProvider;
 use crate::sql::run::table::StoreTable;
-use crate::sql::write::assignments::{as_said, given};
-use crate::sql::write::count;
+use crate::sql::write::assignments::{as_exact_literal, without_cast};
+use crate::sql::write::row_count_answer;
 use crate::sql::write::subqueries;
 use crate::store::Store;
 
-/// What a statement does to the rows of a table.
+/// A statement that deletes or changes rows of a table.
 #[derive(Debug)]
 pub(in crate::sql) struct Modify {
     pub(in crate::sql) table: String,
     schema: Schema,
     modification: Modification,
-    /// What the answers of subqueries take.
+    /// The memory that the answers of subqueries take.
     memory: MemoryReservation,
 }
 
 impl Modify {
-    /// Of a statement that deletes or updates; `None` for others.
-    pub(in crate::sql) async fn of(
+    /// Plans a statement that deletes or updates; `None` for others.
+    pub(in crate::sql) async fn plan(
         statement: &DmlStatement,
         state: &SessionState,
     ) -> Result<Option<Modify>> {
@@ -79,7 +79,7 @@ impl Modify {
         let memory = MemoryConsumer::new("Subqueries").register(&state.runtime_env().memory_pool);
         let condition = match condition {
             Some(condition) => {
-                Some(subqueries::answered(condition, scan.schema(), state, &memory).await?)
+                Some(subqueries::with_answers(condition, scan.schema(), state, &memory).await?)
             }
             None => None,
         };
@@ -107,7 +107,7 @@ impl Modify {
         Ok(Some(Modify { table: name.to_owned(), schema: schema.clone(), modification, memory }))
     }
 
-    /// Does it. Returns the plan of the statement's answer: how many rows.
+    /// Runs the statement. Returns the plan of its answer: the number of rows.
     pub(in crate::sql) fn run(
         self,
         store: &Store,
@@ -118,17 +118,18 @@ impl Modify {
             options.memory_limit.map(|limit| limit.saturating_sub(self.memory.size() as u64));
         let options = ModifyOptions { memory_limit: limit, ..options.clone() };
         let (_, report) = modify(&table, &self.schema, &self.modification, &options)?;
-        count(report.rows)
+        row_count_answer(report.rows)
     }
 }
 
-/// The rows must be those of the table alone.
+/// Checks that the rows are those of the table alone.
 fn check_scan(plan: &LogicalPlan) -> Result<()> {
     match plan {
         LogicalPlan::TableScan(_) => Ok(()),
         LogicalPlan::SubqueryAlias(alias) => check_scan(&alias.input),
         other => Err(Error::Unsupported(format!(
-            "DELETE and UPDATE look at one table, without {}; name the rows by a condition on its columns",
+            "DELETE and UPDATE take one table, without {}; select the rows by a condition on its \
+             columns",
             other.display()
         ))),
     }
@@ -137,13 +138,14 @@ fn check_scan(plan: &LogicalPlan) -> Result<()> {
 fn check_expression(expr: &Expr) -> Result<()> {
     if expr.is_volatile() {
         return Err(Error::Unsupported(format!(
-            "{expr} in DELETE or UPDATE, for it is not the same each time it is computed"
+            "{expr} in DELETE or UPDATE, because it is not the same each time it is computed"
         )));
     }
     Ok(())
 }
 
-/// What the optimiser makes of the filter says most to statistics, and of partition keys.
+/// The optimised filter as predicates for statistics and for partition keys, which can use more of
+/// it in that form.
 fn predicates(
     condition: &Expr,
     scan: &Arc<LogicalPlan>,
@@ -154,9 +156,9 @@ fn predicates(
     let rows = Filter::try_new(condition.clone(), Arc::clone(scan)).map(LogicalPlan::Filter);
     let Ok(optimised) = rows.and_then(|rows| state.optimize(&rows)) else { return unknown };
     let (mut parts, mut partitions) = (Vec::new(), Vec::new());
-    let mut at = &optimised;
+    let mut node = &optimised;
     loop {
-        at = match at {
+        node = match node {
             LogicalPlan::Filter(filter) => {
                 parts.push(to_predicate(&filter.predicate, table.snapshot().schema()));
                 partitions.push(table.partition_keys().predicate(&filter.predicate));
@@ -171,7 +173,7 @@ fn predicates(
     }
 }
 
-/// The columns that get new values, by position.
+/// The columns that get new values, by position, with these values.
 async fn changes(
     new: &[Expr],
     scan: &LogicalPlan,
@@ -189,9 +191,13 @@ async fn changes(
             other => other,
         };
         if !matches!(value, Expr::Column(same) if *same.name == *column.name) {
-            let value =
-                subqueries::answered(&as_said(given(value), column), scan.schema(), state, memory)
-                    .await?;
+            let value = subqueries::with_answers(
+                &as_exact_literal(without_cast(value), column),
+                scan.schema(),
+                state,
+                memory,
+            )
+            .await?;
             changes.push((at, compile(value, scan.schema(), state)?));
         }
     }

@@ -1,10 +1,10 @@
-//! `(a, b) IN (SELECT …)` in DELETE and UPDATE: its rows, answered first and put into the
+//! `(a, b) IN (SELECT …)` in DELETE and UPDATE: its rows are computed first, and put into the
 //! expression one by one.
 //!
-//! Where this stands on the road of a query: `row_values` has made of it an EXISTS over the rows of
-//! the subquery, with a condition that compares one of them with the row to be changed;
-//! `subqueries` asks here what becomes of such. The rows themselves do not depend on the one to be
-//! changed, so each of them can be put in the place of the columns in the condition.
+//! Where this stands on the road of a query: `row_values` has turned it into an EXISTS over the
+//! rows of the subquery, with a condition that compares one of them with the row to be changed.
+//! `subqueries` calls this module for such an EXISTS. The rows do not depend on the row to be
+//! changed, so the values of each can replace the columns in the condition.
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, ScalarValue};
@@ -18,15 +18,15 @@ use crate::sql::convert::from_datafusion;
 use crate::sql::syntax::row_values::ROWS;
 use crate::sql::walks::{has_part, rewrite_up};
 
-/// Rows, and what is asked of each of them.
+/// The rows of a subquery, and the condition on them.
 pub(in crate::sql) struct Compared<'a> {
     rows: &'a LogicalPlan,
     condition: &'a Expr,
 }
 
 impl<'a> Compared<'a> {
-    /// Of a subquery that `row_values` has made.
-    pub(in crate::sql) fn of(subquery: &'a LogicalPlan) -> Option<Compared<'a>> {
+    /// Takes apart a subquery that `row_values` has made; `None` for others.
+    pub(in crate::sql) fn from_subquery(subquery: &'a LogicalPlan) -> Option<Compared<'a>> {
         let LogicalPlan::Projection(projection) = subquery else { return None };
         let LogicalPlan::Filter(filter) = projection.input.as_ref() else { return None };
         let LogicalPlan::SubqueryAlias(named) = filter.input.as_ref() else { return None };
@@ -46,8 +46,8 @@ impl<'a> Compared<'a> {
             .then(|| Compared { rows: &filter.input, condition: &filter.predicate })
     }
 
-    /// Whether one of the subquery's distinct rows fulfils the condition; more than `most` of them
-    /// are an error.
+    /// The expression that one of the subquery's distinct rows meets the condition. More than
+    /// `most` rows are an error.
     pub(in crate::sql) async fn answer(&self, most: usize, state: &SessionState) -> Result<Expr> {
         let plan = LogicalPlanBuilder::from(self.rows.clone())
             .distinct()
@@ -57,28 +57,28 @@ impl<'a> Compared<'a> {
         let plan = state.create_physical_plan(&plan).await.map_err(from_datafusion)?;
         let batches = collect(plan, state.task_ctx()).await.map_err(from_datafusion)?;
         let columns = self.rows.schema().columns();
-        let mut each = Vec::new();
+        let mut conditions = Vec::new();
         for batch in batches {
             for row in 0..batch.num_rows() {
                 let values =
                     batch.columns().iter().map(|values| ScalarValue::try_from_array(values, row));
                 let values =
                     values.collect::<DataFusionResult<Vec<_>>>().map_err(from_datafusion)?;
-                each.push(self.of_row(&columns, &values).map_err(from_datafusion)?);
+                conditions.push(self.condition_for(&columns, &values).map_err(from_datafusion)?);
             }
         }
-        if each.len() > most {
+        if conditions.len() > most {
             return Err(Error::Unsupported(format!(
-                "(…, …) IN (SELECT …) in DELETE or UPDATE with more than {most} different rows; a column of \
-                 its own that tells rows apart, as in id IN (SELECT …), may have any number"
+                "(…, …) IN (SELECT …) in DELETE or UPDATE with more than {most} different rows; \
+                 one column that tells rows apart, as in id IN (SELECT …), may have any number"
             )));
         }
-        Ok(any(each))
+        Ok(any_of(conditions))
     }
 
-    /// The condition, with the values of a row in the place of its columns.
-    fn of_row(&self, columns: &[Column], values: &[ScalarValue]) -> DataFusionResult<Expr> {
-        let put_in = |expr: Expr| match expr {
+    /// The condition with the values of a row in place of its columns.
+    fn condition_for(&self, columns: &[Column], values: &[ScalarValue]) -> DataFusionResult<Expr> {
+        let replace = |expr: Expr| match expr {
             Expr::Column(column) => match columns.iter().position(|known| *known == column) {
                 Some(at) => Ok(Transformed::yes(
                     values.get(at).map_or(Expr::Column(column), |v| lit(v.clone())),
@@ -88,12 +88,12 @@ impl<'a> Compared<'a> {
             Expr::OuterReferenceColumn(_, column) => Ok(Transformed::yes(Expr::Column(column))),
             other => Ok(Transformed::no(other)),
         };
-        Ok(rewrite_up(self.condition.clone(), put_in)?.data)
+        Ok(rewrite_up(self.condition.clone(), replace)?.data)
     }
 }
 
-/// Whether one of many conditions holds, nested as little as can be.
-fn any(mut conditions: Vec<Expr>) -> Expr {
+/// An OR of conditions, nested as little as possible.
+fn any_of(mut conditions: Vec<Expr>) -> Expr {
     while conditions.len() > 1 {
         let mut pairs = conditions.into_iter();
         let mut halved = Vec::new();

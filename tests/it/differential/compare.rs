@@ -1,4 +1,4 @@
-//! Whether two answers are the same: bit for bit, but for sums of floats.
+//! Compares two answers: bit for bit, except for sums of floats.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use datafusion::arrow::util::pretty::pretty_format_batches;
 
 use super::statements::{Order, Statement};
 
-/// An answer made ready: what is exact as bytes, and the sums.
+/// An answer prepared for comparison: exact columns as bytes, and the sums.
 struct Prepared {
     batch: RecordBatch,
     rows: Rows,
     sums: Vec<Float64Array>,
-    /// The rows in their order, or in one that depends on the values alone.
-    places: Vec<usize>,
+    /// The row numbers in order, or sorted by the values alone.
+    row_order: Vec<usize>,
 }
 
-/// What is compared as a sum of floats: those of the columns that are floats at all.
+/// The columns that are compared as sums of floats: those that are floats at all.
 fn sums_of(batch: &RecordBatch, sums: &[usize]) -> Vec<usize> {
     let float = |at: &&usize| {
         batch.columns().get(**at).is_some_and(|sum| *sum.data_type() == DataType::Float64)
@@ -31,13 +31,13 @@ fn sums_of(batch: &RecordBatch, sums: &[usize]) -> Vec<usize> {
     sums.iter().filter(float).copied().collect()
 }
 
-fn converted(columns: &[ArrayRef], rows: usize) -> Rows {
+fn to_rows(columns: &[ArrayRef], rows: usize) -> Rows {
     let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
     let converter = RowConverter::new(fields).unwrap();
     if columns.is_empty() {
-        // So many empty rows.
+        // The batch has rows without columns.
         let nothing: ArrayRef = Arc::new(arrow_array::BooleanArray::from(vec![false; rows]));
-        return converted(&[nothing], rows);
+        return to_rows(&[nothing], rows);
     }
     converter.convert_columns(columns).unwrap()
 }
@@ -47,10 +47,10 @@ fn prepare(batch: &RecordBatch, sums: &[usize], keep_order: bool) -> Prepared {
         .filter(|at| !sums.contains(at))
         .map(|at| batch.column(at).clone())
         .collect();
-    let rows = converted(&exact, batch.num_rows());
+    let rows = to_rows(&exact, batch.num_rows());
     let sums: Vec<Float64Array> =
         sums.iter().map(|at| batch.column(*at).as_primitive::<Float64Type>().clone()).collect();
-    let mut places: Vec<usize> = (0..batch.num_rows()).collect();
+    let mut row_order: Vec<usize> = (0..batch.num_rows()).collect();
     if !keep_order {
         let value =
             |column: &Float64Array, at: usize| column.is_valid(at).then(|| column.value(at));
@@ -67,13 +67,13 @@ fn prepare(batch: &RecordBatch, sums: &[usize], keep_order: bool) -> Prepared {
                 .find(|o| o.is_ne())
                 .unwrap_or(Ordering::Equal)
         };
-        places.sort_by(|a, b| rows.row(*a).cmp(&rows.row(*b)).then_with(|| by_sums(*a, *b)));
+        row_order.sort_by(|a, b| rows.row(*a).cmp(&rows.row(*b)).then_with(|| by_sums(*a, *b)));
     }
-    Prepared { batch: batch.clone(), rows, sums, places }
+    Prepared { batch: batch.clone(), rows, sums, row_order }
 }
 
-/// Says what is different. `sizes` answers the statement's `sizes`, `all` the unlimited statement
-/// of [`Order::Some`].
+/// Says what is different. `ask` answers the statement's `sizes`, or the unlimited statement of
+/// [`Order::Some`].
 pub(crate) fn compare(
     statement: &Statement,
     a: &RecordBatch,
@@ -82,7 +82,7 @@ pub(crate) fn compare(
 ) -> Result<(), String> {
     let (a, b) = if statement.zeros_are_one { (&one_zero(a), &one_zero(b)) } else { (a, b) };
     let b = &in_units_of(a, b);
-    // Beside one count of distinct values DataFusion may sum twice, and the precision of decimals
+    // With one count of distinct values, DataFusion may sum twice, and the precision of decimals
     // grows twice.
     let twice = statement.sql.contains("DISTINCT");
     let data_type = |data_type: &DataType| match data_type {
@@ -117,7 +117,7 @@ pub(crate) fn compare(
             let (a, b) = (prepare(a, &sums, ordered), prepare(b, &sums, ordered));
             let sizes = || {
                 let batch = ask(statement.sizes.as_deref()?)?;
-                let same = batch.num_rows() == a.places.len() && sums_of(&batch, &sums) == sums;
+                let same = batch.num_rows() == a.row_order.len() && sums_of(&batch, &sums) == sums;
                 same.then(|| prepare(&batch, &sums, ordered))
             };
             all_the_same(&a, &b, statement.close, &sizes)
@@ -125,7 +125,7 @@ pub(crate) fn compare(
     }
 }
 
-/// An answer with 0.0 for -0.0.
+/// An answer with 0.0 in place of -0.0.
 fn one_zero(batch: &RecordBatch) -> RecordBatch {
     let columns = batch.columns().iter().map(|column| -> ArrayRef {
         if let Some(floats) = column.as_primitive_opt::<Float64Type>() {
@@ -140,8 +140,8 @@ fn one_zero(batch: &RecordBatch) -> RecordBatch {
     RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &options).unwrap()
 }
 
-/// An answer whose times have microseconds where those of another have: DataFusion makes
-/// nanoseconds of dates.
+/// An answer whose times have microseconds if those of the other have: DataFusion makes nanoseconds
+/// of dates.
 fn in_units_of(a: &RecordBatch, b: &RecordBatch) -> RecordBatch {
     let (wanted, schema) = (a.schema(), b.schema());
     let column = |(at, column): (usize, &ArrayRef)| -> (Arc<Field>, ArrayRef) {
@@ -160,13 +160,14 @@ fn in_units_of(a: &RecordBatch, b: &RecordBatch) -> RecordBatch {
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).unwrap()
 }
 
-/// Where answers of different lengths part.
+/// The first row at which answers of different lengths differ.
 fn first_difference(a: &RecordBatch, b: &RecordBatch) -> String {
     let sums: Vec<usize> =
         (0..a.num_columns()).filter(|at| *a.column(*at).data_type() == DataType::Float64).collect();
     let sums = if sums.len() == a.num_columns() { Vec::new() } else { sums };
     let (a, b) = (prepare(a, &sums, false), prepare(b, &sums, false));
-    let parts = a.places.iter().zip(&b.places).find(|(x, y)| a.rows.row(**x) != b.rows.row(**y));
+    let parts =
+        a.row_order.iter().zip(&b.row_order).find(|(x, y)| a.rows.row(**x) != b.rows.row(**y));
     parts.map_or_else(String::new, |(x, y)| {
         format!("they part at\n{}\n{}", shown(&a.batch.slice(*x, 1)), shown(&b.batch.slice(*y, 1)))
     })
@@ -179,7 +180,7 @@ fn all_the_same(
     sizes: &dyn Fn() -> Option<Prepared>,
 ) -> Result<(), String> {
     let mut known: Option<Option<Prepared>> = None;
-    for (number, (x, y)) in a.places.iter().zip(&b.places).enumerate() {
+    for (number, (x, y)) in a.row_order.iter().zip(&b.row_order).enumerate() {
         if a.rows.row(*x) != b.rows.row(*y) {
             let shown = |p: &Prepared, at: usize| shown(&p.batch.slice(at, 1));
             return Err(format!("row {number} differs:\n{}\n{}", shown(a, *x), shown(b, *y)));
@@ -193,7 +194,7 @@ fn all_the_same(
             }
             let known = known.get_or_insert_with(sizes).as_ref();
             let size = known.and_then(|known| {
-                let place = *known.places.get(number)?;
+                let place = *known.row_order.get(number)?;
                 Some(known.sums.get(at)?.value(place))
             });
             if !is_close(left.value(*x), right.value(*y), size.unwrap_or(0.0), close) {
@@ -208,7 +209,7 @@ fn all_the_same(
     Ok(())
 }
 
-/// `size` is the sum of the sizes of what was added.
+/// Whether two sums are close. `size` is the sum of the absolute values of what was added.
 fn is_close(a: f64, b: f64, size: f64, close: f64) -> bool {
     if a == b || (a.is_nan() && b.is_nan()) || size.is_nan() || size == f64::INFINITY {
         return true;
@@ -216,12 +217,12 @@ fn is_close(a: f64, b: f64, size: f64, close: f64) -> bool {
     (a - b).abs() <= close * a.abs().max(b.abs()).max(size)
 }
 
-/// Whether every row of `part` is one of `all`, counted.
+/// Whether every row of `part` is in `all`, at least as often.
 fn is_part(part: &RecordBatch, all: Option<&RecordBatch>) -> Result<(), String> {
     let Some(all) = all else { return Ok(()) };
     let (part, all) = (prepare(part, &[], false), prepare(all, &[], false));
-    let mut rest = all.places.iter();
-    for place in &part.places {
+    let mut rest = all.row_order.iter();
+    for place in &part.row_order {
         let row = part.rows.row(*place);
         let found =
             rest.find(|at| all.rows.row(**at) >= row).is_some_and(|at| all.rows.row(*at) == row);
@@ -232,11 +233,11 @@ fn is_part(part: &RecordBatch, all: Option<&RecordBatch>) -> Result<(), String> 
     Ok(())
 }
 
-/// Keys the same in order, and all rows but those with the last key.
+/// Whether the keys are the same in order, and all rows except those with the last key.
 fn by_keys(columns: &[usize], a: &RecordBatch, b: &RecordBatch) -> Result<(), String> {
     let keys = |batch: &RecordBatch| {
         let keys: Vec<ArrayRef> = columns.iter().map(|at| batch.column(*at).clone()).collect();
-        converted(&keys, batch.num_rows())
+        to_rows(&keys, batch.num_rows())
     };
     let (left, right) = (keys(a), keys(b));
     let differs = left.iter().zip(right.iter()).position(|(a, b)| a != b);

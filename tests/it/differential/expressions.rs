@@ -3,27 +3,35 @@
 use stylobate::model::DataType;
 
 use super::random::Random;
-use super::sources::Named;
 use super::spelling::Spelling;
 use super::tables::{Column, Table};
 
-/// Makes expressions and statements; `r` decides.
+/// A query that has a name.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedQuery {
+    pub(crate) name: String,
+    pub(crate) sql: String,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: usize,
+}
+
+/// Makes expressions and statements, by the random choices of `r`.
 pub(crate) struct Maker<'a> {
     pub(crate) r: &'a mut Random,
     pub(crate) tables: &'a [Table],
     pub(crate) spelling: Spelling,
-    /// A query that can be named after FROM.
-    pub(crate) with: Option<Named>,
-    /// What stands after FROM.
+    /// Queries that FROM can name.
+    pub(crate) with: Option<NamedQuery>,
+    /// Tables.
     pub(crate) from: String,
-    /// What may be named.
+    /// The columns in scope.
     pub(crate) columns: Vec<Column>,
-    /// How many aliases were given.
+    /// The number of aliases so far.
     pub(crate) named: usize,
-    /// How many subqueries conditions may still have.
+    /// The number of subqueries that conditions may still have.
     pub(crate) asks: usize,
-    /// The table and the columns of the last subquery, so that the next one may differ in its
-    /// filter alone.
+    /// The table and the column of the last subquery, so that the next one may differ only in its
+    /// filter.
     pub(crate) asked: Option<(usize, String)>,
 }
 
@@ -41,7 +49,7 @@ impl<'a> Maker<'a> {
         Maker { r, tables, spelling, with: None, from, columns, named: 0, asks: 0, asked: None }
     }
 
-    /// One of the columns that `wanted` is true of.
+    /// A column for which `wanted` is true.
     pub(crate) fn column(&mut self, wanted: impl Fn(&DataType) -> bool) -> Option<&Column> {
         let fitting: Vec<usize> =
             (0..self.columns.len()).filter(|at| wanted(&self.columns[*at].data_type)).collect();
@@ -58,11 +66,11 @@ impl<'a> Maker<'a> {
 
     pub(crate) fn sample(&mut self, column: &str) -> String {
         let known = self.columns.iter().find(|known| known.name == column);
-        known.map_or_else(|| "1".into(), |known| self.r.of_these(&known.samples))
+        known.map_or_else(|| "1".into(), |known| self.r.choose(&known.samples))
     }
 
-    /// A small number that suits arithmetic. Beside decimals it has no point, for then it is a
-    /// double to DataFusion alone.
+    /// A small number for arithmetic. Beside decimals it has no decimal point, since only
+    /// DataFusion would take it for a double then.
     fn small(&mut self) -> &'static str {
         if self.columns.iter().any(|column| matches!(column.data_type, DataType::Decimal { .. })) {
             return self
@@ -111,8 +119,8 @@ impl<'a> Maker<'a> {
                 self.r.pick(&["round", "floor", "ceil", "abs", "trunc"]),
                 self.number(d)
             ),
-            // Of decimals, DataFusion gives it another scale than CASE and coalesce around it were
-            // told.
+            // For decimals, DataFusion computes another scale than it declared to CASE and coalesce
+            // around it.
             9 => format!(
                 "round(CAST({} AS DOUBLE), {})",
                 self.number(d),
@@ -136,7 +144,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// A part of a moment.
+    /// A part of a date or timestamp.
     fn part(&mut self, depth: usize) -> String {
         let moment = self.moment(depth);
         let part = self.r.pick(&[
@@ -150,8 +158,7 @@ impl<'a> Maker<'a> {
 
     /// A date or timestamp.
     pub(crate) fn moment(&mut self, depth: usize) -> String {
-        // TIMESTAMP '…' is of microseconds here, and of nanoseconds in a session of DataFusion's
-        // own.
+        // TIMESTAMP '…' has microseconds here, and nanoseconds in DataFusion's own sessions.
         let literal = || "arrow_cast('2020-02-29T12:34:56', 'Timestamp(Microsecond, None)')".into();
         let column = self.name(is_moment).unwrap_or_else(literal);
         if depth == 0 {
@@ -213,7 +220,7 @@ impl<'a> Maker<'a> {
         sql + " END"
     }
 
-    /// Anything that can be grouped and sorted by.
+    /// An expression that can be grouped and sorted by.
     pub(crate) fn key(&mut self, depth: usize) -> String {
         match self.r.below(13) {
             12 => self.choice(depth),
@@ -225,7 +232,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// What min and max take.
+    /// An argument for min and max.
     pub(crate) fn ordered(&mut self, depth: usize) -> String {
         match self.r.below(8) {
             0..=3 => {
@@ -260,7 +267,7 @@ impl<'a> Maker<'a> {
         }
         if self.asks > 0 && self.r.chance(20) {
             self.asks -= 1;
-            return self.question();
+            return self.subquery_condition();
         }
         match self.r.below(15) {
             0..=3 => self.comparison(),
@@ -303,7 +310,7 @@ impl<'a> Maker<'a> {
             _ => {
                 let column = self.name(|_| true).unwrap_or_else(|| "1".into());
                 let is = self.r.pick(&["IS DISTINCT FROM", "IS NOT DISTINCT FROM"]);
-                // Without parentheses of its own, what follows with AND would be a part of it.
+                // Without its own parentheses, it would absorb an AND that follows.
                 format!("({column} {is} {})", self.sample(&column))
             }
         }
@@ -313,7 +320,7 @@ impl<'a> Maker<'a> {
         self.r.pick(&["=", "<>", "<", "<=", ">", ">="])
     }
 
-    /// A column against one of its values.
+    /// A comparison of a column with one of its values.
     fn comparison(&mut self) -> String {
         let column = self.name(|_| true).unwrap_or_else(|| "1".into());
         let value = self.sample(&column);

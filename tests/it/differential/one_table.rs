@@ -1,4 +1,4 @@
-//! One table of up to thousands of rows in segments of their own kinds: missing and narrower
+//! One table of up to thousands of rows, in segments of different kinds: missing and narrower
 //! columns, forced encodings.
 
 use stylobate::encoding::{Encoding, Options, Profile};
@@ -9,9 +9,9 @@ use super::tables::{Database, Part, store};
 use super::types;
 use super::values::Values;
 
-/// A table `t`.
+/// Makes a table `t`.
 pub(crate) fn generate(r: &mut Random) -> Database {
-    let block_rows = r.of_these(&[1024, 1024, 2048, 65536]);
+    let block_rows = r.choose(&[1024, 1024, 2048, 65536]);
     let sizes: Vec<usize> = (0..1 + r.below(5)).map(|_| size(r)).collect();
     let mut schema = Schema::default();
     let mut text = format!("blocks of {block_rows} rows; segments of {sizes:?} rows");
@@ -21,7 +21,7 @@ pub(crate) fn generate(r: &mut Random) -> Database {
         let values = Values::random(r);
         text += &format!("\n  c{at} {name}: {values:?}");
         schema.add(&format!("c{at}"), name.clone()).unwrap();
-        // From which segment on it is there, and until which it is narrow.
+        // The segment from which on the column exists, and the one until which it is narrow.
         let there = if r.chance(15) { r.below(sizes.len() + 1) } else { 0 };
         let wide = if r.chance(30) { r.below(sizes.len() + 1) } else { 0 };
         kinds.push((name, values, there, wide));
@@ -45,8 +45,8 @@ pub(crate) fn generate(r: &mut Random) -> Database {
             columns.push(column);
         }
         let profile =
-            r.of_these(&[Profile::Fast, Profile::Balanced, Profile::Balanced, Profile::Small]);
-        let force = if r.chance(60) { Some(r.of_these(Encoding::ALL)) } else { None };
+            r.choose(&[Profile::Fast, Profile::Balanced, Profile::Balanced, Profile::Small]);
+        let force = if r.chance(60) { Some(r.choose(Encoding::ALL)) } else { None };
         let options = Options { force, ..Options::new(profile) };
         text += &format!("\n  segment {number}: {profile:?}, {force:?}");
         parts.push(Part { columns, rows, options, commits: r.chance(50) });

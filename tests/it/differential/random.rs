@@ -9,8 +9,8 @@ impl Random {
         Random(seed)
     }
 
-    /// The generator of one of many things made from a seed.
-    pub(crate) fn of(seed: u64, number: u64) -> Self {
+    /// The generator for one of many things that are made from a seed.
+    pub(crate) fn for_item(seed: u64, number: u64) -> Self {
         Random(Random(seed ^ number.wrapping_mul(0xd6e8_feb8_6659_fd93)).next())
     }
 
@@ -19,12 +19,12 @@ impl Random {
         mix(self.0)
     }
 
-    /// Below `most`, which is not 0.
+    /// A number below `most`, which is not 0.
     pub(crate) fn below(&mut self, most: usize) -> usize {
         (self.next() % most as u64) as usize
     }
 
-    /// True in so many of a hundred cases.
+    /// True in `percent` of a hundred cases.
     pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -33,12 +33,12 @@ impl Random {
         all[self.below(all.len())]
     }
 
-    pub(crate) fn of_these<T: Clone>(&mut self, all: &[T]) -> T {
+    pub(crate) fn choose<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())].clone()
     }
 }
 
-/// A number as different as possible from that of its neighbours.
+/// Mixes the bits of a number, so that neighbours give very different numbers.
 pub(crate) fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,4 +1,4 @@
-//! What random statements have found, as small tables and statements.
+//! Faults that random statements have found, as small tables and statements.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use arrow_array::{Array, ArrayRef, StringArray};
 use stylobate::encoding::{Options, Profile};
 use stylobate::model::{DataType, Schema};
 
+use super::engines::Engines;
 use super::random::Random;
 use super::statements::Statement;
 use super::tables::{Database, Part, store};
-use super::ways::Ways;
 use super::{Tally, check};
 
-/// Columns `a`, `b`, …, each with its type and its segments. Of a segment: its type where that is
-/// narrower, and its values, of which `-` is null, `''` the empty text, and `×3` the values so far
-/// three times.
+/// Columns `a`, `b`, …, each with its type and its segments. A segment has its type if that is
+/// narrower, and its values: `-` is null, `''` the empty text, and `×3` the values so far three
+/// times.
 type Columns = &'static [(&'static str, &'static [&'static str])];
 
 const FOUND: &[(Columns, &[&str])] = &[
@@ -34,7 +34,7 @@ const FOUND: &[(Columns, &[&str])] = &[
             "SELECT a / 2 * 2, count(*) FROM t GROUP BY 1",
         ],
     ),
-    // A sum that is NaN has the same bits on any number of threads.
+    // A NaN sum has the same bits on any number of threads.
     (
         &[
             ("int32", &["1 2 ×700", "1 2 ×500", "2"]),
@@ -45,13 +45,12 @@ const FOUND: &[(Columns, &[&str])] = &[
             "SELECT sum(b), avg(b + 1) FROM t",
         ],
     ),
-    // Whatever scale round() of a decimal has once its arguments are known, CASE has the type it
-    // was given.
+    // CASE has the type it was given, whatever scale round() of a decimal has once its arguments
+    // are known.
     (
         &[("decimal(12,2)", &["1.55 - -7.25 12 ×40"]), ("int32", &["1 2 3 4 ×40"])],
-        &[
-            "SELECT CASE WHEN b > 9 THEN b ELSE round(a, -1) END > 0, count(*) FROM t WHERE b > 9 GROUP BY 1",
-        ],
+        &["SELECT CASE WHEN b > 9 THEN b ELSE round(a, -1) END > 0, count(*) FROM t WHERE b > 9 \
+             GROUP BY 1"],
     ),
     // Top-n by text and decimals, some of them missing.
     (
@@ -67,16 +66,17 @@ const FOUND: &[(Columns, &[&str])] = &[
             "SELECT b, c FROM t WHERE b IS NULL ORDER BY b, c LIMIT 1",
         ],
     ),
-    // What FILTER leaves out cannot fail.
+    // Rows that FILTER rejects cannot fail.
     (
         &[("int32", &["0 1 2 - 4 ×300", "0 0"]), ("int32", &["7 8 9 - 1 ×300", "1 1"])],
         &[
             "SELECT sum(b % a) FILTER (WHERE a > 0), count(*) FROM t",
-            "SELECT b, sum(b / a) FILTER (WHERE a > 0), min(b / a) FILTER (WHERE a > 1) FROM t WHERE b > 1 GROUP BY 1",
+            "SELECT b, sum(b / a) FILTER (WHERE a > 0), min(b / a) FILTER (WHERE a > 1) FROM t \
+             WHERE b > 1 GROUP BY 1",
             "SELECT sum(b % a) FILTER (WHERE a > 0), sum(b % a) FROM t",
         ],
     ),
-    // Codes of a dictionary of values further apart than 32 bits.
+    // Dictionary codes of values that are further apart than 32 bits.
     (
         &[
             ("time(us)", &["00:00:01 22:00:00 23:00:00 23:59:59.000001 ×2000"]),
@@ -84,7 +84,7 @@ const FOUND: &[(Columns, &[&str])] = &[
         ],
         &["SELECT a, count(*), sum(b) FROM t GROUP BY 1", "SELECT DISTINCT b, a FROM t"],
     ),
-    // Neighbours that differ are not all different.
+    // Values that differ from their neighbours are not all distinct.
     (
         &[("int32", &["1 2 3 ×700", "2 1"]), ("utf8", &["a b c ×700", "b a"])],
         &[
@@ -93,7 +93,7 @@ const FOUND: &[(Columns, &[&str])] = &[
             "SELECT count(DISTINCT b) FROM t",
         ],
     ),
-    // Of a column of one value, only the rows that pass are counted.
+    // In a column of one value, only the rows that pass are counted.
     (
         &[
             ("int32", &["5 5 5 5 ×500"]),
@@ -101,7 +101,8 @@ const FOUND: &[(Columns, &[&str])] = &[
             ("float64", &["0.5 - 2.25 1.75 ×500"]),
         ],
         &[
-            "SELECT sum(a + 1), avg(a), count(a * b), sum(b + 1), avg(c * 2), sum(a * b - c) FROM t WHERE b <> 2",
+            "SELECT sum(a + 1), avg(a), count(a * b), sum(b + 1), avg(c * 2), sum(a * b - c) FROM \
+             t WHERE b <> 2",
             "SELECT sum(abs(a)), count(*) FROM t WHERE b > 1",
             "SELECT sum(b * 2), sum(coalesce(b, 7)), sum(c / b), avg(b) FROM t",
         ],
@@ -119,21 +120,22 @@ const FOUND: &[(Columns, &[&str])] = &[
             ("float32", &["-0.0 3.1415927 2.7182817 -0.0 1.4142135 ×900", "4.0 -0.0 ×40"]),
         ],
         &[
-            // As text: how far off a sum may be is told by its size, which is infinite.
+            // As text, because the tolerance of a sum depends on its size, which is infinite.
             "SELECT CAST(sum(1 / a) AS TEXT), CAST(sum(1 / b) AS TEXT), count(1 / a) FROM t",
             "SELECT 1 / a, count(*) FROM t GROUP BY 1",
             "SELECT sum(b / 0.0 - b / -0.0), sum(a * a / 0.0 - a * a / -0.0) FROM t WHERE b > 0",
         ],
     ),
-    // A join takes both zeros for one, also where its keys are handed down to a scan.
+    // To a join, both zeros are equal, even if its keys are pushed down to a scan.
     (
         &[("float64", &["-0.0 2.0 ×900", "0.0 1.0 ×40"]), ("int32", &["1 2 ×900", "3 4 ×40"])],
         &[
             "SELECT count(*) FROM t WHERE a IN (SELECT DISTINCT a FROM t WHERE b > 2)",
-            "SELECT count(*), sum(x.b) FROM t AS x JOIN (SELECT a FROM t WHERE b = 3 LIMIT 1) AS y ON x.a = y.a",
+            "SELECT count(*), sum(x.b) FROM t AS x JOIN (SELECT a FROM t WHERE b = 3 LIMIT 1) AS \
+             y ON x.a = y.a",
         ],
     ),
-    // There is one zero among keys, and it is positive.
+    // Keys have one zero, which is positive.
     (
         &[
             ("float64", &["-0.0 0.0 1.5 -0.0 ×700", "0.0 -0.0", "-"]),
@@ -201,12 +203,12 @@ fn table(columns: Columns) -> Database {
 fn what_random_statements_found_stays_right() {
     for (columns, statements) in FOUND {
         let table = table(columns);
-        let ways = Ways::over(&table);
+        let engines = Engines::open(&table);
         for sql in *statements {
             let adds = ["sum(", "avg("].iter().any(|call| sql.contains(call));
             let sums = if adds { (0..columns.len() * 2).collect() } else { Vec::new() };
             let statement = Statement { sums, ..Statement::plain((*sql).to_owned()) };
-            if let Err(what) = check(&ways, &statement, &[], &mut Tally::default()) {
+            if let Err(what) = check(&engines, &statement, &[], &mut Tally::default()) {
                 panic!("{columns:?}\n{sql}\n{what}");
             }
         }

@@ -1,31 +1,31 @@
-//! What must hold between the answers to statements, whoever answers: each row makes a condition
-//! true, false or unknown, and a condition counts the same rows wherever it stands.
+//! Relations between the answers to statements, which hold for any engine: a condition is true,
+//! false or unknown for each row, and selects the same rows wherever it is written.
 
 use arrow_array::{Array, RecordBatch};
 use arrow_select::concat::concat_batches;
 
 use super::compare::compare;
+use super::engines::{Answer, PANIC};
 use super::expressions::Maker;
 use super::random::Random;
 use super::spelling::Spelling;
 use super::statements::Statement;
 use super::tables::Database;
-use super::ways::{Answer, PANIC};
 
-/// Statements that belong together.
+/// Related statements.
 #[derive(Clone, Debug)]
 pub(crate) struct Relation {
     /// All rows.
     pub(crate) whole: Statement,
-    /// Those where a condition is true, false, and unknown.
+    /// The rows for which a condition is true, false and unknown.
     pub(crate) parts: [String; 3],
-    /// How many there are of the first kind, said in two ways.
+    /// The number of rows for which it is true, counted in two ways.
     pub(crate) counts: [String; 2],
 }
 
 /// A relation over some of the tables.
 pub(crate) fn generate(seed: u64, number: u64, database: &Database) -> Relation {
-    let r = &mut Random::of(!seed, number);
+    let r = &mut Random::for_item(!seed, number);
     let maker = &mut Maker::new(r, &database.tables, Spelling::default());
     let with = maker.begin();
     maker.relation(&with)
@@ -54,7 +54,7 @@ impl Maker<'_> {
 }
 
 impl Relation {
-    /// What does not hold. An error says nothing, unless it is one that no statement may have.
+    /// Checks the relation. An error proves nothing, unless it is one that no statement may have.
     pub(crate) fn check(&self, ask: &dyn Fn(&str) -> Answer) -> Result<bool, String> {
         let answers: Vec<Answer> = [&self.whole.sql]
             .into_iter()

@@ -1,6 +1,6 @@
-//! Several small tables that share names of columns, some of them of other types, and values, so
-//! that joins find partners. Each is stored in its own way: in one commit or many, sorted,
-//! partitioned, compacted.
+//! Several small tables that share column names, some with other types, and values, so that joins
+//! find partners. Each is stored in its own way: in one commit or many, sorted, partitioned,
+//! compacted.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch};
@@ -19,7 +19,7 @@ use super::values::Values;
 const TABLES: [&str; 4] = ["a", "b", "c", "d"];
 const NAMES: [&str; 8] = ["id", "k", "n", "x", "s", "v", "w", "y"];
 
-/// Two to four tables.
+/// Makes two to four tables.
 pub(crate) fn generate(r: &mut Random) -> Database {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path().join("db"));
@@ -38,7 +38,7 @@ pub(crate) fn generate(r: &mut Random) -> Database {
             }
             let data_type = match r.below(10) {
                 0 => types::any(r),
-                _ if at < 2 => r.of_these(&whole),
+                _ if at < 2 => r.choose(&whole),
                 _ => data_type.clone(),
             };
             let values = values.again(r, &data_type);
@@ -79,7 +79,7 @@ fn keep(
     let arrays =
         columns.iter().map(|(_, data_type, values)| values.array(r, data_type, start, rows));
     let all = RecordBatch::try_new(schema.to_arrow(), arrays.collect()).unwrap();
-    let pieces = if rows < 2 { 1 } else { r.of_these(&[1, 1, 2, 3, 5]).min(rows) };
+    let pieces = if rows < 2 { 1 } else { r.choose(&[1, 1, 2, 3, 5]).min(rows) };
     let cut = |at: usize| rows * at / pieces;
     let batches: Vec<RecordBatch> =
         (0..pieces).map(|at| all.slice(cut(at), cut(at + 1) - cut(at))).collect();
@@ -116,15 +116,14 @@ fn is_key(data_type: &DataType) -> bool {
     data_type.is_integer() || matches!(data_type, DataType::Bool | DataType::Utf8 | DataType::Date)
 }
 
-/// Whether every text fits into the name of a partition's directory, in which a byte may take
-/// three.
+/// Whether every text fits into the name of a partition's directory, where a byte may take three.
 fn is_short(values: &ArrayRef) -> bool {
     values
         .as_string_view_opt()
         .is_none_or(|texts| texts.iter().flatten().all(|text| text.len() <= 60))
 }
 
-/// Sorted or not, partitioned or not, and in which profile.
+/// Chooses order, partitions and profile.
 fn how(
     columns: &[(&str, DataType, Values)],
     keys: &[&str],
@@ -149,7 +148,7 @@ fn how(
         arrange.partition_by.push(keys[r.below(keys.len())].to_owned());
         *text += &format!("\n  partitioned by {:?}", arrange.partition_by);
     }
-    let profile = r.of_these(&[Profile::Fast, Profile::Balanced, Profile::Small]);
+    let profile = r.choose(&[Profile::Fast, Profile::Balanced, Profile::Small]);
     *text += &format!("\n  {profile:?}");
     LoadOptions { arrange, profile: Some(profile), threads: 1, ..LoadOptions::default() }
 }

@@ -1,27 +1,26 @@
 //! Statements beyond one GROUP BY or ORDER BY: windows, grouping sets, set operations, aggregates
 //! side by side.
 //!
-//! Whatever depends on an order depends on one that leaves nothing open but the places of equal
-//! rows.
+//! Everything that depends on an order uses one that leaves only the order of equal rows open.
 
 use stylobate::model::DataType;
 
 use super::expressions::{Maker, is_number};
 use super::statements::{Order, Statement};
 
-/// What sums exactly.
+/// Whether sums of a type are exact.
 fn is_exact(t: &DataType) -> bool {
     t.is_integer() || matches!(t, DataType::Decimal { precision, .. } if *precision < 30)
 }
 
 impl Maker<'_> {
-    /// `name` for each of so many expressions.
+    /// A `name` for each of several expressions.
     pub(crate) fn named_items(items: &[String]) -> String {
         let named = items.iter().enumerate().map(|(at, item)| format!("{item} AS x{at}"));
         named.collect::<Vec<_>>().join(", ")
     }
 
-    /// Columns mostly, which are not too many rows for windows.
+    /// Expressions, mostly columns; not too many rows for windows.
     pub(crate) fn some_columns(&mut self, least: usize, most: usize) -> Vec<String> {
         let count = least + self.r.below(most - least + 1);
         (0..count)
@@ -32,7 +31,7 @@ impl Maker<'_> {
             .collect()
     }
 
-    /// An order of all of x0 to x`count` but those before `from`.
+    /// An order by all of x0 to x`count` except those before `from`.
     fn total_order(&mut self, from: usize, count: usize) -> String {
         let first = self.r.below(count);
         let keys = (0..count).map(|at| (first + at) % count).filter(|at| *at >= from);
@@ -46,7 +45,7 @@ impl Maker<'_> {
         let exact = self.name(is_exact).unwrap_or_else(|| "1".into());
         let filter = self.filter(60);
         let windows = 1 + self.r.below(3);
-        // Of equal rows, each window may take another for the first.
+        // Each window may take another of the equal rows for the first.
         let distinct = if windows > 1 || self.r.chance(50) { "DISTINCT " } else { "" };
         let inner = format!(
             "SELECT {distinct}{}, {exact} AS e FROM {}{filter}",
@@ -67,7 +66,7 @@ impl Maker<'_> {
         Statement { zeros_are_one: true, ..Statement::plain(sql) }
     }
 
-    /// The place of a row among those of its partition.
+    /// The number of a row within its partition.
     fn place(&mut self, count: usize) -> String {
         let order = self.total_order(1, count) + ", e";
         format!("row_number() OVER (PARTITION BY ⟪x0⟫ ORDER BY {order})")
@@ -172,7 +171,7 @@ impl Maker<'_> {
         Statement { zeros_are_one: true, ..Statement::plain(sql) }
     }
 
-    /// Sets of rows of the same tables, each with a filter of its own.
+    /// Set operations between rows of the same tables, each with a filter of its own.
     pub(crate) fn set_operations(&mut self) -> Statement {
         let items = self.some_columns(1, 3);
         let count = items.len();
@@ -207,22 +206,23 @@ impl Maker<'_> {
                 ..Statement::plain(limited)
             };
         }
-        // Of equal rows, any may be kept.
+        // Any of the equal rows may be kept.
         Statement { zeros_are_one: true, ..Statement::plain(sql) }
     }
 
-    /// INTERSECT ALL and EXCEPT ALL: sets of rows that have numbers among their equals.
+    /// INTERSECT ALL and EXCEPT ALL, as sets of rows that are numbered among their equals.
     fn counted(left: &str, operation: &str, right: &str, count: usize) -> String {
         let names = (0..count).map(|at| format!("x{at}")).collect::<Vec<_>>().join(", ");
         let numbered = |sql: &str| {
             format!(
-                "SELECT {names}, row_number() OVER (PARTITION BY {names} ORDER BY 1) AS number FROM ({sql}) AS s"
+                "SELECT {names}, row_number() OVER (PARTITION BY {names} ORDER BY 1) AS number \
+                 FROM ({sql}) AS s"
             )
         };
         format!("SELECT {names} FROM ({} {operation} {}) AS s", numbered(left), numbered(right))
     }
 
-    /// Aggregates of a kind beside each other, which differ in what they filter, or add.
+    /// Several aggregates of one kind, which differ in their filter or their argument.
     pub(crate) fn side_by_side(&mut self) -> Statement {
         let exact = self.name(is_exact).unwrap_or_else(|| "1".into());
         let (a, b) =
@@ -248,8 +248,8 @@ impl Maker<'_> {
             format!("bool_and({p})"),
             format!("bool_or({q}) FILTER (WHERE {p})"),
         ];
-        let calls: Vec<String> = (0..1 + self.r.below(5)).map(|_| self.r.of_these(&all)).collect();
-        let keys = self.r.of_these(&[0, 0, 1, 1, 2]);
+        let calls: Vec<String> = (0..1 + self.r.below(5)).map(|_| self.r.choose(&all)).collect();
+        let keys = self.r.choose(&[0, 0, 1, 1, 2]);
         let mut items: Vec<String> = (0..keys).map(|_| self.key(0)).collect();
         let by: Vec<String> = (1..=keys).map(|at| at.to_string()).collect();
         items.extend(calls);
@@ -264,7 +264,7 @@ impl Maker<'_> {
         Statement::plain(sql)
     }
 
-    /// Several subqueries of one value in a SELECT list.
+    /// Several scalar subqueries in a SELECT list.
     pub(crate) fn scalars(&mut self) -> Statement {
         let count = 2 + self.r.below(3);
         let rows = self.r.chance(50);

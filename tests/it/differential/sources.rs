@@ -1,32 +1,23 @@
-//! What stands after FROM: tables and subqueries over them, and joins of every kind between those.
+//! The FROM clause: tables, subqueries over them, and joins of every kind.
 
 use stylobate::model::DataType;
 
-use super::expressions::Maker;
-use super::questions::are_alike;
+use super::expressions::{Maker, NamedQuery};
+use super::subqueries::are_alike;
 use super::tables::Column;
 
-/// Pairs of rows that a join may look at.
+/// The number of row pairs that a join may look at.
 const MOST_PAIRS: usize = 60_000;
 
-/// A part of a FROM, and what it makes visible.
+/// A part of a FROM, and the columns that it brings into scope.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) sql: String,
     pub(crate) columns: Vec<Column>,
-    /// About.
+    /// The approximate number.
     rows: usize,
-    /// Not a join.
+    /// Whether it is not a join.
     leaf: bool,
-}
-
-/// A query that has a name.
-#[derive(Clone, Debug)]
-pub(crate) struct Named {
-    pub(crate) name: String,
-    pub(crate) sql: String,
-    columns: Vec<Column>,
-    rows: usize,
 }
 
 impl Source {
@@ -35,7 +26,7 @@ impl Source {
     }
 }
 
-/// What a join is with its sides changed.
+/// The kind of a join after its sides are swapped.
 fn commuted(kind: &'static str) -> &'static str {
     match kind {
         "LEFT JOIN" => "RIGHT JOIN",
@@ -52,13 +43,13 @@ impl Maker<'_> {
         format!("{letter}{}", self.named)
     }
 
-    /// A column as an alias has it.
+    /// A column as it is seen under an alias.
     fn seen(&self, alias: &str, column: &Column) -> Column {
         let name = self.given(alias, &column.bare);
         Column { name: format!("{alias}.{name}"), ..column.clone() }
     }
 
-    /// What a column is called in the subquery of an alias.
+    /// The name of a column in the subquery of an alias.
     fn given(&self, alias: &str, bare: &str) -> String {
         if self.spelling.renamed { format!("{alias}_{bare}") } else { bare.to_owned() }
     }
@@ -79,7 +70,7 @@ impl Maker<'_> {
         (format!("(SELECT {} FROM {}) AS {alias}", items.join(", "), table.name), columns)
     }
 
-    /// So many tables, or subqueries, and joins between them.
+    /// Joins of several tables or subqueries.
     pub(crate) fn source(&mut self, leaves: usize) -> Source {
         if leaves <= 1 {
             return self.leaf();
@@ -121,13 +112,13 @@ impl Maker<'_> {
         }
     }
 
-    /// A query to be named.
-    pub(crate) fn named_query(&mut self) -> Named {
+    /// A query for a WITH.
+    pub(crate) fn named_query(&mut self) -> NamedQuery {
         let table = self.r.below(self.tables.len());
         let spelling = std::mem::take(&mut self.spelling);
         let (sql, columns) = self.derived(table, "w");
         self.spelling = spelling;
-        Named { name: "w".into(), sql, columns, rows: self.tables[table].rows() }
+        NamedQuery { name: "w".into(), sql, columns, rows: self.tables[table].rows() }
     }
 
     /// A subquery over a table: filtered, grouped, distinct, united, or its first rows.
@@ -142,10 +133,10 @@ impl Maker<'_> {
         if columns.is_empty() {
             columns.push(all[0].clone());
         }
-        let items = |maker: &Self, of: &dyn Fn(usize, &Column) -> String| -> String {
+        let items = |maker: &Self, sql_of: &dyn Fn(usize, &Column) -> String| -> String {
             let items = columns.iter().enumerate();
-            let items =
-                items.map(|(at, c)| format!("{} AS {}", of(at, c), maker.given(alias, &c.bare)));
+            let items = items
+                .map(|(at, c)| format!("{} AS {}", sql_of(at, c), maker.given(alias, &c.bare)));
             items.collect::<Vec<_>>().join(", ")
         };
         let plainly = items(self, &|_, column| column.name.clone());
@@ -166,7 +157,8 @@ impl Maker<'_> {
             }
             3 => format!("SELECT DISTINCT {plainly} FROM {inner}"),
             4 => format!(
-                "SELECT {plainly} FROM {inner} WHERE {filter} UNION ALL SELECT {plainly} FROM {inner} WHERE {other}"
+                "SELECT {plainly} FROM {inner} WHERE {filter} UNION ALL SELECT {plainly} FROM \
+                 {inner} WHERE {other}"
             ),
             _ => {
                 let limit = 1 + self.r.below(12);
@@ -205,7 +197,7 @@ impl Maker<'_> {
             Some(on) if kind == "CROSS JOIN" => ("JOIN", format!(" ON {on}")),
             Some(on) => (kind, format!(" ON {on}")),
             None if pairs <= MOST_PAIRS / 10 => ("CROSS JOIN", String::new()),
-            // Too many rows, and nothing to join them by.
+            // There would be too many rows, and no column to join them by.
             None => return left,
         };
         let rows = if on.is_empty() { pairs } else { (pairs / 4).max(left.rows).max(right.rows) };
@@ -220,7 +212,7 @@ impl Maker<'_> {
         Source { sql, columns: if one_side { left.columns } else { columns }, rows, leaf: false }
     }
 
-    /// Joined by USING or NATURAL, where the names allow it.
+    /// A join by USING or NATURAL, if the names allow it.
     fn by_names(
         &mut self,
         left: &Source,
@@ -251,7 +243,7 @@ impl Maker<'_> {
         let mut columns = left.columns.clone();
         columns.extend(right.columns.iter().cloned());
         for (a, b) in &common {
-            // Named without a table, it is the value of whichever side has one.
+            // Named without a table, the column has the value of the side that has a row.
             let alone =
                 left.columns.iter().chain(&right.columns).filter(|c| c.bare == a.bare).count() == 2;
             if alone && a.data_type == b.data_type && self.r.chance(30) {
@@ -279,10 +271,10 @@ impl Maker<'_> {
         Some(Source { sql, columns, rows: (pairs / 4).max(left.rows).max(right.rows), leaf: false })
     }
 
-    /// What rows are joined by: mostly something equal, and perhaps more.
+    /// The condition of a join: mostly an equality, and perhaps more.
     fn on(&mut self, left: &[Column], right: &[Column], any: bool) -> Option<String> {
         let mut parts = Vec::new();
-        for _ in 0..self.r.of_these(&[1, 1, 1, 2, 2, if any { 0 } else { 1 }]) {
+        for _ in 0..self.r.choose(&[1, 1, 1, 2, 2, if any { 0 } else { 1 }]) {
             let Some((a, b)) = self.pair(left, right) else { continue };
             let operator = if self.r.chance(90) { "=" } else { "IS NOT DISTINCT FROM" };
             let (a, b) = if self.r.chance(50) { (a, b) } else { (b, a) };
@@ -305,13 +297,17 @@ impl Maker<'_> {
         Some(parts.join(if or { " OR " } else { " AND " }))
     }
 
-    /// Columns that can be compared, of one name if there are such.
+    /// Two columns that can be compared, with the same name if there are such.
     fn pair(&mut self, left: &[Column], right: &[Column]) -> Option<(Column, Column)> {
         let a = &left[self.r.below(left.len())];
         let fitting: Vec<&Column> =
             right.iter().filter(|b| are_alike(&a.data_type, &b.data_type)).collect();
         let same: Vec<&Column> = fitting.iter().copied().filter(|b| b.bare == a.bare).collect();
-        let of = if same.is_empty() || self.r.chance(30) { fitting } else { same };
-        if of.is_empty() { None } else { Some((a.clone(), self.r.of_these(&of).clone())) }
+        let candidates = if same.is_empty() || self.r.chance(30) { fitting } else { same };
+        if candidates.is_empty() {
+            None
+        } else {
+            Some((a.clone(), self.r.choose(&candidates).clone()))
+        }
     }
 }

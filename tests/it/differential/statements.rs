@@ -5,27 +5,28 @@ use super::random::Random;
 use super::spelling::Spelling;
 use super::tables::Database;
 
-/// How close sums of floats have to be to DataFusion's.
+/// The relative difference that sums of floats may have to DataFusion's.
 const CLOSE: f64 = 1e-9;
 
 /// A statement, and how its answers are compared.
 #[derive(Clone, Debug)]
 pub(crate) struct Statement {
     pub(crate) sql: String,
-    /// The same with sums of sizes instead of sums: how far off sums of floats may be.
+    /// The same with sums of absolute values instead of sums, which tell how far off sums of floats
+    /// may be.
     pub(crate) sizes: Option<String>,
-    /// Other ways to say the same, for when DataFusion is wrong: its min and max where floats are
-    /// NaN or nothing but infinite, its top-n where zeros have signs.
+    /// Other ways to write the statement, for when DataFusion is wrong: its min and max if floats
+    /// are NaN or all infinite, its top-n if zeros have signs.
     pub(crate) detours: Vec<Detour>,
     /// Columns of the answer that may be sums of floats.
     pub(crate) sums: Vec<usize>,
-    /// How close these have to be.
+    /// The relative difference that these may have.
     pub(crate) close: f64,
     pub(crate) order: Order,
     /// Whether a row that does not count in the end could have been evaluated, and have failed.
     pub(crate) may_hide_errors: bool,
-    /// Whether answers may differ in the sign of a zero: of rows that are equal, any may stand for
-    /// all.
+    /// Whether answers may differ in the sign of a zero, since any of several equal rows may
+    /// represent them all.
     pub(crate) zeros_are_one: bool,
 }
 
@@ -40,13 +41,14 @@ pub(crate) struct Detour {
 /// The order of an answer's rows.
 #[derive(Clone, Debug)]
 pub(crate) enum Order {
-    /// None.
+    /// No order.
     Any,
-    /// By everything that could differ.
+    /// An order by everything that could differ.
     Total,
-    /// By these columns; rows equal in them in any order, the last of them any of several.
+    /// An order by these columns. Rows with equal keys are in any order, and those with the last
+    /// key are any of several.
     By(Vec<usize>),
-    /// None, and any so many rows of the answer to this.
+    /// No order, and any of the rows of the answer to this statement.
     Some(String),
 }
 
@@ -72,7 +74,7 @@ pub(crate) fn generate(
     database: &Database,
     spelling: Spelling,
 ) -> Statement {
-    let r = &mut Random::of(seed, number);
+    let r = &mut Random::for_item(seed, number);
     let maker = &mut Maker::new(r, &database.tables, spelling);
     let with = maker.begin();
     let mut statement = maker.statement(database.tables.len() > 1);
@@ -104,7 +106,7 @@ fn detours(marked: &str) -> Vec<Detour> {
     detours
 }
 
-/// `min⟨x⟩` as `min(x)`, or as the first of x in order; `⟪x⟫` as `x`, or with one zero.
+/// Writes `min⟨x⟩` as `min(x)`, or as the first of x in order, and `⟪x⟫` as `x`, or with one zero.
 fn unmarked(sql: &str, first: bool) -> String {
     let one_zero =
         |(x, rest): (&str, &str)| format!("(CASE WHEN {x} = 0 THEN 0 ELSE {x} END){rest}");
@@ -115,19 +117,19 @@ fn unmarked(sql: &str, first: bool) -> String {
     let sql: String = parts.collect();
     let mut text = String::new();
     for part in sql.split_inclusive('⟩') {
-        let Some((before, of)) = part.split_once('⟨').filter(|_| first) else {
+        let Some((before, argument)) = part.split_once('⟨').filter(|_| first) else {
             text += &part.replace('⟨', "(").replace('⟩', ")");
             continue;
         };
-        let (of, order) =
-            (of.trim_end_matches('⟩'), if before.ends_with("max") { "DESC" } else { "ASC" });
+        let (argument, order) =
+            (argument.trim_end_matches('⟩'), if before.ends_with("max") { "DESC" } else { "ASC" });
         let before = before.trim_end_matches("max").trim_end_matches("min");
-        text += &format!("{before}first_value({of} ORDER BY {of} {order} NULLS LAST)");
+        text += &format!("{before}first_value({argument} ORDER BY {argument} {order} NULLS LAST)");
     }
     text
 }
 
-/// An aggregate, the same of sizes, and whether it may be a sum of floats.
+/// An aggregate, the same of absolute values, and whether it may be a sum of floats.
 struct Call {
     sql: String,
     sizes: String,
@@ -135,14 +137,14 @@ struct Call {
 }
 
 impl Maker<'_> {
-    /// Chooses what the statement is about, and gives what stands before SELECT.
+    /// Chooses the tables and columns of the statement, and returns the text before SELECT.
     pub(crate) fn begin(&mut self) -> String {
         let tables = self.tables;
         let [table] = tables else {
             if self.r.chance(30) {
                 self.with = Some(self.named_query());
             }
-            let leaves = self.r.of_these(&[1, 2, 2, 2, 3, 3, 4]);
+            let leaves = self.r.choose(&[1, 2, 2, 2, 3, 3, 4]);
             let source = self.source(leaves);
             (self.from, self.columns) = (source.sql, source.columns);
             let with = self.with.as_ref().filter(|_| !self.spelling.inlined);
@@ -185,9 +187,9 @@ impl Maker<'_> {
         }
     }
 
-    /// A WHERE in so many of a hundred cases; it may have subqueries.
+    /// A WHERE in `percent` of a hundred cases, perhaps with subqueries.
     pub(crate) fn filter(&mut self, percent: usize) -> String {
-        self.asks = self.r.of_these(&[0, 1, 1, 2, 3]);
+        self.asks = self.r.choose(&[0, 1, 1, 2, 3]);
         if self.is_large() && !self.r.chance(5) {
             self.asks = 0;
         }
@@ -196,7 +198,7 @@ impl Maker<'_> {
         text
     }
 
-    /// Whether it takes long to hold each row against each of the same table.
+    /// Whether comparing each row with each row of the same table takes long.
     pub(crate) fn is_large(&self) -> bool {
         self.tables.len() == 1 && self.tables.iter().any(|table| table.rows() > 2_500)
     }
@@ -222,15 +224,15 @@ impl Maker<'_> {
             0 | 1 => plain("count(*)".into()),
             2 => plain(format!("count({})", self.key(1))),
             3..=7 => {
-                let (function, of) = (self.r.pick(&["sum", "sum", "avg"]), self.number(2));
-                let size = format!("{function}(abs(CAST({of} AS DOUBLE)))");
-                Call { sql: format!("{function}({of})"), sizes: size, sums: true }
+                let (function, argument) = (self.r.pick(&["sum", "sum", "avg"]), self.number(2));
+                let size = format!("{function}(abs(CAST({argument} AS DOUBLE)))");
+                Call { sql: format!("{function}({argument})"), sizes: size, sums: true }
             }
             8..=10 => plain(format!("{}⟨{}⟩", self.r.pick(&["min", "max"]), self.ordered(2))),
             11 | 12 => plain(format!("count(DISTINCT ⟪{}⟫)", self.number(1))),
             13 => {
-                let of = [self.text(1), self.moment(1), format!("({})", self.condition(1))];
-                plain(format!("count(DISTINCT {})", self.r.of_these(&of)))
+                let arguments = [self.text(1), self.moment(1), format!("({})", self.condition(1))];
+                plain(format!("count(DISTINCT {})", self.r.choose(&arguments)))
             }
             _ => return self.variance(&filter),
         };
@@ -240,10 +242,11 @@ impl Maker<'_> {
     fn variance(&mut self, filter: &str) -> Call {
         let function =
             self.r.pick(&["stddev", "stddev_pop", "var", "var_pop", "stddev_samp", "var_samp"]);
-        let of = self.number(2);
-        let squares = format!("avg(CAST({of} AS DOUBLE) * CAST({of} AS DOUBLE)){filter}");
+        let argument = self.number(2);
+        let squares =
+            format!("avg(CAST({argument} AS DOUBLE) * CAST({argument} AS DOUBLE)){filter}");
         let sizes = if function.starts_with("var") { squares } else { format!("sqrt({squares})") };
-        Call { sql: format!("{function}({of}){filter}"), sizes, sums: true }
+        Call { sql: format!("{function}({argument}){filter}"), sizes, sums: true }
     }
 
     /// An aggregate that is exact and has an order.
@@ -260,7 +263,7 @@ impl Maker<'_> {
     }
 
     pub(crate) fn limit(&mut self) -> String {
-        let limit = self.r.of_these(&[0, 1, 2, 5, 10, 10, 100, 1000, 5000]);
+        let limit = self.r.choose(&[0, 1, 2, 5, 10, 10, 100, 1000, 5000]);
         format!(" LIMIT {limit}{}", if self.r.chance(10) { " OFFSET 3" } else { "" })
     }
 
@@ -268,7 +271,7 @@ impl Maker<'_> {
         let from = self.from.clone();
         let depth = self.r.below(3);
         let keys: Vec<String> =
-            (0..self.r.of_these(&[0, 0, 1, 1, 1, 2, 2, 3, 4])).map(|_| self.key(depth)).collect();
+            (0..self.r.choose(&[0, 0, 1, 1, 1, 2, 2, 3, 4])).map(|_| self.key(depth)).collect();
         let calls: Vec<Call> = (0..1 + self.r.below(4)).map(|_| self.call()).collect();
         let (filter, named) = (self.filter(60), keys.len());
         let sums = (0..calls.len()).filter(|at| calls[*at].sums).map(|at| at + named).collect();
@@ -301,8 +304,8 @@ impl Maker<'_> {
                 tail += &self.limit();
             }
         }
-        let select = |of: &dyn Fn(&Call) -> String| {
-            let items = keys.iter().cloned().chain(calls.iter().map(of));
+        let select = |sql_of: &dyn Fn(&Call) -> String| {
+            let items = keys.iter().cloned().chain(calls.iter().map(sql_of));
             let items: Vec<String> =
                 items.enumerate().map(|(at, item)| format!("{item} AS g{at}")).collect();
             format!("SELECT {} FROM {from}{tail}", items.join(", "))
@@ -335,7 +338,7 @@ impl Maker<'_> {
         let skips = sql.contains("OFFSET");
         match total {
             true => Statement { order: Order::Total, ..Statement::plain(sql) },
-            // Which of the equal rows are skipped is anybody's guess.
+            // Any of the equal rows may be skipped.
             false if skips => Statement { order: Order::Some(start), ..Statement::plain(sql) },
             false => Statement { order: Order::By(order), ..Statement::plain(sql) },
         }
@@ -382,13 +385,13 @@ impl Maker<'_> {
         let (x, y) = (self.exact(), self.exact());
         let right = format!("(SELECT {key} AS k, {y} AS y FROM {from}{b} GROUP BY 1) AS b");
         Statement::plain(match self.r.below(6) {
-            // What the join and the order above it find out is handed down to the scan. Above outer
-            // joins DataFusion takes constants of one side for constants.
+            // The join and the sort above it push dynamic filters down to the scan. Above outer
+            // joins, DataFusion takes constants of one side for constants.
             4 => {
                 let (x, by) = (self.key(1), [self.direction(), self.direction(), self.direction()]);
                 let sql = format!(
-                    "SELECT a.k AS c0, a.x AS c1, b.y AS c2 FROM (SELECT {key} AS k, {x} AS x FROM {from}{a}) AS a \
-                     JOIN {right} ON a.k = b.k ORDER BY c1{}, c0{}, c2{}{}",
+                    "SELECT a.k AS c0, a.x AS c1, b.y AS c2 FROM (SELECT {key} AS k, {x} AS x \
+                     FROM {from}{a}) AS a JOIN {right} ON a.k = b.k ORDER BY c1{}, c0{}, c2{}{}",
                     by[0],
                     by[1],
                     by[2],
@@ -397,23 +400,26 @@ impl Maker<'_> {
                 return Statement { order: Order::Total, ..Statement::plain(sql) };
             }
             5 => format!(
-                "SELECT a.k AS c0, a.x AS c1, b.y AS c2 FROM (SELECT {key} AS k, {} AS x FROM {from}{a}) AS a \
-                 {kind} {right} ON a.k = b.k",
+                "SELECT a.k AS c0, a.x AS c1, b.y AS c2 FROM (SELECT {key} AS k, {} AS x FROM \
+                 {from}{a}) AS a {kind} {right} ON a.k = b.k",
                 self.key(1)
             ),
             0 => {
                 let min = self.ordered(1);
                 format!(
                     "SELECT count(*) AS c0, min⟨a.x⟩ AS c1, max⟨b.y⟩ AS c2 \
-                     FROM (SELECT {key} AS k, {min} AS x FROM {from}{a}) AS a {kind} {right} ON a.k = b.k"
+                     FROM (SELECT {key} AS k, {min} AS x FROM {from}{a}) AS a {kind} {right} ON \
+                     a.k = b.k"
                 )
             }
             1 => format!(
-                "SELECT count(*) AS c0, {x} AS c1 FROM {from} WHERE ({key}) IN (SELECT DISTINCT {key} FROM {from}{b})"
+                "SELECT count(*) AS c0, {x} AS c1 FROM {from} WHERE ({key}) IN (SELECT DISTINCT \
+                 {key} FROM {from}{b})"
             ),
             _ => format!(
                 "SELECT a.k AS c0, a.x AS c1, b.k AS c2, b.y AS c3 \
-                 FROM (SELECT {key} AS k, {x} AS x FROM {from}{a} GROUP BY 1) AS a {kind} {right} ON a.k = b.k"
+                 FROM (SELECT {key} AS k, {x} AS x FROM {from}{a} GROUP BY 1) AS a {kind} {right} \
+                 ON a.k = b.k"
             ),
         })
     }

@@ -1,4 +1,4 @@
-//! Random tables: stored by the library's own writer, and the same rows as Arrow batches.
+//! Random tables, stored by the library's own writer, with the same rows as Arrow batches.
 
 use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow_cast::display::array_value_to_string;
@@ -10,20 +10,19 @@ use stylobate::store::{NewSegment, Store, TableOptions};
 
 use super::random::Random;
 use super::values::array;
-use super::{one_table, several_tables};
 
-/// Tables in a store of their own.
+/// Tables in their own store.
 pub(crate) struct Database {
     pub(crate) tables: Vec<Table>,
     pub(crate) store: Store,
-    /// What they are, for whom a failure concerns.
+    /// A description for failures.
     pub(crate) text: String,
-    /// Whether one of the ways has so little memory that groups are spilled.
+    /// Whether one of the engines has so little memory that groups are spilled.
     pub(crate) little_memory: bool,
     pub(crate) _directory: tempfile::TempDir,
 }
 
-/// A table, and the rows that it was given.
+/// A table, and its rows.
 pub(crate) struct Table {
     pub(crate) name: String,
     pub(crate) columns: Vec<Column>,
@@ -31,32 +30,25 @@ pub(crate) struct Table {
     pub(crate) batches: Vec<RecordBatch>,
 }
 
-/// What statements need to know of a column.
+/// What statements need to know about a column.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
-    /// As a statement says it, which may be with an alias.
+    /// Its name in a statement, which may have an alias.
     pub(crate) name: String,
-    /// In its table.
+    /// Its name in the table.
     pub(crate) bare: String,
     pub(crate) data_type: DataType,
     /// Some of its values, as SQL.
     pub(crate) samples: Vec<String>,
 }
 
-/// A segment to be stored: of each column the type and the values, unless it has not got the
-/// column.
+/// A segment to be stored: the type and values of each column that it has.
 pub(crate) struct Part {
     pub(crate) columns: Vec<Option<(DataType, ArrayRef)>>,
     pub(crate) rows: usize,
     pub(crate) options: Options,
     /// Whether it is the last of a commit.
     pub(crate) commits: bool,
-}
-
-/// The tables of a seed: one, or several that share names of columns.
-pub(crate) fn generate(seed: u64) -> Database {
-    let r = &mut Random::new(seed);
-    if r.chance(45) { one_table::generate(r) } else { several_tables::generate(r) }
 }
 
 /// Stores the segments as table `t`.
@@ -155,7 +147,7 @@ fn column(schema: &Schema, batches: &[RecordBatch], at: usize, r: &mut Random) -
     Column { bare: name.clone(), name, data_type: known.data_type.clone(), samples }
 }
 
-/// Whether DataFusion brings a number to 15 digits behind the point and loses nothing.
+/// Whether a number loses nothing when DataFusion casts it to 15 digits after the point.
 fn is_short(number: &str) -> bool {
     number.trim_start_matches(['-', '0', '.']).trim_end_matches(['0', '.']).len() <= 6
 }

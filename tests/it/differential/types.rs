@@ -1,5 +1,4 @@
-//! Random types of columns: all that a store keeps, decimals of every precision and scale among
-//! them.
+//! Random column types: all that a store holds, with decimals of every precision and scale.
 
 use stylobate::model::{DataType, TimeUnit};
 
@@ -24,24 +23,24 @@ const SIMPLE: [DataType; 13] = [
 const UNITS: [TimeUnit; 4] =
     [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
 
-/// Any type; those that people have most often more often.
+/// Any type, common ones more often.
 pub(crate) fn any(r: &mut Random) -> DataType {
     match r.below(24) {
-        0..=12 => r.of_these(&SIMPLE),
+        0..=12 => r.choose(&SIMPLE),
         13 => DataType::Int64,
         14 | 15 => DataType::Float64,
         16 | 17 => DataType::Utf8,
         18..=20 => decimal(r),
         21 | 22 => timestamp(r),
-        _ => DataType::Time { unit: r.of_these(&UNITS) },
+        _ => DataType::Time { unit: r.choose(&UNITS) },
     }
 }
 
-/// Of any precision, at whose storage's borders more often, and any scale.
+/// A decimal of any precision, more often at the limits of a storage width, and any scale.
 fn decimal(r: &mut Random) -> DataType {
     let precision = match r.below(3) {
-        0 => r.of_these(&[1, 9, 10, 18, 19, 38]),
-        1 => r.of_these(&[5, 9, 12, 15]),
+        0 => r.choose(&[1, 9, 10, 18, 19, 38]),
+        1 => r.choose(&[5, 9, 12, 15]),
         _ => 1 + r.below(38) as u8,
     };
     let scale = match r.below(4) {
@@ -60,10 +59,10 @@ fn timestamp(r: &mut Random) -> DataType {
         3 => Some("Europe/Berlin"),
         _ => None,
     };
-    DataType::Timestamp { unit: r.of_these(&UNITS), zone: zone.map(Into::into) }
+    DataType::Timestamp { unit: r.choose(&UNITS), zone: zone.map(Into::into) }
 }
 
-/// A type that widens to this one, whatever the values.
+/// A type that widens to this one whatever the values are.
 pub(crate) fn narrower(r: &mut Random, wide: &DataType) -> DataType {
     let mut fitting = vec![DataType::Null];
     match wide {
@@ -96,7 +95,7 @@ pub(crate) fn narrower(r: &mut Random, wide: &DataType) -> DataType {
             fitting.extend(SIMPLE.iter().filter(widens).cloned());
         }
     }
-    r.of_these(&fitting)
+    r.choose(&fitting)
 }
 
 fn coarser(unit: TimeUnit) -> impl Iterator<Item = TimeUnit> {

@@ -1,4 +1,4 @@
-//! Random columns: shapes of data that encodings, zone maps and groupings treat differently.
+//! Random columns, in shapes that encodings, zone maps and groupings treat differently.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use stylobate::model::{DataType, TimeUnit};
 
 use super::random::{Random, mix};
 
-/// How the values of a column follow each other.
+/// How successive values of a column relate.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Constant,
@@ -34,16 +34,16 @@ enum Nulls {
     All,
 }
 
-/// A column, whatever its type.
+/// A column of any type.
 #[derive(Clone, Debug)]
 pub(crate) struct Values {
     shape: Shape,
     nulls: Nulls,
     low: i128,
     span: u128,
-    /// Numbers count in these: whole hours in microseconds, whole hundreds.
+    /// The unit of the numbers: whole hours in microseconds, whole hundreds.
     step: i128,
-    /// What is made of numbers where that may differ: kinds of text and of floats.
+    /// The variant of a type: kinds of text and of floats.
     style: u64,
     salt: u64,
 }
@@ -63,12 +63,12 @@ impl Values {
         };
         let nulls = match r.below(10) {
             0..=3 => Nulls::None,
-            4..=6 => Nulls::Some(r.of_these(&[1, 5, 30, 95])),
+            4..=6 => Nulls::Some(r.choose(&[1, 5, 30, 95])),
             7 | 8 => Nulls::Runs(1 + r.below(2000) as u64),
             _ if r.chance(30) => Nulls::All,
             _ => Nulls::Some(50),
         };
-        let (low, span) = r.of_these(&[
+        let (low, span) = r.choose(&[
             (0, 10),
             (-5, 20),
             (0, 250),
@@ -79,11 +79,11 @@ impl Values {
             (i128::from(i64::MIN), u128::from(u64::MAX)),
             (0, u128::from(u64::MAX)),
         ]);
-        let step = r.of_these(&[1, 1, 1, 10, 100, 3_600]);
+        let step = r.choose(&[1, 1, 1, 10, 100, 3_600]);
         Values { shape, nulls, low, span, step, style: r.next() % 1000, salt: r.next() }
     }
 
-    /// Values of a column that several tables have: few and small, or at the borders.
+    /// Values of a column that several tables share: few and small, or at the limits.
     pub(crate) fn few(r: &mut Random) -> Self {
         let shape = match r.below(8) {
             0 => Shape::Random,
@@ -91,7 +91,7 @@ impl Values {
             2 => Shape::Sequence(1),
             _ => Shape::Few(1 + r.below(9) as u64),
         };
-        let (low, span) = r.of_these(&[(0, 3), (-2, 5), (0, 9), (1, 40), (-1_000, 2_000)]);
+        let (low, span) = r.choose(&[(0, 3), (-2, 5), (0, 9), (1, 40), (-1_000, 2_000)]);
         Values {
             shape,
             low,
@@ -103,13 +103,13 @@ impl Values {
         }
     }
 
-    /// The same values in the column of another table, which has its own nulls and, of decimals,
-    /// digits after the point.
+    /// The same values for the column of another table, which has its own nulls, and its own scale
+    /// if it is a decimal.
     pub(crate) fn again(&self, r: &mut Random, data_type: &DataType) -> Self {
         let nulls = match r.below(8) {
             0..=2 => Nulls::None,
-            3..=6 => Nulls::Some(r.of_these(&[5, 15, 40])),
-            _ => r.of_these(&[Nulls::All, Nulls::Some(90), Nulls::Runs(3)]),
+            3..=6 => Nulls::Some(r.choose(&[5, 15, 40])),
+            _ => r.choose(&[Nulls::All, Nulls::Some(90), Nulls::Runs(3)]),
         };
         let step = match data_type {
             DataType::Decimal { scale: scale @ 1..=30, .. } if r.chance(60) => {
@@ -171,7 +171,7 @@ impl Values {
         }
     }
 
-    /// Rows from `start` on, as this type.
+    /// The rows from `start` on, in this type.
     pub(crate) fn array(
         &self,
         r: &mut Random,
@@ -179,7 +179,7 @@ impl Values {
         start: usize,
         rows: usize,
     ) -> ArrayRef {
-        // Some segments have no nulls, or nothing else.
+        // Some segments have no nulls, or only nulls.
         let other = r.below(20);
         let cell = |i: usize| {
             let i = (start + i) as u64;
@@ -229,14 +229,14 @@ impl Values {
         }
     }
 
-    /// Between 1880 and 2120, as days or ticks.
+    /// A moment between 1880 and 2120, as days or ticks.
     fn moment(&self, n: i128, data_type: &DataType) -> i128 {
         const DAYS: i128 = 88_000;
         let per_day = match data_type {
             DataType::Timestamp { unit, .. } => i128::from(unit.per_second()) * 86_400,
             _ => return n.rem_euclid(DAYS) - DAYS / 3,
         };
-        // Whole days, hours and seconds happen.
+        // Some moments are whole days, hours or seconds.
         let grain = match (self.style % 4, data_type) {
             (0, _) => per_day,
             (1, _) => per_day / 24,
@@ -291,7 +291,7 @@ fn words<T: arrow_buffer::ArrowNativeType>(
     make_array(data.add_buffer(Buffer::from_vec(values)).build().unwrap())
 }
 
-/// Numbers as a type, folded into its range.
+/// The numbers in a type, wrapped into its range.
 pub(crate) fn array(data_type: &DataType, cells: &[Option<i128>]) -> ArrayRef {
     if let Some((least, most)) = data_type.bounds() {
         let fold = |n: i128| if least < 0 { n % (most + 1) } else { n.rem_euclid(most + 1) };

@@ -1,20 +1,22 @@
-//! Random expressions that mean the same in SQLite and in SQL: integers that stay small, truths
-//! with NULL, texts.
+//! Random expressions that mean the same in SQLite and here: integers that stay small, three-valued
+//! logic, texts.
 
 use super::super::differential::random::Random;
-use super::tables::TEXTS;
 
-/// What an expression gives.
+/// The texts that values are taken from.
+pub(super) const TEXTS: [&str; 7] = ["", "a", "b", "ab", "ba", "abc", "zz"];
+
+/// The kind of an expression's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Integer,
     Text,
     Truth,
-    /// An average. It is compared, and nothing is computed from it.
+    /// An average, which is compared, but not computed with.
     Real,
 }
 
-/// Something in FROM.
+/// A relation in FROM.
 #[derive(Clone, Debug)]
 pub(super) struct Relation {
     /// The table or the common table expression.
@@ -23,13 +25,13 @@ pub(super) struct Relation {
     pub(super) columns: Vec<(String, Kind)>,
 }
 
-/// What columns can be seen in one SELECT.
+/// The columns that one SELECT can see.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     pub(super) relations: Vec<Relation>,
-    /// In what is computed of groups, the expressions that they are made by.
+    /// In expressions over groups, the grouping expressions.
     pub(super) keys: Option<Vec<(String, Kind)>>,
-    /// Whether subqueries may look at it.
+    /// Whether subqueries may read it.
     pub(super) open: bool,
 }
 
@@ -44,16 +46,16 @@ pub(super) struct Maker<'a> {
     pub(super) aliases: usize,
     /// Subqueries that may still be made.
     pub(super) subqueries: usize,
-    /// Nested subqueries.
+    /// The depth of nested subqueries.
     pub(super) nested: usize,
-    /// Whether columns are named with their tables always: where a column of the SELECT may be
-    /// called like one of a table.
+    /// Whether columns are always named with their tables, because an output column may have the
+    /// name of a table's column.
     pub(super) qualified: bool,
-    /// What a scalar subquery gives of what, for others that differ in their filter alone.
+    /// The value and source of a scalar subquery, for others that differ only in their filter.
     pub(super) twin: Option<Twin>,
 }
 
-/// A SELECT of one row without its WHERE.
+/// A SELECT of one row, without its WHERE.
 #[derive(Clone, Debug)]
 pub(super) struct Twin {
     pub(super) kind: Kind,
@@ -65,7 +67,7 @@ pub(super) struct Twin {
 const COMPARISONS: [&str; 7] = ["=", "=", "<>", "<", "<=", ">", ">="];
 
 impl Maker<'_> {
-    pub(super) fn of(&mut self, kind: Kind, depth: usize) -> String {
+    pub(super) fn expression(&mut self, kind: Kind, depth: usize) -> String {
         match kind {
             Kind::Integer => self.integer(depth),
             Kind::Text => self.text(depth),
@@ -84,7 +86,7 @@ impl Maker<'_> {
         let outer: Vec<usize> =
             (0..self.scopes.len() - 1).filter(|at| self.scopes[*at].open).collect();
         if !outer.is_empty() && self.r.chance(if self.nested > 0 { 25 } else { 0 }) {
-            let at = self.r.of_these(&outer);
+            let at = self.r.choose(&outer);
             if let Some(column) = self.column(at, kind) {
                 return column;
             }
@@ -99,23 +101,26 @@ impl Maker<'_> {
         }
     }
 
-    /// A column of a scope, by its name alone where that is enough.
+    /// A column of a scope, named without its table where that is unambiguous.
     fn column(&mut self, at: usize, kind: Kind) -> Option<String> {
         let scope = &self.scopes[at];
         if let Some(keys) = &scope.keys {
-            let fit: Vec<String> =
-                keys.iter().filter(|(_, of)| *of == kind).map(|(text, _)| text.clone()).collect();
-            return (!fit.is_empty()).then(|| self.r.of_these(&fit));
+            let fit: Vec<String> = keys
+                .iter()
+                .filter(|(_, found)| *found == kind)
+                .map(|(text, _)| text.clone())
+                .collect();
+            return (!fit.is_empty()).then(|| self.r.choose(&fit));
         }
         let mut fit = Vec::new();
         for relation in &scope.relations {
-            let columns = relation.columns.iter().filter(|(_, of)| *of == kind);
+            let columns = relation.columns.iter().filter(|(_, found)| *found == kind);
             fit.extend(columns.map(|(name, _)| (relation.alias.clone(), name.clone())));
         }
         if fit.is_empty() {
             return None;
         }
-        let (alias, name) = self.r.of_these(&fit);
+        let (alias, name) = self.r.choose(&fit);
         let seen = self
             .scopes
             .iter()
@@ -155,8 +160,8 @@ impl Maker<'_> {
             (Kind::Text, _) => format!("{}({})", self.r.pick(&["min", "max"]), self.text(1)),
             (_, 0 | 1) => "count(*)".into(),
             (_, 2) => {
-                let of = self.r.of_these(&[Kind::Integer, Kind::Text]);
-                format!("count({distinct}{})", self.of(of, 1))
+                let operand = self.r.choose(&[Kind::Integer, Kind::Text]);
+                format!("count({distinct}{})", self.expression(operand, 1))
             }
             (_, 3 | 4) => format!("sum({distinct}{})", self.integer(1)),
             (_, 5) => format!("sum(CASE WHEN {} THEN 1 ELSE 0 END)", self.truth(1)),
@@ -244,10 +249,10 @@ impl Maker<'_> {
         }
         for _ in 0..1 + self.r.below(2) {
             let when = if simple { self.integer(d) } else { self.truth(d) };
-            text += &format!(" WHEN {when} THEN {}", self.of(kind, d));
+            text += &format!(" WHEN {when} THEN {}", self.expression(kind, d));
         }
         if self.r.chance(65) {
-            text += &format!(" ELSE {}", self.of(kind, d));
+            text += &format!(" ELSE {}", self.expression(kind, d));
         }
         text + " END"
     }
@@ -258,9 +263,9 @@ impl Maker<'_> {
             0..=2 => self.comparison(Kind::Integer, d),
             3 => self.comparison(Kind::Text, d),
             4 => {
-                let of = self.r.of_these(&[Kind::Integer, Kind::Integer, Kind::Text]);
+                let operand = self.r.choose(&[Kind::Integer, Kind::Integer, Kind::Text]);
                 let not = self.r.pick(&["", "NOT "]);
-                format!("({} IS {not}NULL)", self.of(of, d))
+                format!("({} IS {not}NULL)", self.expression(operand, d))
             }
             5 => self.listed(d),
             6 => {
@@ -306,21 +311,32 @@ impl Maker<'_> {
         let op = self.r.pick(&COMPARISONS);
         let grouped = self.scopes.last().is_some_and(|scope| scope.keys.is_some());
         if grouped && kind == Kind::Integer && self.r.chance(15) {
-            return format!("({} {op} {})", self.of(Kind::Real, 0), self.of(kind, depth));
+            return format!(
+                "({} {op} {})",
+                self.expression(Kind::Real, 0),
+                self.expression(kind, depth)
+            );
         }
-        format!("({} {op} {})", self.of(kind, depth), self.of(kind, depth))
+        format!("({} {op} {})", self.expression(kind, depth), self.expression(kind, depth))
     }
 
     fn listed(&mut self, depth: usize) -> String {
-        let kind = self.r.of_these(&[Kind::Integer, Kind::Integer, Kind::Text]);
+        let kind = self.r.choose(&[Kind::Integer, Kind::Integer, Kind::Text]);
         let not = self.r.pick(&["", "NOT "]);
-        let values: Vec<String> = (0..1 + self.r.below(4))
-            .map(|_| if self.r.chance(85) { self.constant(kind) } else { self.of(kind, depth) })
-            .collect();
-        format!("({} {not}IN ({}))", self.of(kind, depth), values.join(", "))
+        let values: Vec<String> =
+            (0..1 + self.r.below(4))
+                .map(|_| {
+                    if self.r.chance(85) {
+                        self.constant(kind)
+                    } else {
+                        self.expression(kind, depth)
+                    }
+                })
+                .collect();
+        format!("({} {not}IN ({}))", self.expression(kind, depth), values.join(", "))
     }
 
-    /// Conditions with AND between them, as people write them.
+    /// Conditions joined by AND, as people write them.
     pub(super) fn conjuncts(&mut self, depth: usize) -> String {
         let one = |maker: &mut Self| match maker.r.below(12) {
             0 => {
@@ -330,7 +346,7 @@ impl Maker<'_> {
             1 | 2 if maker.may_nest() => maker.membership(),
             _ => maker.truth(depth),
         };
-        let count = self.r.of_these(&[1, 1, 1, 2, 2, 3]);
+        let count = self.r.choose(&[1, 1, 1, 2, 2, 3]);
         (0..count).map(|_| one(self)).collect::<Vec<_>>().join(" AND ")
     }
 
@@ -341,13 +357,13 @@ impl Maker<'_> {
             let query = self.inside(|maker| maker.rows(&[Kind::Integer], 1));
             return format!("({not}EXISTS ({query}))");
         }
-        let kind = self.r.of_these(&[Kind::Integer, Kind::Integer, Kind::Text]);
-        let value = self.of(kind, 1);
+        let kind = self.r.choose(&[Kind::Integer, Kind::Integer, Kind::Text]);
+        let value = self.expression(kind, 1);
         let query = self.inside(|maker| maker.rows(&[kind], 1));
         format!("({value} {not}IN ({query}))")
     }
 
-    /// A subquery that stands for a value: it has one row at most.
+    /// A scalar subquery, which has at most one row.
     fn scalar(&mut self, kind: Kind) -> String {
         let query = self.inside(|maker| maker.one_row(kind));
         format!("({query})")

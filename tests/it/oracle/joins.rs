@@ -1,4 +1,4 @@
-//! FROM: tables, derived tables and common table expressions, joined in every way.
+//! The FROM clause: tables, derived tables and common table expressions, in joins of every kind.
 
 use super::expressions::{Kind, Maker, Relation, Scope};
 
@@ -6,9 +6,9 @@ impl Maker<'_> {
     /// The clause, and what it brings into scope.
     pub(super) fn from(&mut self, depth: usize) -> (String, Vec<Relation>) {
         let count = match depth {
-            0 | 1 => self.r.of_these(&[1, 1, 1, 2]),
-            2 => self.r.of_these(&[1, 1, 2, 2, 3]),
-            _ => self.r.of_these(&[1, 1, 2, 2, 2, 3, 3, 4]),
+            0 | 1 => self.r.choose(&[1, 1, 1, 2]),
+            2 => self.r.choose(&[1, 1, 2, 2, 3]),
+            _ => self.r.choose(&[1, 1, 2, 2, 2, 3, 3, 4]),
         };
         let (text, first) = self.factor(depth);
         if count > 1 && self.r.chance(30) {
@@ -34,7 +34,7 @@ impl Maker<'_> {
         (format!(" FROM {text}"), relations)
     }
 
-    /// Tables by commas; what joins them stands in WHERE, where it stands at all.
+    /// Tables separated by commas; the join condition, if any, is in WHERE.
     fn listed_by_commas(
         &mut self,
         (text, first): (String, Relation),
@@ -61,25 +61,25 @@ impl Maker<'_> {
                 (format!("({query}) AS {alias}"), Relation { name: alias.clone(), alias, columns })
             }
             2..=4 if !self.named.is_empty() => {
-                let relation = self.r.of_these(&self.named.clone());
+                let relation = self.r.choose(&self.named.clone());
                 (format!("{} AS {alias}", relation.name), Relation { alias, ..relation })
             }
             _ => {
-                let relation = self.r.of_these(self.tables);
+                let relation = self.r.choose(self.tables);
                 (format!("{} AS {alias}", relation.name), Relation { alias, ..relation })
             }
         }
     }
 
-    /// A condition that joins the last of some relations with those before it: mostly an equality
-    /// of columns of one name.
+    /// A condition that joins the last of several relations with those before it: mostly an
+    /// equality of columns with the same name.
     fn on(&mut self, relations: &[Relation]) -> String {
         let Some((last, before)) = relations.split_last() else { return "(1 = 1)".into() };
         let mut equal = Vec::new();
         for relation in before {
             for (name, kind) in &relation.columns {
-                let fits = |(other, of): &&(String, Kind)| {
-                    of == kind && (other == name || *kind == Kind::Integer)
+                let fits = |(other, other_kind): &&(String, Kind)| {
+                    other_kind == kind && (other == name || *kind == Kind::Integer)
                 };
                 let columns = last.columns.iter().filter(fits);
                 equal.extend(columns.map(|(other, _)| {
@@ -98,9 +98,9 @@ impl Maker<'_> {
         let text = match self.r.below(10) {
             _ if weighted.is_empty() => self.truth(1),
             0 => self.truth(1),
-            1 | 2 => format!("({} AND {})", self.r.of_these(&weighted), self.truth(1)),
-            3 => format!("({} AND {})", self.r.of_these(&weighted), self.r.of_these(&weighted)),
-            _ => self.r.of_these(&weighted),
+            1 | 2 => format!("({} AND {})", self.r.choose(&weighted), self.truth(1)),
+            3 => format!("({} AND {})", self.r.choose(&weighted), self.r.choose(&weighted)),
+            _ => self.r.choose(&weighted),
         };
         self.subqueries = subqueries;
         self.scopes.pop();

@@ -1,4 +1,4 @@
-//! A smaller statement that still fails, for a person to read.
+//! Reduces a failing statement to a smaller one that still fails, for a person to read.
 
 use std::ops::ControlFlow;
 
@@ -8,10 +8,10 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::SQLiteDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-/// Statements that are tried.
+/// The most statements that are tried.
 const TRIES: usize = 1500;
 
-/// The smallest statement found of which `fails` says yes.
+/// The smallest statement found for which `fails` is true.
 pub(super) fn smaller(sql: &str, fails: &impl Fn(&str) -> bool) -> String {
     let Ok(mut parsed) = Parser::parse_sql(&SQLiteDialect {}, sql) else { return sql.to_owned() };
     let Some(mut best) = parsed.pop() else { return sql.to_owned() };
@@ -48,18 +48,18 @@ pub(super) fn smaller(sql: &str, fails: &impl Fn(&str) -> bool) -> String {
             (false, false) => break,
         }
     }
-    // What could not go at first may go now.
+    // Parts that could not be removed at first may be removable now.
     let text = best.to_string();
     if text.len() < sql.len() { smaller(&text, fails) } else { text }
 }
 
-/// Takes something away at one place, in one of several ways.
+/// Removes something at one place, in one of several ways.
 struct Cut {
     place: usize,
     way: usize,
-    /// Places met so far.
+    /// The places met so far.
     seen: usize,
-    /// Ways that there are at the place.
+    /// The number of ways at the place.
     cuts: usize,
 }
 
@@ -69,10 +69,10 @@ impl Cut {
         self.seen == self.place + 1
     }
 
-    fn choose<T: Clone>(&mut self, of: &mut T, ways: Vec<T>) {
+    fn choose<T: Clone>(&mut self, place: &mut T, ways: Vec<T>) {
         self.cuts = ways.len();
         if let Some(way) = ways.into_iter().nth(self.way) {
-            *of = way;
+            *place = way;
         }
     }
 }
@@ -81,8 +81,8 @@ fn null() -> Expr {
     Expr::Value(Value::Null.into())
 }
 
-fn number(of: &str) -> Expr {
-    Expr::Value(Value::Number(of.into(), false).into())
+fn number(digits: &str) -> Expr {
+    Expr::Value(Value::Number(digits.into(), false).into())
 }
 
 impl VisitorMut for Cut {
@@ -198,7 +198,7 @@ impl VisitorMut for Cut {
     }
 }
 
-/// What an expression is made of.
+/// The operands of an expression.
 fn parts(expr: &Expr) -> Vec<Expr> {
     match expr {
         Expr::BinaryOp { left, right, .. } => vec![(**left).clone(), (**right).clone()],

@@ -3,11 +3,11 @@
 use super::super::differential::random::Random;
 use super::expressions::{Kind, Maker, Relation, Scope, Twin};
 
-/// A query, and in what order its rows come.
+/// A query, and the order of its rows.
 #[derive(Clone, Debug)]
 pub(super) struct Statement {
     pub(super) body: String,
-    /// ORDER BY with perhaps LIMIT, or nothing.
+    /// ORDER BY, perhaps with LIMIT, or nothing.
     order: String,
 }
 
@@ -22,7 +22,7 @@ impl Statement {
 }
 
 pub(super) fn generate(r: &mut Random, tables: &[Relation]) -> Statement {
-    let subqueries = r.of_these(&[0, 1, 1, 2, 3]);
+    let subqueries = r.choose(&[0, 1, 1, 2, 3]);
     let mut maker = Maker {
         r,
         tables,
@@ -37,13 +37,7 @@ pub(super) fn generate(r: &mut Random, tables: &[Relation]) -> Statement {
     let with = maker.with();
     let kinds: Vec<Kind> = (0..1 + maker.r.below(4))
         .map(|_| {
-            maker.r.of_these(&[
-                Kind::Integer,
-                Kind::Integer,
-                Kind::Integer,
-                Kind::Text,
-                Kind::Truth,
-            ])
+            maker.r.choose(&[Kind::Integer, Kind::Integer, Kind::Integer, Kind::Text, Kind::Truth])
         })
         .collect();
     let (body, width) = match maker.r.below(20) {
@@ -64,7 +58,7 @@ impl Maker<'_> {
 
     fn with(&mut self) -> String {
         let mut parts = Vec::new();
-        let count = self.r.of_these(&[0, 0, 0, 0, 0, 1, 1, 2]);
+        let count = self.r.choose(&[0, 0, 0, 0, 0, 1, 1, 2]);
         for _ in 0..count {
             let name = self.new_alias('w');
             let (columns, query) = self.derived(2);
@@ -74,7 +68,7 @@ impl Maker<'_> {
         if parts.is_empty() { String::new() } else { format!("WITH {} ", parts.join(", ")) }
     }
 
-    /// A query whose columns have names, some of which tables have too.
+    /// A query with named columns; some names are those of tables' columns.
     pub(super) fn derived(&mut self, depth: usize) -> (Vec<(String, Kind)>, String) {
         let names = ["id", "k", "n", "s", "x", "y"];
         let first = self.r.below(names.len());
@@ -95,7 +89,7 @@ impl Maker<'_> {
         };
         self.scopes = scopes;
         self.nested = nested;
-        // The first SELECT says what the columns are called.
+        // The first SELECT names the columns.
         let mut named = query;
         for (at, (name, _)) in columns.iter().enumerate() {
             named = named.replacen(&format!(" AS c{at}⟩"), &format!(" AS {name}"), 1);
@@ -119,7 +113,7 @@ impl Maker<'_> {
         let grouped = self.r.chance(35);
         let mut tail = String::new();
         if grouped {
-            let count = self.r.of_these(&[0, 1, 1, 1, 2, 2]);
+            let count = self.r.choose(&[0, 1, 1, 1, 2, 2]);
             let keys: Vec<(String, Kind)> = (0..count).filter_map(|_| self.key()).collect();
             let texts: Vec<&str> = keys.iter().map(|(text, _)| text.as_str()).collect();
             if !keys.is_empty() {
@@ -132,9 +126,9 @@ impl Maker<'_> {
         let list: Vec<String> = kinds
             .iter()
             .enumerate()
-            .map(|(at, kind)| format!("{} AS c{at}⟩", self.of(*kind, depth.min(2))))
+            .map(|(at, kind)| format!("{} AS c{at}⟩", self.expression(*kind, depth.min(2))))
             .collect();
-        // Without keys and without an aggregate it would be no group.
+        // Without keys and without an aggregate, there would be no group.
         if grouped && tail.is_empty() && !list.iter().any(|item| has_aggregate(item)) {
             tail = " GROUP BY 1 + 0".to_owned();
         }
@@ -148,22 +142,22 @@ impl Maker<'_> {
         format!("SELECT {distinct}{}{from}{filter}{tail}", list.join(", "))
     }
 
-    /// What groups are made by: a column, or something computed from one.
+    /// A grouping key: a column, or an expression of one.
     fn key(&mut self) -> Option<(String, Kind)> {
-        let kind = self.r.of_these(&[Kind::Integer, Kind::Integer, Kind::Text]);
+        let kind = self.r.choose(&[Kind::Integer, Kind::Integer, Kind::Text]);
         let subqueries = std::mem::take(&mut self.subqueries);
         let nested = std::mem::take(&mut self.nested);
         let qualified = std::mem::replace(&mut self.qualified, true);
         let depth = usize::from(self.r.chance(30));
-        let text = self.of(kind, depth);
+        let text = self.expression(kind, depth);
         self.qualified = qualified;
         self.subqueries = subqueries;
         self.nested = nested;
-        // A constant would be the number of a column, or no key at all.
+        // A constant would be the number of a column, or not a key at all.
         text.contains('.').then_some((text, kind))
     }
 
-    /// A query that has one row at most.
+    /// A query with at most one row.
     pub(super) fn one_row(&mut self, kind: Kind) -> String {
         if let Some(twin) = self.twin.clone().filter(|twin| twin.kind == kind && self.is_free(twin))
             && self.r.chance(50)
@@ -179,7 +173,7 @@ impl Maker<'_> {
                 open: true,
             });
             let qualified = std::mem::replace(&mut self.qualified, true);
-            let mut value = self.of(kind, 1);
+            let mut value = self.expression(kind, 1);
             self.qualified = qualified;
             self.scopes.pop();
             if !has_aggregate(&value) {
@@ -191,13 +185,13 @@ impl Maker<'_> {
         }
         let filter = self.filtered(relations.clone());
         self.scopes.push(Scope { relations, keys: None, open: true });
-        let value = self.of(kind, 1);
+        let value = self.expression(kind, 1);
         self.scopes.pop();
         format!("SELECT {value}{from}{filter} ORDER BY 1 {} LIMIT 1", self.direction())
     }
 
-    /// Whether nothing that can be seen here has a name of the twin's, which may look at what was
-    /// seen elsewhere.
+    /// Whether nothing in scope has a name of the twin's, which may read columns of the scope where
+    /// it was made.
     fn is_free(&self, twin: &Twin) -> bool {
         let taken = |relation: &Relation| {
             self.scopes
@@ -212,7 +206,7 @@ impl Maker<'_> {
             && self.only_own(twin)
     }
 
-    /// Whether the twin's value names columns of the twin's table alone.
+    /// Whether the twin's value only reads columns of the twin's table.
     fn only_own(&self, twin: &Twin) -> bool {
         let own: Vec<String> =
             twin.relations.iter().map(|relation| format!("{}.", relation.alias)).collect();
@@ -235,17 +229,17 @@ impl Maker<'_> {
     fn set_operation(&mut self, kinds: &[Kind], depth: usize) -> String {
         let operation = self.r.pick(&["UNION", "UNION ALL", "INTERSECT", "EXCEPT"]);
         let (left, right) = (self.rows(kinds, depth.min(2)), self.rows(kinds, depth.min(2)));
-        // Names are those of the left side.
+        // The left side gives the names.
         format!("{left} {operation} {}", right.replace('⟩', ""))
     }
 
-    /// Windows over a table or a join, each row of which `id`s tell apart.
+    /// Windows over a table or a join, whose rows are identified by their `id`s.
     fn windowed(&mut self) -> String {
         let alias = self.new_alias('q');
         let table = self.tables[self.r.below(3)].clone();
         let scope = Relation { alias: alias.clone(), ..table.clone() };
         self.scopes.push(Scope { relations: vec![scope], keys: None, open: true });
-        let (partition, by, of) = (self.integer(1), self.integer(1), self.integer(1));
+        let (partition, by, value) = (self.integer(1), self.integer(1), self.integer(1));
         let (way, filter) = (self.direction(), self.truth(2));
         self.scopes.pop();
         let over = match self.r.below(4) {
@@ -253,7 +247,8 @@ impl Maker<'_> {
             1 => format!("(ORDER BY {by} {way})"),
             2 => format!("(PARTITION BY {partition} ORDER BY {by} {way})"),
             _ => format!(
-                "(PARTITION BY {partition} ORDER BY {by} {way}, {alias}.id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)"
+                "(PARTITION BY {partition} ORDER BY {by} {way}, {alias}.id ROWS BETWEEN 1 \
+                 PRECEDING AND CURRENT ROW)"
             ),
         };
         let total = format!("(PARTITION BY {partition} ORDER BY {by} {way}, {alias}.id)");
@@ -262,9 +257,9 @@ impl Maker<'_> {
             1 if over.contains("ORDER") && !over.contains("ROWS") => {
                 format!("{}() OVER {over}", self.r.pick(&["rank", "dense_rank"]))
             }
-            2 => format!("{}({of}) OVER {total}", self.r.pick(&["lag", "lead"])),
-            3 => format!("first_value({of}) OVER {total}"),
-            _ => format!("{}({of}) OVER {over}", self.r.pick(&["sum", "count", "min", "max"])),
+            2 => format!("{}({value}) OVER {total}", self.r.pick(&["lag", "lead"])),
+            3 => format!("first_value({value}) OVER {total}"),
+            _ => format!("{}({value}) OVER {over}", self.r.pick(&["sum", "count", "min", "max"])),
         };
         let inner = format!(
             "SELECT {alias}.id AS w0, {call} AS w1 FROM {} AS {alias} WHERE {filter}",
@@ -280,7 +275,7 @@ impl Maker<'_> {
         self.r.pick(&["ASC NULLS FIRST", "ASC NULLS LAST", "DESC NULLS FIRST", "DESC NULLS LAST"])
     }
 
-    /// By all columns, so that rows which could change places are equal.
+    /// An order by all columns, so that only equal rows could change places.
     fn order_and_limit(&mut self, width: usize) -> String {
         let first = self.r.below(width);
         let by: Vec<String> = (0..width)
@@ -295,7 +290,7 @@ impl Maker<'_> {
     }
 }
 
-/// Whether an aggregate stands in a text outside of subqueries.
+/// Whether a text has an aggregate outside of subqueries.
 fn has_aggregate(text: &str) -> bool {
     let mut depth_of_subqueries = Vec::new();
     let mut depth = 0usize;

@@ -6,12 +6,9 @@ use rusqlite::Connection;
 
 use super::super::both::Both;
 use super::super::differential::random::Random;
-use super::expressions::{Kind, Relation};
+use super::expressions::{Kind, Relation, TEXTS};
 
-/// Texts that values are taken from.
-pub(super) const TEXTS: [&str; 7] = ["", "a", "b", "ab", "ba", "abc", "zz"];
-
-/// The tables and their columns. `id` has every value once in a table.
+/// The tables and their columns. The values of `id` are unique in a table.
 const TABLES: [(&str, &[&str]); 5] = [
     ("t0", &["id", "k", "n", "s"]),
     ("t1", &["id", "k", "n", "s"]),
@@ -20,10 +17,10 @@ const TABLES: [(&str, &[&str]); 5] = [
     ("t4", &["id", "n", "v"]),
 ];
 
-/// Rows, and how they are made.
+/// Rows, and the statements that make them.
 pub(super) struct Tables {
     pub(super) relations: Vec<Relation>,
-    /// CREATE TABLE and INSERT, one commit each.
+    /// CREATE TABLE and INSERT statements, one commit each.
     pub(super) statements: Vec<String>,
 }
 
@@ -34,7 +31,7 @@ impl Tables {
             let types: Vec<String> =
                 columns.iter().map(|column| format!("{column} {}", sql_type(r, column))).collect();
             tables.statements.push(format!("CREATE TABLE {name} ({})", types.join(", ")));
-            let rows: Vec<String> = (0..r.of_these(&[0, 2, 6, 8, 10, 12, 12, 14]))
+            let rows: Vec<String> = (0..r.choose(&[0, 2, 6, 8, 10, 12, 12, 14]))
                 .map(|row| tuple(r, columns, row))
                 .collect();
             if !rows.is_empty() {
@@ -54,7 +51,7 @@ impl Tables {
         tables
     }
 
-    /// The tables in a new store, and in SQLite.
+    /// Makes the tables in a new store, and in SQLite.
     pub(super) fn store(&self, path: &Path, threads: usize) -> (Both, Connection) {
         let both = Both::open(path, threads);
         let sqlite = Connection::open_in_memory().unwrap();

@@ -1,9 +1,9 @@
 //! Files of SQLite's sqllogictest, record by record.
 
-/// Something to run.
+/// A statement or query of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Record<'a> {
-    /// Where it begins in its file, counted from 1.
+    /// The line where it begins, counted from 1.
     pub(super) line: usize,
     pub(super) sql: String,
     pub(super) kind: Kind<'a>,
@@ -11,14 +11,14 @@ pub(super) struct Record<'a> {
 
 #[derive(Clone, Debug)]
 pub(super) enum Kind<'a> {
-    /// A statement, and whether it succeeds.
+    /// A statement, and whether it should succeed.
     Statement {
         succeeds: bool,
     },
     Query(Query<'a>),
 }
 
-/// How a query's answer is written down.
+/// How the answer to a query is written in the file.
 #[derive(Clone, Debug)]
 pub(super) struct Query<'a> {
     /// For each column: `I` for integers, `R` for reals, `T` for text.
@@ -39,7 +39,7 @@ pub(super) enum Sort {
 pub(super) enum Expected<'a> {
     /// The values of all rows, one after the other.
     Values(Vec<&'a str>),
-    /// How many there are, and the MD5 of them all.
+    /// The number of values, and the MD5 of all.
     Hash(usize, &'a str),
 }
 
@@ -49,11 +49,11 @@ pub(super) struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    pub(super) fn of(text: &'a str) -> Self {
+    pub(super) fn new(text: &'a str) -> Self {
         Records { lines: text.lines().enumerate() }
     }
 
-    /// Lines up to an empty one or `----`; whether it was the latter.
+    /// The lines up to an empty one or `----`, and whether it was the latter.
     fn statement(&mut self) -> (String, bool) {
         let mut sql = String::new();
         for (_, line) in self.lines.by_ref() {
@@ -133,12 +133,15 @@ impl<'a> Iterator for Records<'a> {
 
 #[test]
 fn records_are_read_as_sqlite_reads_them() {
-    let text = "hash-threshold 8\n\n# a comment\nstatement ok\nCREATE TABLE t(\n  a INTEGER)\n\nonlyif mysql # DIV\n\
+    let text = "hash-threshold 8\n\n# a comment\nstatement ok\nCREATE TABLE t(\n  a INTEGER)\n\n\
+        onlyif mysql # DIV\n\
                 query I rowsort label-1\nSELECT 5 DIV 2\n----\n2\n\nskipif mysql # not compatible\n\
                 query IT rowsort label-1\nSELECT a,\n  b FROM t\n----\n1\nx\n\n\
-                query R\nSELECT 1\n----\n9 values hashing to 0a\n\nquery I\nSELECT a FROM t WHERE a > 1\n----\n\n\
-                onlyif sqlite\nstatement error\nSELECT\n\nonlyif mssql\nhalt\n\nhalt\n\nstatement ok\nnever\n";
-    let records: Vec<Record<'_>> = Records::of(text).collect();
+                query R\nSELECT 1\n----\n9 values hashing to 0a\n\nquery I\nSELECT a FROM t WHERE \
+                a > 1\n----\n\n\
+                onlyif sqlite\nstatement error\nSELECT\n\nonlyif mssql\nhalt\n\nhalt\n\nstatement \
+                ok\nnever\n";
+    let records: Vec<Record<'_>> = Records::new(text).collect();
     let sql: Vec<&str> = records.iter().map(|record| record.sql.as_str()).collect();
     let expected = [
         "CREATE TABLE t(\n  a INTEGER)",

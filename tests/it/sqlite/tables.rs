@@ -4,26 +4,26 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::both::Both;
 
-/// Commits that the rows of a table come in.
+/// The number of commits in which the rows of a table are stored.
 const COMMITS: usize = 5;
 
-/// What became of a statement.
+/// The outcome of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Done,
-    /// Nothing that a table of columns has: indices, triggers.
+    /// It is about something that our tables do not have: indices, triggers.
     Skipped,
     Refused(String),
 }
 
-/// A store under the statements of a file.
+/// The store in which the statements of a file run.
 pub(super) struct Tables {
     pub(super) both: Both,
-    /// Tables that were made, and how.
+    /// The tables that were created, with their statements.
     made: HashMap<String, String>,
-    /// Rows that are not stored yet, by what goes before VALUES.
+    /// Rows that are not stored yet, by the text before their VALUES.
     waiting: BTreeMap<String, Vec<String>>,
-    /// All rows of tables that were filled by such statements alone.
+    /// All rows of tables that were only filled by such statements.
     known: HashMap<String, Vec<String>>,
 }
 
@@ -32,7 +32,7 @@ impl Tables {
         Tables { both, made: HashMap::new(), waiting: BTreeMap::new(), known: HashMap::new() }
     }
 
-    /// Does what a statement says, or puts it off until somebody looks.
+    /// Runs a statement, or puts it off until a query needs it.
     pub(super) fn run(&mut self, sql: &str) -> Outcome {
         let words: Vec<String> =
             sql.split([' ', '\n', '(']).take(4).map(str::to_ascii_uppercase).collect();
@@ -62,7 +62,7 @@ impl Tables {
         }
     }
 
-    /// Tables are not dropped: they are emptied, and filled again.
+    /// Tables are not dropped. They are emptied, and filled again.
     fn empty(&mut self, sql: &str) -> Outcome {
         let name = sql.split_whitespace().nth(2).unwrap_or_default().to_owned();
         self.known.remove(&name);
@@ -78,7 +78,7 @@ impl Tables {
             .take_while(|c| *c != '(')
             .collect();
         self.known.insert(name.clone(), Vec::new());
-        // Keys are not kept to here; a FLOAT is of 8 bytes there.
+        // Keys are not enforced here; a FLOAT has 8 bytes in SQLite.
         let ours =
             sql.replace(" PRIMARY KEY", "").replace(" UNIQUE", "").replace("FLOAT", "DOUBLE");
         if self.made.get(&name) == Some(&ours) {
@@ -95,7 +95,7 @@ impl Tables {
             let table = into.split_whitespace().nth(2).unwrap_or_default();
             match self.known.get_mut(table) {
                 Some(known) => known.push(rows.to_owned()),
-                // Not all columns, or not in their order.
+                // The statement does not name all columns, or not in their order.
                 None => drop(self.known.remove(table.split('(').next().unwrap_or_default())),
             }
             self.waiting.entry(into.to_owned()).or_default().push(rows.to_owned());
@@ -120,7 +120,7 @@ impl Tables {
         self.at_once(|both| drop_rows(both.change(sql)))
     }
 
-    /// Stores the rows that wait, those of each table in several commits.
+    /// Stores the waiting rows, those of each table in several commits.
     pub(super) fn store(&mut self) -> Result<(), String> {
         for (into, rows) in std::mem::take(&mut self.waiting) {
             for some in rows.chunks(rows.len().div_ceil(COMMITS)) {

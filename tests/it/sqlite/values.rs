@@ -39,13 +39,13 @@ fn sorted(mut rows: Vec<Vec<String>>, sort: Sort) -> Vec<String> {
     values
 }
 
-/// A column by its letter: SQLite gives any value as what is asked for, and truths are the integers
-/// 0 and 1.
+/// A column in the type of its letter: SQLite gives any value as the type that is asked for, and
+/// booleans are the integers 0 and 1.
 fn column(letter: char, array: &ArrayRef) -> Vec<String> {
     let as_type = |data_type| cast(array, &data_type).unwrap();
     let some = |value: Option<String>| value.unwrap_or_else(|| "NULL".into());
     match letter {
-        // The number that a text begins with; 0 where it begins with none.
+        // The number at the beginning of a text; 0 if there is none.
         'I' if is_text(array) => {
             let number = |text: &str| {
                 let digits = text
@@ -93,7 +93,7 @@ fn text(value: &str) -> String {
     if value.is_empty() { "(empty)".into() } else { value.bytes().map(plain).collect() }
 }
 
-/// Whether values are what a file expects.
+/// Whether values are those that a file expects.
 pub(super) fn agree(values: &[String], expected: &Expected<'_>) -> bool {
     match expected {
         Expected::Values(expected) => values == expected.as_slice(),

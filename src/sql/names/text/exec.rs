@@ -1,4 +1,4 @@
-//! The scan of text: every partition takes the next chunk of all the inputs, and parses it.
+//! The scan of text: every partition takes the next chunk of any input, and parses it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,28 +19,29 @@ use datafusion::physical_plan::{
 };
 
 use super::formats::{Chunk, Chunks, TextSchema, chunks};
-use super::{Layout, Source, TextInput, lock};
+use super::inputs::{Layout, TextInput, TextSource};
 use crate::error::{Error, Result};
 use crate::ingest::sources::Input;
 use crate::model::DataType;
+use crate::sql::names::lock;
 use crate::sql::run::generate::generate;
 use crate::sql::run::runs::Runs;
 
-/// Rows of a batch.
+/// Rows in a batch.
 const BATCH_ROWS: usize = 8192;
 
-/// See above.
+/// Scans the inputs of a text table.
 pub(super) struct TextExec {
     inputs: Vec<TextInput>,
     columns: Arc<[usize]>,
-    /// Whether these are all columns of the table, so that none may be missing among them.
+    /// Whether these are all columns of the table, so that an input may not have others.
     complete: bool,
     runs: Runs<Mutex<Queue>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// What is still to be read.
+/// The chunks that are still to be read.
 struct Queue {
     inputs: VecDeque<TextInput>,
     open: Option<(Chunks, Arc<Layout>)>,
@@ -94,19 +95,19 @@ impl Queue {
                 return Ok(None);
             };
             let chunks = match source {
-                Source::Stdin(chunks) => lock(&chunks).take().ok_or_else(|| {
+                TextSource::Stdin(chunks) => lock(&chunks).take().ok_or_else(|| {
                     let what =
                         "the standard input can be read only once; ingest it into a table first";
                     Error::InvalidInput(what.into())
                 })?,
-                Source::File(path) => chunks(Input::path(path))?,
+                TextSource::File(path) => chunks(Input::path(path))?,
             };
             self.open = Some((chunks, layout));
         }
     }
 }
 
-/// The columns of a chunk in exactly the types of the plan.
+/// Parses columns of a chunk, in exactly the types of the plan.
 fn parse(
     layout: &Layout,
     chunk: &Chunk,
@@ -115,7 +116,7 @@ fn parse(
     target: &SchemaRef,
 ) -> Result<RecordBatch> {
     let places: Vec<Option<usize>> =
-        columns.iter().map(|column| layout.places.get(*column).copied().flatten()).collect();
+        columns.iter().map(|column| layout.positions.get(*column).copied().flatten()).collect();
     let there: Vec<usize> = places.iter().copied().flatten().collect();
     let batch = layout.schema.parse(chunk, &there, complete)?;
     let mut parsed = batch.columns().iter();
@@ -128,7 +129,7 @@ fn parse(
         if DataType::from_arrow(array.data_type()) != DataType::from_arrow(field.data_type()) {
             return Err(layout.schema.misfit(chunk, position));
         }
-        // Text becomes views over the same bytes.
+        // The cast makes text views, over the same bytes.
         arrays.push(
             arrow_cast::cast(array, field.data_type())
                 .map_err(|e| Error::InvalidInput(e.to_string()))?,
@@ -175,7 +176,7 @@ impl ExecutionPlan for TextExec {
         Ok(self)
     }
 
-    /// A scan that starts again from the first row (recursive queries run a plan many times).
+    /// Starts the scan again from the first row, as recursive queries run a plan many times.
     fn reset_state(self: Arc<Self>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let partitions = self.properties.partitioning.partition_count();
         let (columns, schema) = (self.columns.to_vec(), self.schema());

@@ -1,5 +1,5 @@
-//! CSV and JSON under one face: an input is cut into chunks, its first ones tell the columns, and
-//! any thread parses a chunk.
+//! CSV and JSON behind one interface: an input is cut into chunks, the first ones tell the columns,
+//! and any thread parses a chunk.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
 
-use super::lock;
 use crate::error::{Error, Result};
 use crate::ingest::sources::json::{
     self, JsonChunk, JsonChunks, JsonColumn, JsonOptions, JsonSchema,
@@ -17,6 +16,7 @@ use crate::ingest::sources::{
     parse_columns,
 };
 use crate::model::DataType;
+use crate::sql::names::lock;
 
 /// Names and types of columns, in order.
 pub(super) type Columns = Vec<(Arc<str>, DataType)>;
@@ -43,19 +43,19 @@ impl Chunk {
     }
 }
 
-/// Chunks in order; the first ones may have been read already.
+/// The chunks of an input, in order. The first ones may have been read already.
 pub(super) struct Chunks {
     ready: VecDeque<Chunk>,
-    rest: Rest,
+    unread: Reader,
 }
 
-enum Rest {
+enum Reader {
     Csv(CsvChunks),
     Json(Box<JsonChunks>),
 }
 
 impl Chunks {
-    /// The first chunk, before it is taken.
+    /// Peeks at a chunk that was read already.
     pub(super) fn first(&self) -> Option<&Chunk> {
         self.ready.front()
     }
@@ -65,47 +65,49 @@ impl Iterator for Chunks {
     type Item = Result<Chunk>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.ready.pop_front().map(Ok).or_else(|| match &mut self.rest {
-            Rest::Csv(rest) => Some(rest.next()?.map(Chunk::Csv)),
-            Rest::Json(rest) => Some(rest.next()?.map(Chunk::Json)),
+        self.ready.pop_front().map(Ok).or_else(|| match &mut self.unread {
+            Reader::Csv(unread) => Some(unread.next()?.map(Chunk::Csv)),
+            Reader::Json(unread) => Some(unread.next()?.map(Chunk::Json)),
         })
     }
 }
 
-/// The chunks of an input from its first row on.
+/// All chunks of an input.
 pub(super) fn chunks(input: Input) -> Result<Chunks> {
     Ok(start(input.open()?, &[])?.0)
 }
 
-/// All that is needed to parse chunks of one input.
+/// All that is needed to parse the chunks of an input.
 #[derive(Clone)]
 pub(super) enum TextSchema {
     Csv(CsvSchema),
     Json(JsonSchema),
 }
 
-/// The chunks of an input, and how they are to be read in a table that has columns already.
+/// The chunks of an input, and the options to parse them with, given the columns that a table has
+/// already.
 fn start(opened: Opened, prior: &[(Arc<str>, DataType)]) -> Result<(Chunks, CsvOptions)> {
     let mut options = CsvOptions::for_format(opened.format);
     options.prior =
         prior.iter().map(|(name, data_type)| (name.to_string(), data_type.clone())).collect();
-    let rest = match opened.format {
+    let unread = match opened.format {
         Format::Csv | Format::Tsv => {
-            Rest::Csv(CsvChunks::new(&opened.name, opened.bytes, &options))
+            Reader::Csv(CsvChunks::new(&opened.name, opened.bytes, &options))
         }
-        Format::Json => Rest::Json(Box::new(JsonChunks::new(&opened.name, opened.bytes))),
+        Format::Json => Reader::Json(Box::new(JsonChunks::new(&opened.name, opened.bytes))),
         Format::Arrow | Format::Parquet => {
             let name = opened.name.display();
             return Err(Error::Unsupported(format!(
-                "{name} is neither CSV, TSV nor JSON; give it the name of what it is (.arrow, .parquet), or ingest it first"
+                "{name} is neither CSV, TSV nor JSON; give it the extension of its format \
+                 (.arrow, .parquet), or ingest it first"
             )));
         }
     };
-    Ok((Chunks { ready: VecDeque::new(), rest }, options))
+    Ok((Chunks { ready: VecDeque::new(), unread }, options))
 }
 
-/// The chunks of an input, and what the first says of names and types; `None` for an input without
-/// a row, where the columns are known.
+/// The chunks of an input, and the names and types of columns by its first chunk; `None` for an
+/// input without rows if there are columns already.
 pub(super) fn sample(input: Input, prior: &Columns) -> Result<Option<(Chunks, TextSchema)>> {
     let opened = input.open()?;
     let name = opened.name.clone();
@@ -114,15 +116,15 @@ pub(super) fn sample(input: Input, prior: &Columns) -> Result<Option<(Chunks, Te
     if first.is_none() && !prior.is_empty() {
         return Ok(None);
     }
-    let schema = match (&first, &chunks.rest) {
+    let schema = match (&first, &chunks.unread) {
         (Some(Chunk::Json(first)), _) => {
             TextSchema::Json(json::infer(&name, &JsonOptions::from(&options), Some(first))?)
         }
         (Some(Chunk::Csv(first)), _) => TextSchema::Csv(infer(&name, &options, Some(first))?),
-        (None, Rest::Json(_)) => {
+        (None, Reader::Json(_)) => {
             TextSchema::Json(json::infer(&name, &JsonOptions::from(&options), None)?)
         }
-        (None, Rest::Csv(_)) => TextSchema::Csv(infer(&name, &options, None)?),
+        (None, Reader::Csv(_)) => TextSchema::Csv(infer(&name, &options, None)?),
     };
     chunks.ready.extend(first);
     Ok(Some((chunks, schema)))
@@ -140,7 +142,7 @@ impl TextSchema {
         }
     }
 
-    /// Sets the type of the column at a position, from which its values may not differ.
+    /// Fixes the type of the values of a column, by its position.
     pub(super) fn set_type(&mut self, at: usize, data_type: &DataType) {
         let place = match self {
             TextSchema::Csv(csv) => csv.columns.get_mut(at).map(|column| &mut column.data_type),
@@ -151,7 +153,7 @@ impl TextSchema {
         }
     }
 
-    /// What was taken for granted.
+    /// What was guessed.
     pub(super) fn guesses(&self) -> Vec<String> {
         match self {
             TextSchema::Csv(csv) => csv.guesses.iter().map(ToString::to_string).collect(),
@@ -159,8 +161,8 @@ impl TextSchema {
         }
     }
 
-    /// The columns of a chunk at these positions. Where they are to be `complete`, there must be no
-    /// others.
+    /// Parses the columns of a chunk at these positions. If they are to be `complete`, the chunk
+    /// may have no others.
     pub(super) fn parse(
         &self,
         chunk: &Chunk,
@@ -184,8 +186,8 @@ impl TextSchema {
         }
     }
 
-    /// The value that does not have the type which the first rows had, found by insisting on that
-    /// type.
+    /// The error that names the value which does not have the type of the first rows. Parsing with
+    /// that type fixed finds it.
     pub(super) fn misfit(&self, chunk: &Chunk, position: usize) -> Error {
         let mut strict = self.clone();
         strict.fix(position);
@@ -194,10 +196,10 @@ impl TextSchema {
             Chunk::Json(chunk) => chunk.line,
         };
         let hint =
-            "; its first rows decided the type, and ingesting it into a table takes in all of them";
+            "; its first rows decided the type, while an ingest into a table would use all of them";
         match strict.parse(chunk, &[position], false) {
             Err(Error::InvalidInput(what)) => {
-                // A query takes no such option.
+                // Queries have no such option.
                 let what = what.split("; --schema").next().unwrap_or_default();
                 Error::InvalidInput(format!("{what}{hint}"))
             }
@@ -212,7 +214,7 @@ impl TextSchema {
         }
     }
 
-    /// Insists on the type of a column.
+    /// Makes values of another type in a column an error.
     fn fix(&mut self, position: usize) {
         let fixed = match self {
             TextSchema::Csv(csv) => csv.columns.get_mut(position).map(|column| &mut column.fixed),
@@ -225,22 +227,22 @@ impl TextSchema {
         }
     }
 
-    /// Parses chunks on all threads, and gives each column the type that all its values have in
-    /// common. Keys of JSON that come late become columns, in the order in which they come.
+    /// Parses chunks on all threads, and gives each column the type that fits all its values. JSON
+    /// keys that first appear later become columns, in the order of their appearance.
     pub(super) fn widen_over(
         &mut self,
         chunks: impl Iterator<Item = Result<Chunk>> + Send,
         threads: usize,
     ) -> Result<()> {
         let chunks = Mutex::new(chunks);
-        let worker = || -> Result<Found> {
-            let mut found = Found { types: self.types(), late: HashMap::new() };
+        let worker = || -> Result<FoundTypes> {
+            let mut found = FoundTypes { types: self.types(), late: HashMap::new() };
             loop {
                 let Some(chunk) = lock(&chunks).next().transpose()? else { return Ok(found) };
                 found.add(&self.parse_all(&chunk)?, chunk.number())?;
             }
         };
-        let found: Vec<Result<Found>> = std::thread::scope(|scope| {
+        let found: Vec<Result<FoundTypes>> = std::thread::scope(|scope| {
             let workers: Vec<_> = (1..threads.max(1)).map(|_| scope.spawn(worker)).collect();
             let own = worker();
             let others = workers
@@ -248,19 +250,19 @@ impl TextSchema {
                 .map(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             std::iter::once(own).chain(others).collect()
         });
-        let mut all = Found { types: self.types(), late: HashMap::new() };
+        let mut all = FoundTypes { types: self.types(), late: HashMap::new() };
         for found in found {
             all.join(found?, &self.columns())?;
         }
-        self.take_over(all);
+        self.apply(all);
         Ok(())
     }
 
-    /// The same with one chunk alone.
+    /// Widens the types by one chunk.
     pub(super) fn widen_by(&mut self, chunk: &Chunk) -> Result<()> {
-        let mut found = Found { types: self.types(), late: HashMap::new() };
+        let mut found = FoundTypes { types: self.types(), late: HashMap::new() };
         found.add(&self.parse_all(chunk)?, chunk.number())?;
-        self.take_over(found);
+        self.apply(found);
         Ok(())
     }
 
@@ -268,7 +270,7 @@ impl TextSchema {
         self.columns().into_iter().map(|(_, data_type)| data_type).collect()
     }
 
-    fn take_over(&mut self, all: Found) {
+    fn apply(&mut self, all: FoundTypes) {
         for (at, data_type) in all.types.iter().enumerate() {
             self.set_type(at, data_type);
         }
@@ -282,15 +284,15 @@ impl TextSchema {
     }
 }
 
-/// What the values of some chunks are.
-struct Found {
-    /// Of the columns that are known.
+/// The types that were found in some chunks.
+struct FoundTypes {
+    /// The types of the known columns.
     types: Vec<DataType>,
-    /// Columns that are not, with the chunk that brings them first and their place in it.
+    /// New columns, each with the chunk in which it appears first and its place there.
     late: HashMap<Arc<str>, ((u64, usize), DataType)>,
 }
 
-impl Found {
+impl FoundTypes {
     fn add(&mut self, batch: &RecordBatch, chunk: u64) -> Result<()> {
         for (at, field) in batch.schema_ref().fields().iter().enumerate() {
             let parsed = DataType::from_arrow(field.data_type()).unwrap_or(DataType::Null);
@@ -308,7 +310,7 @@ impl Found {
         Ok(())
     }
 
-    fn join(&mut self, other: Found, columns: &Columns) -> Result<()> {
+    fn join(&mut self, other: FoundTypes, columns: &Columns) -> Result<()> {
         for ((known, found), (name, _)) in self.types.iter_mut().zip(&other.types).zip(columns) {
             *known = join(known, found, name)?;
         }
@@ -319,7 +321,7 @@ impl Found {
     }
 }
 
-/// The type that holds both.
+/// The type that can hold the values of both.
 pub(super) fn join(a: &DataType, b: &DataType, name: &str) -> Result<DataType> {
     a.join(b).ok_or_else(|| {
         Error::InvalidInput(format!(
@@ -328,13 +330,13 @@ pub(super) fn join(a: &DataType, b: &DataType, name: &str) -> Result<DataType> {
     })
 }
 
-/// Whether a file of this path is compressed, by its name.
-pub(super) fn is_packed(path: &Path) -> bool {
-    let packed = ["gz", "gzip", "zst", "zstd", "bz2", "lz4"];
-    path.extension().is_some_and(|end| packed.iter().any(|known| end.eq_ignore_ascii_case(known)))
+/// Whether a file is compressed, by its extension.
+pub(super) fn is_compressed(path: &Path) -> bool {
+    let endings = ["gz", "gzip", "zst", "zstd", "bz2", "lz4"];
+    path.extension().is_some_and(|end| endings.iter().any(|known| end.eq_ignore_ascii_case(known)))
 }
 
 #[cold]
 fn changed() -> Error {
-    Error::InvalidInput("an input has become another kind of file while it was read".into())
+    Error::InvalidInput("the kind of an input file has changed while it was read".into())
 }

@@ -7,9 +7,8 @@ use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::expr::{AggregateFunction as Call, Case};
 use datafusion::logical_expr::{Expr, LogicalPlan, logical_plan};
 
-use super::Refusal;
 use super::expression::Compiler;
-use super::source::{Source, without_alias};
+use super::source::{Input, Refusal, without_alias};
 use crate::expr::Expression;
 use crate::query::{Aggregate, AggregateFunction, Fragment, Output};
 use crate::sql::run::node::FragmentNode;
@@ -28,8 +27,8 @@ pub(super) fn lower(
     if fields.len() != group.len() + called.len() || fields.is_empty() {
         return Err("an unusual schema".into());
     }
-    let source = Source::of(&aggregate.input)?;
-    let mut compiler = Compiler::new(&source, props);
+    let input = Input::new(&aggregate.input)?;
+    let mut compiler = Compiler::new(&input, props);
     let conditions = compiler.conditions()?;
     let keys = group.iter().map(|key| self::key(&mut compiler, key)).collect::<Result<_, _>>()?;
     let aggregates = called.iter().zip(fields.iter().skip(group.len()));
@@ -42,7 +41,7 @@ pub(super) fn lower(
         output: Output::Aggregate { keys, aggregates },
         schema: Arc::clone(aggregate.schema.inner()),
     };
-    Ok(FragmentNode::new(fragment, &source.table, plan.clone(), Vec::new()))
+    Ok(FragmentNode::new(fragment, &input.table, plan.clone(), Vec::new()))
 }
 
 fn key(compiler: &mut Compiler<'_>, key: &Expr) -> Result<Expression, Refusal> {
@@ -62,7 +61,7 @@ pub(super) fn is_comparable(data_type: &DataType) -> bool {
         )
 }
 
-/// What min() and max() take here.
+/// The types of which fragments compute min() and max().
 fn is_ordered(data_type: &DataType) -> bool {
     use DataType as T;
     data_type.is_integer()
@@ -102,7 +101,7 @@ fn call(compiler: &mut Compiler<'_>, call: &Expr, field: &Field) -> Result<Aggre
         "var_pop" => AggregateFunction::Variance { sample: false },
         "stddev" => AggregateFunction::Deviation { sample: true },
         "stddev_pop" => AggregateFunction::Deviation { sample: false },
-        // Counted exactly, it is as approximate as anybody may wish.
+        // An exact count is a valid approximation.
         "approx_distinct" => AggregateFunction::Count,
         other => return Err(format!("the aggregate {other}")),
     };
@@ -118,12 +117,12 @@ fn call(compiler: &mut Compiler<'_>, call: &Expr, field: &Field) -> Result<Aggre
         check_argument(function, name, &input.data_type, distinct)?;
     }
     let filter = params.filter.as_deref().map(|filter| compiler.expression(filter)).transpose()?;
-    // The least of the distinct values is the least of all.
+    // The minimum of the distinct values is the minimum of all.
     let distinct = distinct && function == AggregateFunction::Count;
     let text = text(name, params.distinct && distinct, input.as_ref(), filter.as_ref());
     let (input, filter) = match params.filter.as_deref().filter(|_| distinct) {
-        // What the filter leaves out is null, and null is not counted.
-        Some(filter) => (Some(compiler.expression(&kept(filter, argument))?), None),
+        // Values that the filter rejects become null, and null is not counted.
+        Some(filter) => (Some(compiler.expression(&if_passes(filter, argument))?), None),
         None => (input, filter),
     };
     Ok(Aggregate {
@@ -137,7 +136,7 @@ fn call(compiler: &mut Compiler<'_>, call: &Expr, field: &Field) -> Result<Aggre
 }
 
 /// `argument` where `filter` holds, else null.
-fn kept(filter: &Expr, argument: &Expr) -> Expr {
+fn if_passes(filter: &Expr, argument: &Expr) -> Expr {
     let when = (Box::new(filter.clone()), Box::new(without_alias(argument).clone()));
     Expr::Case(Case { expr: None, when_then_expr: vec![when], else_expr: None })
 }

@@ -1,4 +1,4 @@
-//! Expressions over a table's columns, compiled: whole trees as one function over Arrow arrays.
+//! Compiles expressions over a table's columns: whole trees become one function over Arrow arrays.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,8 +16,7 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::physical_expr::create_physical_expr;
 use datafusion::scalar::ScalarValue;
 
-use super::Refusal;
-use super::source::Source;
+use super::source::{Input, Refusal};
 use super::traits::traits;
 use crate::expr::{Choice, DatePart, Expression, Function, Part, Traits};
 use crate::model::Column;
@@ -25,30 +24,31 @@ use crate::query::Condition;
 use crate::sql::convert::{Compiled, from_datafusion, to_arithmetic, to_predicate};
 use crate::sql::walks::{rewrite_down, rewrite_up};
 
-/// A choice between more values is none.
-const MAX_CHOICE: usize = 256;
+/// The most values of a choice.
+const MAX_CHOICES: usize = 256;
 
 /// Expressions of one fragment. Equal ones are compiled once and share their function.
 pub(super) struct Compiler<'a> {
-    source: &'a Source,
+    source: &'a Input,
     props: &'a ExecutionProps,
-    /// The columns that expressions read so far, by position in the table.
+    /// The columns that expressions have read so far, by position in the table.
     positions: Vec<usize>,
     known: HashMap<Expr, Expression>,
 }
 
 impl<'a> Compiler<'a> {
-    pub(super) fn new(source: &'a Source, props: &'a ExecutionProps) -> Self {
+    pub(super) fn new(source: &'a Input, props: &'a ExecutionProps) -> Self {
         Compiler { source, props, positions: Vec::new(), known: HashMap::new() }
     }
 
-    /// The columns that all expressions so far read; they name them by position here.
+    /// The columns that all expressions so far read. Expressions refer to them by their position
+    /// here.
     pub(super) fn columns(&self) -> Vec<Column> {
         let all = self.source.table.snapshot().schema().columns();
         self.positions.iter().filter_map(|position| all.get(*position).cloned()).collect()
     }
 
-    /// The source's conditions.
+    /// Compiles the conditions of the input.
     pub(super) fn conditions(&mut self) -> Result<Vec<Condition>, Refusal> {
         let schema = self.source.table.snapshot().schema();
         let condition = |compiler: &mut Self, expr: &Expr| {
@@ -61,12 +61,12 @@ impl<'a> Compiler<'a> {
         self.source.conditions.iter().map(|expr| condition(self, expr)).collect()
     }
 
-    /// An expression over what the candidate sees.
+    /// Compiles an expression over the columns that the candidate sees.
     pub(super) fn expression(&mut self, expr: &Expr) -> Result<Expression, Refusal> {
         self.compile(&self.source.resolve(expr)?)
     }
 
-    /// An expression over the table's columns.
+    /// Compiles an expression over the table's columns.
     fn compile(&mut self, expr: &Expr) -> Result<Expression, Refusal> {
         if let Some(known) = self.known.get(expr) {
             return Ok(known.clone());
@@ -105,7 +105,8 @@ impl<'a> Compiler<'a> {
         Ok(Expression { inputs, function: Some(function), data_type, traits, choice, text })
     }
 
-    /// Our own form of a part of a date, if the expression is one, with the column that it is of.
+    /// Our own implementation of a part of a date, if the expression is one, with the name of its
+    /// column.
     fn date_part(&self, expr: &Expr) -> Option<(&'a str, Arc<dyn Function>)> {
         let (part, name) = match expr {
             Expr::ScalarFunction(call) if call.func.name() == "date_part" => {
@@ -122,7 +123,7 @@ impl<'a> Compiler<'a> {
         };
         let field = self.source.table.schema().field_with_name(&name.name).ok()?;
         let positions = self.positions_of(expr).ok()?;
-        let compiled = self.plain(expr, &positions).ok()?;
+        let compiled = self.compile_whole(expr, &positions).ok()?;
         if !matches!(compiled.data_type(), DataType::Int32 | DataType::Date32) {
             return None;
         }
@@ -130,7 +131,7 @@ impl<'a> Compiler<'a> {
         Some((field.name(), Arc::new(own)))
     }
 
-    /// The choice that a CASE is whose branches are literals.
+    /// A CASE whose branches are literals, as a choice between values.
     fn choice(&self, expr: &Expr, positions: &[usize], inputs: &[usize]) -> Option<Arc<Choice>> {
         let Expr::Case(case) = expr else { return None };
         let mut literals = Vec::new();
@@ -148,7 +149,8 @@ impl<'a> Compiler<'a> {
                 values.push(value.clone());
             }
         }
-        if values.len() > MAX_CHOICE || values.iter().any(|value| value.data_type().is_floating()) {
+        if values.len() > MAX_CHOICES || values.iter().any(|value| value.data_type().is_floating())
+        {
             return None;
         }
         let compile = |values: &[ScalarValue]| {
@@ -197,7 +199,7 @@ impl<'a> Compiler<'a> {
         Ok(positions)
     }
 
-    /// How EXPLAIN shows an expression; no two of a fragment look the same.
+    /// The text of an expression in EXPLAIN; no two expressions of a fragment have the same.
     fn text(&self, expr: &Expr) -> String {
         let short = text(expr);
         if self.known.values().any(|known| *known.text == *short) {
@@ -207,14 +209,15 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// An expression as a function, with our own form of the parts of dates in it.
+    /// Compiles an expression as a function, with our own implementation of the parts of dates in
+    /// it.
     fn function(&self, expr: &Expr, positions: &[usize]) -> Result<Compiled, DataFusionError> {
         let mut parts: Vec<(Expr, usize, Arc<dyn Function>)> = Vec::new();
         let outer = rewrite_down(expr.clone(), |node| {
             let known = parts.iter().position(|(part, ..)| *part == node);
             let at = match known {
                 Some(at) => at,
-                // A cast may fail where nobody asks for it.
+                // A cast may fail for rows in which it is not needed.
                 None if node == *expr || !matches!(node, Expr::ScalarFunction(_)) => {
                     return Ok(Transformed::no(node));
                 }
@@ -234,23 +237,23 @@ impl<'a> Compiler<'a> {
             Ok(Transformed::new(part, true, TreeNodeRecursion::Jump))
         })?;
         if parts.is_empty() {
-            return self.plain(expr, positions);
+            return self.compile_whole(expr, positions);
         }
-        // Null also where there is a date, but one that no calendar has.
+        // The part is null for a date that no calendar has, too.
         let more = (0..parts.len())
             .map(|at| (None, Arc::new(Field::new(part_name(at), DataType::Int32, true))));
         let more = more.collect();
-        let compiled = self.over(&outer.data, positions, more)?;
+        let compiled = self.compile_over(&outer.data, positions, more)?;
         Ok(compiled.with_parts(parts.into_iter().map(|(_, input, part)| (input, part)).collect()))
     }
 
-    /// An expression as it is.
-    fn plain(&self, expr: &Expr, positions: &[usize]) -> Result<Compiled, DataFusionError> {
-        self.over(expr, positions, Vec::new())
+    /// Compiles an expression as it is.
+    fn compile_whole(&self, expr: &Expr, positions: &[usize]) -> Result<Compiled, DataFusionError> {
+        self.compile_over(expr, positions, Vec::new())
     }
 
-    /// An expression over columns of the table and some more.
-    fn over(
+    /// Compiles an expression over columns of the table and `more` columns.
+    fn compile_over(
         &self,
         expr: &Expr,
         positions: &[usize],
@@ -265,7 +268,7 @@ impl<'a> Compiler<'a> {
         Compiled::new(physical, schema.inner())
     }
 
-    /// Where a column of the table is among those that the fragment reads.
+    /// The position of a table's column among those that the fragment reads.
     fn input(&mut self, position: usize) -> usize {
         self.positions.iter().position(|known| *known == position).unwrap_or_else(|| {
             self.positions.push(position);
@@ -274,7 +277,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// No column of a table that is read beside it has this name.
+/// A name that no column of a table has.
 fn part_name(at: usize) -> String {
     format!("\0part {at}")
 }
@@ -283,12 +286,12 @@ fn literal(expr: &Expr) -> Option<ScalarValue> {
     if let Expr::Literal(value, _) = expr { Some(value.clone()) } else { None }
 }
 
-/// As people write it: names without the table's, literals without their types.
+/// The text as people write it: names without the table's, literals without their types.
 fn text(expr: &Expr) -> String {
     let plain = rewrite_up(expr.clone(), |expr| {
         Ok(match expr {
             Expr::Column(name) => Transformed::yes(Expr::Column(Name::new_unqualified(name.name))),
-            // Displayed as a name, a literal shows without its type.
+            // As a name, a literal is displayed without its type.
             Expr::Literal(value, _) => {
                 let shown = match value.try_as_str() {
                     Some(Some(text)) => format!("'{text}'"),

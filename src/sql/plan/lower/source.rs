@@ -1,4 +1,4 @@
-//! What lies under a candidate: one scan of a stored table, below projections, filters and aliases.
+//! The input of a candidate: one scan of a stored table, below projections, filters and aliases.
 
 use std::sync::Arc;
 
@@ -8,59 +8,61 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, Projection, TableScan, Volatility};
 
-use super::Refusal;
 use crate::sql::run::provider::store_provider;
 use crate::sql::run::table::StoreTable;
 use crate::sql::walks::{rewrite_down, rewrite_up};
 
-/// Plan nodes between a candidate and its scan that are looked through.
+/// Why a candidate is not taken, for EXPLAIN.
+pub(super) type Refusal = String;
+
+/// The most plan nodes between a candidate and its scan.
 const MAX_DEPTH: usize = 64;
-/// Nodes of an expression once projections are inlined: twice the sum of twice the sum of … ends
-/// somewhere.
+/// The most nodes of an expression after projections are inlined: sums of sums double in size at
+/// each level.
 const MAX_NODES: usize = 4096;
 
 /// The rows that a candidate sees, in terms of the columns of one table.
-pub(super) struct Source {
+pub(super) struct Input {
     pub(super) table: Arc<StoreTable>,
-    /// The name with which expressions qualify the table's columns.
+    /// The name by which expressions qualify the table's columns.
     pub(super) relation: TableReference,
-    /// What must hold of a row, in the order in which it would be asked.
+    /// The conditions on a row, in the order in which they would be tested.
     pub(super) conditions: Vec<Expr>,
     /// The columns that the candidate sees, as functions of the table's.
     outputs: Vec<Expr>,
-    /// Their names.
+    /// The names of these columns.
     schema: DFSchemaRef,
 }
 
-impl Source {
-    /// What gives `plan`'s rows.
-    pub(super) fn of(plan: &LogicalPlan) -> Result<Source, Refusal> {
+impl Input {
+    /// The table, columns and conditions that give the rows of `plan`.
+    pub(super) fn new(plan: &LogicalPlan) -> Result<Input, Refusal> {
         let mut chain = Vec::new();
-        let mut at = plan;
-        let mut source = loop {
+        let mut node = plan;
+        let mut input = loop {
             if chain.len() > MAX_DEPTH {
                 return Err("nested too deeply".into());
             }
-            let below = match at {
-                LogicalPlan::TableScan(scan) => break Source::scan(scan)?,
+            let below = match node {
+                LogicalPlan::TableScan(scan) => break Input::scan(scan)?,
                 LogicalPlan::Projection(projection) => &projection.input,
                 LogicalPlan::Filter(filter) => &filter.input,
                 LogicalPlan::SubqueryAlias(alias) => &alias.input,
                 other => return Err(format!("over {}", kind(other))),
             };
-            chain.push(at);
-            at = below;
+            chain.push(node);
+            node = below;
         };
         for node in chain.into_iter().rev() {
-            source.stack(node)?;
+            input.stack(node)?;
         }
-        if let LogicalPlan::TableScan(scan) = at {
-            source.add_pushed_down(scan)?;
+        if let LogicalPlan::TableScan(scan) = node {
+            input.add_pushed_down(scan)?;
         }
-        Ok(source)
+        Ok(input)
     }
 
-    fn scan(scan: &TableScan) -> Result<Source, Refusal> {
+    fn scan(scan: &TableScan) -> Result<Input, Refusal> {
         let Some(provider) = store_provider(scan) else {
             return Err("not a table of the store".into());
         };
@@ -69,7 +71,7 @@ impl Source {
         }
         let schema = Arc::clone(&scan.projected_schema);
         let column = |field: &Arc<_>| table_column(&scan.table_name, field);
-        Ok(Source {
+        Ok(Input {
             table: Arc::clone(&provider.table),
             relation: scan.table_name.clone(),
             conditions: Vec::new(),
@@ -78,7 +80,7 @@ impl Source {
         })
     }
 
-    /// The source with one node more on top.
+    /// Adds one node on top.
     fn stack(&mut self, node: &LogicalPlan) -> Result<(), Refusal> {
         match node {
             LogicalPlan::Projection(Projection { expr, schema, .. }) => {
@@ -103,8 +105,8 @@ impl Source {
         }
     }
 
-    /// The filters that the scan itself has. A filter above repeats them, since the table promises
-    /// only to try.
+    /// Adds the filters that the scan itself has. A filter above repeats them, since tables apply
+    /// pushed-down filters only as far as they can.
     fn add_pushed_down(&mut self, scan: &TableScan) -> Result<(), Refusal> {
         for filter in &scan.filters {
             let filter = without_aliases(filter)?;
@@ -114,13 +116,13 @@ impl Source {
         Ok(())
     }
 
-    /// An expression over what the candidate sees as one over the table's columns, if it is of a
-    /// kind that can be evaluated a row at a time, any number of times.
+    /// Translates an expression over the columns that the candidate sees into one over the table's
+    /// columns, if it can be evaluated row by row, any number of times.
     pub(super) fn resolve(&self, expr: &Expr) -> Result<Expr, Refusal> {
         let replace = |expr: Expr| match &expr {
             Expr::Column(column) => {
-                let at = self.schema.index_of_column(column)?;
-                let output = self.outputs.get(at).cloned();
+                let position = self.schema.index_of_column(column)?;
+                let output = self.outputs.get(position).cloned();
                 let output = output
                     .ok_or_else(|| DataFusionError::Internal(format!("no column {column}")))?;
                 Ok(Transformed::new(output, true, TreeNodeRecursion::Jump))
@@ -146,7 +148,7 @@ impl Source {
     }
 }
 
-/// What an alias stands for.
+/// The expression below any aliases.
 pub(super) fn without_alias(mut expr: &Expr) -> &Expr {
     while let Expr::Alias(alias) = expr {
         expr = &alias.expr;

@@ -1,4 +1,4 @@
-//! Which plans become fragments, with what in them, and which do not, and why.
+//! Which plans become fragments, with what content, and why others do not.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::sql::Session;
 use crate::sql::store_tests::Both;
 use crate::sql::tests::rows;
 
-/// The line of the physical plan that a fragment shows.
+/// The line of the physical plan that shows a fragment.
 fn fragment(both: &Both, sql: &str) -> String {
     let plan = both.explain(&format!("EXPLAIN {sql}"));
     let physical = plan.split("physical_plan").nth(1).unwrap_or_default();
@@ -34,26 +34,32 @@ fn aggregates_become_fragments() {
         ),
         (
             "SELECT count(*) FILTER (WHERE id > 5) FROM t WHERE flag AND word LIKE 'blue%'",
-            "table=t, aggregates=[count(*) FILTER (WHERE id > 5)], filter=[flag, word LIKE 'blue%']",
+            "table=t, aggregates=[count(*) FILTER (WHERE id > 5)], filter=[flag, word LIKE \
+             'blue%']",
         ),
         (
-            "SELECT y, sum(z) FROM (SELECT date_part('year', at) AS y, id + 1 AS z FROM t) WHERE z > 10 GROUP BY y",
-            "table=t, group=[date_part('year', at)], aggregates=[sum(id + 1)], filter=[id + 1 > 10]",
+            "SELECT y, sum(z) FROM (SELECT date_part('year', at) AS y, id + 1 AS z FROM t) WHERE \
+             z > 10 GROUP BY y",
+            "table=t, group=[date_part('year', at)], aggregates=[sum(id + 1)], filter=[id + 1 > \
+             10]",
         ),
         (
-            "SELECT word, count(DISTINCT id), count(DISTINCT small) FILTER (WHERE flag), stddev(id), count(*) FROM t GROUP BY 1",
-            "table=t, group=[word], aggregates=[count(DISTINCT id), count(DISTINCT small) FILTER (WHERE flag), \
-             stddev(CAST(id AS Float64)), count(*)]",
+            "SELECT word, count(DISTINCT id), count(DISTINCT small) FILTER (WHERE flag), \
+             stddev(id), count(*) FROM t GROUP BY 1",
+            "table=t, group=[word], aggregates=[count(DISTINCT id), count(DISTINCT small) FILTER \
+             (WHERE flag), stddev(CAST(id AS Float64)), count(*)]",
         ),
         (
-            "SELECT var_pop(small), var_samp(small), stddev_pop(float), approx_distinct(word) FROM t",
+            "SELECT var_pop(small), var_samp(small), stddev_pop(float), approx_distinct(word) \
+             FROM t",
             "table=t, aggregates=[var_pop(CAST(small AS Float64)), var(CAST(small AS Float64)), \
              stddev_pop(float), approx_distinct(word)]",
         ),
-        // The projection that common subexpressions make is inlined.
+        // The projection made for common subexpressions is inlined.
         (
             "SELECT sum(id * 2), max(id * 2) FROM t AS a GROUP BY upper(word), upper(word) || 'x'",
-            "table=t, group=[upper(word), upper(word) || 'x'], aggregates=[sum(id * 2), max(id * 2)]",
+            "table=t, group=[upper(word), upper(word) || 'x'], aggregates=[sum(id * 2), max(id * \
+             2)]",
         ),
         (
             "WITH c AS (SELECT id AS i FROM t WHERE id < 10) SELECT max(i) FROM c",
@@ -78,26 +84,27 @@ fn first_rows_become_fragments() {
         ),
     ] {
         assert_eq!(fragment(&both, sql), expected, "{sql}");
-        // The rows come in order: nothing sorts them again.
+        // The rows come in order, so nothing sorts them again.
         let plan = both.explain(&format!("EXPLAIN {sql}"));
         assert!(!plan.contains("SortExec"), "{plan}");
     }
 }
 
 #[test]
-fn each_side_on_its_own() {
+fn sides_become_fragments_of_their_own() {
     let both = Both::new();
     for (sql, fragments) in [
         ("SELECT max(id) FROM t UNION ALL SELECT min(id) FROM t", 2),
         (
-            "SELECT * FROM (SELECT word, count(*) c FROM t GROUP BY 1) a JOIN (SELECT word, sum(id) FROM t GROUP BY 1) b USING (word)",
+            "SELECT * FROM (SELECT word, count(*) c FROM t GROUP BY 1) a JOIN (SELECT word, \
+             sum(id) FROM t GROUP BY 1) b USING (word)",
             2,
         ),
         ("SELECT (SELECT max(id) FROM t), id FROM t WHERE id < 3", 1),
         ("SELECT id FROM t WHERE id IN (SELECT max(id) FROM t GROUP BY word)", 1),
         ("SELECT count(*) FROM (SELECT word FROM t GROUP BY word HAVING count(*) > 3)", 1),
         ("SELECT word, count(*) c FROM t GROUP BY 1 ORDER BY c DESC LIMIT 3", 1),
-        // Split into two, of which the lower one is ours.
+        // Split into two, of which ours is the lower one.
         ("SELECT word, sum(DISTINCT id), max(small) FROM t GROUP BY word", 1),
     ] {
         let plan = both.explain(&format!("EXPLAIN {sql}"));
@@ -110,8 +117,9 @@ fn each_side_on_its_own() {
 #[test]
 fn a_key_that_is_never_null_is_declared_so() {
     let both = Both::new();
-    let half = "SELECT CASE WHEN word LIKE '%%' THEN word ELSE 'other' END AS w, max(id) AS m FROM t GROUP BY 1";
-    // The schema of a union is older than the simplification of its halves.
+    let half = "SELECT CASE WHEN word LIKE '%%' THEN word ELSE 'other' END AS w, max(id) AS m \
+        FROM t GROUP BY 1";
+    // The schema of a union is made before its halves are simplified.
     let rows =
         rows(&both.session, &format!("SELECT count(*) FROM ({half} UNION SELECT 'none', 3)"), &[])
             .unwrap();
@@ -119,7 +127,7 @@ fn a_key_that_is_never_null_is_declared_so() {
 }
 
 #[test]
-fn what_is_left_says_why() {
+fn candidates_that_are_not_taken_say_why() {
     let both = Both::new();
     for (sql, why) in [
         (
@@ -152,7 +160,7 @@ fn what_is_left_says_why() {
         let plan = both.explain(&format!("EXPLAIN {sql}"));
         assert!(plan.contains(&format!("native=no: {why}")), "{sql}\n{plan}");
     }
-    // A scan that nothing wanted says nothing.
+    // A scan below no candidate gives no reason.
     assert!(!both.explain("EXPLAIN SELECT id FROM t WHERE id < 5").contains("native"));
 }
 
@@ -177,45 +185,59 @@ fn schema(session: &Session, sql: &str) -> Result<SchemaRef, String> {
     stream.map(|stream| stream.schema()).map_err(|error| error.to_string())
 }
 
-/// Answers with the executor and without, rows sorted.
+/// Compares answers with and without the executor, with rows sorted.
 #[test]
 fn names_types_and_answers_are_those_of_datafusion() {
     let both = Both::new();
     let session = &both.session;
     let mut wrong = Vec::new();
     for sql in [
-        "SELECT count(*), count(1), count(NULL), count(small), sum(small), avg(small), min(word) FROM t",
+        "SELECT count(*), count(1), count(NULL), count(small), sum(small), avg(small), min(word) \
+         FROM t",
         "SELECT sum(float) FILTER (WHERE id < 20000), avg(single), max(single), min(float) FROM t",
         "SELECT sum(money), min(money), max(day), min(at), sum(1), max('x') FROM t WHERE id < 0",
-        "SELECT avg(money), sum(money), sum(small::smallint) a, max(id::bigint unsigned) b FROM t WHERE small BETWEEN 0 AND 9",
+        "SELECT avg(money), sum(money), sum(small::smallint) a, max(id::bigint unsigned) b FROM t \
+         WHERE small BETWEEN 0 AND 9",
         "SELECT word AS w, flag, count(*) AS \"N\", sum(id) % 7 FROM t GROUP BY word, flag",
-        "SELECT date_part('year', at) AS y, round(float) r, count(*) FROM t WHERE id < 20000 GROUP BY 1, 2",
+        "SELECT date_part('year', at) AS y, round(float) r, count(*) FROM t WHERE id < 20000 \
+         GROUP BY 1, 2",
         "SELECT date_trunc('month', at), day + 1, max(long), min(long) FROM t GROUP BY 1, 2",
-        "SELECT extra, min(id), count(DISTINCT word), count(DISTINCT small) FROM t GROUP BY extra HAVING count(*) > 2",
-        "SELECT upper(word), CASE WHEN flag THEN 'a' WHEN small > 3 THEN 'b' END, count(*) FROM t GROUP BY 1, 2",
+        "SELECT extra, min(id), count(DISTINCT word), count(DISTINCT small) FROM t GROUP BY extra \
+         HAVING count(*) > 2",
+        "SELECT upper(word), CASE WHEN flag THEN 'a' WHEN small > 3 THEN 'b' END, count(*) FROM t \
+         GROUP BY 1, 2",
         "SELECT 7, count(*) FROM t GROUP BY 1",
         "SELECT NULL, word, count(*) FROM t GROUP BY 1, 2",
         "SELECT coalesce(extra, -1), id / 5000, id + 3 FROM t WHERE id % 1000 = 7 GROUP BY ALL",
-        "SELECT a.id / 10000, count(*) FROM t a WHERE word LIKE '%7' OR starts_with(word, 'blue') GROUP BY 1",
+        "SELECT a.id / 10000, count(*) FROM t a WHERE word LIKE '%7' OR starts_with(word, 'blue') \
+         GROUP BY 1",
         "SELECT DISTINCT money::bigint / 1000, money < 5 FROM t",
         "SELECT max(c), sum(c), count(*) FROM (SELECT word, count(*) AS c FROM t GROUP BY word)",
         "SELECT sum(DISTINCT small), count(DISTINCT small), max(small) FROM t",
         "SELECT sum(DISTINCT id / 100) FROM t",
-        "SELECT count(DISTINCT id), count(DISTINCT word), count(DISTINCT extra), count(DISTINCT small + 1), count(DISTINCT flag), count(*) FROM t",
-        "SELECT word, count(DISTINCT id), count(DISTINCT day), count(DISTINCT abs(float)), count(DISTINCT money), count(DISTINCT long) FROM t GROUP BY 1",
-        "SELECT id / 3, count(DISTINCT long), count(DISTINCT small) FILTER (WHERE flag) FROM t WHERE id % 3 < 2 GROUP BY 1",
+        "SELECT count(DISTINCT id), count(DISTINCT word), count(DISTINCT extra), count(DISTINCT \
+         small + 1), count(DISTINCT flag), count(*) FROM t",
+        "SELECT word, count(DISTINCT id), count(DISTINCT day), count(DISTINCT abs(float)), \
+         count(DISTINCT money), count(DISTINCT long) FROM t GROUP BY 1",
+        "SELECT id / 3, count(DISTINCT long), count(DISTINCT small) FILTER (WHERE flag) FROM t \
+         WHERE id % 3 < 2 GROUP BY 1",
         "SELECT long, day, count(DISTINCT at), count(DISTINCT word || 'x') FROM t GROUP BY 1, 2",
         "SELECT extra, round(stddev(small), 9), round(var_pop(id), 3) FROM t GROUP BY 1",
         "SELECT id, word, long FROM t ORDER BY id DESC LIMIT 10",
         "SELECT small, id FROM t ORDER BY small DESC, id LIMIT 10 OFFSET 5",
         "SELECT float, id FROM t WHERE flag ORDER BY float NULLS LAST, id DESC LIMIT 12",
         "SELECT id + 1 AS n, upper(word) FROM t ORDER BY word, n LIMIT 3",
-        "SELECT (SELECT max(id) FROM t) - id, small FROM t WHERE id IN (SELECT max(id) FROM t GROUP BY word) ORDER BY 1 LIMIT 9",
-        "SELECT a.word, c, s FROM (SELECT word, count(*) c FROM t GROUP BY 1) a JOIN (SELECT word, sum(id) s FROM t GROUP BY 1) b USING (word)",
-        "SELECT max(id) FROM t UNION ALL SELECT min(id) FROM t UNION ALL SELECT id FROM t WHERE id = 3",
-        "WITH RECURSIVE r(n) AS (SELECT 1::bigint UNION ALL SELECT n + (SELECT count(*) FROM t WHERE id < 2) FROM r WHERE n < 9) SELECT * FROM r",
+        "SELECT (SELECT max(id) FROM t) - id, small FROM t WHERE id IN (SELECT max(id) FROM t \
+         GROUP BY word) ORDER BY 1 LIMIT 9",
+        "SELECT a.word, c, s FROM (SELECT word, count(*) c FROM t GROUP BY 1) a JOIN (SELECT \
+         word, sum(id) s FROM t GROUP BY 1) b USING (word)",
+        "SELECT max(id) FROM t UNION ALL SELECT min(id) FROM t UNION ALL SELECT id FROM t WHERE \
+         id = 3",
+        "WITH RECURSIVE r(n) AS (SELECT 1::bigint UNION ALL SELECT n + (SELECT count(*) FROM t \
+         WHERE id < 2) FROM r WHERE n < 9) SELECT * FROM r",
         "SELECT count(*) FROM t WHERE id > (SELECT avg(small) FROM t)",
-        "SELECT id FROM t o WHERE id < 50 AND small = (SELECT min(small) FROM t i WHERE i.id = o.id)",
+        "SELECT id FROM t o WHERE id < 50 AND small = (SELECT min(small) FROM t i WHERE i.id = \
+         o.id)",
     ] {
         let sorted = |sql: &str| {
             let mut all = rows(session, sql, &[]).map_err(|error| error.to_string())?;
@@ -257,7 +279,7 @@ fn approximate_counts_are_close_to_datafusions() {
 }
 
 #[test]
-fn parts_of_dates_are_arrows() {
+fn parts_of_dates_are_equal_to_arrows() {
     #[derive(Debug)]
     struct Arrows(arrow::DatePart);
     impl Function for Arrows {
@@ -276,7 +298,7 @@ fn parts_of_dates_are_arrows() {
             words.push((random as i64) >> (64 - bits));
         }
     }
-    // Beginnings and ends of days around turns of centuries.
+    // Starts and ends of days around turns of centuries.
     words.extend((-100_000..100_000).step_by(37).flat_map(|day| [day * 86_400, day * 86_400 - 1]));
     for (name, part) in [
         ("year", arrow::DatePart::Year),
@@ -313,7 +335,7 @@ fn parts_of_dates_are_arrows() {
                 };
                 arrow::cast(&units, &data_type).unwrap()
             };
-            // One far value makes all of its array somebody else's work.
+            // One value out of range makes our function leave the whole array to arrow's.
             for words in words.chunks(5) {
                 let array = array(words);
                 let array = std::slice::from_ref(&array);

@@ -1,25 +1,24 @@
-//! The first rows of an order as fragments.
+//! The first rows of a sort as fragments.
 
 use std::sync::Arc;
 
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::{Expr, LogicalPlan, Sort};
 
-use super::Refusal;
 use super::aggregate::is_comparable;
 use super::expression::Compiler;
-use super::source::Source;
+use super::source::{Input, Refusal};
 use crate::query::{Fragment, OrderBy, Output};
 use crate::sql::run::node::FragmentNode;
 
-/// The fragment for `plan`, which is `sort`, of which `limit` rows are wanted.
+/// The fragment for `plan`, which is `sort`, and of which the first `limit` rows are wanted.
 pub(super) fn lower(
     sort: &Sort,
     limit: usize,
     plan: &LogicalPlan,
     props: &ExecutionProps,
 ) -> Result<FragmentNode, Refusal> {
-    let source = Source::of(&sort.input)?;
+    let source = Input::new(&sort.input)?;
     let mut compiler = Compiler::new(&source, props);
     let conditions = compiler.conditions()?;
     let mut order = Vec::with_capacity(sort.expr.len());

@@ -1,8 +1,7 @@
-//! What is known of an expression of one column besides its values: whether it keeps order.
+//! Properties of an expression of one column: whether it keeps order, and its bounds.
 //!
-//! Only what is sure counts: integers wrap in DataFusion's arithmetic, so that a sum keeps order
-//! only where the types leave room for it; with a time zone, later instants may have earlier wall
-//! clocks.
+//! Only what is certain counts. Integer arithmetic wraps in DataFusion, so a sum keeps order only
+//! if its type leaves room for it; with a time zone, later instants may have earlier wall clocks.
 
 use arrow_schema::DataType;
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -13,10 +12,10 @@ use crate::expr::{Part, Traits};
 use crate::model::{Scalar, Schema};
 use crate::sql::convert::to_scalar;
 
-/// The most nodes down that are looked at.
+/// The greatest depth to which expressions are searched.
 const MAX_DEPTH: usize = 64;
 
-/// What is known of an expression over columns of this schema.
+/// The traits of an expression over columns of this schema.
 pub(super) fn traits(expr: &Expr, schema: &Schema) -> Traits {
     let Some(known) = ordered(expr, schema, 0) else {
         return Traits { bounds: bounds(expr, schema), ..Traits::default() };
@@ -24,7 +23,7 @@ pub(super) fn traits(expr: &Expr, schema: &Schema) -> Traits {
     Traits { monotone: true, integral: known.integral, widening: known.widening, bounds: None }
 }
 
-/// Between what the results of an expression lie that does not keep order.
+/// The minimum and maximum results of an expression that does not keep order.
 fn bounds(expr: &Expr, schema: &Schema) -> Option<(i64, i64)> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Modulo, right }) => match &**right {
@@ -75,14 +74,14 @@ fn is_strict(expr: &Expr, depth: usize) -> bool {
 /// An expression of one column that keeps order.
 struct Ordered {
     data_type: DataType,
-    /// Between what its values lie, if they are integers.
+    /// The minimum and maximum of its values, if they are integers.
     range: Option<(i128, i128)>,
     integral: bool,
     widening: bool,
 }
 
 impl Ordered {
-    fn of(data_type: DataType) -> Self {
+    fn new(data_type: DataType) -> Self {
         Ordered { range: range(&data_type), data_type, integral: false, widening: false }
     }
 }
@@ -94,7 +93,7 @@ fn ordered(expr: &Expr, schema: &Schema, depth: usize) -> Option<Ordered> {
     match expr {
         Expr::Column(name) => {
             let column = schema.columns().get(schema.position(&name.name)?)?;
-            Some(Ordered { widening: true, ..Ordered::of(column.data_type.to_arrow()) })
+            Some(Ordered { widening: true, ..Ordered::new(column.data_type.to_arrow()) })
         }
         Expr::Cast(cast) => {
             let inner = ordered(&cast.expr, schema, depth + 1)?;
@@ -107,27 +106,27 @@ fn ordered(expr: &Expr, schema: &Schema, depth: usize) -> Option<Ordered> {
             cast_keeps_order(&inner.data_type, to).then(|| Ordered {
                 widening: inner.widening && is_exact(&inner.data_type, to),
                 range: fits.or_else(|| range(to)),
-                ..Ordered::of(to.clone())
+                ..Ordered::new(to.clone())
             })
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match (&**left, op, &**right) {
-            (of, op, Expr::Literal(value, _)) => {
-                arithmetic(&ordered(of, schema, depth + 1)?, *op, value)
+            (inner, op, Expr::Literal(value, _)) => {
+                arithmetic(&ordered(inner, schema, depth + 1)?, *op, value)
             }
-            (Expr::Literal(value, _), op @ (Operator::Plus | Operator::Multiply), of) => {
-                arithmetic(&ordered(of, schema, depth + 1)?, *op, value)
+            (Expr::Literal(value, _), op @ (Operator::Plus | Operator::Multiply), inner) => {
+                arithmetic(&ordered(inner, schema, depth + 1)?, *op, value)
             }
             _ => None,
         },
         Expr::ScalarFunction(ScalarFunction { func, args }) => match (func.name(), args.as_slice())
         {
-            (name @ ("date_part" | "date_trunc"), [Expr::Literal(part, _), of]) => {
-                date(name, part.try_as_str()??, &ordered(of, schema, depth + 1)?)
+            (name @ ("date_part" | "date_trunc"), [Expr::Literal(part, _), inner]) => {
+                date(name, part.try_as_str()??, &ordered(inner, schema, depth + 1)?)
             }
-            ("round" | "floor" | "ceil" | "trunc", [of]) => {
-                let inner = ordered(of, schema, depth + 1)?;
+            ("round" | "floor" | "ceil" | "trunc", [inner]) => {
+                let inner = ordered(inner, schema, depth + 1)?;
                 let float = matches!(inner.data_type, DataType::Float32 | DataType::Float64);
-                float.then(|| Ordered { integral: true, ..Ordered::of(inner.data_type) })
+                float.then(|| Ordered { integral: true, ..Ordered::new(inner.data_type) })
             }
             _ => None,
         },
@@ -147,7 +146,7 @@ fn cast_keeps_order(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Whether each number of `from` is one of `to`.
+/// Whether each number of type `from` is also one of type `to`.
 fn is_exact(from: &DataType, to: &DataType) -> bool {
     match (range(from), range(to), to) {
         (Some(from), Some(to), _) => to.0 <= from.0 && from.1 <= to.1,
@@ -158,7 +157,7 @@ fn is_exact(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Least and greatest value of an integer type.
+/// The minimum and maximum of an integer type.
 fn range(data_type: &DataType) -> Option<(i128, i128)> {
     Some(match data_type {
         DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
@@ -182,7 +181,7 @@ fn arithmetic(inner: &Ordered, op: Operator, value: &ScalarValue) -> Option<Orde
     let scaling = matches!(op, Operator::Multiply | Operator::Divide);
     match to_scalar(value)?.0 {
         Scalar::Float(v) if v.is_finite() && (rising || (scaling && v > 0.0)) => {
-            Some(Ordered::of(inner.data_type.clone()))
+            Some(Ordered::new(inner.data_type.clone()))
         }
         Scalar::Int(v) => {
             let (least, most) = inner.range?;
@@ -198,7 +197,7 @@ fn arithmetic(inner: &Ordered, op: Operator, value: &ScalarValue) -> Option<Orde
             let wraps = from < whole.0 || to > whole.1;
             (!wraps).then(|| Ordered {
                 range: Some((from, to)),
-                ..Ordered::of(inner.data_type.clone())
+                ..Ordered::new(inner.data_type.clone())
             })
         }
         _ => None,
@@ -210,9 +209,9 @@ fn date(name: &str, part: &str, inner: &Ordered) -> Option<Ordered> {
         ("date_part", DataType::Date32 | DataType::Timestamp(_, None))
             if part.eq_ignore_ascii_case("year") =>
         {
-            Some(Ordered::of(DataType::Int32))
+            Some(Ordered::new(DataType::Int32))
         }
-        ("date_trunc", DataType::Timestamp(_, None)) => Some(Ordered::of(inner.data_type.clone())),
+        ("date_trunc", DataType::Timestamp(_, None)) => Some(Ordered::new(inner.data_type.clone())),
         _ => None,
     }
 }
@@ -292,12 +291,12 @@ mod tests {
     }
 
     #[test]
-    fn what_has_bounds_has_them() {
+    fn bounds_are_known() {
         assert_eq!(known(&(col("l") % lit(5_i64))).bounds, Some((-4, 4)));
         assert_eq!(known(&date_part(lit("Month"), col("d"))).bounds, Some((1, 12)));
         assert_eq!(known(&date_part(lit("dow"), col("at"))).bounds, Some((0, 6)));
         assert_eq!(known(&date_part(lit("year"), col("at"))).bounds, None);
-        // It has a value where the column has none.
+        // The expression has a value where the column is null.
         assert_eq!(known(&(coalesce(vec![col("l"), lit(7_i64)]) % lit(5_i64))).bounds, None);
     }
 

@@ -1,58 +1,59 @@
-//! Subqueries that DataFusion refuses, or answers without regard to nulls, as plans that it does
-//! run.
+//! Rewrites subqueries that DataFusion refuses, or answers without regard to nulls.
 //!
 //! Where this stands on the road of a query: an analyzer rule, after types are coerced and before
 //! DataFusion's logical rules. Those (55.2) turn `IN` and `EXISTS` into semi, anti and mark joins,
-//! in filters alone, and correlated values into joins where they are equal to something; a mark
-//! knows nothing of nulls (apache/datafusion issues 25340, 25347, 8241). What they do well is left
-//! to them. Here
+//! but only in filters, and correlated values into joins if the outer column is compared for
+//! equality; a mark join ignores nulls (apache/datafusion issues 25340, 25347, 8241). What
+//! DataFusion does well is left to it. Here
 //!
 //! - `truth` gives a test whose null matters (below NOT, in CASE, in a SELECT list) its three truth
 //!   values;
-//! - tests in other places than filters become counts;
-//! - what looks at the outer row in another way than by equality is computed once for each distinct
+//! - tests in other places than filters become counts (`counts`);
+//! - a subquery that uses the outer row for more than equality is computed once for each distinct
 //!   outer value (`dependent`), and joined (Neumann and Kemper, Unnesting Arbitrary Queries, 2015).
 
+mod counts;
 mod dependent;
+mod domain;
 mod only_value;
 mod outer;
+mod push_down;
+mod shape;
 mod truth;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, JoinType};
+use datafusion::common::{Column, JoinType};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::functions_aggregate::count::count_all;
-use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Distinct, Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection,
-    Subquery, check_subquery_expr, lit,
+    Distinct, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection,
 };
-use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 use datafusion::optimizer::rewrite_set_comparison::RewriteSetComparison;
 use datafusion::optimizer::{AnalyzerRule, OptimizerContext, OptimizerRule};
 
+use self::counts::counted;
+use self::outer::is_correlated;
+use self::shape::passes_on_outer_columns;
+use crate::sql::rules::column_names::{unique_name, with_name};
 use crate::sql::walks::{
     any_expression, any_node, has_part, map_expressions, node_has_part, rewrite_down, rewrite_plan,
     rewrite_up,
 };
-pub(in crate::sql) use outer::fresh;
-use outer::{as_subquery, is_correlated, outer_columns};
 
-/// The rule.
 #[derive(Debug)]
 pub(in crate::sql) struct Decorrelate;
 
 impl AnalyzerRule for Decorrelate {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        let is_asked = |expr: &Expr| is_subquery(expr) || matches!(expr, Expr::SetComparison(_));
-        if !any_expression(&plan, is_asked)
+        let is_concerned =
+            |expr: &Expr| is_subquery(expr) || matches!(expr, Expr::SetComparison(_));
+        if !any_expression(&plan, is_concerned)
             && !any_node(&plan, |node| matches!(node, LogicalPlan::Subquery(_)))
         {
             return Ok(plan);
         }
-        Ok(rewrite_plan(with_exists(plan)?, rewritten)?.data)
+        Ok(rewrite_plan(set_comparisons_to_exists(plan)?, rewritten)?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -60,23 +61,24 @@ impl AnalyzerRule for Decorrelate {
     }
 }
 
-/// A plan in which comparisons with ANY and ALL are tests with EXISTS. The rule for this is
-/// DataFusion's, which applies it later.
-fn with_exists(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+/// Turns comparisons with ANY and ALL into tests with EXISTS, by DataFusion's own rule for this,
+/// which would run later.
+fn set_comparisons_to_exists(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     if !any_expression(&plan, |expr| matches!(expr, Expr::SetComparison(_))) {
         return Ok(plan);
     }
-    let named = rewrite_plan(plan, |node| map_expressions(with_names(node)?, with_member))?.data;
+    let named =
+        rewrite_plan(plan, |node| map_expressions(with_names(node)?, with_renamed_member))?.data;
     Ok(RewriteSetComparison::new().rewrite(named, &OptimizerContext::new())?.data)
 }
 
-fn compares_rows(expr: &Expr) -> bool {
+fn has_set_comparison(expr: &Expr) -> bool {
     has_part(expr, |expr| matches!(expr, Expr::SetComparison(_)))
 }
 
-/// A comparison with ANY or ALL of a column that has no name of the query around it, which it would
-/// be taken for.
-fn with_member(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
+/// Renames the column of a subquery that is compared with ANY or ALL: it would be taken for a
+/// column of that name in the outer query.
+fn with_renamed_member(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |expr| match expr {
         Expr::SetComparison(mut comparison) => {
             comparison.subquery = truth::renamed(&comparison.subquery)?;
@@ -86,11 +88,11 @@ fn with_member(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
     })
 }
 
-/// A SELECT whose comparisons with ANY or ALL have the names that they are known by.
+/// Gives comparisons with ANY or ALL in a SELECT list the names that they are known by.
 fn with_names(node: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     let LogicalPlan::Projection(mut projection) = node else { return Ok(node) };
     for expr in &mut projection.expr {
-        if !matches!(expr, Expr::Alias(_)) && compares_rows(expr) {
+        if !matches!(expr, Expr::Alias(_)) && has_set_comparison(expr) {
             let (qualifier, name) = expr.qualified_name();
             *expr = std::mem::take(expr).alias_qualified(qualifier, name);
         }
@@ -98,16 +100,16 @@ fn with_names(node: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(LogicalPlan::Projection(projection))
 }
 
-/// A plan that outer values were pushed into (`pushed`), where subqueries in it that read these are
-/// rewritten once more: they read other columns now.
-fn within(plan: &LogicalPlan, pushed: LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    match any_node(plan, hands_on_outer_columns) {
+/// Rewrites the subqueries in a plan once more after outer values were pushed into it (`pushed`):
+/// if they read outer values, they read other columns now.
+fn rewritten_again(plan: &LogicalPlan, pushed: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    match any_node(plan, passes_on_outer_columns) {
         true => Ok(rewrite_plan(pushed, rewritten)?.data),
         false => Ok(pushed),
     }
 }
 
-/// A node whose inputs and subqueries are rewritten already.
+/// Rewrites a node whose inputs and subqueries are rewritten already.
 fn rewritten(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
     let plan = match plan {
         LogicalPlan::Join(join) if is_lateral(&join.right) => match dependent::lateral(&join)? {
@@ -116,7 +118,7 @@ fn rewritten(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
         },
         other => other,
     };
-    if !node_has_part(&plan, asks) {
+    if !node_has_part(&plan, is_candidate) {
         return Ok(Transformed::no(plan));
     }
     match plan {
@@ -148,12 +150,12 @@ fn is_lateral(right: &LogicalPlan) -> bool {
     }
 }
 
-/// Conditions that are subqueries stay what they are, as DataFusion makes joins of them.
+/// Conditions that are subqueries themselves stay, as DataFusion turns them into joins.
 fn filtered(filter: Filter) -> DataFusionResult<Transformed<LogicalPlan>> {
     let Filter { predicate, input, .. } = filter;
     let mut conditions = Vec::new();
     for condition in split_conjunction_owned(predicate) {
-        conditions.push(match has_subquery(&condition) {
+        conditions.push(match has_candidate(&condition) {
             true => truth::condition(condition, &input)?,
             false => condition,
         });
@@ -176,8 +178,8 @@ fn projected(projection: Projection) -> DataFusionResult<Transformed<LogicalPlan
     let Projection { expr, input, schema, .. } = projection;
     let mut outputs = Vec::with_capacity(expr.len());
     for (expr, (qualifier, field)) in expr.into_iter().zip(schema.iter()) {
-        outputs.push(match has_subquery(&expr) {
-            true => named(
+        outputs.push(match has_candidate(&expr) {
+            true => with_name(
                 counted(truth::value(expr, &input)?, input.schema())?,
                 qualifier,
                 field.name(),
@@ -188,20 +190,21 @@ fn projected(projection: Projection) -> DataFusionResult<Transformed<LogicalPlan
     let (joined, outputs) = dependent::joined(&input, outputs)?;
     let names = outputs.into_iter().zip(schema.iter());
     let outputs =
-        names.map(|(expr, (qualifier, field))| named(expr, qualifier, field.name())).collect();
+        names.map(|(expr, (qualifier, field))| with_name(expr, qualifier, field.name())).collect();
     let projection = Projection::try_new(outputs, joined.into())?;
     Ok(Transformed::yes(LogicalPlan::Projection(projection)))
 }
 
-/// The condition of an inner join is a filter of its rows.
+/// Conditions of an inner join that have subqueries become a filter above it.
 fn joined(mut join: Join) -> DataFusionResult<Transformed<LogicalPlan>> {
-    if join.on.iter().any(|(left, right)| has_subquery(left) || has_subquery(right)) {
+    if join.on.iter().any(|(left, right)| has_candidate(left) || has_candidate(right)) {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
     }
     let conditions = join.filter.take().map(split_conjunction_owned).unwrap_or_default();
-    let (asking, plain): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(has_subquery);
+    let (with_subqueries, plain): (Vec<Expr>, Vec<Expr>) =
+        conditions.into_iter().partition(has_candidate);
     join.filter = conjunction(plain);
-    let Some(predicate) = conjunction(asking) else {
+    let Some(predicate) = conjunction(with_subqueries) else {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
     };
     filtered(Filter::try_new(predicate, LogicalPlan::Join(join).into())?)
@@ -211,7 +214,7 @@ fn joined(mut join: Join) -> DataFusionResult<Transformed<LogicalPlan>> {
 fn computed_below(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
     let inputs: Vec<LogicalPlan> = plan.inputs().into_iter().cloned().collect();
     let mut below: Vec<Vec<(Expr, Column)>> = vec![Vec::new(); inputs.len()];
-    let mut place = |expr: Expr| {
+    let mut move_below = |expr: Expr| {
         if !is_subquery(&expr) || (matches!(expr, Expr::ScalarSubquery(_)) && !is_correlated(&expr))
         {
             return Ok(Transformed::no(expr));
@@ -223,7 +226,7 @@ fn computed_below(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan
         let column = match known.iter().find(|(known, _)| *known == expr) {
             Some((_, column)) => column.clone(),
             None => {
-                let column = Column::new_unqualified(outer::fresh("subquery"));
+                let column = Column::new_unqualified(unique_name("subquery"));
                 known.push((expr, column.clone()));
                 column
             }
@@ -231,7 +234,7 @@ fn computed_below(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan
         Ok(Transformed::new(Expr::Column(column), true, TreeNodeRecursion::Jump))
     };
     let names = plan.schema().clone();
-    let plan = map_expressions(plan, |expr| rewrite_down(expr, &mut place))?.data;
+    let plan = map_expressions(plan, |expr| rewrite_down(expr, &mut move_below))?.data;
     if below.iter().all(Vec::is_empty) {
         return Ok(Transformed::no(plan));
     }
@@ -247,8 +250,8 @@ fn computed_below(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan
     let mut wider = wider.into_iter();
     let over = plan.map_children(|input| Ok(Transformed::yes(wider.next().unwrap_or(input))))?.data;
     let over = over.recompute_schema()?;
-    // What an aggregate calls its columns tells what they are computed from: the names go by
-    // position, those of others by name.
+    // The columns of an aggregate are named after its expressions, which have changed, so they get
+    // their old names back by position. Those of other nodes go by name.
     let restored = match &over {
         LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => over.schema().columns(),
         LogicalPlan::Window(_) => {
@@ -260,8 +263,9 @@ fn computed_below(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan
         _ => names.columns(),
     };
     let outputs = restored.into_iter().zip(names.iter());
-    let outputs = outputs
-        .map(|(column, (qualifier, field))| named(Expr::Column(column), qualifier, field.name()));
+    let outputs = outputs.map(|(column, (qualifier, field))| {
+        with_name(Expr::Column(column), qualifier, field.name())
+    });
     let projection = Projection::try_new(outputs.collect(), over.into())?;
     Ok(Transformed::yes(LogicalPlan::Projection(projection)))
 }
@@ -273,7 +277,7 @@ fn window_width(plan: &LogicalPlan) -> usize {
     }
 }
 
-/// Whether all that an expression reads of a node's inputs is in one of them.
+/// Whether one input has all columns that an expression reads from the node's inputs.
 fn resolves(expr: &Expr, input: &LogicalPlan, inputs: &[LogicalPlan]) -> bool {
     let here = |column: &Column| input.schema().has_column(column);
     let elsewhere = |column: &Column| inputs.iter().any(|input| input.schema().has_column(column));
@@ -283,163 +287,19 @@ fn resolves(expr: &Expr, input: &LogicalPlan, inputs: &[LogicalPlan]) -> bool {
             .all(|(_, column)| here(column) || !elsewhere(column))
 }
 
-/// The expression with an alias, unless it has that name already.
-fn named(expr: Expr, qualifier: Option<&datafusion::common::TableReference>, name: &str) -> Expr {
-    match &expr {
-        Expr::Column(column) if column.relation.as_ref() == qualifier && column.name == name => {
-            expr
-        }
-        Expr::Alias(alias) if alias.relation.as_ref() == qualifier && alias.name == name => expr,
-        _ => expr.alias_qualified(qualifier.cloned(), name),
-    }
-}
-
-/// Tests as counts, which may stand anywhere: `EXISTS (S)` is `(SELECT count(*) FROM S) > 0`.
-fn counted(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
-    let count = |expr: Expr| {
-        match expr {
-            Expr::Exists(Exists { subquery, negated }) => {
-                count_of(&subquery.subquery, None, negated)
-            }
-            Expr::InSubquery(test) => count_in(test, schema),
-            other => return Ok(Transformed::no(other)),
-        }
-        .map(Transformed::yes)
-    };
-    Ok(rewrite_down(expr, count)?.data)
-}
-
-/// Whether a value is among those of a subquery, as a count; null is not.
-fn count_in(test: InSubquery, schema: &DFSchema) -> DataFusionResult<Expr> {
-    let InSubquery { expr, subquery, negated } = test;
-    let Some((qualifier, field)) = subquery.subquery.schema().iter().next() else {
-        return Ok(Expr::InSubquery(InSubquery { expr, subquery, negated }));
-    };
-    let value = outer::as_outer(*expr, schema)?;
-    count_of(&subquery.subquery, Some(Expr::from((qualifier, field)).eq(value)), negated)
-}
-
-/// Whether there are rows that meet a condition; whether not, if `negated`.
-fn count_of(plan: &LogicalPlan, condition: Option<Expr>, negated: bool) -> DataFusionResult<Expr> {
-    let rows = LogicalPlanBuilder::from(plan.clone());
-    let rows = match condition {
-        Some(condition) => rows.filter(condition)?,
-        None => rows,
-    };
-    // One row decides, where all outer rows see the same.
-    let plan = rows.clone().build()?;
-    let rows = if outer_columns(&plan).is_empty() { rows.limit(0, Some(1))? } else { rows };
-    let count = rows.aggregate(Vec::<Expr>::new(), vec![count_all()])?.build()?;
-    let count = Expr::ScalarSubquery(as_subquery(count));
-    Ok(if negated { count.eq(lit(0_i64)) } else { count.gt(lit(0_i64)) })
-}
-
-/// Whether DataFusion's rules make the right join of a correlated subquery of `plan`.
-fn suits_datafusion(plan: &LogicalPlan, expr: &Expr, subquery: &Subquery) -> bool {
-    let resolved = |(_, column): &(_, Column)| {
-        plan.inputs().iter().any(|input| input.schema().has_column(column))
-    };
-    if !outer_columns(&subquery.subquery).iter().all(resolved)
-        || !has_plain_shape(&subquery.subquery)
-    {
-        return false;
-    }
-    // DataFusion gives a row for no rows to a scalar subquery that is such an aggregate itself.
-    let within = match expr {
-        Expr::ScalarSubquery(_) => below_aggregate(&subquery.subquery),
-        _ => &subquery.subquery,
-    };
-    if has_row_of_nothing(within) {
-        return false;
-    }
-    let mut pull_up = PullUpCorrelatedExpr::new();
-    pull_up = match expr {
-        Expr::Exists(_) => pull_up.with_exists_sub_query(true),
-        Expr::ScalarSubquery(_) => pull_up.with_need_handle_count_bug(true),
-        _ => pull_up,
-    };
-    check_subquery_expr(plan, &subquery.subquery, expr).is_ok()
-        && subquery.subquery.as_ref().clone().rewrite(&mut pull_up).is_ok()
-        && pull_up.can_pull_up
-}
-
-/// Whether a subquery consists of what conditions can be pulled through without a second thought.
-fn has_plain_shape(plan: &LogicalPlan) -> bool {
-    let mut plain = true;
-    let visited = plan.apply(|node| {
-        plain &= match node {
-            LogicalPlan::Join(join) => join.join_type == JoinType::Inner,
-            LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
-            // Below an alias, columns may have other names: what looks at outer rows there cannot
-            // be pulled through.
-            LogicalPlan::Projection(_)
-            | LogicalPlan::Filter(_)
-            | LogicalPlan::TableScan(_)
-            | LogicalPlan::EmptyRelation(_)
-            | LogicalPlan::Values(_) => true,
-            _ => outer_columns(node).is_empty(),
-        };
-        // Conditions that are pulled up leave those of subqueries behind.
-        plain &= !hands_on_outer_columns(node);
-        Ok(if plain && !outer_columns(node).is_empty() {
-            TreeNodeRecursion::Continue
-        } else {
-            TreeNodeRecursion::Jump
-        })
-    });
-    plain && visited.is_ok()
-}
-
-/// Whether a node has a subquery that reads rows further out than the node's own.
-fn hands_on_outer_columns(node: &LogicalPlan) -> bool {
-    let inputs = node.inputs();
-    let is_own = |column: &Column| inputs.iter().any(|input| input.schema().has_column(column));
-    node_has_part(node, |expr| {
-        let outer = outer::subquery_of(expr).map(|subquery| outer_columns(&subquery.subquery));
-        outer.is_some_and(|outer| outer.iter().any(|(_, column)| !is_own(column)))
-    })
-}
-
-/// The input of an aggregate without keys whose values a plan gives; the plan itself if it is no
-/// such.
-fn below_aggregate(plan: &LogicalPlan) -> &LogicalPlan {
-    let mut above = plan;
-    while let LogicalPlan::Projection(projection) = above {
-        above = &projection.input;
-    }
-    match above {
-        LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => &aggregate.input,
-        _ => plan,
-    }
-}
-
-/// Whether a subquery has a row where nothing meets the condition on the outer row: an aggregate
-/// without keys, above it.
-fn has_row_of_nothing(plan: &LogicalPlan) -> bool {
-    plan.exists(|node| {
-        Ok(matches!(node, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty())
-            && !outer_columns(node).is_empty())
-    })
-    .unwrap_or(true)
-}
-
 fn is_subquery(expr: &Expr) -> bool {
     matches!(expr, Expr::InSubquery(_) | Expr::Exists(_) | Expr::ScalarSubquery(_))
 }
 
-/// Whether there is one that these rules have something to do with.
-fn has_subquery(expr: &Expr) -> bool {
-    has_part(expr, asks)
+/// Whether an expression has a subquery that this rule is concerned with.
+fn has_candidate(expr: &Expr) -> bool {
+    has_part(expr, is_candidate)
 }
 
-fn asks(expr: &Expr) -> bool {
+fn is_candidate(expr: &Expr) -> bool {
     match expr {
         Expr::InSubquery(_) | Expr::Exists(_) => true,
         Expr::ScalarSubquery(_) => is_correlated(expr),
         _ => false,
     }
-}
-
-fn can_be_null(expr: &Expr, schema: &DFSchema) -> bool {
-    expr.nullable(schema).unwrap_or(true)
 }

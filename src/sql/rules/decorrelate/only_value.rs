@@ -1,5 +1,4 @@
-//! `only_value(x)`: the value of a subquery that stands for one, or an error if it has more than
-//! one row.
+//! `only_value(x)`: the value of a scalar subquery, or an error if it has more than one row.
 
 use std::mem::size_of_val;
 
@@ -12,10 +11,10 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Expr, Signature, Volatility,
 };
 
-/// The value of one row.
-pub(super) fn only_value(of: Expr) -> Expr {
+/// Calls the aggregate.
+pub(super) fn only_value(expr: Expr) -> Expr {
     AggregateUDF::from(OnlyValue { signature: Signature::any(1, Volatility::Immutable) })
-        .call(vec![of])
+        .call(vec![expr])
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -40,7 +39,7 @@ impl AggregateUDFImpl for OnlyValue {
         &self,
         arguments: AccumulatorArgs<'_>,
     ) -> DataFusionResult<Box<dyn Accumulator>> {
-        Ok(Box::new(Only {
+        Ok(Box::new(OnlyValueAccumulator {
             value: ScalarValue::try_from(arguments.return_field.data_type())?,
             rows: 0,
         }))
@@ -53,22 +52,22 @@ impl AggregateUDFImpl for OnlyValue {
 }
 
 #[derive(Debug)]
-struct Only {
+struct OnlyValueAccumulator {
     value: ScalarValue,
     rows: u64,
 }
 
-impl Only {
+impl OnlyValueAccumulator {
     fn add(&mut self, rows: u64) -> DataFusionResult<()> {
         self.rows = self.rows.saturating_add(rows);
         if self.rows > 1 {
-            return exec_err!("a subquery that stands for one value gave more than one row");
+            return exec_err!("a scalar subquery gave more than one row");
         }
         Ok(())
     }
 }
 
-impl Accumulator for Only {
+impl Accumulator for OnlyValueAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DataFusionResult<()> {
         let Some(values) = values.first().filter(|values| !values.is_empty()) else {
             return Ok(());

@@ -1,7 +1,6 @@
-//! Columns of outer queries: which ones a plan looks at, and other columns in their place.
+//! Columns of outer queries: which ones a plan reads, and how they are replaced.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_schema::FieldRef;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -12,12 +11,6 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
 
 use crate::sql::walks::{has_part, map_expressions, rewrite_nodes, rewrite_up, visit_parts};
 
-/// A name that no statement has.
-pub(in crate::sql) fn fresh(what: &str) -> String {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    format!("__{what}_{}", NUMBER.fetch_add(1, Ordering::Relaxed))
-}
-
 /// A plan as a subquery.
 pub(super) fn as_subquery(plan: LogicalPlan) -> Subquery {
     let reference = |(field, column)| Expr::OuterReferenceColumn(field, column);
@@ -25,12 +18,12 @@ pub(super) fn as_subquery(plan: LogicalPlan) -> Subquery {
     Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Spans::new() }
 }
 
-/// Whether a subquery looks at columns of an outer query, of any level.
+/// Whether a subquery reads columns of an outer query, of any level.
 pub(super) fn is_correlated(expr: &Expr) -> bool {
     subquery_of(expr).is_some_and(|subquery| !outer_columns(&subquery.subquery).is_empty())
 }
 
-/// The subquery of an expression that is one.
+/// The subquery, if an expression is one.
 pub(super) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
     match expr {
         Expr::InSubquery(InSubquery { subquery, .. })
@@ -41,10 +34,10 @@ pub(super) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
     }
 }
 
-/// The columns of queries around it that a plan looks at, by itself or in subqueries of its own.
+/// The outer columns that a plan reads, in its own expressions or in nested subqueries.
 pub(super) fn outer_columns(plan: &LogicalPlan) -> Vec<(FieldRef, Column)> {
     let mut found = Vec::new();
-    // Nothing in it fails.
+    // The closures never fail.
     let _ = plan.apply(|node| {
         let inputs = node.inputs();
         let _ = node.apply_expressions(|expr| {
@@ -63,7 +56,7 @@ pub(super) fn outer_columns(plan: &LogicalPlan) -> Vec<(FieldRef, Column)> {
     found
 }
 
-/// The outer columns that an expression names, or a subquery in it.
+/// The outer columns that an expression reads, itself or in a nested subquery.
 pub(super) fn outer_columns_of(expr: &Expr) -> Vec<(FieldRef, Column)> {
     let mut found = Vec::new();
     visit_parts(expr, |expr| {
@@ -78,14 +71,14 @@ pub(super) fn outer_columns_of(expr: &Expr) -> Vec<(FieldRef, Column)> {
     found
 }
 
-/// Whether an expression itself, and not only a subquery in it, names an outer column.
+/// Whether an expression names an outer column itself, and not only in a nested subquery.
 fn is_direct(expr: &Expr, column: &Column) -> bool {
     has_part(expr, |expr| matches!(expr, Expr::OuterReferenceColumn(_, named) if named == column))
 }
 
 /// An expression over an outer row, for use within a subquery.
 pub(super) fn as_outer(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
-    let refer = |expr: Expr| match expr {
+    let to_outer = |expr: Expr| match expr {
         Expr::Column(column) => {
             let at = schema.index_of_column(&column)?;
             let (qualifier, field) = schema.qualified_field(at);
@@ -94,44 +87,44 @@ pub(super) fn as_outer(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> 
         }
         other => Ok(Transformed::no(other)),
     };
-    Ok(rewrite_up(expr, refer)?.data)
+    Ok(rewrite_up(expr, to_outer)?.data)
 }
 
-/// An expression of a node with `inputs`, in which columns of the domain stand in place of outer
-/// ones; in its subqueries they are outer columns as before, but those of the node.
-pub(super) fn replaced(
+/// Puts columns of the domain in place of outer ones in an expression of a node with `inputs`.
+/// Subqueries in it still read outer columns, but now those of the node.
+pub(super) fn replace_outer(
     expr: Expr,
     inputs: &[&LogicalPlan],
     replacement: &dyn Fn(&Column) -> Option<Column>,
 ) -> DataFusionResult<Expr> {
     let as_column = |_: &FieldRef, column| Expr::Column(column);
-    Ok(replace(expr, inputs, replacement, as_column)?.data)
+    Ok(replace_in_expr(expr, inputs, replacement, as_column)?.data)
 }
 
-/// The same, where `standing` says how a replacement stands in the expression itself.
-fn replace(
+/// Does so, where `as_expr` makes an expression of a replacement.
+fn replace_in_expr(
     expr: Expr,
     inputs: &[&LogicalPlan],
     replacement: &dyn Fn(&Column) -> Option<Column>,
-    standing: fn(&FieldRef, Column) -> Expr,
+    as_expr: fn(&FieldRef, Column) -> Expr,
 ) -> DataFusionResult<Transformed<Expr>> {
-    let further = |column: &Column| {
+    let beyond_node = |column: &Column| {
         let own = inputs.iter().any(|input| input.schema().has_column(column));
         if own { None } else { replacement(column) }
     };
     rewrite_up(expr, |expr| {
         if let Expr::OuterReferenceColumn(field, column) = &expr {
-            let replaced = replacement(column).map(|to| standing(field, to));
+            let replaced = replacement(column).map(|to| as_expr(field, to));
             return Ok(replaced.map_or(Transformed::no(expr), Transformed::yes));
         }
         let Some(subquery) = subquery_of(&expr) else { return Ok(Transformed::no(expr)) };
-        let plan = replaced_within(subquery.subquery.as_ref().clone(), &further)?;
+        let plan = replace_in_plan(subquery.subquery.as_ref().clone(), &beyond_node)?;
         Ok(Transformed::yes(with_subquery(expr, as_subquery(plan))))
     })
 }
 
-/// A plan with other outer columns.
-fn replaced_within(
+/// Replaces the outer columns of a whole plan.
+fn replace_in_plan(
     plan: LogicalPlan,
     replacement: &dyn Fn(&Column) -> Option<Column>,
 ) -> DataFusionResult<LogicalPlan> {
@@ -139,7 +132,7 @@ fn replaced_within(
     let rewrite = |node: LogicalPlan| {
         let inputs: Vec<LogicalPlan> = node.inputs().into_iter().cloned().collect();
         let inputs: Vec<&LogicalPlan> = inputs.iter().collect();
-        map_expressions(node, |expr| replace(expr, &inputs, replacement, as_outer))
+        map_expressions(node, |expr| replace_in_expr(expr, &inputs, replacement, as_outer))
     };
     Ok(rewrite_nodes(plan, rewrite)?.data)
 }

@@ -1,23 +1,24 @@
-//! The truth of `IN (subquery)`: true, false, or null.
+//! The truth value of `IN (subquery)`: true, false, or null.
 //!
-//! `x IN (S)` is true if a value of S equals x; false if none does and nothing is unknown; else
-//! null. DataFusion's mark says only whether a value is equal. Where a null does the same as false
-//! (a condition of a WHERE, and below AND and OR of such), the mark will do. Elsewhere S is asked
-//! two more things: whether it has rows, and whether it has a null.
+//! `x IN (S)` is true if a value of S equals x; false if none does and nothing is unknown;
+//! otherwise null. DataFusion's mark join only tells whether a value is equal. That is enough where
+//! a null has the same effect as false (in a condition of a WHERE, and below AND and OR in it).
+//! Elsewhere two more questions are asked about S: whether it has rows, and whether it has a null.
 
-use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Case, Exists, InSubquery};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit, not,
+    BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit, not,
 };
 
-use super::outer::{as_subquery, fresh, is_correlated};
-use super::{can_be_null, count_of};
+use super::counts::{count_in, count_of};
+use super::outer::{as_subquery, is_correlated};
+use crate::sql::rules::column_names::unique_name;
 use crate::sql::walks::rewrite_up;
 
-/// A condition of a WHERE, of which only the truth counts.
+/// Rewrites a condition of a WHERE, in which null has the same effect as false.
 pub(super) fn condition(condition: Expr, input: &LogicalPlan) -> DataFusionResult<Expr> {
     match condition {
         Expr::Not(negated) => match *negated {
@@ -35,8 +36,8 @@ pub(super) fn condition(condition: Expr, input: &LogicalPlan) -> DataFusionResul
     }
 }
 
-/// A whole condition: DataFusion makes a semi join of it, or an anti join that knows of nulls but
-/// not of outer columns.
+/// Rewrites an IN that is a whole condition. DataFusion turns it into a semi join, or into an anti
+/// join that respects nulls but cannot read outer columns.
 fn in_condition(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
     let reads_row = !test.expr.column_refs().is_empty();
     let correlated = is_correlated(&Expr::InSubquery(test.clone()));
@@ -46,7 +47,7 @@ fn in_condition(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr>
     value(Expr::InSubquery(test), input)
 }
 
-/// An expression whose null does what false does.
+/// Rewrites an expression in which null has the same effect as false.
 fn true_only(expr: Expr, input: &LogicalPlan) -> DataFusionResult<Expr> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
@@ -60,7 +61,7 @@ fn true_only(expr: Expr, input: &LogicalPlan) -> DataFusionResult<Expr> {
     }
 }
 
-/// An expression whose null is told from false.
+/// Rewrites an expression in which null must be told from false.
 pub(super) fn value(expr: Expr, input: &LogicalPlan) -> DataFusionResult<Expr> {
     let rewrite = |expr: Expr| match expr {
         Expr::InSubquery(test) => Ok(Transformed::yes(in_value(test, input)?)),
@@ -76,12 +77,11 @@ fn in_value(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
     let Some((qualifier, field)) = rows.schema().iter().next() else {
         return Ok(Expr::InSubquery(InSubquery { expr, subquery, negated }));
     };
-    let (of, null_value, null_among) =
+    let (member, null_value, null_among) =
         (Expr::from((qualifier, field)), can_be_null(&expr, input.schema()), field.is_nullable());
     let reads_row = !expr.column_refs().is_empty();
     let mark = InSubquery { expr: expr.clone(), subquery: renamed(&subquery)?, negated: false };
-    let mark =
-        if reads_row { Expr::InSubquery(mark) } else { super::count_in(mark, input.schema())? };
+    let mark = if reads_row { Expr::InSubquery(mark) } else { count_in(mark, input.schema())? };
     let mut known = Case { expr: None, when_then_expr: vec![], else_expr: Some(lit(false).into()) };
     let mut when =
         |condition: Expr, then: Expr| known.when_then_expr.push((condition.into(), then.into()));
@@ -92,14 +92,14 @@ fn in_value(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
         when(expr.is_null(), unknown());
     }
     if null_among {
-        let nulls = LogicalPlanBuilder::from(rows).filter(of.is_null())?.build()?;
+        let nulls = LogicalPlanBuilder::from(rows).filter(member.is_null())?.build()?;
         when(exists_in(&nulls, false)?, unknown());
     }
     let truth = if null_value || null_among { Expr::Case(known) } else { mark };
     Ok(if negated { not(truth) } else { truth })
 }
 
-/// The subquery with another name for its column, which a mark join would select twice if it were
+/// Gives the column of a subquery another name: a mark join would select it twice if it were
 /// computed from a constant.
 pub(super) fn renamed(subquery: &Subquery) -> DataFusionResult<Subquery> {
     let plan = subquery.subquery.as_ref().clone();
@@ -107,12 +107,12 @@ pub(super) fn renamed(subquery: &Subquery) -> DataFusionResult<Subquery> {
         .schema()
         .columns()
         .into_iter()
-        .map(|column| Expr::Column(column).alias(fresh("member")));
+        .map(|column| Expr::Column(column).alias(unique_name("member")));
     let columns: Vec<Expr> = columns.collect();
     Ok(as_subquery(LogicalPlanBuilder::from(plan).project(columns)?.build()?))
 }
 
-/// A test for rows, as one that all outer rows share if they see the same.
+/// An EXISTS test; a count if it is the same for all outer rows.
 fn exists(test: Exists) -> DataFusionResult<Expr> {
     match is_correlated(&Expr::Exists(test.clone())) {
         true => Ok(Expr::Exists(test)),
@@ -122,4 +122,8 @@ fn exists(test: Exists) -> DataFusionResult<Expr> {
 
 fn exists_in(plan: &LogicalPlan, negated: bool) -> DataFusionResult<Expr> {
     exists(Exists { subquery: as_subquery(plan.clone()), negated })
+}
+
+fn can_be_null(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.nullable(schema).unwrap_or(true)
 }

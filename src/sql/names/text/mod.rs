@@ -1,18 +1,19 @@
-//! CSV, TSV and JSON files, and the standard input, as tables: the reader and the inference of
-//! ingest, so that a query over a file and over the table made from it see the same columns, types
-//! and values.
+//! CSV, TSV and JSON files, and the standard input, as tables. They use the reader and the type
+//! inference of ingest, so that a query over a file and one over the table made from it see the
+//! same columns, types and values.
 //!
-//! A plan needs its types before the first row is read. Of files up to [`WHOLE_FILE_BYTES`] (a
-//! sixteenth of it where compressed) the whole is parsed for its types, as ingest would; of larger
-//! ones and of the standard input the first rows decide, and a later value that does not fit is an
-//! error that names it. So is a key of JSON that comes later, where all columns are asked for.
+//! A plan needs its types before the first row is read. Files up to [`WHOLE_FILE_BYTES`] (a
+//! sixteenth of it if compressed) are parsed as a whole to infer their types, as ingest would. For
+//! larger files and the standard input the first rows decide, and a later value that does not fit
+//! is an error that names it. So is a JSON key that first appears later, if all columns are read.
 
 mod exec;
 mod formats;
+mod inputs;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use async_trait::async_trait;
@@ -22,45 +23,23 @@ use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use self::exec::TextExec;
-use self::formats::{Chunks, Columns, TextSchema, is_packed, join, sample};
+use self::formats::{Columns, TextSchema, is_compressed, join, sample};
+use self::inputs::{TextInput, TextSource};
 use crate::error::{Error, Result};
 use crate::ingest::sources::Input;
 
-/// Up to this size a file is parsed once for its types alone.
+/// Files up to this size are parsed once for their types alone.
 const WHOLE_FILE_BYTES: u64 = 64 << 20;
 
-/// One or more inputs, whose columns are found by name; one that an input lacks is null there.
+/// One or more inputs, whose columns are matched by name. A column that an input lacks is null
+/// there.
 pub(crate) struct TextTable {
     inputs: Vec<TextInput>,
     schema: SchemaRef,
 }
 
-#[derive(Clone)]
-struct TextInput {
-    source: Source,
-    layout: Arc<Layout>,
-}
-
-/// How an input is read.
-struct Layout {
-    schema: TextSchema,
-    /// Of each column of the table, its position in the input.
-    places: Vec<Option<usize>>,
-}
-
-#[derive(Clone)]
-enum Source {
-    File(PathBuf),
-    /// The standard input, which is read once: the chunks that are left, the sample first.
-    Stdin(Stdin),
-}
-
-/// The standard input until somebody reads it.
-type Stdin = Arc<Mutex<Option<Chunks>>>;
-
 impl TextTable {
-    /// Opens files that exist, or with `None` the standard input, and finds their types. What is
-    /// taken for granted is noted.
+    /// Opens files, or with `None` the standard input, and infers their types. Guesses are noted.
     pub(crate) fn open(
         paths: Option<&[PathBuf]>,
         threads: usize,
@@ -73,8 +52,8 @@ impl TextTable {
                 if let Some((chunks, mut schema)) = sample(Input::stdin(), &columns)? {
                     chunks.first().map_or(Ok(()), |first| schema.widen_by(first))?;
                     add_columns(&mut columns, &schema)?;
-                    tell("standard input", &schema, note);
-                    inputs.push((Source::Stdin(Arc::new(Mutex::new(Some(chunks)))), schema));
+                    note_guesses("standard input", &schema, note);
+                    inputs.push((TextSource::Stdin(Arc::new(Mutex::new(Some(chunks)))), schema));
                 }
             }
             Some(paths) => {
@@ -88,8 +67,8 @@ impl TextTable {
                         chunks.first().map_or(Ok(()), |first| schema.widen_by(first))?;
                     }
                     add_columns(&mut columns, &schema)?;
-                    tell(&path.display().to_string(), &schema, note);
-                    inputs.push((Source::File(path.clone()), schema));
+                    note_guesses(&path.display().to_string(), &schema, note);
+                    inputs.push((TextSource::File(path.clone()), schema));
                 }
             }
         }
@@ -105,22 +84,7 @@ impl TextTable {
     }
 }
 
-impl TextInput {
-    /// An input of a table with these columns, all in their types.
-    fn new(source: Source, mut schema: TextSchema, columns: &Columns) -> Self {
-        let own = schema.columns();
-        let place = |name: &Arc<str>| own.iter().position(|(known, _)| known == name);
-        let places: Vec<Option<usize>> = columns.iter().map(|(name, _)| place(name)).collect();
-        for (place, (_, data_type)) in places.iter().zip(columns) {
-            if let Some(at) = place {
-                schema.set_type(*at, data_type);
-            }
-        }
-        TextInput { source, layout: Arc::new(Layout { schema, places }) }
-    }
-}
-
-/// Adds what an input has to the columns of the table: new names behind, types joined.
+/// Adds the columns of an input to those of the table: new names at the end, types joined.
 fn add_columns(columns: &mut Columns, schema: &TextSchema) -> Result<()> {
     for (name, found) in schema.columns() {
         match columns.iter_mut().find(|(known, _)| *known == name) {
@@ -131,8 +95,8 @@ fn add_columns(columns: &mut Columns, schema: &TextSchema) -> Result<()> {
     Ok(())
 }
 
-/// Notes what was taken for granted about an input; how to say otherwise is a matter of ingest.
-fn tell(name: &str, schema: &TextSchema, note: &mut (dyn FnMut(String) + Send)) {
+/// Notes what was guessed about an input. The options against a guess are those of ingest.
+fn note_guesses(name: &str, schema: &TextSchema, note: &mut (dyn FnMut(String) + Send)) {
     for guess in schema.guesses() {
         note(format!("{name}: {}", guess.replace("say --", "ingest it with --")));
     }
@@ -140,17 +104,8 @@ fn tell(name: &str, schema: &TextSchema, note: &mut (dyn FnMut(String) + Send)) 
 
 fn is_small(path: &Path) -> Result<bool> {
     let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
-    let most = if is_packed(path) { WHOLE_FILE_BYTES / 16 } else { WHOLE_FILE_BYTES };
+    let most = if is_compressed(path) { WHOLE_FILE_BYTES / 16 } else { WHOLE_FILE_BYTES };
     Ok(metadata.is_file() && metadata.len() <= most)
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Source::File(path) => path.display().fmt(f),
-            Source::Stdin(_) => f.write_str("standard input"),
-        }
-    }
 }
 
 impl fmt::Debug for TextTable {
@@ -179,14 +134,10 @@ impl TableProvider for TextTable {
         let all = self.schema.fields().len();
         let columns = projection.cloned().unwrap_or_else(|| (0..all).collect());
         let schema = Arc::new(self.schema.project(&columns)?);
-        // Whoever wants the first rows alone does not want to hear of an error behind them.
+        // With one partition, a reader of only the first rows sees no error from rows after them.
         let partitions =
             if limit.is_some() { 1 } else { state.config().target_partitions().max(1) };
         let complete = (0..all).all(|at| columns.contains(&at));
         Ok(Arc::new(TextExec::new(self.inputs.clone(), columns, complete, schema, partitions)))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,6 @@
-//! The ways to answer a statement: the executor, DataFusion's operators on the same stored tables,
-//! and DataFusion on the rows that were stored. The last hands no filter from one operator to
-//! another, so that it cannot be wrong where the others are wrong about which columns a filter
-//! means.
+//! The engines that answer a statement: the executor, DataFusion's operators on the same stored
+//! tables, and DataFusion on the rows that were stored. The last one pushes no filters from one
+//! operator to another, so that it is right where the others confuse the columns of a filter.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -26,34 +25,34 @@ use super::tables::Database;
 /// An answer, or the message of the error.
 pub(crate) type Answer = Result<RecordBatch, String>;
 
-/// What the message of a panic says.
+/// The text in the message of a panic.
 pub(crate) const PANIC: &str = "panicked";
-/// The least that a session is promised to work with.
+/// The least memory that a session is promised to work with.
 const LITTLE_MEMORY: u64 = 64 << 20;
 
-/// All ways to query some tables.
-pub(crate) struct Ways {
+/// All engines over some tables.
+pub(crate) struct Engines {
     /// The executor, on three threads.
     pub(crate) native: Session,
-    /// The executor on one thread, and over half of the tables with so little memory that groups
-    /// are spilled.
-    pub(crate) alone: Session,
+    /// The executor on one thread; for half of the tables with so little memory that groups are
+    /// spilled.
+    pub(crate) one_thread: Session,
     /// The executor on four threads and in little memory.
-    pub(crate) small: Session,
+    pub(crate) in_little_memory: Session,
     /// DataFusion's operators on the stored tables.
     pub(crate) off: Session,
     memory: SessionContext,
-    /// The same where a number with a point is a decimal.
+    /// The same, where a number with a decimal point is a decimal.
     decimals: SessionContext,
-    /// Whether a column has floats, whose NaN may have a sign to DataFusion.
+    /// Whether a column has floats, whose NaN may have a sign bit in DataFusion.
     pub(crate) has_floats: bool,
-    /// Whether a column has a zone other than UTC, in which DataFusion takes dates for days of UTC.
+    /// Whether a column has a zone other than UTC: there DataFusion takes dates for days in UTC.
     pub(crate) has_zones: bool,
     runtime: tokio::runtime::Runtime,
 }
 
-impl Ways {
-    pub(crate) fn over(database: &Database) -> Ways {
+impl Engines {
+    pub(crate) fn open(database: &Database) -> Engines {
         let open = |threads, memory| {
             let options = SessionOptions {
                 threads: Some(threads),
@@ -66,10 +65,10 @@ impl Ways {
             let none = Parameters::default();
             session.run(setting, &none, |mut stream| stream.try_for_each(|b| b.map(drop))).unwrap();
         };
-        let (off, alone) = (open(2, 1 << 30), open(1, 1 << 30));
+        let (off, one_thread) = (open(2, 1 << 30), open(1, 1 << 30));
         set(&off, "SET sty.native = off");
         if database.little_memory {
-            set(&alone, "SET sty.group_memory = 20000");
+            set(&one_thread, "SET sty.group_memory = 20000");
         }
         let (memory, decimals) = (independent(false), independent(true));
         for table in &database.tables {
@@ -86,27 +85,28 @@ impl Ways {
                 .iter()
                 .any(|table| table.schema.fields().iter().any(|field| test(field.data_type())))
         };
-        Ways {
+        Engines {
             native: open(3, 1 << 30),
-            alone,
-            small: open(4, LITTLE_MEMORY),
+            one_thread,
+            in_little_memory: open(4, LITTLE_MEMORY),
             off,
             memory,
             decimals,
             has_floats: has(DataType::is_floating),
-            has_zones: has(
-                |of| matches!(of, DataType::Timestamp(_, Some(zone)) if zone.as_ref() != "UTC"),
-            ),
+            has_zones: has(|data_type| match data_type {
+                DataType::Timestamp(_, Some(zone)) => zone.as_ref() != "UTC",
+                _ => false,
+            }),
             runtime,
         }
     }
 
-    /// DataFusion on the rows in memory.
+    /// Asks DataFusion on the rows in memory.
     pub(crate) fn memory(&self, sql: &str) -> Answer {
         self.collect(&self.memory, sql)
     }
 
-    /// The same where a number with a point is a decimal.
+    /// The same, where a number with a decimal point is a decimal.
     pub(crate) fn with_decimals(&self, sql: &str) -> Answer {
         self.collect(&self.decimals, sql)
     }
@@ -119,12 +119,13 @@ impl Ways {
             let schema = batches.first().map_or(plan.schema(), |batch| batch.schema());
             Ok::<_, DataFusionError>(concat_batches(&schema, &batches)?)
         };
-        let asked = catch_unwind(AssertUnwindSafe(|| self.runtime.block_on(run)));
-        asked.map_or_else(|_| Err(PANIC.into()), |answer| answer.map_err(|error| error.to_string()))
+        let caught = catch_unwind(AssertUnwindSafe(|| self.runtime.block_on(run)));
+        caught
+            .map_or_else(|_| Err(PANIC.into()), |answer| answer.map_err(|error| error.to_string()))
     }
 }
 
-/// A plan whose sorts take zeros for equal, as all else does.
+/// A plan whose sorts take zeros for equal, as everything else does.
 fn with_one_zero(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     let sorted = plan.transform_up_with_subqueries(|node| {
         let LogicalPlan::Sort(mut sort) = node else { return Ok(Transformed::no(node)) };
@@ -140,8 +141,8 @@ fn with_one_zero(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     Ok(sorted?.data)
 }
 
-/// DataFusion without the rules that hand filters down to where rows come from, and those that take
-/// nulls for equal.
+/// DataFusion without the rules that push filters down to scans, and without those that take nulls
+/// for equal.
 fn independent(decimals: bool) -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(2);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
@@ -158,15 +159,15 @@ fn independent(decimals: bool) -> SessionContext {
     SessionContext::new_with_state(builder.build())
 }
 
-/// What a session answers, and whether all of it came from fragments.
+/// The answer of a session, and how much of it came from fragments.
 pub(crate) fn ask(session: &Session, sql: &str) -> (Answer, Native) {
-    let asked = catch_unwind(AssertUnwindSafe(|| {
+    let caught = catch_unwind(AssertUnwindSafe(|| {
         let mut native = Native::default();
         let mut answer = Err("no answer".to_owned());
         let run = session.run(sql, &Parameters::default(), |mut stream| {
             let schema = stream.schema();
             let batches = stream.by_ref().collect::<stylobate::Result<Vec<_>>>();
-            native = Native::of(&stream.explain());
+            native = Native::in_plan(&stream.explain());
             let batches = batches?;
             let schema = batches.first().map_or(schema, |batch| batch.schema());
             answer = concat_batches(&schema, &batches).map_err(|error| error.to_string());
@@ -174,20 +175,20 @@ pub(crate) fn ask(session: &Session, sql: &str) -> (Answer, Native) {
         });
         (run.map_err(|error| error.to_string()).and(answer), native)
     }));
-    asked.unwrap_or_else(|_| (Err(PANIC.into()), Native::default()))
+    caught.unwrap_or_else(|_| (Err(PANIC.into()), Native::default()))
 }
 
-/// How much of a plan was the executor's.
+/// How much of a plan the executor ran.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Native {
-    /// A fragment was in it, or a scan that filters.
+    /// The plan had a fragment, or a scan that filters.
     pub(crate) partly: bool,
-    /// No aggregate of DataFusion's was in it.
+    /// The plan had no aggregate of DataFusion's.
     pub(crate) sums: bool,
 }
 
 impl Native {
-    fn of(plan: &str) -> Native {
+    fn in_plan(plan: &str) -> Native {
         Native {
             partly: plan.contains("StoreFragment") || plan.contains("filter=["),
             sums: !plan.contains("AggregateExec"),

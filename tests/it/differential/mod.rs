@@ -1,21 +1,21 @@
-//! The same answers from the executor, from DataFusion's operators on the same stored tables, and
-//! from DataFusion on the rows that were stored, for random statements over random tables; on any
-//! number of threads, in little memory, however a statement is spelled; and answers that fit each
-//! other.
+//! Random statements over random tables get the same answers from the executor, from DataFusion's
+//! operators on the same stored tables, and from DataFusion on the rows that were stored; on any
+//! number of threads, in little memory, however a statement is spelled. The answers to related
+//! statements fit each other.
 //!
-//! A database is one table of thousands of rows and all kinds of segments (`one_table`), or several
-//! small ones that share names (`several_tables`). Statements are made of `sources` (FROM),
-//! `expressions`, `questions` (subqueries), and `statements` and `shapes` around them; `relations`
-//! hold between answers.
+//! A database is one table of thousands of rows in all kinds of segments (`one_table`), or several
+//! small tables that share names (`several_tables`). Statements are made by `sources` (FROM),
+//! `expressions`, `subqueries`, and `statements` and `shapes` around them; `relations` hold between
+//! answers.
 //!
 //! By hand: `STY_DIFFERENTIAL_CASES` statements from `STY_DIFFERENTIAL_SEED` on, of which
 //! `STY_DIFFERENTIAL_FAILURES` may fail before the run ends. A failure names the seed of its table;
-//! `STY_DIFFERENTIAL_TABLE` with `STY_DIFFERENTIAL_SQL` asks that table anything.
+//! `STY_DIFFERENTIAL_TABLE` with `STY_DIFFERENTIAL_SQL` runs any statement on that table.
 
 mod compare;
+mod engines;
 mod expressions;
 mod one_table;
-mod questions;
 pub(crate) mod random;
 mod regressions;
 mod relations;
@@ -24,10 +24,10 @@ mod shapes;
 mod sources;
 mod spelling;
 mod statements;
+mod subqueries;
 mod tables;
 mod types;
 mod values;
-mod ways;
 
 use std::collections::BTreeMap;
 
@@ -35,33 +35,33 @@ use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 
 use compare::compare;
+use engines::{Answer, Engines, PANIC, ask};
 use random::Random;
 use spelling::Spelling;
 use statements::{Detour, Statement};
 use tables::Database;
-use ways::{Answer, PANIC, Ways, ask};
 
-/// Statements in the test command.
+/// The number of statements in the test command.
 const CASES: u64 = 120;
-/// Statements over one table.
+/// The number of statements over one table.
 const STATEMENTS: u64 = 30;
 const SEED: u64 = 20_150_601;
-/// What DataFusion says where a plan of its own surprises it.
+/// The message of DataFusion's internal errors.
 const OTHERS_FAULT: &str = "bug in DataFusion's code";
-/// What it refuses for names, and `sty` plans under others.
+/// Messages for names that DataFusion refuses, where `sty` plans with other names.
 const OTHERS_NAMES: [&str; 3] = [
     "require unique expression names",
     "does not support named arguments",
     "duplicate unqualified field name",
 ];
-/// What it says of a double that DECIMAL(30, 15) does not hold, to which it brings doubles beside
-/// decimals.
+/// Messages for a double that DECIMAL(30, 15) does not hold, to which DataFusion casts doubles
+/// beside decimals.
 const OTHERS_DECIMALS: [&str; 2] =
     ["too large to store in a Decimal128", "Cannot cast to Decimal128"];
-/// What is in statements of which a side need not be asked where the other has no rows.
+/// Parts of a statement of which one side need not be run if the other has no rows.
 const SIDES: [&str; 8] =
     ["JOIN", "INTERSECT", "EXCEPT", "IN (SELECT", "EXISTS", " ANY (", " ALL (", " LIMIT "];
-/// Casts that round, and that it takes off comparisons.
+/// Casts that round, and that DataFusion removes from comparisons.
 const INTEGER_CASTS: [&str; 6] = [
     "TRY_CAST(",
     " AS BIGINT)",
@@ -74,30 +74,31 @@ const OFF: &str = "native off";
 const IN_MEMORY: &str = "rows in memory";
 const ONE_THREAD: &str = "one thread";
 const LITTLE_MEMORY: &str = "little memory";
-/// How an error begins that says what to do about memory.
+/// The beginning of an error about too little memory.
 const TOO_LARGE: &str = "limit exceeded";
-/// Sums of the executor's differ in their last digit where large numbers cancel out.
+/// Sums of the executor may differ in their last digit if large numbers cancel out.
 const NEARLY_EXACT: f64 = 1e-14;
-/// Rows of an answer that a failure shows.
+/// The number of rows that a failure shows of an answer.
 const SHOWN: usize = 12;
 
-/// What became of statements.
+/// The outcomes of statements.
 #[derive(Debug, Default)]
 struct Tally {
     answered: u64,
     native: u64,
     refused: u64,
-    /// The executor had an answer where another way failed for a row that may not have counted.
+    /// The executor had an answer where another engine failed for a row that may not have counted,
+    /// or the other way round.
     lenient: u64,
-    /// DataFusion was wrong by its own rules, which a detour has shown.
-    theirs: u64,
-    /// The beginnings of messages, without digits.
+    /// DataFusion was wrong by its own rules, as a detour has shown.
+    datafusions_fault: u64,
+    /// Errors by the beginnings of their messages, without digits.
     errors: BTreeMap<String, u64>,
-    /// Statements that had the same answer in another spelling.
+    /// The number of statements that had the same answer in another spelling.
     respelled: u64,
-    /// Relations that held.
+    /// The number of relations that held.
     related: u64,
-    /// Statements that had too little memory in one of the ways.
+    /// The number of statements for which an engine had too little memory.
     too_large: u64,
 }
 
@@ -112,7 +113,7 @@ fn random_statements_have_the_same_answers_three_ways() {
     if let (Some(seed), Ok(sql)) =
         (variable("STY_DIFFERENTIAL_TABLE"), std::env::var("STY_DIFFERENTIAL_SQL"))
     {
-        return one(seed, &sql);
+        return run_one(seed, &sql);
     }
     let cases = variable("STY_DIFFERENTIAL_CASES");
     let seed = variable("STY_DIFFERENTIAL_SEED").unwrap_or(SEED);
@@ -120,18 +121,18 @@ fn random_statements_have_the_same_answers_three_ways() {
     let (mut tally, mut failures) = (Tally::default(), Vec::new());
     let (mut done, mut number) = (0, 0);
     while done < cases.unwrap_or(CASES) && (failures.len() as u64) < allowed {
-        let table_seed = Random::of(seed, number).next() >> 16;
+        let table_seed = Random::for_item(seed, number).next() >> 16;
         number += 1;
-        let database = tables::generate(table_seed);
-        let ways = Ways::over(&database);
+        let database = random_database(table_seed);
+        let engines = Engines::open(&database);
         for at in 0..STATEMENTS {
             let statement = statements::generate(table_seed, at, &database, Spelling::default());
-            let spelling = Spelling::random(&mut Random::of(table_seed, at ^ 0xffff));
+            let spelling = Spelling::random(&mut Random::for_item(table_seed, at ^ 0xffff));
             let others = [spelling, Spelling::OTHER]
                 .map(|spelling| statements::generate(table_seed, at, &database, spelling));
             done += 1;
-            let checked = check(&ways, &statement, &others, &mut tally)
-                .and_then(|()| related(&ways, table_seed, at, &database, &mut tally));
+            let checked = check(&engines, &statement, &others, &mut tally)
+                .and_then(|()| check_relation(&engines, table_seed, at, &database, &mut tally));
             if let Err(what) = checked {
                 let what = report(&what, table_seed, &database, &statement);
                 if cases.is_some() {
@@ -155,9 +156,15 @@ fn report(what: &str, seed: u64, database: &Database, statement: &Statement) -> 
     format!("=== STY_DIFFERENTIAL_TABLE={seed}\n{}\n{}\n{what}\n", database.text, statement.sql)
 }
 
-/// A relation beside every fourth statement.
-fn related(
-    ways: &Ways,
+/// The tables of a seed: one, or several that share column names.
+fn random_database(seed: u64) -> Database {
+    let r = &mut Random::new(seed);
+    if r.chance(45) { one_table::generate(r) } else { several_tables::generate(r) }
+}
+
+/// Checks a relation after every fourth statement.
+fn check_relation(
+    engines: &Engines,
     seed: u64,
     at: u64,
     database: &Database,
@@ -167,54 +174,57 @@ fn related(
         return Ok(());
     }
     let relation = relations::generate(seed, at, database);
-    let session = if at.is_multiple_of(8) { &ways.native } else { &ways.off };
+    let session = if at.is_multiple_of(8) { &engines.native } else { &engines.off };
     tally.related += u64::from(relation.check(&|sql| ask(session, sql).0)?);
     Ok(())
 }
 
-/// Asks one table one thing, and shows all answers.
-fn one(seed: u64, sql: &str) {
-    let database = tables::generate(seed);
-    let ways = Ways::over(&database);
+/// Runs one statement on the tables of a seed, and shows all answers.
+fn run_one(seed: u64, sql: &str) {
+    let database = random_database(seed);
+    let engines = Engines::open(&database);
     eprintln!("{}", database.text);
-    eprintln!("{}", shown("explained", &ask(&ways.native, &format!("EXPLAIN {sql}")).0));
+    eprintln!("{}", shown("explained", &ask(&engines.native, &format!("EXPLAIN {sql}")).0));
     for (name, answer) in [
-        ("native", ask(&ways.native, sql).0),
-        ("native, one thread", ask(&ways.alone, sql).0),
-        ("native, little memory", ask(&ways.small, sql).0),
-        ("off", ask(&ways.off, sql).0),
-        ("memory", ways.memory(sql)),
+        ("native", ask(&engines.native, sql).0),
+        ("native, one thread", ask(&engines.one_thread, sql).0),
+        ("native, little memory", ask(&engines.in_little_memory, sql).0),
+        ("off", ask(&engines.off, sql).0),
+        ("memory", engines.memory(sql)),
     ] {
         eprintln!("{}", shown(name, &answer));
     }
 }
 
-/// What is wrong with the answers to a statement, and to the same in other spellings.
+/// Compares the answers to a statement, and to the same statement in other spellings.
 fn check(
-    ways: &Ways,
+    engines: &Engines,
     statement: &Statement,
     others: &[Statement],
     tally: &mut Tally,
 ) -> Result<(), String> {
     let sql = &statement.sql;
-    let (native, how) = ask(&ways.native, sql);
+    let (native, how) = ask(&engines.native, sql);
     tally.native += u64::from(how.partly || native.is_err());
     let (size, session) = if sql.len().is_multiple_of(2) {
-        (ONE_THREAD, &ways.alone)
+        (ONE_THREAD, &engines.one_thread)
     } else {
-        (LITTLE_MEMORY, &ways.small)
+        (LITTLE_MEMORY, &engines.in_little_memory)
     };
-    let answers =
-        [(OFF, ask(&ways.off, sql).0), (IN_MEMORY, ways.memory(sql)), (size, ask(session, sql).0)];
+    let answers = [
+        (OFF, ask(&engines.off, sql).0),
+        (IN_MEMORY, engines.memory(sql)),
+        (size, ask(session, sql).0),
+    ];
     for (name, other) in &answers {
         let exact = *name == size && how.sums;
         let close = if exact { NEARLY_EXACT } else { statement.close };
         let statement = Statement { close, ..statement.clone() };
-        agree(ways, &statement, others, &native, (name, other), tally).map_err(|what| {
+        agree(engines, &statement, others, &native, (name, other), tally).map_err(|what| {
             format!("{what}\n{}\n{}", shown("native", &native), shown(name, other))
         })?;
     }
-    respelled(ways, statement, others, &native, tally)?;
+    respelled(engines, statement, others, &native, tally)?;
     match native {
         Ok(_) => tally.answered += 1,
         Err(what) => {
@@ -226,9 +236,9 @@ fn check(
     Ok(())
 }
 
-/// What is wrong with the executor's answer, or with another.
+/// Compares the executor's answer with another one.
 fn agree(
-    ways: &Ways,
+    engines: &Engines,
     statement: &Statement,
     others: &[Statement],
     native: &Answer,
@@ -238,16 +248,19 @@ fn agree(
     let (sql, stored) = (&statement.sql, name != IN_MEMORY);
     match (native, other) {
         (Ok(a), Ok(b)) => {
-            let all =
-                |sql: &str| if stored { ask(&ways.off, sql).0.ok() } else { ways.memory(sql).ok() };
+            let all = |sql: &str| {
+                if stored { ask(&engines.off, sql).0.ok() } else { engines.memory(sql).ok() }
+            };
             let Err(what) = compare(statement, a, b, &all) else { return Ok(()) };
             let is_excused = || {
-                is_known(ways, sql) || are_doubles(a, b) || is_theirs(ways, statement, others, a)
+                is_known(engines, sql)
+                    || are_doubles(a, b)
+                    || is_datafusions_fault(engines, statement, others, a)
             };
             if stored || !is_excused() {
                 return Err(format!("native and {name}: {what}"));
             }
-            tally.theirs += 1;
+            tally.datafusions_fault += 1;
         }
         (_, Err(what)) if name == LITTLE_MEMORY && what.starts_with(TOO_LARGE) => {
             tally.too_large += 1
@@ -256,11 +269,11 @@ fn agree(
         (_, Err(what)) if what.contains(PANIC) && stored => {
             return Err(format!("a panic with {name}"));
         }
-        // A side that DataFusion did not come to ask, or rows that a limit has made it leave out.
+        // DataFusion may not have run a side, or may have dropped rows because of a limit.
         (Err(_), Ok(_)) if SIDES.iter().any(|word| sql.contains(word)) && name != LITTLE_MEMORY => {
             tally.lenient += 1;
         }
-        // Nearer to the next integer, a number may be too large.
+        // Rounded up to the next integer, a number may be out of range.
         (Err(_), Ok(_)) if !stored && INTEGER_CASTS.iter().any(|cast| sql.contains(cast)) => {
             tally.lenient += 1
         }
@@ -279,9 +292,9 @@ fn agree(
     Ok(())
 }
 
-/// What is wrong with the executor's answer to the statement in another spelling.
+/// Compares the executor's answer with its answer to the statement in another spelling.
 fn respelled(
-    ways: &Ways,
+    engines: &Engines,
     statement: &Statement,
     others: &[Statement],
     native: &Answer,
@@ -291,9 +304,9 @@ fn respelled(
     else {
         return Ok(());
     };
-    let answer = ask(&ways.native, &other.sql).0;
+    let answer = ask(&engines.native, &other.sql).0;
     let what = match &answer {
-        Ok(b) => match compare(statement, a, b, &|sql| ask(&ways.off, sql).0.ok()) {
+        Ok(b) => match compare(statement, a, b, &|sql| ask(&engines.off, sql).0.ok()) {
             Ok(()) => {
                 tally.respelled += 1;
                 return Ok(());
@@ -314,21 +327,21 @@ fn respelled(
     ))
 }
 
-/// Whether DataFusion may be wrong by a fault that the other ways mend: it cuts digits off where an
-/// integer is made of a fraction, NaNs with a sign come before all numbers, DISTINCT ON tells zeros
-/// apart, a small number with an exponent is zero beside decimals, dates are days of UTC beside
-/// times of other zones, and a column of FULL JOIN … USING is that of the left side.
-fn is_known(ways: &Ways, sql: &str) -> bool {
+/// Whether DataFusion may be wrong by a fault that the other engines do not have: it truncates when
+/// a fraction becomes an integer, a NaN with a sign bit comes before all numbers, DISTINCT ON tells
+/// zeros apart, a small number with an exponent is zero beside decimals, dates are days in UTC
+/// beside times of other zones, and a column of FULL JOIN … USING is that of the left side.
+fn is_known(engines: &Engines, sql: &str) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| sql.contains(word));
     let has_merged = has(&["FULL JOIN"]) && has(&[" USING (", "NATURAL "]);
     has(&INTEGER_CASTS)
         || has_merged
-        || ways.has_zones
-        || (ways.has_floats && has(&["(-", " % ", " / ", "e-", "DISTINCT ON"]))
+        || engines.has_zones
+        || (engines.has_floats && has(&["(-", " % ", " / ", "e-", "DISTINCT ON"]))
 }
 
-/// Whether a column of doubles is one of decimals to DataFusion, which rounds doubles to the
-/// decimals beside them.
+/// Whether DataFusion made a column of doubles one of decimals: it rounds doubles to the decimals
+/// beside them.
 fn are_doubles(a: &RecordBatch, b: &RecordBatch) -> bool {
     let (ours, theirs) = (a.schema(), b.schema());
     let mut columns = ours.fields().iter().zip(theirs.fields());
@@ -337,27 +350,33 @@ fn are_doubles(a: &RecordBatch, b: &RecordBatch) -> bool {
     })
 }
 
-/// Whether another answer of DataFusion's is its own fault: it agrees where the same is said by
-/// other means.
-fn is_theirs(ways: &Ways, statement: &Statement, others: &[Statement], a: &RecordBatch) -> bool {
-    let sizes = |sql: &str| ways.memory(sql).ok();
-    let confirms = |way: &Detour| {
-        let all = ways.memory(&way.sql).or_else(|_| ask(&ways.off, &way.sql).0);
-        all.is_ok_and(|all| compare(statement, a, &slice(&all, way), &sizes).is_ok())
+/// Whether a different answer is DataFusion's own fault: DataFusion agrees with us if the statement
+/// is written in another way.
+fn is_datafusions_fault(
+    engines: &Engines,
+    statement: &Statement,
+    others: &[Statement],
+    a: &RecordBatch,
+) -> bool {
+    let sizes = |sql: &str| engines.memory(sql).ok();
+    let confirms = |detour: &Detour| {
+        let all = engines.memory(&detour.sql).or_else(|_| ask(&engines.off, &detour.sql).0);
+        all.is_ok_and(|all| compare(statement, a, &slice(&all, detour), &sizes).is_ok())
     };
     let whole = |other: &Statement| Detour { sql: other.sql.clone(), skip: 0, limit: usize::MAX };
     let respelled =
         others.iter().flat_map(|other| std::iter::once(whole(other)).chain(other.detours.clone()));
     let exact = || {
-        ways.with_decimals(&statement.sql)
+        engines
+            .with_decimals(&statement.sql)
             .is_ok_and(|all| compare(statement, a, &all, &sizes).is_ok())
     };
-    statement.detours.iter().cloned().chain(respelled).any(|way| confirms(&way)) || exact()
+    statement.detours.iter().cloned().chain(respelled).any(|detour| confirms(&detour)) || exact()
 }
 
-fn slice(batch: &RecordBatch, way: &Detour) -> RecordBatch {
-    let skip = way.skip.min(batch.num_rows());
-    batch.slice(skip, way.limit.min(batch.num_rows() - skip))
+fn slice(batch: &RecordBatch, detour: &Detour) -> RecordBatch {
+    let skip = detour.skip.min(batch.num_rows());
+    batch.slice(skip, detour.limit.min(batch.num_rows() - skip))
 }
 
 fn shown(name: &str, answer: &Answer) -> String {

@@ -1,12 +1,11 @@
-//! From logical plans to fragments: the largest parts of an optimized plan that [`crate::query`]
+//! Lowers logical plans to fragments: the largest parts of an optimized plan that [`crate::query`]
 //! can run are replaced by [`FragmentNode`]s, and everything above them stays DataFusion's.
 //!
 //! Where this stands on the road of a query: after all of DataFusion's logical rules, before
 //! physical planning. A candidate is an aggregate, or a sort of which only the first rows are
-//! wanted, over projections and filters of one table of the store (`source`); projections are
-//! inlined, filters become conditions, and what is computed becomes expressions over stored columns
-//! (`expression`, `traits`). A candidate that is not taken leaves its reason at the scan, where
-//! EXPLAIN shows it.
+//! wanted, over projections and filters of one table of the store (`source`). Projections are
+//! inlined, filters become conditions, and computed columns become expressions over stored columns
+//! (`expression`, `traits`). If a candidate is not taken, EXPLAIN shows the reason at its scan.
 
 mod aggregate;
 mod expression;
@@ -34,12 +33,9 @@ use crate::sql::run::provider::store_provider;
 use crate::sql::run::settings::Settings;
 use crate::sql::types::zeros;
 use expression::Compiler;
-use source::Source;
+use source::{Input, Refusal};
 
-/// Why a candidate is not taken, for EXPLAIN.
-type Refusal = String;
-
-/// An optimized plan with fragments in it; that of EXPLAIN has them in the plan explained.
+/// Puts fragments into an optimized plan; for EXPLAIN, into the plan that is explained.
 pub(crate) fn lower(plan: LogicalPlan, session: &dyn Session) -> DataFusionResult<LogicalPlan> {
     let native = Settings::of(session.config_options()).native;
     let mut lowering = Lowering {
@@ -52,7 +48,7 @@ pub(crate) fn lower(plan: LogicalPlan, session: &dyn Session) -> DataFusionResul
     if !lowering.scans_changed {
         return Ok(plan);
     }
-    // Columns that only the filters needed are no longer asked for.
+    // Columns that only the filters needed are no longer read.
     let plan = dependencies::forget(plan)?.data;
     Ok(OptimizeProjections::new().rewrite(plan, &OptimizerContext::new())?.data)
 }
@@ -60,7 +56,7 @@ pub(crate) fn lower(plan: LogicalPlan, session: &dyn Session) -> DataFusionResul
 struct Lowering<'a> {
     native: bool,
     props: &'a ExecutionProps,
-    /// Whether filters have become part of scans.
+    /// Whether filters were moved into scans.
     scans_changed: bool,
     /// For each node from the root to the current one, why the nearest candidate at or above it was
     /// not taken.
@@ -72,7 +68,7 @@ impl TreeNodeRewriter for Lowering<'_> {
 
     fn f_down(&mut self, plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
         let inherited = match &plan {
-            // What lies above a subquery says nothing about it.
+            // What is above a subquery says nothing about the subquery.
             LogicalPlan::Subquery(_) => None,
             _ => self.refusals.last().cloned().flatten(),
         };
@@ -87,12 +83,12 @@ impl TreeNodeRewriter for Lowering<'_> {
                 self.split_distinct(plan)
             }
             None => {
-                let plan = if self.native { self.filtered(plan) } else { plan };
-                let noted = self.noted(plan, inherited.as_ref());
+                let plan = if self.native { self.merge_filter(plan) } else { plan };
+                let with_refusal = self.with_refusal(plan, inherited.as_ref());
                 self.refusals.push(inherited);
-                match noted {
+                match with_refusal {
                     Transformed { data, transformed: false, .. } => self.split_distinct(data),
-                    noted => Ok(noted),
+                    with_refusal => Ok(with_refusal),
                 }
             }
         }
@@ -103,17 +99,17 @@ impl TreeNodeRewriter for Lowering<'_> {
         match plan {
             LogicalPlan::Sort(sort) => Ok(zeros::sorted(sort)?.update_data(LogicalPlan::Sort)),
             LogicalPlan::Filter(filter) => {
-                Ok(opaque::without_bounds(filter)?.update_data(LogicalPlan::Filter))
+                Ok(opaque::hide_rounding_casts(filter)?.update_data(LogicalPlan::Filter))
             }
-            LogicalPlan::Projection(_) => opaque::without_other_bounds(plan),
+            LogicalPlan::Projection(_) => opaque::hide_reordering_casts(plan),
             other => Ok(Transformed::no(other)),
         }
     }
 }
 
 impl Lowering<'_> {
-    /// The fragment that can stand for `plan`, or why there is none; `None` where nobody would
-    /// expect one.
+    /// The fragment that can replace `plan`, or why there is none; `None` for a plan that is no
+    /// candidate.
     fn candidate(&self, plan: &LogicalPlan) -> Option<Result<FragmentNode, Refusal>> {
         let lowered = match plan {
             LogicalPlan::Aggregate(aggregate) => aggregate::lower(aggregate, plan, self.props),
@@ -126,21 +122,22 @@ impl Lowering<'_> {
         }))
     }
 
-    /// A filter and the scan below it as one scan, which decodes only what passes.
-    fn filtered(&mut self, plan: LogicalPlan) -> LogicalPlan {
+    /// Merges a filter into the scan below it, which then decodes only the rows that pass.
+    fn merge_filter(&mut self, plan: LogicalPlan) -> LogicalPlan {
         let LogicalPlan::Filter(Filter { input, predicate, .. }) = &plan else { return plan };
         let LogicalPlan::TableScan(scan) = input.as_ref() else { return plan };
         let Some(provider) = store_provider(scan).filter(|provider| !provider.is_filtered()) else {
             return plan;
         };
-        let Ok(source) = Source::of(&plan) else { return plan };
+        let Ok(source) = Input::new(&plan) else { return plan };
         let mut compiler = Compiler::new(&source, self.props);
         let Ok(conditions) = compiler.conditions() else { return plan };
-        let filtered = provider.filtered(Conditions { columns: compiler.columns(), conditions });
+        let merge_filter =
+            provider.filtered(Conditions { columns: compiler.columns(), conditions });
         let mut scan = scan.clone();
-        scan.source = provider_as_source(Arc::new(filtered));
-        // The equality of plans does not see the source: without its filter in sight, a scan would
-        // be taken for another one.
+        scan.source = provider_as_source(Arc::new(merge_filter));
+        // Plan equality ignores a scan's source. Without the filter among its filters, the scan
+        // would be taken for another one.
         let parts = split_conjunction(predicate)
             .into_iter()
             .filter(|part| !scan.filters.contains(part))
@@ -150,8 +147,8 @@ impl Lowering<'_> {
         LogicalPlan::TableScan(scan)
     }
 
-    /// A scan that will say in EXPLAIN why what stands above it was not taken.
-    fn noted(&self, plan: LogicalPlan, why: Option<&Arc<str>>) -> Transformed<LogicalPlan> {
+    /// Marks a scan so that EXPLAIN says there why the plan above it was not taken.
+    fn with_refusal(&self, plan: LogicalPlan, why: Option<&Arc<str>>) -> Transformed<LogicalPlan> {
         let (LogicalPlan::TableScan(scan), Some(why)) = (&plan, why) else {
             return Transformed::no(plan);
         };
@@ -161,9 +158,9 @@ impl Lowering<'_> {
         Transformed::yes(LogicalPlan::TableScan(scan))
     }
 
-    /// DataFusion's rule that splits an aggregate of distinct values into two. It runs here rather
-    /// than among the logical rules, so that it concerns only what was not taken; the inner half
-    /// may still be.
+    /// Runs DataFusion's rule that splits an aggregate of distinct values into two. It runs here,
+    /// not among the logical rules, so that it applies only to aggregates that were not taken; the
+    /// inner half may still be.
     fn split_distinct(&self, plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
         let distinct = |expr: &Expr| match source::without_alias(expr) {
             Expr::AggregateFunction(function) => function.params.distinct,

@@ -1,65 +1,36 @@
-//! Logical rules that rest where a plan has nothing of their concern.
+//! Skips logical rules on plans in which they have nothing to do.
 //!
-//! DataFusion gives every plan to all of its logical rules, two or three times. Most find nothing
-//! to do, but some take each node apart and build it again before they know. A statement that reads
-//! few rows is planned for longer than it runs, and a third of that time goes to rules. Those that
-//! cost most are asked only where they could change something.
-
-use std::sync::Arc;
+//! DataFusion runs all of its logical rules two or three times over every plan. Most find nothing
+//! to do, but some take each node apart and rebuild it before they know. Planning a statement that
+//! reads few rows takes longer than running it, and rules are a third of that time. The most
+//! expensive ones therefore run only where they could change something.
 
 use datafusion::common::cse::NormalizeEq;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Expr, ExpressionPlacement, LogicalPlan};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use crate::sql::rules::wrapped::{self, LogicalRule};
 use crate::sql::walks::{any_node, node_has_part, visit_parts};
 
-/// A rule, and what a node must have for it to find something to do.
-#[derive(Debug)]
-pub(in crate::sql) struct Resting {
-    rule: Arc<dyn OptimizerRule + Send + Sync>,
-    concerns: fn(&LogicalPlan) -> bool,
-}
-
-impl Resting {
-    /// In place of a rule that may rest; other rules as they are.
-    pub(in crate::sql) fn around(
-        rule: Arc<dyn OptimizerRule + Send + Sync>,
-    ) -> Arc<dyn OptimizerRule + Send + Sync> {
-        let concerns: fn(&LogicalPlan) -> bool = match rule.name() {
-            "simplify_expressions" => computes,
-            "common_sub_expression_eliminate" => may_compute_twice,
-            "eliminate_duplicated_expr" => has_several_keys,
-            "eliminate_join" => |node| matches!(node, LogicalPlan::Join(_)),
-            "extract_leaf_expressions" | "push_down_leaf_projections" => reads_fields,
-            _ => return rule,
-        };
-        Arc::new(Resting { rule, concerns })
-    }
-}
-
-impl OptimizerRule for Resting {
-    fn name(&self) -> &str {
-        self.rule.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.rule.apply_order()
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> DataFusionResult<Transformed<LogicalPlan>> {
-        let concerned = match self.apply_order() {
+/// Wraps a rule that is expensive and often has nothing to do; returns other rules as they are.
+pub(in crate::sql) fn skip_idle(rule: LogicalRule) -> LogicalRule {
+    // Whether the rule may find something to do at a node.
+    let concerns: fn(&LogicalPlan) -> bool = match rule.name() {
+        "simplify_expressions" => computes,
+        "common_sub_expression_eliminate" => may_compute_twice,
+        "eliminate_duplicated_expr" => has_several_keys,
+        "eliminate_join" => |node| matches!(node, LogicalPlan::Join(_)),
+        "extract_leaf_expressions" | "push_down_leaf_projections" => reads_fields,
+        _ => return rule,
+    };
+    wrapped::logical(rule, move |rule, plan, config| {
+        let concerned = match rule.apply_order() {
             // The rule sees this node alone.
-            Some(_) => (self.concerns)(&plan),
-            None => any_node(&plan, self.concerns),
+            Some(_) => concerns(&plan),
+            None => any_node(&plan, concerns),
         };
-        if concerned { self.rule.rewrite(plan, config) } else { Ok(Transformed::no(plan)) }
-    }
+        if concerned { rule.rewrite(plan, config) } else { Ok(Transformed::no(plan)) }
+    })
 }
 
 /// Whether an expression of a node is more than a column.
@@ -78,8 +49,8 @@ fn computes(node: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether something that a node computes comes twice in it. Windows over each other count as one
-/// node, and of a node of many parts nothing is said.
+/// Whether a node may compute something twice. Windows over each other count as one node; a node of
+/// many parts is not searched, and may.
 fn may_compute_twice(node: &LogicalPlan) -> bool {
     match node {
         LogicalPlan::Projection(projection) => has_equal_parts(projection.expr.iter()),
@@ -103,7 +74,7 @@ fn has_equal_parts<'a>(mut exprs: impl Iterator<Item = &'a Expr>) -> bool {
         visit_parts(expr, |part| {
             if !matches!(part, Expr::Column(_) | Expr::Literal(..) | Expr::Alias(_)) {
                 found = found
-                    || parts.len() == COMPARED
+                    || parts.len() == MOST_COMPARED
                     || parts.iter().any(|known| known.normalize_eq(part));
                 parts.push(part);
             }
@@ -114,8 +85,8 @@ fn has_equal_parts<'a>(mut exprs: impl Iterator<Item = &'a Expr>) -> bool {
     exprs.any(search)
 }
 
-/// How many parts of a node are compared with each other, at most.
-const COMPARED: usize = 16;
+/// The most parts of a node that are compared with each other.
+const MOST_COMPARED: usize = 16;
 
 /// Whether a node sorts or groups by several keys: two of them may be equal.
 fn has_several_keys(node: &LogicalPlan) -> bool {
@@ -126,7 +97,7 @@ fn has_several_keys(node: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether a node takes a field of a struct, or something as cheap.
+/// Whether a node reads a field of a struct, or calls a function that is as cheap.
 fn reads_fields(node: &LogicalPlan) -> bool {
     node_has_part(node, |part| {
         matches!(part, Expr::ScalarFunction(_))

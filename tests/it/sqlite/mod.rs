@@ -1,9 +1,9 @@
 //! SQLite's sqllogictest over stored tables of several segments, with the executor and without.
 //!
-//! The files are SQLite's, in the public domain, and no part of this project: `STY_SQLITE_SUITE`
-//! names the folder that holds them (its `test`), and without it nothing is tested.
-//! `STY_SQLITE_FILES` chooses files by a part of their paths, `STY_SQLITE_LIMIT` ends each file
-//! after so many records, `STY_SQLITE_FROM` begins with a file by its number.
+//! The files are SQLite's, in the public domain, and not part of this project: `STY_SQLITE_SUITE`
+//! names the folder that holds them (its `test`), without which nothing is tested.
+//! `STY_SQLITE_FILES` selects files by a part of their paths, `STY_SQLITE_LIMIT` ends each file
+//! after that number of records, and `STY_SQLITE_FROM` begins with the file of that number.
 
 mod records;
 mod tables;
@@ -21,17 +21,17 @@ use crate::both::{Answer, Both};
 use records::{Kind, Query, Record, Records};
 use tables::{Outcome, Tables};
 
-/// Folders and files that take part; the others test triggers, keys and SQLite's own notions.
+/// The folders and files that are run; the others test triggers, keys and SQLite's own notions.
 const PARTS: [&str; 7] =
     ["select1", "select2", "select3", "select4", "select5", "random/", "index/"];
-/// Files at a time.
+/// The number of files that run at a time.
 const RUNNERS: usize = 2;
-/// Threads of the sessions over a file, by its number.
+/// The threads of the sessions over a file, by the file's number.
 const THREADS: [usize; 3] = [1, 2, 4];
-/// Failures that are shown whole.
+/// The number of failures that are shown in full.
 const SHOWN: usize = 25;
 
-/// What became of the records.
+/// The outcomes of the records.
 #[derive(Debug, Default)]
 struct Tally {
     files: u64,
@@ -39,11 +39,11 @@ struct Tally {
     statements: u64,
     passed: u64,
     skipped: u64,
-    /// By what they said, without names and numbers, with the first of each kind.
+    /// Failures by message, without names and numbers, with the first of each kind.
     refused: BTreeMap<String, (u64, String)>,
-    /// By why it is right to differ.
+    /// Accepted differences by their reason.
     explained: BTreeMap<&'static str, u64>,
-    /// Files of which a row could not be stored.
+    /// Files with a row that could not be stored.
     left: Vec<String>,
     wrong: Vec<String>,
 }
@@ -75,8 +75,9 @@ impl Tally {
         let refused: u64 = self.refused.values().map(|(count, _)| count).sum();
         let explained: u64 = self.explained.values().sum();
         let mut text = format!(
-            "{files} files, {queries} queries and {statements} other statements: {passed} passed, {explained} explained, \
-             {refused} refused, {} wrong; {skipped} skipped, {} files left\n",
+            "{files} files, {queries} queries and {statements} other statements: {passed} passed, \
+             {explained} explained, {refused} refused, {} wrong; {skipped} skipped, \
+             {} files left\n",
             self.wrong.len(),
             self.left.len()
         );
@@ -95,7 +96,7 @@ impl Tally {
     }
 }
 
-/// A message without what differs from statement to statement.
+/// A message without the parts that differ from statement to statement.
 fn kind_of(message: &str) -> String {
     let quoted = |c: char| matches!(c, '"' | '\'' | '`');
     let parts: Vec<&str> = message.lines().next().unwrap_or_default().split(quoted).collect();
@@ -103,14 +104,14 @@ fn kind_of(message: &str) -> String {
     plain.chars().filter(|c| !c.is_ascii_digit()).take(100).collect()
 }
 
-/// Differences that are meant, as narrow as they can be told.
+/// Intended differences, matched as narrowly as possible.
 fn explained(on: &Answer, off: &Answer) -> Option<&'static str> {
     let divides = |answer: &Answer| matches!(answer, Err(what) if what.contains("Divide by zero"));
     match (divides(on), divides(off)) {
-        // SQLite gives NULL, as MySQL does; DuckDB too. The standard, PostgreSQL and DataFusion
-        // have an error.
+        // SQLite, MySQL and DuckDB give NULL; the standard, PostgreSQL and DataFusion give an
+        // error.
         (true, true) => Some("division by zero is an error"),
-        // Which rows are looked at before others rule them out is not laid down.
+        // The order in which conditions are tested is not specified.
         (true, false) | (false, true) => {
             Some("division by zero is an error for one, and not met by the other")
         }
@@ -118,7 +119,7 @@ fn explained(on: &Answer, off: &Answer) -> Option<&'static str> {
     }
 }
 
-/// Whether a column that SQLite has as integers is one of doubles.
+/// Whether a column of integers in SQLite is one of doubles here.
 fn has_double_for_integer(query: &Query<'_>, answer: &Answer) -> bool {
     let Ok(batches) = answer else { return false };
     let double =
@@ -128,8 +129,8 @@ fn has_double_for_integer(query: &Query<'_>, answer: &Answer) -> bool {
         .is_some_and(|batch| query.letters.chars().zip(batch.schema().fields()).any(double))
 }
 
-/// SQLite's types are those of values: the quotient of an integer that came out of a CASE with
-/// doubles is an integer.
+/// In SQLite, values have types, not columns: the quotient of an integer that came out of a CASE
+/// with doubles is an integer.
 fn may_mix_types(sql: &str) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| sql.contains(word));
     has(&["/"]) && has(&["AVG", "REAL"]) && has(&["COALESCE", "NULLIF", "CASE"])
@@ -165,7 +166,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What is wrong with the answer to a query, if anything.
+/// Checks the answer to a query, and says what is wrong with it.
 fn check(
     query: &Query<'_>,
     record: &Record<'_>,
@@ -212,7 +213,7 @@ fn shown(text: &str) -> String {
     text.chars().take(300).collect()
 }
 
-/// Runs a file from its first record on.
+/// Runs all records of a file.
 fn run(path: &Path, threads: usize) -> Tally {
     let limit = variable("STY_SQLITE_LIMIT").unwrap_or(usize::MAX);
     let directory = tempfile::tempdir().unwrap();
@@ -221,7 +222,7 @@ fn run(path: &Path, threads: usize) -> Tally {
     let mut tally = Tally { files: 1, ..Tally::default() };
     let name = path.iter().rev().take(3).map(|part| part.to_string_lossy()).collect::<Vec<_>>();
     let name = name.iter().rev().map(|part| &**part).collect::<Vec<_>>().join("/");
-    for record in Records::of(&text).take(limit) {
+    for record in Records::new(&text).take(limit) {
         let place = format!("{name}:{}", record.line);
         let outcome = match &record.kind {
             Kind::Statement { .. } => tables.run(&record.sql),

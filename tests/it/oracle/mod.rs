@@ -1,9 +1,9 @@
-//! Random statements whose answers SQLite knows: over small tables that share names of columns, in
-//! stores of several segments, with the executor and without.
+//! Random statements, answered by SQLite too: over small tables that share column names, in stores
+//! of several segments, with and without the executor.
 //!
 //! By hand: `STY_ORACLE_CASES` statements from `STY_ORACLE_SEED` on, of which `STY_ORACLE_FAILURES`
 //! may fail before the run ends. A failure names the seed of its tables and a smaller statement
-//! that fails too; `STY_ORACLE_TABLES` with `STY_ORACLE_SQL` asks those tables anything.
+//! that fails too; `STY_ORACLE_TABLES` with `STY_ORACLE_SQL` runs any statement on those tables.
 
 mod expressions;
 mod joins;
@@ -26,19 +26,19 @@ use super::both::{Answer, Both};
 use super::differential::random::Random;
 use tables::Tables;
 
-/// Statements in the test command.
+/// The number of statements in the test command.
 const CASES: u64 = 600;
-/// Statements over the tables of one seed.
+/// The number of statements over the tables of one seed.
 const STATEMENTS: u64 = 60;
 const SEED: u64 = 20_251_015;
 const THREADS: [usize; 3] = [1, 2, 4];
-/// Of a hundred statements, those that may be refused.
+/// The number of statements in a hundred that may be refused.
 const REFUSED: u64 = 40;
 
 /// An answer row by row, or the message of the error.
 type Rows = Result<Vec<Vec<String>>, String>;
 
-/// Tables everywhere.
+/// The same tables in all engines.
 struct Stores {
     both: Both,
     sqlite: Connection,
@@ -48,9 +48,9 @@ struct Stores {
 #[derive(Debug, Default)]
 struct Tally {
     answered: u64,
-    /// Answers with rows.
+    /// The number of answers with rows.
     filled: u64,
-    /// Messages without names and numbers, with the first statement of each.
+    /// Errors by message without names and numbers, with the first statement of each.
     refused: BTreeMap<String, (u64, String)>,
 }
 
@@ -64,7 +64,7 @@ fn variable(name: &str) -> Option<u64> {
 fn sqlite_answers_alike() {
     if let (Some(seed), Ok(sql)) = (variable("STY_ORACLE_TABLES"), std::env::var("STY_ORACLE_SQL"))
     {
-        return one(seed, &sql);
+        return run_one(seed, &sql);
     }
     let cases = variable("STY_ORACLE_CASES");
     let seed = variable("STY_ORACLE_SEED").unwrap_or(SEED);
@@ -72,11 +72,11 @@ fn sqlite_answers_alike() {
     let (mut tally, mut failures) = (Tally::default(), Vec::new());
     let (mut done, mut number) = (0, 0);
     while done < cases.unwrap_or(CASES) && (failures.len() as u64) < allowed {
-        let table_seed = Random::of(seed, number).next() >> 16;
+        let table_seed = Random::for_item(seed, number).next() >> 16;
         number += 1;
         let (tables, stores) = open(table_seed);
         for statement in 0..STATEMENTS {
-            let mut r = Random::of(table_seed, statement);
+            let mut r = Random::for_item(table_seed, statement);
             let statement = statements::generate(&mut r, &tables.relations);
             done += 1;
             let Err(what) =
@@ -84,7 +84,8 @@ fn sqlite_answers_alike() {
             else {
                 continue;
             };
-            // With its order a statement is not made smaller: it would no longer be by all columns.
+            // A statement with its order is not reduced, since the order would no longer be by all
+            // columns.
             let fails = |sql: &str| check(&stores, sql, false, None).is_err();
             let small = if fails(&statement.body) {
                 shrink::smaller(&statement.body, &fails)
@@ -127,8 +128,8 @@ fn open(seed: u64) -> (Tables, Stores) {
     (tables, Stores { both, sqlite, _directory: directory })
 }
 
-/// Asks the tables of a seed one thing, and shows all answers.
-fn one(seed: u64, sql: &str) {
+/// Runs one statement on the tables of a seed, and shows all answers.
+fn run_one(seed: u64, sql: &str) {
     let (tables, stores) = open(seed);
     eprintln!("{};", tables.statements.join(";\n"));
     let [explained, _] = stores.both.ask(&format!("EXPLAIN {sql}"));
@@ -141,7 +142,7 @@ fn one(seed: u64, sql: &str) {
     eprintln!("without:  {:?}", printed(off));
 }
 
-/// What is wrong with the answers to a statement.
+/// Compares the answers to a statement.
 fn check(
     stores: &Stores,
     sql: &str,
@@ -150,7 +151,7 @@ fn check(
 ) -> Result<(), String> {
     let expected = match sqlites(&stores.sqlite, sql) {
         Ok(rows) => rows,
-        // While a statement is made smaller, it may come to mean nothing.
+        // A statement may become meaningless while it is reduced.
         Err(_) if tally.is_none() => return Ok(()),
         Err(what) => return Err(format!("SQLite: {what}")),
     };
@@ -248,7 +249,7 @@ fn printed(answer: Answer) -> Rows {
     answer.map(|batches| batches.iter().flat_map(rows).collect())
 }
 
-/// The rows of a batch as SQLite would give them: truths are the integers 0 and 1.
+/// The rows of a batch as SQLite would give them: booleans are the integers 0 and 1.
 fn rows(batch: &RecordBatch) -> Vec<Vec<String>> {
     let options = FormatOptions::default().with_null("NULL");
     let column = |array: &arrow_array::ArrayRef| -> Vec<String> {

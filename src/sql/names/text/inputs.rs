@@ -1,0 +1,54 @@
+//! The inputs of a text table: files, or the standard input.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use super::formats::{Chunks, Columns, TextSchema};
+
+#[derive(Clone)]
+pub(super) struct TextInput {
+    pub(super) source: TextSource,
+    pub(super) layout: Arc<Layout>,
+}
+
+/// How the rows of an input are read.
+pub(super) struct Layout {
+    pub(super) schema: TextSchema,
+    /// The position in the input of each column of the table.
+    pub(super) positions: Vec<Option<usize>>,
+}
+
+#[derive(Clone)]
+pub(super) enum TextSource {
+    File(PathBuf),
+    /// The standard input, which is read once: the chunks that are left, beginning with the sample.
+    Stdin(Stdin),
+}
+
+/// The chunks of the standard input, until they are read.
+pub(super) type Stdin = Arc<Mutex<Option<Chunks>>>;
+
+impl TextInput {
+    /// An input of a table with these columns, read in the table's types.
+    pub(super) fn new(source: TextSource, mut schema: TextSchema, columns: &Columns) -> Self {
+        let own = schema.columns();
+        let place = |name: &Arc<str>| own.iter().position(|(known, _)| known == name);
+        let positions: Vec<Option<usize>> = columns.iter().map(|(name, _)| place(name)).collect();
+        for (place, (_, data_type)) in positions.iter().zip(columns) {
+            if let Some(at) = place {
+                schema.set_type(*at, data_type);
+            }
+        }
+        TextInput { source, layout: Arc::new(Layout { schema, positions }) }
+    }
+}
+
+impl fmt::Display for TextSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TextSource::File(path) => path.display().fmt(f),
+            TextSource::Stdin(_) => f.write_str("standard input"),
+        }
+    }
+}

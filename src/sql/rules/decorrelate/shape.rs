@@ -1,0 +1,98 @@
+//! Which correlated subqueries DataFusion itself turns into the right join.
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, JoinType};
+use datafusion::logical_expr::{Expr, LogicalPlan, Subquery, check_subquery_expr};
+use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
+
+use super::outer::{outer_columns, subquery_of};
+use crate::sql::walks::node_has_part;
+
+/// Whether DataFusion's rules turn a correlated subquery of `plan` into the right join.
+pub(super) fn suits_datafusion(plan: &LogicalPlan, expr: &Expr, subquery: &Subquery) -> bool {
+    let resolved = |(_, column): &(_, Column)| {
+        plan.inputs().iter().any(|input| input.schema().has_column(column))
+    };
+    if !outer_columns(&subquery.subquery).iter().all(resolved)
+        || !has_plain_shape(&subquery.subquery)
+    {
+        return false;
+    }
+    // DataFusion handles a scalar subquery that is such an aggregate itself.
+    let inner = match expr {
+        Expr::ScalarSubquery(_) => below_aggregate(&subquery.subquery),
+        _ => &subquery.subquery,
+    };
+    if has_row_for_no_input(inner) {
+        return false;
+    }
+    let mut pull_up = PullUpCorrelatedExpr::new();
+    pull_up = match expr {
+        Expr::Exists(_) => pull_up.with_exists_sub_query(true),
+        Expr::ScalarSubquery(_) => pull_up.with_need_handle_count_bug(true),
+        _ => pull_up,
+    };
+    check_subquery_expr(plan, &subquery.subquery, expr).is_ok()
+        && subquery.subquery.as_ref().clone().rewrite(&mut pull_up).is_ok()
+        && pull_up.can_pull_up
+}
+
+/// Whether conditions can be pulled up through all nodes of a subquery without further care.
+fn has_plain_shape(plan: &LogicalPlan) -> bool {
+    let mut plain = true;
+    let visited = plan.apply(|node| {
+        plain &= match node {
+            LogicalPlan::Join(join) => join.join_type == JoinType::Inner,
+            LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+            // Below an alias, columns may have other names, so conditions on outer rows cannot be
+            // pulled up through it.
+            LogicalPlan::Projection(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::TableScan(_)
+            | LogicalPlan::EmptyRelation(_)
+            | LogicalPlan::Values(_) => true,
+            _ => outer_columns(node).is_empty(),
+        };
+        // When conditions are pulled up, those of nested subqueries stay behind.
+        plain &= !passes_on_outer_columns(node);
+        Ok(if plain && !outer_columns(node).is_empty() {
+            TreeNodeRecursion::Continue
+        } else {
+            TreeNodeRecursion::Jump
+        })
+    });
+    plain && visited.is_ok()
+}
+
+/// Whether a node has a subquery that reads columns from further out than the node's inputs.
+pub(super) fn passes_on_outer_columns(node: &LogicalPlan) -> bool {
+    let inputs = node.inputs();
+    let is_own = |column: &Column| inputs.iter().any(|input| input.schema().has_column(column));
+    node_has_part(node, |expr| {
+        let outer = subquery_of(expr).map(|subquery| outer_columns(&subquery.subquery));
+        outer.is_some_and(|outer| outer.iter().any(|(_, column)| !is_own(column)))
+    })
+}
+
+/// The input of the aggregate without keys whose values a plan returns; the plan itself if there is
+/// none.
+fn below_aggregate(plan: &LogicalPlan) -> &LogicalPlan {
+    let mut above = plan;
+    while let LogicalPlan::Projection(projection) = above {
+        above = &projection.input;
+    }
+    match above {
+        LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => &aggregate.input,
+        _ => plan,
+    }
+}
+
+/// Whether a subquery has a row even if nothing meets its condition on the outer row: an aggregate
+/// without keys above the condition gives one.
+fn has_row_for_no_input(plan: &LogicalPlan) -> bool {
+    plan.exists(|node| {
+        Ok(matches!(node, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty())
+            && !outer_columns(node).is_empty())
+    })
+    .unwrap_or(true)
+}

@@ -1,0 +1,199 @@
+//! Statements that create tables and views, add rows, or drop: from DataFusion's plan to what is
+//! written.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_schema::{Field, Schema as ArrowSchema};
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::{DFSchema, TableReference};
+use datafusion::error::DataFusionError;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{
+    CreateMemoryTable, CreateView, DdlStatement, DmlStatement, Expr, LogicalPlan, Projection,
+    Values, WriteOp,
+};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{CreateTable, Statement as SqlStatement};
+
+use crate::error::{Error, Result};
+use crate::sql::convert::{from_datafusion, listed};
+use crate::sql::names::parameters::Parameters;
+use crate::sql::names::views;
+use crate::sql::names::{CATALOG, SCHEMA};
+use crate::sql::run::provider::StoreProvider;
+use crate::sql::session::statement::{Failure, Planned, StatementPlanner, refuse};
+use crate::sql::write::{
+    Create, Write, already_exists, assignments, create_table, empty_answer, required_columns,
+    table_columns,
+};
+use crate::store::check_name;
+
+impl StatementPlanner<'_> {
+    /// The plan that gives the rows to be stored.
+    async fn rows(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+        self.context.state().create_physical_plan(plan).await.map_err(from_datafusion)
+    }
+
+    pub(super) async fn create(
+        &self,
+        create: CreateMemoryTable,
+        statement: &Statement,
+    ) -> Result<Planned> {
+        // A statement without a CREATE TABLE is SELECT … INTO.
+        let parsed = create_table(statement);
+        let required = parsed.map_or(Ok(Vec::new()), required_columns)?;
+        let name = stored_name(&create.name)?;
+        let how = Create { if_not_exists: create.if_not_exists };
+        if self.tables.in_session(name) || self.tables.stored_name(name)?.is_some() {
+            return already_exists(name, how).map(|()| Planned::Answer(empty_answer()));
+        }
+        let has_rows = parsed.is_none_or(|parsed| parsed.query.is_some());
+        let rows = if has_rows { Some(self.rows(&create.input).await?) } else { None };
+        let columns = match (parsed.filter(|parsed| !parsed.columns.is_empty()), &rows) {
+            (Some(declared), Some(_)) => table_columns(&self.declared(declared).await?, &required)?,
+            (_, Some(rows)) => table_columns(&rows.schema(), &required)?,
+            (_, None) => table_columns(create.input.schema().as_arrow(), &required)?,
+        };
+        Ok(Planned::Write(Box::new(Write {
+            table: name.to_owned(),
+            create: Some(how),
+            columns,
+            rows,
+        })))
+    }
+
+    /// The columns that a CREATE TABLE declares, without its query.
+    async fn declared(&self, parsed: &CreateTable) -> Result<ArrowSchema> {
+        let alone = SqlStatement::CreateTable(CreateTable { query: None, ..parsed.clone() });
+        let plan =
+            self.context.state().statement_to_plan(Statement::Statement(Box::new(alone))).await;
+        match plan.map_err(from_datafusion)? {
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
+                Ok(create.input.schema().as_arrow().clone())
+            }
+            _ => refuse("CREATE TABLE of this form", "name the columns, or the query alone"),
+        }
+    }
+
+    pub(super) async fn insert(&self, statement: &DmlStatement) -> Result<Planned> {
+        let name = statement.table_name.table();
+        match statement.op {
+            WriteOp::Insert(InsertOp::Append) => {}
+            WriteOp::MergeInto(_) => {
+                return refuse("MERGE is not supported", "use UPDATE and INSERT INTO … SELECT");
+            }
+            WriteOp::Truncate => {
+                return refuse("TRUNCATE is not supported", "DELETE FROM removes all rows");
+            }
+            _ => {
+                return refuse(
+                    "INSERT does not replace rows",
+                    "INSERT INTO adds some; UPDATE changes them",
+                );
+            }
+        }
+        let provider = source_as_provider(&statement.target).map_err(from_datafusion)?;
+        let Some(provider) = provider.downcast_ref::<StoreProvider>() else {
+            return Err(Error::InvalidInput(format!(
+                "{name} is not a table of the store: no rows can be added to it"
+            )));
+        };
+        let snapshot = provider.table.snapshot();
+        if let Some(note) = position_note(&statement.input) {
+            self.tables.note(note);
+        }
+        let rows = assignments::with_exact_values(&statement.input, snapshot.schema())
+            .and_then(|rows| with_nulls(&rows));
+        Ok(Planned::Write(Box::new(Write {
+            table: snapshot.table_name().to_owned(),
+            create: None,
+            columns: snapshot.schema().clone(),
+            rows: Some(self.rows(&rows.map_err(from_datafusion)?).await?),
+        })))
+    }
+
+    /// Lets DataFusion make the view, and keeps the statement to make it again.
+    pub(super) async fn view(
+        &self,
+        view: CreateView,
+        statement: &Statement,
+        parameters: &Parameters,
+        state: &SessionState,
+    ) -> Result<Planned> {
+        let name = stored_name(&view.name)?.to_owned();
+        let names = state.resolve_table_references(statement).map_err(from_datafusion)?;
+        let names: Vec<String> = names.iter().map(|name| name.table().to_owned()).collect();
+        self.tables.check_acyclic(&name, &names)?;
+        let input = views::coerced(Arc::unwrap_or_clone(view.input)).map_err(from_datafusion)?;
+        let view = CreateView { input: Arc::new(input), ..view };
+        let planned = self
+            .run(LogicalPlan::Ddl(DdlStatement::CreateView(view)))
+            .await
+            .map_err(Failure::into_error)?;
+        self.tables.define(&name, statement.clone(), parameters, names);
+        Ok(planned)
+    }
+
+    pub(super) fn drop_stored(&self, name: &str, if_exists: bool) -> Result<Planned> {
+        match self.tables.stored_name(name)? {
+            Some(_) => {
+                refuse("SQL does not drop tables of a store yet", "only views can be dropped")
+            }
+            None if if_exists => Ok(Planned::Answer(empty_answer())),
+            None => Err(self.tables.missing(name)),
+        }
+    }
+}
+
+/// The name in the store for a new table or view.
+fn stored_name(name: &TableReference) -> Result<&str> {
+    let elsewhere = name.schema().is_some_and(|schema| schema != SCHEMA)
+        || name.catalog().is_some_and(|catalog| catalog != CATALOG);
+    if elsewhere {
+        return Err(Error::InvalidInput(format!("{name}: a store has one schema, {SCHEMA}")));
+    }
+    check_name(name.table())?;
+    Ok(name.table())
+}
+
+/// A note if a query has the names of the columns that it fills, but in another order.
+fn position_note(rows: &LogicalPlan) -> Option<String> {
+    let LogicalPlan::Projection(projection) = rows else { return None };
+    let (mut given, mut filled) = (Vec::new(), Vec::new());
+    for (expr, field) in projection.expr.iter().zip(projection.schema.fields()) {
+        let Expr::Alias(alias) = expr else { return None };
+        if let Expr::Column(column) = alias.expr.as_ref() {
+            given.push(column.name.as_str());
+            filled.push(field.name().as_str());
+        }
+    }
+    let sorted = |names: &[&str]| {
+        let mut names = names.to_vec();
+        names.sort_unstable();
+        names.join(",")
+    };
+    if given == filled || sorted(&given) != sorted(&filled) {
+        return None;
+    }
+    Some(format!(
+        "INSERT goes by position, not by name: {} get the values of {}; INSERT INTO t (columns) \
+         SELECT … says the order",
+        listed(filled.iter().copied()),
+        listed(given.iter().copied()),
+    ))
+}
+
+/// Declares VALUES of an INSERT nullable: nulls in a column that is not nullable are refused when
+/// they are stored, with the column's name.
+fn with_nulls(rows: &LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    let LogicalPlan::Projection(projection) = rows else { return Ok(rows.clone()) };
+    let LogicalPlan::Values(values) = projection.input.as_ref() else { return Ok(rows.clone()) };
+    let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
+    let fields: Vec<Field> = values.schema.fields().iter().map(nullable).collect();
+    let schema = Arc::new(DFSchema::from_unqualified_fields(fields.into(), HashMap::new())?);
+    let values = LogicalPlan::Values(Values { schema, values: values.values.clone() });
+    Projection::try_new(projection.expr.clone(), Arc::new(values)).map(LogicalPlan::Projection)
+}
