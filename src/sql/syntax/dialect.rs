@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::sql::convert::from_datafusion;
 
 /// The dialect of this name.
-pub(in crate::sql) fn named(name: Name) -> Result<Box<dyn Dialect>> {
+pub(in crate::sql) fn from_name(name: Name) -> Result<Box<dyn Dialect>> {
     match name {
         Name::DuckDB => Ok(Box::new(Ours)),
         other => dialect_from_str(other)
@@ -27,8 +27,8 @@ pub(in crate::sql) fn named(name: Name) -> Result<Box<dyn Dialect>> {
 }
 
 /// Parses an expression.
-pub(in crate::sql) fn expression(sql: &str, name: Name) -> Result<ExprWithAlias> {
-    let dialect = named(name)?;
+pub(in crate::sql) fn parse_expression(sql: &str, name: Name) -> Result<ExprWithAlias> {
+    let dialect = from_name(name)?;
     DFParserBuilder::new(sql)
         .with_dialect(dialect.as_ref())
         .build()
@@ -88,7 +88,7 @@ impl Dialect for Ours {
 
 /// How statements and expressions are read: the most liberal dialect that has both PostgreSQL's and
 /// DuckDB's everyday syntax.
-pub(in crate::sql) fn configured() -> SessionConfig {
+pub(in crate::sql) fn session_config() -> SessionConfig {
     let mut config = SessionConfig::new();
     config.options_mut().sql_parser.dialect = Name::DuckDB;
     config

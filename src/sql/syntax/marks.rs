@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArguments, Ident, ObjectName, UnaryOperator, Value, ValueWithSpan,
 };
 
-use crate::sql::types::decimals::is_kept;
+use crate::sql::types::decimals::is_read_exactly;
 
 /// The name of the mark, which nobody else gives to a function.
 const MARK: &str = "sty__value";
@@ -28,7 +28,7 @@ pub(in crate::sql) fn mark(value: &mut SqlExpr) {
     };
     match literal {
         SqlExpr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
-            if !is_kept(digits) {
+            if !is_read_exactly(digits) {
                 *value =
                     SqlExpr::Value(Value::SingleQuotedString(format!("{sign}{digits}")).into());
             }

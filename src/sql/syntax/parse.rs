@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::sql::convert::from_datafusion;
 use crate::sql::syntax::placeholders::allow_names;
 use crate::sql::syntax::{
-    dialect, frames, from_first, nesting, order_names, other_names, precedence, quantified,
+    dialect, frames, from_first, function_aliases, nesting, order_names, precedence, quantified,
     repeated, row_values, similar, sql_of, standard, underscores, values,
 };
 use crate::sql::types::decimals;
@@ -23,7 +23,7 @@ const MOST_NESTED: usize = 400;
 
 /// Splits a text into statements at `;`.
 pub(in crate::sql) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement>> {
-    let dialect = dialect::named(dialect)?;
+    let dialect = dialect::from_name(dialect)?;
     let mut statements = DFParserBuilder::new(sql)
         .with_dialect(dialect.as_ref())
         .with_recursion_limit(MOST_NESTED)
@@ -35,7 +35,7 @@ pub(in crate::sql) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Stat
             nesting::check(sql)?;
             from_first::complete(sql);
             values::as_selects(sql);
-            other_names::translate(sql);
+            function_aliases::translate(sql);
             similar::as_regexes(sql)?;
             precedence::correct(sql);
             quantified::as_lists(sql);
@@ -45,8 +45,8 @@ pub(in crate::sql) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Stat
             decimals::keep_digits(sql);
             repeated::leave_out(sql);
             order_names::number_distinct(sql);
-            zones::as_function(sql);
-            times::correct(sql);
+            zones::rewrite_at_time_zone(sql);
+            times::correct_literals(sql);
             allow_names(sql);
             underscores::check(sql)?;
         }

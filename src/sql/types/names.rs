@@ -18,9 +18,9 @@ use crate::sql::types::zones::UTC;
 
 /// Plans the types of a statement.
 #[derive(Debug)]
-pub(in crate::sql) struct Types;
+pub(in crate::sql) struct SqlTypes;
 
-impl TypePlanner for Types {
+impl TypePlanner for SqlTypes {
     fn plan_type_field(&self, sql_type: &SqlType) -> DataFusionResult<Option<FieldRef>> {
         Ok(known(sql_type).map(|data_type| Arc::new(Field::new("", data_type, true))))
     }

@@ -26,7 +26,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::types::decimals::written;
+use crate::sql::types::decimals::exact_literal;
 use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up, rewrite_where};
 
 /// The rule before types are coerced.
@@ -38,7 +38,7 @@ impl AnalyzerRule for MarkCasts {
         if !any_expression(&plan, is_candidate) {
             return Ok(plan);
         }
-        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_candidate, marked))?.data)
+        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_candidate, mark_casts))?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -55,7 +55,7 @@ impl AnalyzerRule for RoundCasts {
         if !any_expression(&plan, is_marked) {
             return Ok(plan);
         }
-        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_marked, rounded))?.data)
+        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_marked, unmark_casts))?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -87,12 +87,15 @@ fn is_marked(expr: &Expr) -> bool {
 }
 
 /// An expression whose casts to integers round, whatever is in them.
-pub(in crate::sql) fn marked(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+pub(in crate::sql) fn mark_casts(
+    expr: Expr,
+    schema: &DFSchema,
+) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |mut expr| {
         let Some(of) = cast_to_integer(&mut expr).filter(|of| may_round(of, schema)) else {
             return Ok(Transformed::no(expr));
         };
-        let number = written(of).map(|number| Expr::Literal(number, None));
+        let number = exact_literal(of).map(|number| Expr::Literal(number, None));
         let function =
             ScalarUDF::from(Round { signature: Signature::any(1, Volatility::Immutable) });
         let given = number.unwrap_or_else(|| std::mem::take(of));
@@ -116,7 +119,7 @@ fn is_fraction(data_type: &DataType) -> bool {
 }
 
 /// An expression in which nothing is rounded that is no fraction.
-pub(in crate::sql) fn rounded(
+pub(in crate::sql) fn unmark_casts(
     expr: Expr,
     schema: &DFSchema,
 ) -> DataFusionResult<Transformed<Expr>> {

@@ -49,7 +49,7 @@ impl OptimizerRule for BothZeros {
     ) -> DataFusionResult<Transformed<LogicalPlan>> {
         let lacks_zero =
             |expr: &Expr| matches!(expr, Expr::InList(list) if missing_zero(&list.list).is_some());
-        rewrite_where(plan, lacks_zero, |expr, _| with_both(expr))
+        rewrite_where(plan, lacks_zero, |expr, _| add_missing_zeros(expr))
     }
 }
 
@@ -68,7 +68,7 @@ impl AnalyzerRule for OneZero {
             if let LogicalPlan::Distinct(Distinct::On(on)) = node {
                 return distinct_on(on);
             }
-            rewrite_where(node, compares_bits, of_values)
+            rewrite_where(node, compares_bits, compare_values)
         };
         Ok(rewrite_plan(plan, rewrite)?.data)
     }
@@ -79,7 +79,7 @@ impl AnalyzerRule for OneZero {
 }
 
 /// An expression in which comparisons are of values.
-pub(in crate::sql) fn of_values(
+pub(in crate::sql) fn compare_values(
     expr: Expr,
     schema: &DFSchema,
 ) -> DataFusionResult<Transformed<Expr>> {
@@ -145,7 +145,7 @@ fn compared(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>
 
 /// Makes both zeros equal in all keys of a sort but the last, so that a later key decides between
 /// them.
-pub(in crate::sql) fn sorted(mut sort: Sort) -> DataFusionResult<Transformed<Sort>> {
+pub(in crate::sql) fn one_zero_in_sort(mut sort: Sort) -> DataFusionResult<Transformed<Sort>> {
     let schema = Arc::clone(sort.input.schema());
     let changed = one_zero_before_last(&mut sort.expr, &schema)?;
     Ok(Transformed::new_transformed(sort, changed))
@@ -263,7 +263,10 @@ fn sum_with_zero(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
 }
 
 /// Of an aggregate, counts of distinct floats that count one zero.
-pub(in crate::sql) fn distinct_values(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
+pub(in crate::sql) fn one_zero_in_distinct(
+    expr: Expr,
+    schema: &DFSchema,
+) -> DataFusionResult<Expr> {
     let name = expr.schema_name().to_string();
     let rewritten = rewrite_up(expr, |expr| match expr {
         Expr::AggregateFunction(mut function) if function.params.distinct => {
@@ -278,7 +281,7 @@ pub(in crate::sql) fn distinct_values(expr: Expr, schema: &DFSchema) -> DataFusi
 }
 
 /// An expression with both zeros in lists that have one.
-pub(in crate::sql) fn with_both(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
+pub(in crate::sql) fn add_missing_zeros(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |expr| match expr {
         Expr::InList(mut list) => match missing_zero(&list.list) {
             Some(zero) => {

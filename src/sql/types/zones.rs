@@ -48,7 +48,7 @@ pub(in crate::sql) const UTC: &str = "UTC";
 const TIMEZONE: &str = "timezone";
 
 /// Writes `AT TIME ZONE` as a function, in an expression or whatever has some.
-pub(in crate::sql) fn as_function(tree: &mut impl VisitMut) {
+pub(in crate::sql) fn rewrite_at_time_zone(tree: &mut impl VisitMut) {
     let _ = visit_mut(tree, &mut AtTimeZone);
 }
 
@@ -232,7 +232,8 @@ impl AnalyzerRule for LocalTimes {
         if !any_expression(&plan, is_candidate) {
             return Ok(plan);
         }
-        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_candidate, local))?.data)
+        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_candidate, cast_through_local_time))?
+            .data)
     }
 
     fn name(&self) -> &'static str {
@@ -251,7 +252,10 @@ pub(in crate::sql) fn is_utc(zone: &Option<Arc<str>>) -> bool {
 }
 
 /// An expression whose casts between times with and without a zone go by the clock of that zone.
-pub(in crate::sql) fn local(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+pub(in crate::sql) fn cast_through_local_time(
+    expr: Expr,
+    schema: &DFSchema,
+) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |expr| {
         let Expr::Cast(Cast { expr, field }) = expr else { return Ok(Transformed::no(expr)) };
         // What has no type at this node, as a filter of a scan, was looked at before or is for

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator, cast, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::number::{MOST_DIGITS, Number, text_of_number};
-use crate::sql::types::decimals::is_kept;
+use crate::sql::types::decimals::is_read_exactly;
 use crate::sql::types::intervals::planned_type;
 use crate::sql::walks::has_part;
 
@@ -32,7 +32,7 @@ impl ExprPlanner for DecimalArithmetic {
         let RawBinaryExpr { op, mut left, mut right } = operation;
         match op {
             Plus | Minus | Multiply => {
-                let (of_left, of_right) = (written(&left), written(&right));
+                let (of_left, of_right) = (exact_literal(&left), exact_literal(&right));
                 let beside = |number: Option<ScalarValue>, other: &Expr| {
                     let number = number?;
                     let fits = is_exact(&op, &planned_type(other, schema)?, &number.data_type());
@@ -56,7 +56,7 @@ impl ExprPlanner for DecimalArithmetic {
 
 /// The decimal that a number with a point says: a literal, its negation, a sum, difference or
 /// product of such and integers.
-pub(in crate::sql) fn written(expr: &Expr) -> Option<ScalarValue> {
+pub(in crate::sql) fn exact_literal(expr: &Expr) -> Option<ScalarValue> {
     if !is_written(expr) {
         return None;
     }
@@ -92,7 +92,7 @@ fn has_point(expr: &Expr, depth: usize) -> Option<bool> {
 
 /// Returns the digits of a number that has more of them than a double keeps.
 pub(super) fn digits(expr: &Expr) -> Option<&str> {
-    text_of_number(expr).filter(|digits| !is_kept(digits.trim_start_matches('-')))
+    text_of_number(expr).filter(|digits| !is_read_exactly(digits.trim_start_matches('-')))
 }
 
 /// Such a number as a double again.

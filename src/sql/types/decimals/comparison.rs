@@ -8,7 +8,7 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator, lit};
 
 use super::number::{Exact, Number};
-use super::own_casts::below_cast;
+use super::user_casts::below_cast;
 use super::{as_doubles, is_float_as_decimal};
 pub(super) use crate::sql::walks::is_comparison;
 

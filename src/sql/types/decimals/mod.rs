@@ -9,14 +9,14 @@
 //! ([`arithmetic`]), in what has one type or is compared ([`beside`]), and where coercion or a cast
 //! makes it one ([`number`]). Columns of decimals and integers are compared with numbers in their
 //! own types ([`comparison`]). Any other float that is compared with a decimal makes both doubles,
-//! as in PostgreSQL and DuckDB, unless the user has cast it to a decimal ([`own_casts`]). Quotients
+//! as in PostgreSQL and DuckDB, unless the user has cast it to a decimal ([`user_casts`]). Quotients
 //! stay what they are of doubles.
 
 mod arithmetic;
-mod beside;
+mod common_type;
 mod comparison;
 mod number;
-mod own_casts;
+mod user_casts;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -37,11 +37,11 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::sql::walks::{rewrite_plan, rewrite_up, rewrite_where, visit_mut};
-pub(in crate::sql) use arithmetic::{DecimalArithmetic, written};
-pub(in crate::sql) use beside::{NumbersBesideDecimals, beside};
-pub(in crate::sql) use number::is_kept;
+pub(in crate::sql) use arithmetic::{DecimalArithmetic, exact_literal};
+pub(in crate::sql) use common_type::{NumbersBesideDecimals, unify_numbers};
+pub(in crate::sql) use number::is_read_exactly;
 use number::{MOST_DIGITS, Number};
-pub(in crate::sql) use own_casts::{OwnCasts, twice};
+pub(in crate::sql) use user_casts::{UserCasts, mark_user_casts};
 
 /// The rule.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl AnalyzerRule for ExactNumbers {
             }
             other => rewritten(other),
         };
-        own_casts::all_once(rewrite_plan(plan, rewrite)?.data)
+        user_casts::all_once(rewrite_plan(plan, rewrite)?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -83,9 +83,9 @@ fn rewritten(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
 }
 
 /// An expression whose types are coerced, with exact numbers.
-pub(in crate::sql) fn exact(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
+pub(in crate::sql) fn with_exact_numbers(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
     let exact = rewrite_up(expr, |expr| expression(expr, schema))?.data;
-    Ok(own_casts::once(exact)?.data)
+    Ok(user_casts::once(exact)?.data)
 }
 
 fn concerns(expr: &Expr) -> bool {
@@ -143,7 +143,7 @@ fn as_written(expr: &mut Expr) -> bool {
 }
 
 /// Whether coercion has cast a float to a decimal: a NaN, an infinity or too large a number would
-/// be an error. The inner one of the two casts that [`own_casts`] makes of a cast in the statement
+/// be an error. The inner one of the two casts that [`user_casts`] makes of a cast in the statement
 /// is not taken for one of coercion.
 fn is_float_as_decimal(expr: &Expr, schema: &DFSchema) -> bool {
     let Expr::Cast(cast) = expr else { return false };
@@ -304,7 +304,7 @@ impl VisitorMut for Digits {
                     kept(&mut branch.result);
                 }
             }
-            SqlExpr::Function(call) if beside::has_one_type(&call.name.to_string()) => {
+            SqlExpr::Function(call) if common_type::has_one_type(&call.name.to_string()) => {
                 let FunctionArguments::List(list) = &mut call.args else {
                     return ControlFlow::Continue(());
                 };
@@ -361,7 +361,7 @@ fn kept_together(column: Vec<&mut SqlExpr>) {
             Some((_, digits)) if !is_double(digits) => {
                 let parts = digits.split_once('.').unwrap_or((digits, ""));
                 (whole, fraction) = (parts.0.len().max(whole), parts.1.len().max(fraction));
-                all_kept = all_kept && is_kept(digits);
+                all_kept = all_kept && is_read_exactly(digits);
             }
             None if is_null(expr) || is_exact(expr) => {}
             _ => return,
@@ -390,7 +390,7 @@ fn as_text(expr: &mut SqlExpr) {
     else {
         return;
     };
-    if !is_kept(text.trim_start_matches('-')) {
+    if !is_read_exactly(text.trim_start_matches('-')) {
         let text = std::mem::replace(expr, SqlExpr::Value(Value::Null.into()));
         *expr = cast_to(text, SqlType::Text);
     }
@@ -398,7 +398,9 @@ fn as_text(expr: &mut SqlExpr) {
 
 /// A number as a decimal of its digits, if a double would have others.
 fn kept(expr: &mut SqlExpr) {
-    let Some((sign, digits)) = spelled(expr).filter(|(_, digits)| !is_kept(digits)) else { return };
+    let Some((sign, digits)) = spelled(expr).filter(|(_, digits)| !is_read_exactly(digits)) else {
+        return;
+    };
     if let Some(decimal) = decimal_of(&format!("{sign}{digits}")) {
         *expr = decimal;
     }

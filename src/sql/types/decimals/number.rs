@@ -269,7 +269,7 @@ impl fmt::Display for Number {
 }
 
 /// Whether the number that DataFusion makes of these digits is the one that they say.
-pub(in crate::sql) fn is_kept(digits: &str) -> bool {
+pub(in crate::sql) fn is_read_exactly(digits: &str) -> bool {
     if digits.parse::<u64>().is_ok() {
         return true;
     }

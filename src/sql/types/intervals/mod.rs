@@ -179,7 +179,7 @@ fn rewritten(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
     if let LogicalPlan::Sort(sort) = node {
         return Ok(sorted(sort)?.update_data(LogicalPlan::Sort));
     }
-    rewrite_where(node, concerns, by_length)
+    rewrite_where(node, concerns, compare_by_length)
 }
 
 /// Whether an expression may compare intervals, or take a part of one.
@@ -199,7 +199,7 @@ fn sorted(mut sort: Sort) -> DataFusionResult<Transformed<Sort>> {
     let schema = Arc::clone(sort.input.schema());
     let mut changed = false;
     for key in &mut sort.expr {
-        let rewritten = by_length(std::mem::take(&mut key.expr), &schema)?;
+        let rewritten = compare_by_length(std::mem::take(&mut key.expr), &schema)?;
         key.expr = rewritten.data;
         changed |= rewritten.transformed | to_length(&mut key.expr, &schema);
     }
@@ -207,7 +207,7 @@ fn sorted(mut sort: Sort) -> DataFusionResult<Transformed<Sort>> {
 }
 
 /// An expression, whose types are not coerced yet, with lengths where it compares intervals.
-pub(in crate::sql) fn by_length(
+pub(in crate::sql) fn compare_by_length(
     expr: Expr,
     schema: &DFSchema,
 ) -> DataFusionResult<Transformed<Expr>> {

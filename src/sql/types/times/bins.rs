@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 };
 
 use super::calendar::{DAY, date_of, first_of, of_each, per_second};
-use super::clocks::{finest, is_time};
+use super::time_of_day::{finest, is_time};
 use super::{nanoseconds, timestamp_nanoseconds};
 
 /// `date_bin(stride, time, origin)`.

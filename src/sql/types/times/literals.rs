@@ -16,7 +16,7 @@ use crate::ingest::moments;
 use crate::sql::walks::visit_mut;
 
 /// Corrects the literals of an expression, or whatever has some.
-pub(in crate::sql) fn correct(tree: &mut impl VisitMut) {
+pub(in crate::sql) fn correct_literals(tree: &mut impl VisitMut) {
     let _ = visit_mut(tree, &mut Literals);
 }
 
@@ -80,7 +80,7 @@ mod tests {
 
     fn corrected(sql: &str) -> String {
         let mut parsed = Parser::parse_sql(&DuckDbDialect {}, sql).unwrap();
-        correct(&mut parsed);
+        correct_literals(&mut parsed);
         parsed[0].to_string()
     }
 

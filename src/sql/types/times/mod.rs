@@ -14,14 +14,14 @@
 //!
 //! - [`literals`]: what literals of timestamps may say, which is corrected after parsing.
 //! - [`texts`]: other texts that become timestamps.
-//! - [`clocks`]: times of day, which the rule brings to one unit too.
+//! - [`time_of_day`]: times of day, which the rule brings to one unit too.
 //! - [`calendar`], [`bins`]: `date_trunc` and `date_bin`, without an end in 2262.
 //! - [`functions`]: `now()` and `to_timestamp` in microseconds, and `generate_series`, which knows
 //!   nanoseconds only.
 
 mod bins;
 mod calendar;
-mod clocks;
+mod time_of_day;
 mod functions;
 mod literals;
 mod texts;
@@ -47,23 +47,23 @@ use crate::sql::walks::{
     any_expression, any_node, is_comparison, rewrite_plan, rewrite_up, rewrite_where,
 };
 
-pub(in crate::sql) use clocks::ClockComparison;
 pub(in crate::sql) use functions::series;
-pub(in crate::sql) use literals::correct;
+pub(in crate::sql) use literals::correct_literals;
+pub(in crate::sql) use time_of_day::TimeOfDayComparison;
 
 /// The functions that give the same whenever they are asked.
-pub(in crate::sql) fn lasting() -> [ScalarUDF; 3] {
+pub(in crate::sql) fn immutable_functions() -> [ScalarUDF; 3] {
     [bins::function(), calendar::function(), functions::to_timestamp()]
 }
 
 /// The one of them that keys of partitions have, too.
-pub(in crate::sql) fn truncation() -> ScalarUDF {
+pub(in crate::sql) fn date_trunc() -> ScalarUDF {
     calendar::function()
 }
 
 /// Those that do not.
-pub(in crate::sql) fn of_now() -> [ScalarUDF; 2] {
-    [functions::now(), clocks::current_time()]
+pub(in crate::sql) fn stable_functions() -> [ScalarUDF; 2] {
+    [functions::now(), time_of_day::current_time()]
 }
 
 /// The rule.
@@ -78,7 +78,7 @@ impl AnalyzerRule for Times {
             return Ok(plan);
         }
         let rewrite = |expr: Expr, schema: &DFSchema| {
-            in_full(expr, schema)?.transform_data(|expr| exact(expr, schema))
+            write_out_texts(expr, schema)?.transform_data(|expr| compare_exactly(expr, schema))
         };
         Ok(rewrite_plan(plan, |node| rewrite_where(node, concerns, rewrite))?.data)
     }
@@ -124,7 +124,7 @@ fn has_time(schema: &DFSchema) -> bool {
 }
 
 fn is_either(data_type: &DataType) -> bool {
-    is_timestamp(data_type) || clocks::is_time(data_type)
+    is_timestamp(data_type) || time_of_day::is_time(data_type)
 }
 
 fn is_timestamp(data_type: &DataType) -> bool {
@@ -139,7 +139,7 @@ fn concerns(expr: &Expr) -> bool {
         Expr::Cast(cast) => is_timestamp(cast.field.data_type()),
         Expr::TryCast(cast) => is_timestamp(cast.field.data_type()),
         Expr::ScalarFunction(function) => {
-            clocks::takes_one_type(function) || makes_times(function.name())
+            time_of_day::takes_one_type(function) || makes_times(function.name())
         }
         Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => true,
         _ => false,
@@ -151,7 +151,10 @@ fn is_microseconds(data_type: &DataType) -> bool {
 }
 
 /// An expression, whose types are not coerced yet, with timestamps compared as they are.
-pub(in crate::sql) fn exact(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+pub(in crate::sql) fn compare_exactly(
+    expr: Expr,
+    schema: &DFSchema,
+) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |mut expr| {
         let of_one_type = times_of_one_type(&mut expr, schema);
         let mut settled = expression(expr, schema);
@@ -162,18 +165,18 @@ pub(in crate::sql) fn exact(expr: Expr, schema: &DFSchema) -> DataFusionResult<T
 
 /// The same before, with texts written out that become timestamps. Keys of partitions take them as
 /// they are, as their files do.
-pub(in crate::sql) fn in_full(
+pub(in crate::sql) fn write_out_texts(
     expr: Expr,
     schema: &DFSchema,
 ) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |mut expr| {
-        let changed = texts_in_full(&mut expr, schema);
+        let changed = write_out_texts_of(&mut expr, schema);
         Ok(Transformed::new_transformed(expr, changed))
     })
 }
 
 /// Writes out the texts that become timestamps here. Says whether one has changed.
-fn texts_in_full(expr: &mut Expr, schema: &DFSchema) -> bool {
+fn write_out_texts_of(expr: &mut Expr, schema: &DFSchema) -> bool {
     match expr {
         Expr::Cast(cast) if is_timestamp(cast.field.data_type()) => {
             texts::write_out(&mut cast.expr, schema)
@@ -191,13 +194,13 @@ fn texts_in_full(expr: &mut Expr, schema: &DFSchema) -> bool {
 /// Brings times of day of several units to one. Says whether there were any.
 fn times_of_one_type(expr: &mut Expr, schema: &DFSchema) -> bool {
     let chosen = match expr {
-        Expr::Case(choice) => clocks::chosen_to_one_type(choice, schema),
-        Expr::ScalarFunction(function) if clocks::takes_one_type(function) => {
-            clocks::to_one_type(function.args.iter_mut().collect(), schema)
+        Expr::Case(choice) => time_of_day::chosen_to_one_type(choice, schema),
+        Expr::ScalarFunction(function) if time_of_day::takes_one_type(function) => {
+            time_of_day::to_one_type(function.args.iter_mut().collect(), schema)
         }
         _ => false,
     };
-    chosen | compared(expr).is_some_and(|sides| clocks::to_one_type(sides, schema))
+    chosen | compared(expr).is_some_and(|sides| time_of_day::to_one_type(sides, schema))
 }
 
 /// What an expression compares with each other.
@@ -569,7 +572,7 @@ mod tests {
     }
 
     fn settled(expr: Expr) -> String {
-        exact(expr, &schema()).unwrap().data.to_string()
+        compare_exactly(expr, &schema()).unwrap().data.to_string()
     }
 
     fn day(text: &str) -> Expr {

@@ -33,14 +33,14 @@ use crate::sql::walks::{visit, visit_mut};
 /// What has been planned for a statement and for the other words that are tried for it: each FROM
 /// once.
 #[derive(Default)]
-pub(in crate::sql) struct Stars {
+pub(in crate::sql) struct WildcardExpander {
     /// By the query of all that a FROM gives; `None` where that cannot be planned.
     plans: HashMap<Box<Query>, Option<LogicalPlan>>,
 }
 
-impl Stars {
+impl WildcardExpander {
     /// The statement with such lists and names written out; `None` where it has none.
-    pub(in crate::sql) async fn written_out(
+    pub(in crate::sql) async fn expand(
         &mut self,
         state: &SessionState,
         statement: &Statement,

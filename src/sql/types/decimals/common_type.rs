@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::arithmetic::{as_double, digits, is_written, written};
+use super::arithmetic::{as_double, digits, exact_literal, is_written};
 use super::comparison::is_comparison;
 use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up, rewrite_where};
 
@@ -42,7 +42,7 @@ impl AnalyzerRule for NumbersBesideDecimals {
         }
         let rewrite = |node: LogicalPlan| match node {
             LogicalPlan::Union(union) => united(union),
-            node if in_groups => rewrite_where(node, concerns, beside),
+            node if in_groups => rewrite_where(node, concerns, unify_numbers),
             node => Ok(Transformed::no(node)),
         };
         Ok(rewrite_plan(plan, rewrite)?.data)
@@ -100,7 +100,10 @@ fn is_literal(expr: &Expr) -> bool {
 }
 
 /// An expression whose numbers beside decimals are decimals.
-pub(in crate::sql) fn beside(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+pub(in crate::sql) fn unify_numbers(
+    expr: Expr,
+    schema: &DFSchema,
+) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |mut expr| {
         if !concerns(&expr) {
             return Ok(Transformed::no(expr));
@@ -167,7 +170,7 @@ fn with_scale(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
 /// Makes the numbers of a group decimals, if all else in it is decimals and integers, and doubles,
 /// if any of that is a double. Says whether it has.
 fn as_decimals(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
-    let numbers: Vec<_> = group.iter().map(|expr| written(expr)).collect();
+    let numbers: Vec<_> = group.iter().map(|expr| exact_literal(expr)).collect();
     let mut others = group
         .iter()
         .zip(&numbers)
@@ -242,9 +245,9 @@ fn united(union: Union) -> DataFusionResult<Transformed<LogicalPlan>> {
     union.inputs.iter().for_each(|input| collect_branches(input, &mut branches));
     let kind = |at: usize| {
         let is_number = |branch: &&LogicalPlan| {
-            selected(branch, at).is_some_and(|expr| written(expr).is_some())
+            selected(branch, at).is_some_and(|expr| exact_literal(expr).is_some())
         };
-        let is_typed = |expr: &Expr| written(expr).is_none() || digits(expr).is_some();
+        let is_typed = |expr: &Expr| exact_literal(expr).is_none() || digits(expr).is_some();
         let others = branches.iter().filter(|branch| selected(branch, at).is_none_or(is_typed));
         let types: Vec<DataType> =
             others.map(|branch| branch.schema().field(at).data_type().clone()).collect();
@@ -309,7 +312,7 @@ fn with_kinds(plan: &LogicalPlan, columns: &[(usize, Kind)]) -> DataFusionResult
         }
         branch => {
             let of_kind = |(at, kind): &(usize, Kind)| match (
-                selected(branch, *at).and_then(written),
+                selected(branch, *at).and_then(exact_literal),
                 kind,
             ) {
                 (Some(number), _) => {

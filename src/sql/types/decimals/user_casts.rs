@@ -16,19 +16,20 @@ use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up, rewrite_where}
 
 /// The rule.
 #[derive(Debug)]
-pub(in crate::sql) struct OwnCasts;
+pub(in crate::sql) struct UserCasts;
 
-impl AnalyzerRule for OwnCasts {
+impl AnalyzerRule for UserCasts {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
         if !any_expression(&plan, is_own) {
             return Ok(plan);
         }
-        let rewrite = |node: LogicalPlan| rewrite_where(node, is_own, |expr, _| twice(expr));
+        let rewrite =
+            |node: LogicalPlan| rewrite_where(node, is_own, |expr, _| mark_user_casts(expr));
         Ok(rewrite_plan(plan, rewrite)?.data)
     }
 
     fn name(&self) -> &'static str {
-        "own_casts"
+        "user_casts"
     }
 }
 
@@ -40,7 +41,7 @@ fn is_own(expr: &Expr) -> bool {
 }
 
 /// An expression with each such cast written twice.
-pub(in crate::sql) fn twice(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
+pub(in crate::sql) fn mark_user_casts(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |expr| match &expr {
         Expr::Cast(of) if is_own(&expr) => {
             let data_type = of.field.data_type().clone();
@@ -97,14 +98,14 @@ mod tests {
     #[test]
     fn casts_are_told_apart() {
         let own = cast(col("x"), DataType::Decimal128(20, 15));
-        let marked = twice(own.clone().eq(col("d"))).unwrap().data;
+        let marked = mark_user_casts(own.clone().eq(col("d"))).unwrap().data;
         assert_eq!(
             marked.to_string(),
             "CAST(CAST(x AS Decimal128(20, 15)) AS Decimal128(20, 15)) = d"
         );
         assert_eq!(once(marked).unwrap().data, own.eq(col("d")));
         let number = cast(lit(0.5), DataType::Decimal128(2, 1));
-        assert!(!twice(number).unwrap().transformed);
-        assert!(twice(cast(lit(0.55), DataType::Decimal128(2, 1))).unwrap().transformed);
+        assert!(!mark_user_casts(number).unwrap().transformed);
+        assert!(mark_user_casts(cast(lit(0.55), DataType::Decimal128(2, 1))).unwrap().transformed);
     }
 }

@@ -57,9 +57,9 @@ pub(super) fn chosen_to_one_type(choice: &mut Case, schema: &DFSchema) -> bool {
 
 /// Plans comparisons of times of two units, whose type is asked for before any rule sees them.
 #[derive(Debug)]
-pub(in crate::sql) struct ClockComparison;
+pub(in crate::sql) struct TimeOfDayComparison;
 
-impl ExprPlanner for ClockComparison {
+impl ExprPlanner for TimeOfDayComparison {
     fn plan_binary_op(
         &self,
         operation: RawBinaryExpr,
