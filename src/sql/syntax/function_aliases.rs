@@ -1,4 +1,4 @@
-//! Functions that others have under another name: `mod(a, b)` is `a % b`, `sign` is `signum`, and
+//! Names that functions have in other databases: `mod(a, b)` is `a % b`, `sign` is `signum`, and
 //! `every` is `bool_and`.
 //!
 //! Where this stands on the road of a query: after parsing.
@@ -7,45 +7,40 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, ObjectNamePart, VisitMut, VisitorMut,
+    ObjectName, ObjectNamePart, VisitMut,
 };
 
-use crate::sql::walks::visit_mut;
+use crate::sql::walks::visit_expressions_mut;
 
-/// Gives the functions the names that they have here, in an expression or whatever has some.
+/// Translates function names to DataFusion's, in an expression or in anything that contains
+/// expressions.
 pub(in crate::sql) fn translate(tree: &mut impl VisitMut) {
-    let _ = visit_mut(tree, &mut Translation);
+    let _ = visit_expressions_mut(tree, |expr| {
+        translate_one(expr);
+        ControlFlow::<()>::Continue(())
+    });
 }
 
-struct Translation;
-
-impl VisitorMut for Translation {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
-        let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
-            return ControlFlow::Continue(());
-        };
-        match name.value.to_ascii_lowercase().as_str() {
-            "sign" => function.name = named("signum"),
-            "every" => function.name = named("bool_and"),
-            "mod" => {
-                if let Some(remainder) = remainder(function) {
-                    *expr = remainder;
-                }
+fn translate_one(expr: &mut Expr) {
+    let Expr::Function(function) = expr else { return };
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return };
+    match name.value.to_ascii_lowercase().as_str() {
+        "sign" => function.name = object_name("signum"),
+        "every" => function.name = object_name("bool_and"),
+        "mod" => {
+            if let Some(remainder) = remainder(function) {
+                *expr = remainder;
             }
-            _ => {}
         }
-        ControlFlow::Continue(())
+        _ => {}
     }
 }
 
-fn named(name: &str) -> ObjectName {
+fn object_name(name: &str) -> ObjectName {
     ObjectName::from(vec![Ident::new(name)])
 }
 
-/// `(a) % (b)` of two arguments.
+/// `((a) % (b))` for two arguments.
 fn remainder(function: &Function) -> Option<Expr> {
     let FunctionArguments::List(list) = &function.args else { return None };
     let [

@@ -35,51 +35,26 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, VisitMut, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, VisitMut};
 
-use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up, rewrite_where, visit_mut};
+use crate::sql::walks::{
+    any_expression, function_call, rewrite_plan, rewrite_up, rewrite_where, visit_expressions_mut,
+};
 
 /// The zone of instants.
 pub(in crate::sql) const UTC: &str = "UTC";
 /// The function's name, in PostgreSQL and DuckDB too.
 const TIMEZONE: &str = "timezone";
 
-/// Writes `AT TIME ZONE` as a function, in an expression or whatever has some.
+/// Writes `AT TIME ZONE` as a function, in an expression or in anything that contains expressions.
 pub(in crate::sql) fn rewrite_at_time_zone(tree: &mut impl VisitMut) {
-    let _ = visit_mut(tree, &mut AtTimeZone);
-}
-
-struct AtTimeZone;
-
-impl VisitorMut for AtTimeZone {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
-        let SqlExpr::AtTimeZone { timestamp, time_zone } = expr else {
-            return ControlFlow::Continue(());
-        };
-        let args = [time_zone, timestamp];
-        let args =
-            args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg.as_ref().clone())));
-        *expr = SqlExpr::Function(Function {
-            name: ObjectName::from(vec![Ident::new(TIMEZONE)]),
-            uses_odbc_syntax: false,
-            parameters: FunctionArguments::None,
-            args: FunctionArguments::List(FunctionArgumentList {
-                duplicate_treatment: None,
-                args: args.into(),
-                clauses: Vec::new(),
-            }),
-            filter: None,
-            null_treatment: None,
-            over: None,
-            within_group: Vec::new(),
-        });
-        ControlFlow::Continue(())
-    }
+    let _ = visit_expressions_mut(tree, |expr| {
+        if let SqlExpr::AtTimeZone { timestamp, time_zone } = expr {
+            let arguments = vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()];
+            *expr = function_call(TIMEZONE, arguments);
+        }
+        ControlFlow::<()>::Continue(())
+    });
 }
 
 /// `timezone(zone, timestamp)`.
