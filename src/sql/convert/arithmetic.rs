@@ -103,7 +103,8 @@ impl Inputs<'_> {
 
 /// Whether any integer can be divided by it without an error.
 fn is_divisor(expr: &Expr) -> bool {
-    matches!(without_alias(expr), Expr::Literal(value, _) if int(value).is_some_and(|value| value > 0))
+    let Expr::Literal(value, _) = without_alias(expr) else { return false };
+    int(value).is_some_and(|value| value > 0)
 }
 
 /// Whether our conversion between these types gives what a cast gives, and no value fails.

@@ -33,8 +33,8 @@ impl Compiled {
         Ok(Compiled { physical, schema, parts: Vec::new(), data_type })
     }
 
-    /// Lets functions of one input compute the last columns of the schema. Each comes with the index
-    /// of its input.
+    /// Lets functions of one input compute the last columns of the schema. Each comes with the
+    /// index of its input.
     pub(crate) fn with_parts(self, parts: Vec<(usize, Arc<dyn Function>)>) -> Self {
         Compiled { parts, ..self }
     }

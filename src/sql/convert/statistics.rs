@@ -1,5 +1,5 @@
-//! The manifest's statistics as DataFusion's: from exact ones, `count`, `min` and `max` are answered
-//! without reading data.
+//! The manifest's statistics as DataFusion's: from exact ones, `count`, `min` and `max` are
+//! answered without reading data.
 //!
 //! A value is called exact only if DataFusion's own operators would compute the same one. Text
 //! bounds in the manifest are prefixes; if a table has few segments, their column records have the

@@ -46,8 +46,8 @@ use crate::sql::functions::sliding;
 use crate::sql::functions::sliding::{Moment, Total};
 
 /// All aggregate functions that replace one of DataFusion's.
-pub(in crate::sql) fn all() -> impl Iterator<Item = AggregateUDF> {
-    let functions = [
+pub(in crate::sql) fn functions() -> impl Iterator<Item = AggregateUDF> {
+    let overrides = [
         (max_udaf(), Kind::Extreme { greatest: true }),
         (min_udaf(), Kind::Extreme { greatest: false }),
         (percentile_cont_udaf(), Kind::Percentile),
@@ -77,7 +77,7 @@ pub(in crate::sql) fn all() -> impl Iterator<Item = AggregateUDF> {
         (string_agg_udaf(), Kind::Sequence),
         (array_agg_udaf(), Kind::Sequence),
     ];
-    functions.into_iter().map(|(inner, kind)| AggregateUDF::from(Override { inner, kind }))
+    overrides.into_iter().map(|(inner, kind)| AggregateUDF::from(Override { inner, kind }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

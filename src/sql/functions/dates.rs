@@ -27,7 +27,7 @@ const PARTS: [&str; 10] = [
 ];
 
 /// All functions that stand for a call of `date_part`.
-pub(in crate::sql) fn all() -> impl Iterator<Item = ScalarUDF> {
+pub(in crate::sql) fn functions() -> impl Iterator<Item = ScalarUDF> {
     PARTS.into_iter().map(|part| {
         ScalarUDF::from(PartOf { part, signature: Signature::any(1, Volatility::Immutable) })
     })

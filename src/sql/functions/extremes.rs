@@ -2,8 +2,8 @@
 //!
 //! DataFusion's grouped accumulators (55.2) compare floats with `<`: a NaN replaces any value and
 //! is replaced by any value, so that the result depends on the order of the rows; and the maximum
-//! of nothing but -∞ is the least finite number. Without groups, in windows and in ORDER BY, NaN is
-//! the greatest value; here it is so in groups, too. Other types stay DataFusion's.
+//! of nothing but -∞ is the least finite number. Without groups, in windows and in ORDER BY, NaN
+//! is the greatest value; here it is so in groups, too. Other types stay DataFusion's.
 
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_schema::DataType;

@@ -29,7 +29,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Literal, lit};
 
 /// Both functions.
-pub(in crate::sql) fn all() -> [WindowUDF; 2] {
+pub(in crate::sql) fn functions() -> [WindowUDF; 2] {
     [lead_udwf(), lag_udwf()].map(|inner| WindowUDF::from(Shift { inner, reversed: false }))
 }
 
@@ -198,7 +198,7 @@ mod tests {
     /// Tries every pattern of nulls in seven rows.
     #[test]
     fn ignores_nulls() {
-        let [lead, lag] = all();
+        let [lead, lag] = functions();
         for nulls in 0..1_u32 << 7 {
             let values: Vec<_> =
                 (0..7_i64).map(|row| (nulls >> row & 1 == 0).then_some(row)).collect();
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn null_offsets_give_null() {
-        let [lead, lag] = all();
+        let [lead, lag] = functions();
         let array: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
         for function in [&lead, &lag] {
             let arguments =
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn limits_are_pushed_below_what_looks_back() {
-        let [lead, lag] = all();
+        let [lead, lag] = functions();
         let by = |offset: i64| [lit(ScalarValue::Int64(None)), lit(offset)];
         let passes = |function: &WindowUDF, arguments: &[Arc<dyn PhysicalExpr>]| {
             matches!(function.inner().limit_effect(arguments), LimitEffect::None)

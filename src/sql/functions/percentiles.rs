@@ -1,9 +1,9 @@
 //! `percentile_cont` (`quantile_cont`) and `median` of floats, as exact as floats are.
 //!
 //! DataFusion's functions (55.2) interpolate between two values with a fraction of six digits, give
-//! NaN between two equal infinities and beside -∞, and give an infinity where the difference of two
-//! values (in `median`, their sum) overflows. Here DataFusion's accumulators only collect: their
-//! state is a list of all values, and the percentile is computed from that list.
+//! NaN between two equal infinities and beside -∞, and give an infinity where the difference of
+//! two values (in `median`, their sum) overflows. Here DataFusion's accumulators only collect:
+//! their state is a list of all values, and the percentile is computed from that list.
 
 use std::sync::Arc;
 

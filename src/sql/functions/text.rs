@@ -28,9 +28,9 @@ use datafusion::scalar::ScalarValue;
 const NO_GROUP: &str = "${sty__none}";
 
 /// All text functions that replace one of DataFusion's.
-pub(in crate::sql) fn all() -> impl Iterator<Item = ScalarUDF> {
-    let functions = [(regexp_replace(), Argument::Replacement), (encode(), Argument::Encoding)];
-    functions.into_iter().map(|(inner, argument)| ScalarUDF::from(Override { inner, argument }))
+pub(in crate::sql) fn functions() -> impl Iterator<Item = ScalarUDF> {
+    let overrides = [(regexp_replace(), Argument::Replacement), (encode(), Argument::Encoding)];
+    overrides.into_iter().map(|(inner, argument)| ScalarUDF::from(Override { inner, argument }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

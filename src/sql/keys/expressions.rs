@@ -37,7 +37,7 @@ impl Default for SqlExpressions {
             .with_config(dialect::session_config())
             .build();
         // Others stay DataFusion's: what they say of a row decides where it has been stored.
-        for function in dates::all().chain([zones::function(), times::date_trunc()]) {
+        for function in dates::functions().chain([zones::function(), times::date_trunc()]) {
             // Registering gives back what it replaces.
             let _ = datafusion::execution::FunctionRegistry::register_udf(
                 &mut state,

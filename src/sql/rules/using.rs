@@ -4,7 +4,7 @@
 //! (55.2) takes the left side's column for `x`, which is null where a row of the right side has no
 //! match. It should be the left side's of a LEFT JOIN, the right side's of a RIGHT JOIN, and of a
 //! FULL JOIN the first of both that is not null. What is written as `a.x` has its place in the
-//! statement noted in the plan, what is written as `x` or comes of a `*` (`stars`) has none: only
+//! statement noted in the plan, what is written as `x` or comes of a `*` (`wildcards`) has none: only
 //! the latter are the column of both.
 
 use std::sync::Arc;

@@ -142,13 +142,13 @@ impl Session {
         context.register_expr_planner(Arc::new(IntervalArithmetic)).map_err(from_datafusion)?;
         context.register_expr_planner(Arc::new(DecimalArithmetic)).map_err(from_datafusion)?;
         context.register_expr_planner(Arc::new(TimeOfDayComparison)).map_err(from_datafusion)?;
-        dates::all().for_each(|function| context.register_udf(function));
-        aggregates::all().for_each(|function| context.register_udaf(function));
-        lead::all().into_iter().for_each(|function| context.register_udwf(function));
+        dates::functions().for_each(|function| context.register_udf(function));
+        aggregates::functions().for_each(|function| context.register_udaf(function));
+        lead::functions().into_iter().for_each(|function| context.register_udwf(function));
         context.register_udf(marks::function());
         context.register_udf(zones::function());
         context.register_udf(similar::function());
-        text::all().for_each(|function| context.register_udf(function));
+        text::functions().for_each(|function| context.register_udf(function));
         let times = times::immutable_functions().into_iter().chain(times::stable_functions());
         times.for_each(|function| context.register_udf(function));
         let series = times::series(context.state_ref().read().table_functions());

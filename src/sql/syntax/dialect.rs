@@ -86,8 +86,8 @@ impl Dialect for StylobateDialect {
     }
 }
 
-/// A configuration with our dialect: the most liberal one with both PostgreSQL's and DuckDB's everyday
-/// syntax.
+/// A configuration with our dialect: the most liberal one with both PostgreSQL's and DuckDB's
+/// everyday syntax.
 pub(in crate::sql) fn session_config() -> SessionConfig {
     let mut config = SessionConfig::new();
     config.options_mut().sql_parser.dialect = Name::DuckDB;

@@ -60,8 +60,8 @@ impl VisitorMut for Frames {
     }
 }
 
-/// Copies into a window what the window that it names has, which DataFusion (55.2) forgets: `OVER (w
-/// ORDER BY x)`.
+/// Copies into a window what the window that it names has, which DataFusion (55.2) forgets: `OVER
+/// (w ORDER BY x)`.
 fn inherit(window: &mut WindowSpec, known: &HashMap<String, WindowSpec>) {
     let base = window.window_name.as_ref().and_then(|name| known.get(&name.value.to_lowercase()));
     let Some(base) = base else { return };

@@ -24,15 +24,16 @@ pub(in crate::sql) fn is_joined(from: &[TableWithJoins]) -> bool {
     from.len() > 1 || from.iter().any(|from| !from.joins.is_empty() || nested(from))
 }
 
-/// Writes the names of a SELECT over `outputs` with their tables, where DataFusion would look for them
-/// elsewhere.
+/// Writes the names of a SELECT over `outputs` with their tables, where DataFusion would look for
+/// them elsewhere.
 pub(in crate::sql) fn qualify(
     select: &mut Select,
     outputs: &[OutputColumn],
 ) -> DataFusionResult<()> {
     let named: Vec<Option<String>> = select.projection.iter().map(output_name).collect();
     if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
-        keys.iter_mut().for_each(|key| by_position(key, &named, |name| count(outputs, name) > 1));
+        keys.iter_mut()
+            .for_each(|key| replace_with_position(key, &named, |name| count(outputs, name) > 1));
     }
     if let Some(Distinct::On(keys)) = &mut select.distinct {
         qualify_names(keys, outputs)?;
@@ -57,7 +58,7 @@ pub(in crate::sql) fn qualify_order(
         return Ok(());
     };
     for key in keys {
-        by_position(&mut key.expr, &named, |_| true);
+        replace_with_position(&mut key.expr, &named, |_| true);
         qualify_names(&mut key.expr, outputs)?;
     }
     Ok(())
@@ -74,12 +75,12 @@ fn output_name(item: &SelectItem) -> Option<String> {
 }
 
 /// Replaces a key that is the name of exactly one output with the position of that output.
-fn by_position(key: &mut Expr, named: &[Option<String>], concerns: impl Fn(&str) -> bool) {
+fn replace_with_position(key: &mut Expr, named: &[Option<String>], applies: impl Fn(&str) -> bool) {
     let Expr::Identifier(name) = &*key else { return };
     let name = folded(name);
     let mut matches = named.iter().enumerate().filter(|(_, output)| output.as_ref() == Some(&name));
     if let (Some((at, _)), None) = (matches.next(), matches.next())
-        && concerns(&name)
+        && applies(&name)
     {
         *key = Expr::Value(Value::Number((at + 1).to_string(), false).into());
     }

@@ -40,8 +40,8 @@ pub(in crate::sql) fn mark(value: &mut SqlExpr) {
     }
 }
 
-/// Wraps a cast in a mark, together with the name of its type. DataFusion leaves casts out of column
-/// names; the mark makes `min(a)` and `min(a::double)` different names.
+/// Wraps a cast in a mark, together with the name of its type. DataFusion leaves casts out of
+/// column names; the mark makes `min(a)` and `min(a::double)` different names.
 pub(in crate::sql) fn named_cast(cast: SqlExpr) -> SqlExpr {
     let SqlExpr::Cast { data_type, .. } = &cast else { return cast };
     let data_type = SqlExpr::Value(Value::SingleQuotedString(data_type.to_string()).into());

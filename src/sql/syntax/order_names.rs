@@ -3,10 +3,11 @@
 //!
 //! Where this stands on the road of a query: while a statement is planned. DataFusion (55.2,
 //! `order_by_to_sort_expr`) looks for every name among the output columns first, so that `SELECT -x
-//! AS x … ORDER BY x + 0` sorts by `-x`, and `SELECT sum(x) AS x … ORDER BY sum(x)` fails. If a key
-//! contains a name that an output gives to something else, or is a subquery, the key is computed
-//! under a new name in a derived table, and the rows are sorted by that name. This rewording is
-//! tried first; if it fails, because no table has the name, the statement is planned as it is.
+//! AS x … ORDER BY x + 0` sorts by `-x`, and `SELECT sum(x) AS x … ORDER BY sum(x)` fails. If a
+//! key contains a name that an output gives to something else, or is a subquery, the key is
+//! computed under a new name in a derived table, and the rows are sorted by that name. This
+//! rewording is tried first; if it fails, because no table has the name, the statement is planned
+//! as it is.
 //!
 //! Two more kinds of keys are reworded. In a SELECT DISTINCT, a key that is also selected always
 //! becomes the position of its column. A position that stands for an expression over groups becomes
@@ -57,8 +58,8 @@ impl Visitor for AnyCaptured {
     }
 }
 
-/// Whether a key contains a name that the SELECT gives to something else, or a subquery, and columns
-/// can be added to the SELECT.
+/// Whether a key contains a name that the SELECT gives to something else, or a subquery, and
+/// columns can be added to the SELECT.
 fn any_captured(select: &Select, keys: &[OrderByExpr]) -> bool {
     // With GROUP BY ALL, an added column would be an added key.
     if select.distinct.is_some()
@@ -71,8 +72,8 @@ fn any_captured(select: &Select, keys: &[OrderByExpr]) -> bool {
     keys.iter().any(|key| is_captured(&key.expr, &given))
 }
 
-/// The statement with expressions in place of the positions of columns, if it failed because of such
-/// a position.
+/// The statement with expressions in place of the positions of columns, if it failed because of
+/// such a position.
 pub(in crate::sql) fn written_out(
     statement: &Statement,
     error: &DataFusionError,
@@ -183,8 +184,8 @@ fn select_keys(query: &mut Query) -> Option<()> {
     wrap_in_derived_table(query, &format!("* EXCLUDE ({})", names.join(", ")))
 }
 
-/// Moves the SELECT of a query into a derived table, and selects these columns from it. The ORDER BY
-/// stays outside.
+/// Moves the SELECT of a query into a derived table, and selects these columns from it. The ORDER
+/// BY stays outside.
 fn wrap_in_derived_table(query: &mut Query, columns: &str) -> Option<()> {
     let template = format!("SELECT {columns} FROM (SELECT 1) AS \"order:\"");
     let template =

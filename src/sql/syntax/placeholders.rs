@@ -6,8 +6,8 @@ use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Statement, Value, ValueWith
 
 use crate::sql::walks::visit_expressions;
 
-/// Wraps such VALUES in a query. DataFusion expects numbered placeholders in the VALUES of an INSERT
-/// and refuses names, but accepts them in a query.
+/// Wraps such VALUES in a query. DataFusion expects numbered placeholders in the VALUES of an
+/// INSERT and refuses names, but accepts them in a query.
 pub(in crate::sql) fn allow_names(statement: &mut Statement) {
     let Statement::Insert(insert) = statement else { return };
     let Some(source) =

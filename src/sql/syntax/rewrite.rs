@@ -34,13 +34,14 @@ use crate::sql::walks::{rewrite_up, visit_mut};
 /// A statement that is planned differently from how it was written.
 pub(in crate::sql) struct Rewritten {
     pub(in crate::sql) statement: Statement,
-    /// The requested names by the new names; `None` for an expression, which is named by DataFusion.
+    /// The requested names by the new names; `None` for an expression, which is named by
+    /// DataFusion.
     new_names: HashMap<String, Option<String>>,
     marks_casts: bool,
 }
 
-/// Rewritten statements to try, if the statement failed for something that a rewrite can correct. The
-/// one with the fewest changes comes first.
+/// Rewritten statements to try, if the statement failed for something that a rewrite can correct.
+/// The one with the fewest changes comes first.
 pub(in crate::sql) fn candidates(statement: &Statement, error: &DataFusionError) -> Vec<Rewritten> {
     if !is_correctable(error) {
         return Vec::new();

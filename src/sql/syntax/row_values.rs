@@ -1,10 +1,10 @@
-//! Expands comparisons of rows, `(a, b) = (c, d)` and `(a, b) IN (…)`, and tests of rows for null, to
-//! comparisons and tests of their values.
+//! Expands comparisons of rows, `(a, b) = (c, d)` and `(a, b) IN (…)`, and tests of rows for
+//! null, to comparisons and tests of their values.
 //!
 //! Where this stands on the road of a query: after parsing. DataFusion (55.2) compares rows as
 //! structs, in which null equals null, coerces their values to types in which decimals are not
-//! exact, and does not know subqueries of several columns. In SQL, `(a, b) = (c, d)` is `a = c AND b =
-//! d`, and `(a, b) IS NOT NULL` is `a IS NOT NULL AND b IS NOT NULL`. `ROW(a, b)` is `(a, b)`.
+//! exact, and does not know subqueries of several columns. In SQL, `(a, b) = (c, d)` is `a = c AND
+//! b = d`, and `(a, b) IS NOT NULL` is `a IS NOT NULL AND b IS NOT NULL`. `ROW(a, b)` is `(a, b)`.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;

@@ -3,8 +3,8 @@
 //! Where this stands on the road of a query: after parsing. DataFusion (55.2) takes the pattern for
 //! a regex that matches anywhere, and does not know ESCAPE. In SQL the whole text must match; `%`
 //! and `_` mean the same as in LIKE, `| * + ? { } ( ) [ ]` the same as in regexes, and all other
-//! characters, such as `. ^ $`, stand for themselves. A pattern that is not a literal is turned into
-//! a regex row by row.
+//! characters, such as `. ^ $`, stand for themselves. A pattern that is not a literal is turned
+//! into a regex row by row.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

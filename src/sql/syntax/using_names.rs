@@ -39,8 +39,8 @@ pub(in crate::sql) fn candidates(statement: &Statement, error: &DataFusionError)
     found
 }
 
-/// The name that is ambiguous or unknown, and where it is used. A name that is unknown in a subquery
-/// may be known around it.
+/// The name that is ambiguous or unknown, and where it is used. A name that is unknown in a
+/// subquery may be known around it.
 fn ambiguous_location(error: &DataFusionError) -> Option<(String, Clauses)> {
     let span = error.diagnostic()?.span?;
     let DataFusionError::SchemaError(schema, _) = schema_error(error)? else { return None };

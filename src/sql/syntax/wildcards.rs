@@ -6,8 +6,8 @@
 //! first in the alphabet. The columns of the tables are known once the FROM alone has been planned,
 //! which only such statements pay for.
 //!
-//! Names in subqueries over joins (`inner_names`) are qualified at the same time, because that needs
-//! the columns of the tables, too.
+//! Names in subqueries over joins (`inner_names`) are qualified at the same time, because that
+//! needs the columns of the tables, too.
 //!
 //! A merged column is written as the left table's, without a location in the statement, which
 //! `rules::using` takes for the merged one; all others get the location of the `*`.
@@ -45,8 +45,8 @@ impl WildcardExpander {
         statement: &Statement,
     ) -> DataFusionResult<Option<Statement>> {
         let mut changed = None;
-        // How many SELECTs stay as they are: the FROM of some cannot be planned alone, and DataFusion
-        // reports what is wrong with it.
+        // How many SELECTs stay as they are: the FROM of some cannot be planned alone, and
+        // DataFusion reports what is wrong with it.
         let mut kept = 0;
         while let Some(probe) = search(changed.as_ref().unwrap_or(statement), kept) {
             let plan = self.plan(state, probe).await?;
@@ -83,8 +83,8 @@ impl WildcardExpander {
     }
 }
 
-/// `SELECT *` from the FROM of the first SELECT to expand, after skipping `skip` of them. Subqueries
-/// come before the query around them.
+/// `SELECT *` from the FROM of the first SELECT to expand, after skipping `skip` of them.
+/// Subqueries come before the query around them.
 fn search(statement: &Statement, skip: usize) -> Option<Box<Query>> {
     let mut search = Search { skip, subqueries: 0, ended: Vec::new(), found: None };
     let _ = visit(sql_in(statement)?, &mut search);
@@ -108,8 +108,8 @@ struct Found {
 }
 
 impl Found {
-    /// Adds the WITH of the next query around it, as far as it is visible: the tables before the one
-    /// that it is in.
+    /// Adds the WITH of the next query around it, as far as it is visible: the tables before the
+    /// one that it is in.
     fn with_tables_of(mut self, around: &Query) -> Found {
         let (Some(ended), Some(with)) = (self.ended.pop(), &around.with) else { return self };
         let visible = ended + usize::from(with.recursive);
@@ -205,7 +205,8 @@ fn query(with: Option<With>, body: SetExpr) -> Box<Query> {
     })
 }
 
-/// Whether a name that two tables of a SELECT have may be taken for a column of the query around it.
+/// Whether a name that two tables of a SELECT have may be taken for a column of the query around
+/// it.
 fn may_capture_names(select: &Select, subqueries: usize) -> bool {
     subqueries > 0 && is_joined(&select.from)
 }
@@ -214,8 +215,8 @@ fn is_lateral(table: &TableFactor) -> bool {
     matches!(table, TableFactor::Derived { lateral: true, .. })
 }
 
-/// Expands the first SELECT after skipping `skip`, and the ORDER BY of its query. Breaks with whether
-/// nothing is left to do in it.
+/// Expands the first SELECT after skipping `skip`, and the ORDER BY of its query. Breaks with
+/// whether nothing is left to do in it.
 struct Expansion<'a> {
     skip: usize,
     from: &'a LogicalPlan,
